@@ -1,0 +1,16 @@
+"""Bad input: one clear line that names the value, the rule and, where there is one, the fix."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """What the user asked for cannot be done as asked. The message is the whole story."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """`` (did you mean 'x'?)`` for the known word nearest to ``word``, or nothing."""
+    match = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.5)
+    return f" (did you mean {match[0]!r}?)" if match else ""

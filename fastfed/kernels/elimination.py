@@ -1,0 +1,517 @@
+"""Successive elimination on skipping walks: one pass for a client, the same pass for the server.
+
+A pass follows the sums S_k(n) of K arms over the clients lo .. hi - 1 (one client for a local
+pass, all of them for the server's) and, for each of several schedules at once, removes arm k at a
+communication time n where max_j S_j(n) - S_k(n) >= g(n) (Algorithm 1, lines 11 and 21, in sums).
+A client "talks to itself" at every step: its pass is the server's with one client and period 1.
+
+How it gets by with a logarithm of the steps. The spine visits n = 1, 2, 4, ...; between two of
+its nodes lies a dyadic tree of intervals (a, b], whose middles `walk.split` can draw at any time
+and in any order. In each interval, for each schedule:
+
+* no communication time in (a, b]: nothing can happen;
+* b is the only one: Algorithm 1's own check at b, nothing in between matters;
+* others inside: if it is (nearly) certain that no pair of arms crosses g, the interval is
+  skipped, otherwise it is split and both halves are looked at, in order.
+
+"Nearly certain": g is concave, so it lies above its chord, and the walk of a pair, S_j - S_k,
+sits inside a Brownian motion of variance rate v = 2 (hi - lo) noise^2. Between its two known ends
+that is a bridge, and it crosses a line that is d1 above it at a and d2 above it at b with
+probability exactly exp(-2 d1 d2 / (v (b - a))) (see Karatzas and Shreve, Brownian Motion and
+Stochastic Calculus, 4.3.40). Pairs below the tolerance are safe in (a, b]; the other pairs are in
+doubt. Only the arms of pairs in doubt are drawn and compared further down: a safe pair needs no
+second look anywhere inside (a, b], and whom else an arm might still fall to is safe, too. Every
+safe verdict is counted, and count x tolerance bounds the total variation between these trials and
+step-by-step ones (union bound): it is carried to each row as `skip_error`.
+
+With skipping off every pair is in doubt until nothing is left to split: each step is visited, on
+the same walk, by the same code.
+
+Glossary: S sums over clients, X single walks, g boundary, d distance to it; depth 0 is the spine
+interval, depth i + 1 a half of depth i. Slots hold the values at a node: 0 .. 52 the spine nodes
+2^0 .. 2^52, ORIGIN the start n = 0, MIDDLE + i the middle that made depth i + 1, STEP + i the i-th
+step of an interval that is walked.
+
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastfed import confidence
+from fastfed.kernels.compiling import inlined, kernel
+from fastfed.kernels.normal import first_words, normal_from
+from fastfed.kernels.walk import extended, split
+
+SKIP_TOLERANCE = 1e-15
+NEVER = np.int64(2**62)
+SPINE = 53
+ORIGIN = SPINE
+MIDDLE = SPINE + 1
+DEPTHS = 54
+STEP = MIDDLE + DEPTHS
+
+_SAFE = -0.5 * math.log(SKIP_TOLERANCE)  # a pair is safe if d1 d2 >= v (b - a) _SAFE
+_DOWN = 1.0 - 2.0**-50  # rounds a chord down, below the rounding errors of what made it
+_FLAT = 0.05  # g may be bounded from below if that is at most this many noises off
+_ARC_DEPTHS = 3  # so far down g is tabulated, once for all trials
+_ARCS = 2**_ARC_DEPTHS
+_LEAF = 8  # an interval in doubt that is no longer than this is walked, not split further
+
+# columns of `frame`, one row a depth: the interval, the slots of its ends, whether it is the
+# right half of the one above, how many schedules look into it, how many arms its middle needs
+A, B, LEFT, RIGHT, IS_RIGHT, TALKERS, DRAWN = range(7)
+# columns of `plan`, one row a schedule: every PERIOD steps up to LAST, or, if PERIOD is 0, at
+# listed[BEGIN:END]
+PERIOD, LAST, BEGIN, END = range(4)
+# columns of `state`, one row a schedule: its next time (NEVER if there is none) and where that
+# stands in `listed`, how many arms are alive, the last one, scalars sent, communication times
+# used, safe verdicts
+NEXT, INDEX, ALIVE, WINNER, UPLINKS, ROUNDS, SAFE_PAIRS = range(7)
+
+boundary = kernel(confidence.boundary)
+
+
+class Problem(NamedTuple):
+    """What is simulated. ``scale`` is the confidence scale, ``noise`` the rewards' sigma."""
+
+    seed: Any
+    means: Any  # (K, M)
+    noise: Any
+    scale: Any
+    local_log: Any
+    global_log: Any
+    skip: Any
+
+
+class Space(NamedTuple):
+    """Scratch memory of one thread, made once and reused for all its trials."""
+
+    value: Any  # (slots, K, M) X
+    total: Any  # (slots, K) S
+    known: Any  # (K, M) spine nodes drawn so far in this trial
+    frame: Any  # (depths, 7)
+    g: Any  # (depths, 2) lower bounds on g(a), g(b), near enough to decide by
+    # indices are unsigned: Numba then leaves out the code for negative ones
+    talkers: Any  # (depths, S) the schedules that must look into the interval
+    arms: Any  # (depths, S, K + 1) the arms in doubt of each talker; their number comes last
+    drawn: Any  # (depths, K) union of those arms
+    doubt: Any  # (K,) flags
+    work: Any  # (2,) intervals looked at, variates drawn
+    local_arcs: Any  # (53, 8) boundaries that need no logarithm any more
+    global_arcs: Any
+    local_state: Any  # (1, 7), and what follows: the result of a client's pass,
+    local_out_at: Any  # (1, K)
+    local_out: Any  # (K, M) of all clients' passes,
+    winners: Any  # (M,)
+    state: Any  # (S, 7) and of the server's
+    out_at: Any  # (S, K)
+
+
+def make_space(arms: int, clients: int, schedules: int) -> Space:
+    slots = STEP + _LEAF + 1
+
+    def ints(*shape: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        return np.zeros(shape, np.int64)
+
+    return Space(
+        value=np.zeros((slots, arms, clients)),
+        total=np.zeros((slots, arms)),
+        known=ints(arms, clients),
+        frame=ints(DEPTHS, 7),
+        g=np.zeros((DEPTHS, 2)),
+        talkers=np.zeros((DEPTHS, schedules), np.uint32),
+        arms=np.zeros((DEPTHS, schedules, arms + 1), np.uint32),
+        drawn=np.zeros((DEPTHS, arms), np.uint32),
+        doubt=np.zeros(arms, np.bool_),
+        work=ints(2),
+        local_arcs=np.zeros((SPINE, _ARCS)),
+        global_arcs=np.zeros((SPINE, _ARCS)),
+        local_state=ints(1, 7),
+        local_out_at=ints(1, arms),
+        local_out=ints(arms, clients),
+        winners=ints(clients),
+        state=ints(schedules, 7),
+        out_at=ints(schedules, arms),
+    )
+
+
+@kernel
+def run_pass(problem, plan, listed, trial, lo, hi, log_c, arcs, space, state, out_at):  # type: ignore[no-untyped-def]
+    """Eliminate arms by the sums over clients lo .. hi - 1 until each schedule has one left or
+    has talked for the last time. Fills `state` and `out_at` (S, K), the step at which each arm
+    left (NEVER if it did not)."""
+    value, total, known, frame, g, talkers, arms, drawn, doubt, work = space[:10]
+    seed, means, noise, scale, _, _, skip = problem
+    clients = hi - lo
+    walks = float(clients)
+    rate = 2.0 * walks * noise * noise
+    flat = 20.0 * _FLAT * noise * math.sqrt(walks)
+    _begin(plan, listed, state, out_at)
+    for level in range(SPINE):
+        running = _open_spine(frame, talkers, arms, drawn, doubt, state, out_at, level)
+        if running == 0:
+            return
+        _extend_spine(seed, trial, means, noise, lo, hi, level, frame, drawn, known, value, total,
+                      work)
+        g[0, 0] = g[0, 1]
+        g[0, 1] = arcs[level, _ARCS - 1]
+        depth = np.int64(0)
+        while True:
+            # settle the interval for every schedule that can be settled
+            a, b = frame[depth, A], frame[depth, B]
+            least = rate * float(b - a) * _SAFE
+            left_over = np.int64(0)
+            for i in range(frame[depth, TALKERS]):
+                s = talkers[depth, i]
+                if state[s, NEXT] > b:
+                    continue
+                work[0] += 1
+                if state[s, NEXT] == b:
+                    _talk(s, i, depth, frame[depth, RIGHT], b, g[depth, 1], walks, log_c, scale,
+                          arms, total, state, out_at)
+                    _advance(s, b, plan, listed, state)
+                elif _doubtful(s, i, depth, left_over, skip, least, frame, g, arms, total, state,
+                               out_at, doubt):
+                    talkers[depth + 1, left_over] = s
+                    left_over += 1
+                else:
+                    count = _advance(s, b, plan, listed, state)
+                    state[s, UPLINKS] += count * clients * state[s, ALIVE]
+                    state[s, ROUNDS] += count
+            frame[depth + 1, TALKERS] = left_over
+            if left_over > 0:
+                _collect(depth, frame, arms, drawn, doubt)
+                if b - a > _LEAF:  # split it for the others
+                    g[depth + 1, 0] = g[depth, 0]
+                    if depth < _ARC_DEPTHS:
+                        eighth = ((a + b) // 2 - (1 << (level - 1))) >> (level - 1 - _ARC_DEPTHS)
+                        g[depth + 1, 1] = arcs[level, eighth - 1]
+                    else:
+                        g[depth + 1, 1] = _DOWN * _middle_boundary(
+                            a, b, g[depth, 0], g[depth, 1], flat, walks, log_c, scale)
+                    _split(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work)
+                    depth += 1
+                    continue
+                # or walk it step by step
+                _draw_steps(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work)
+                rise = (g[depth, 1] - g[depth, 0]) / float(b - a)
+                for n in range(a + 1, b + 1):
+                    for i in range(left_over):
+                        s = talkers[depth + 1, i]
+                        if state[s, NEXT] == n:
+                            chord = (g[depth, 0] + rise * float(n - a)) * _DOWN
+                            _talk(s, i, depth + 1, STEP + n - a, n, chord, walks, log_c, scale,
+                                  arms, total, state, out_at)
+                            _advance(s, n, plan, listed, state)
+            # or go on to the interval that follows it
+            while depth > 0 and frame[depth, IS_RIGHT] == 1:
+                depth -= 1
+            if depth == 0:
+                break
+            frame[depth, A] = b
+            frame[depth, B] = frame[depth - 1, B]
+            frame[depth, LEFT] = frame[depth, RIGHT]
+            frame[depth, RIGHT] = frame[depth - 1, RIGHT]
+            frame[depth, IS_RIGHT] = 1
+            g[depth, 0] = g[depth, 1]
+            g[depth, 1] = g[depth - 1, 1]
+
+
+@kernel
+def tabulate_boundary(arcs, walks, log_c, scale):  # type: ignore[no-untyped-def]
+    """arcs[t, j - 1] = g, rounded down, at j / 8 of the way from 2^(t-1) to 2^t."""
+    for level in range(SPINE):
+        start = 0.5 * float(1 << level)
+        for j in range(1, _ARCS + 1):
+            n = max(1.0, start * (1.0 + float(j) / _ARCS))
+            arcs[level, j - 1] = boundary(n, walks, log_c, scale) * _DOWN
+
+
+@kernel
+def _begin(plan, listed, state, out_at):  # type: ignore[no-untyped-def]
+    schedules, arms = out_at.shape
+    for s in range(schedules):
+        for k in range(arms):
+            out_at[s, k] = NEVER
+        if plan[s, PERIOD] > 0:
+            first = plan[s, PERIOD] if plan[s, PERIOD] <= plan[s, LAST] else NEVER
+        else:
+            first = listed[plan[s, BEGIN]] if plan[s, BEGIN] < plan[s, END] else NEVER
+        state[s, NEXT] = first
+        state[s, INDEX] = plan[s, BEGIN]
+        state[s, ALIVE] = arms
+        state[s, WINNER] = -1
+        state[s, UPLINKS] = 0
+        state[s, ROUNDS] = 0
+        state[s, SAFE_PAIRS] = 0
+
+
+@inlined
+def _open_spine(frame, talkers, arms, drawn, doubt, state, out_at, level):  # type: ignore[no-untyped-def]
+    """Set up depth 0 as (2^(level-1), 2^level], or (0, 1]; how many schedules still run."""
+    schedules, arm_count = out_at.shape
+    for k in range(arm_count):
+        doubt[k] = False
+    running = 0
+    for s in range(schedules):
+        if state[s, ALIVE] == 1 or state[s, NEXT] == NEVER:
+            continue
+        count = 0
+        for k in range(arm_count):
+            if out_at[s, k] == NEVER:
+                arms[0, running, count] = k
+                doubt[k] = True
+                count += 1
+        arms[0, running, arm_count] = count
+        talkers[0, running] = s
+        running += 1
+    count = 0
+    for k in range(arm_count):
+        if doubt[k]:
+            drawn[0, count] = k
+            count += 1
+    frame[0, A] = 0 if level == 0 else 1 << (level - 1)
+    frame[0, B] = 1 << level
+    frame[0, LEFT] = ORIGIN if level == 0 else level - 1
+    frame[0, RIGHT] = level
+    frame[0, IS_RIGHT] = 0
+    frame[0, TALKERS] = running
+    frame[0, DRAWN] = count
+    return running
+
+
+@inlined
+def _extend_spine(seed, trial, means, noise, lo, hi, level, frame, drawn, known, value, total, work):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Draw X(2^level), and whatever spine node below is missing, for the arms of depth 0."""
+    for i in range(frame[0, DRAWN]):
+        total[level, drawn[0, i]] = 0.0
+    for m in range(lo, hi):
+        block = -1
+        words = (np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0))
+        for i in range(frame[0, DRAWN]):
+            k = drawn[0, i]
+            for t in range(known[k, m], level + 1):
+                if t < level or np.int64(k) >> 2 != block:
+                    words = first_words(seed, trial, m, np.int64(k) >> 2, 1 << t)
+                    block = np.int64(k) >> 2 if t == level else -1
+                z = normal_from(words[k & 3], seed, trial, m, k, 1 << t)
+                if t == 0:
+                    value[0, k, m] = means[k, m] + noise * z
+                else:
+                    half = float(1 << (t - 1))
+                    value[t, k, m] = extended(value[t - 1, k, m], means[k, m], noise, half, z)
+                work[1] += 1
+            known[k, m] = max(known[k, m], level + 1)
+            total[level, k] += value[level, k, m]
+
+
+@inlined
+def _middle_boundary(a, b, g_a, g_b, flat, walks, log_c, scale):  # type: ignore[no-untyped-def]
+    """A lower bound on g at the middle of (a, b], near enough, from lower bounds at its ends.
+
+    With L = log_c + 2 ln n, g'' = -g (L^2 + 4) / (4 n^2 L^2), so |g''| >= g / (4 n^2), which falls
+    with n: the arc stands at least (b - a)^2 g(b) / (32 b^2) above its chord. That is off by a
+    further factor (b - a) / b; where this might matter, g itself is computed.
+    """
+    share = float(b - a) / float(b)
+    arc = share * share * g_b
+    if arc * share > flat:
+        return boundary(float((a + b) // 2), walks, log_c, scale)
+    return 0.5 * (g_a + g_b) + 0.03125 * arc
+
+
+@kernel
+def _talk(s, i, depth, slot, n, g_below, walks, log_c, scale, arms, total, state, out_at):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Communication time n of schedule s: Algorithm 1, lines 10-15 and 17-25. Every arm whose
+    distance from the leader is g(n) or more falls, all at once."""
+    state[s, UPLINKS] += np.int64(walks) * state[s, ALIVE]
+    state[s, ROUNDS] += 1
+    arm_count = out_at.shape[1]
+    count = arms[depth, i, arm_count]
+    best = -np.inf
+    worst = np.inf
+    for j in range(count):
+        k = arms[depth, i, j]
+        if out_at[s, k] == NEVER:
+            best = max(best, total[slot, k])
+            worst = min(worst, total[slot, k])
+    if best - worst < g_below:
+        return
+    g = boundary(float(n), walks, log_c, scale)
+    for j in range(count):
+        k = arms[depth, i, j]
+        if out_at[s, k] == NEVER and best - total[slot, k] >= g:
+            out_at[s, k] = n
+            state[s, ALIVE] -= 1
+    if state[s, ALIVE] == 1:  # lines 13-15 and 23-25: declare, and pull it no more
+        for k in range(arm_count):
+            if out_at[s, k] == NEVER:
+                out_at[s, k] = n
+                state[s, WINNER] = k
+        state[s, NEXT] = NEVER
+
+
+@kernel
+def _advance(s, b, plan, listed, state):  # type: ignore[no-untyped-def]
+    """Move schedule s to its first time past b; how many times that passes."""
+    time = state[s, NEXT]
+    if time == NEVER:
+        return 0
+    period = plan[s, PERIOD]
+    if period > 0:
+        until = min(b, plan[s, LAST])
+        count = until - time + 1 if period == 1 else (until - time) // period + 1
+        time += count * period
+        state[s, NEXT] = time if time <= plan[s, LAST] else NEVER
+        return count
+    low, high = state[s, INDEX], plan[s, END]
+    while low < high:
+        middle = (low + high) // 2
+        if listed[middle] <= b:
+            low = middle + 1
+        else:
+            high = middle
+    count = low - state[s, INDEX]
+    state[s, INDEX] = low
+    state[s, NEXT] = listed[low] if low < plan[s, END] else NEVER
+    return count
+
+
+@inlined
+def _doubtful(s, i, depth, slot, skip, least, frame, g, arms, total, state, out_at, doubt):  # type: ignore[no-untyped-def]  # fmt: skip
+    """List at [depth + 1, slot] the arms of pairs that might cross g in the interval; whether
+    there are any. A pair is safe if d1 d2 >= least."""
+    arm_count = out_at.shape[1]
+    count = arms[depth, i, arm_count]
+    left, right = frame[depth, LEFT], frame[depth, RIGHT]
+    alive = 0
+    best_a = -np.inf
+    best_b = -np.inf
+    for j in range(count):
+        k = arms[depth, i, j]
+        doubt[k] = False
+        if out_at[s, k] == NEVER:
+            doubt[k] = not skip
+            alive += 1
+            best_a = max(best_a, total[left, k])
+            best_b = max(best_b, total[right, k])
+    if skip:
+        for j in range(count):
+            k = arms[depth, i, j]
+            if out_at[s, k] < NEVER:
+                continue
+            lift_a = g[depth, 0] + total[left, k]
+            lift_b = g[depth, 1] + total[right, k]
+            # the leaders at either end are at least as near to crossing as any one rival
+            if lift_b > best_b and (lift_a - best_a) * (lift_b - best_b) >= least:
+                state[s, SAFE_PAIRS] += alive - 1
+                continue
+            for r in range(count):
+                rival = arms[depth, i, r]
+                if rival == k or out_at[s, rival] < NEVER:
+                    continue
+                d_b = lift_b - total[right, rival]
+                if d_b > 0.0 and (lift_a - total[left, rival]) * d_b >= least:
+                    state[s, SAFE_PAIRS] += 1
+                else:
+                    doubt[k] = True
+                    doubt[rival] = True
+    found = 0
+    for j in range(count):
+        k = arms[depth, i, j]
+        if doubt[k]:
+            arms[depth + 1, slot, found] = k
+            found += 1
+    arms[depth + 1, slot, arm_count] = found
+    return found > 0
+
+
+@inlined
+def _collect(depth, frame, arms, drawn, doubt):  # type: ignore[no-untyped-def]
+    """At depth + 1, the union of the arms in doubt over the schedules in doubt."""
+    below = depth + 1
+    arm_count = doubt.shape[0]
+    if frame[below, TALKERS] == 1:
+        count = np.int64(arms[below, 0, arm_count])
+        for j in range(count):
+            drawn[below, j] = arms[below, 0, j]
+        frame[below, DRAWN] = count
+        return
+    for j in range(frame[depth, DRAWN]):
+        doubt[drawn[depth, j]] = False
+    for i in range(frame[below, TALKERS]):
+        for j in range(arms[below, i, arm_count]):
+            doubt[arms[below, i, j]] = True
+    count = 0
+    for j in range(frame[depth, DRAWN]):
+        if doubt[drawn[depth, j]]:
+            drawn[below, count] = drawn[depth, j]
+            count += 1
+    frame[below, DRAWN] = count
+
+
+@kernel
+def _draw_middle(seed, trial, lo, hi, middle, spread, left, right, slot, count, depth, drawn, value, total):  # type: ignore[no-untyped-def]  # fmt: skip
+    """X and S at the node `middle`, from the nodes in slots left and right, for the arms listed
+    at `depth`."""
+    for j in range(count):
+        total[slot, drawn[depth, j]] = 0.0
+    for m in range(lo, hi):
+        block = -1
+        words = (np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0))
+        for j in range(count):
+            k = drawn[depth, j]
+            if np.int64(k) >> 2 != block:  # one block of words serves four arms
+                block = np.int64(k) >> 2
+                words = first_words(seed, trial, m, block, middle)
+            z = normal_from(words[k & 3], seed, trial, m, k, middle)
+            x = split(value[left, k, m], value[right, k, m], spread, z)
+            value[slot, k, m] = x
+            total[slot, k] += x
+
+
+@inlined
+def _split(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work):  # type: ignore[no-untyped-def]
+    """Draw the middle of the interval at `depth`, open its left half at depth + 1."""
+    below = depth + 1
+    slot = MIDDLE + depth
+    a, b = frame[depth, A], frame[depth, B]
+    left, right = frame[depth, LEFT], frame[depth, RIGHT]
+    middle = (a + b) // 2
+    spread = noise * math.sqrt(0.25 * float(b - a))
+    count = frame[below, DRAWN]
+    _draw_middle(seed, trial, lo, hi, middle, spread, left, right, slot, count, below, drawn,
+                 value, total)
+    work[1] += count * (hi - lo)
+    frame[below, A] = a
+    frame[below, B] = middle
+    frame[below, LEFT] = left
+    frame[below, RIGHT] = slot
+    frame[below, IS_RIGHT] = 0
+
+
+@inlined
+def _draw_steps(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work):  # type: ignore[no-untyped-def]
+    """Draw every step of the interval at `depth`, step n into slot STEP + n - a."""
+    below = depth + 1
+    a, length = frame[depth, A], frame[depth, B] - frame[depth, A]
+    count = frame[below, DRAWN]
+    for j in range(count):
+        k = drawn[below, j]
+        for m in range(lo, hi):
+            value[STEP, k, m] = value[frame[depth, LEFT], k, m]
+            value[STEP + length, k, m] = value[frame[depth, RIGHT], k, m]
+        total[STEP + length, k] = total[frame[depth, RIGHT], k]
+    half = length // 2
+    while half > 0:
+        spread = noise * math.sqrt(0.5 * float(half))
+        for i in range(half, length, 2 * half):
+            slot = STEP + i
+            _draw_middle(seed, trial, lo, hi, a + i, spread, slot - half, slot + half, slot,
+                         count, below, drawn, value, total)
+        half //= 2
+    work[1] += count * (hi - lo) * (length - 1)
