@@ -52,7 +52,7 @@ class Periodic(Schedule):
     and this package use multiples of H.)"""
 
     def __init__(self, period: int) -> None:
-        whole = _whole(period)
+        whole = as_whole(period)
         if whole is None or not 1 <= whole <= MAX_STEPS:
             raise InputError(
                 f"period H = {period!r}: must be a whole number from 1 to 2^52, as in periodic:100"
@@ -129,7 +129,7 @@ class At(Schedule):
 
     def __init__(self, times: Sequence[int] | Iterable[int]) -> None:
         listed = list(times)
-        whole = [_whole(time) for time in listed]
+        whole = [as_whole(time) for time in listed]
         for time, value in zip(listed, whole, strict=True):
             if value is None or not 1 <= value <= MAX_STEPS:
                 raise InputError(f"time {time!r}: times must be whole numbers from 1 to 2^52")
@@ -175,7 +175,7 @@ def parse(text: str | Schedule) -> Schedule:
     return At(value.split(","))  # type: ignore[arg-type]
 
 
-def _whole(value: object) -> int | None:
+def as_whole(value: object) -> int | None:
     """``value`` as an int if it is a whole number, written in any usual way ('100', 1e5, 2.0)."""
     try:
         number = int(value) if isinstance(value, str) else value

@@ -1,0 +1,98 @@
+"""fastfed: exact simulation of federated best-arm identification.
+
+A trial of FedElim pulls arms at many clients until every client knows its own best arm and the
+server knows the best arm overall. fastfed runs such trials by the thousand, exactly distributed
+as the step-by-step algorithm, at a cost that grows with the logarithm of the number of pulls.
+
+Why each part exists, from the ground up:
+
+* `confidence` has the paper's radii, in one place for everyone;
+* `instance` (with `rewards`, `instance_files`) is the problem, checked once;
+* `schedule` says when clients talk to the server;
+* `kernels` is the compiled engine: a counter-based generator, walks that can be entered anywhere,
+  elimination that skips what cannot matter;
+* `reference` is the same algorithm as printed, to judge the engine by;
+* `simulate` and `replay` turn the engine into rows and stories, `summary` rows into figures.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from typing import TYPE_CHECKING
+
+from fastfed.version import __version__
+
+if TYPE_CHECKING:
+    from fastfed.errors import InputError
+    from fastfed.instance import Instance
+    from fastfed.replay import Replay, replay
+    from fastfed.rewards import Gaussian
+    from fastfed.schedule import (
+        At,
+        Exponential,
+        FedElim,
+        FedElim0,
+        Periodic,
+        Schedule,
+        SuperExponential,
+    )
+    from fastfed.simulate import Result, simulate
+
+# Loaded when first used, so that `fastfed --help` need not wait for Numba.
+_HOME = {
+    "InputError": "errors",
+    "Instance": "instance",
+    "Gaussian": "rewards",
+    "Replay": "replay",
+    "replay": "replay",
+    "Result": "simulate",
+    "simulate": "simulate",
+    **dict.fromkeys(
+        ("At", "Exponential", "FedElim", "FedElim0", "Periodic", "Schedule", "SuperExponential"),
+        "schedule",
+    ),
+}
+
+__all__ = [
+    "At",
+    "Exponential",
+    "FedElim",
+    "FedElim0",
+    "Gaussian",
+    "InputError",
+    "Instance",
+    "Periodic",
+    "Replay",
+    "Result",
+    "Schedule",
+    "SuperExponential",
+    "__version__",
+    "replay",
+    "simulate",
+]
+
+
+class _Package(types.ModuleType):
+    """The import system binds each submodule to its name here, and some public functions bear the
+    name of their module (`simulate`, `replay`): the functions win."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOME and isinstance(value, types.ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'fastfed' has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"fastfed.{_HOME[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

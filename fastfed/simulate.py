@@ -1,0 +1,421 @@
+"""Instance and schedules in, one row per (trial, schedule) out.
+
+`Job` is the border: everything is checked and laid out as arrays there, once, and then any range
+of trials can be run, on any number of threads, in any order, with the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed import confidence, schedule
+from fastfed.confidence import MAX_STEPS
+from fastfed.errors import InputError, nearest
+from fastfed.instance import Instance
+from fastfed.kernels import trials as kernel
+from fastfed.kernels.elimination import WINNER, Problem, Space, make_space
+from fastfed.schedule import Periodic, Schedule
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ENGINES = ("auto", "skip", "dense")
+_CHUNK_SECONDS = 0.2  # what one call of the kernel aims at: short enough for bar and Ctrl-C
+
+
+@dataclass(frozen=True)
+class Block:
+    """The rows of consecutive trials ``first, first + 1, ...`` as arrays, schedule by schedule."""
+
+    first: int
+    ints: npt.NDArray[np.int64]  # (S, trials, COLUMNS)
+    skip_error: npt.NDArray[np.float64]  # (S, trials)
+    pulls: npt.NDArray[np.int64]  # (S, trials, K, M), or (0, 0, 0, 0)
+    work: npt.NDArray[np.int64]  # (trials, 2): intervals looked at, variates drawn
+
+    @property
+    def trials(self) -> int:
+        return self.ints.shape[1]
+
+
+@dataclass(frozen=True)
+class Departures:
+    """One trial of one schedule, arm by arm: the step at which each left, NEVER if it did not."""
+
+    local: npt.NDArray[np.int64]  # (K, M)
+    local_arms: npt.NDArray[np.int64]  # (M,) what the clients declare; -1: nothing
+    server: npt.NDArray[np.int64]  # (K,)
+    global_arm: int
+    horizon: int  # nothing is followed past this step
+    truncated: bool
+    block: Block
+
+
+class Job:
+    """One cell of an experiment: an instance, schedules, delta, seed, and how to run them."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        schedules: Sequence[str | Schedule] | str | Schedule,
+        *,
+        delta: float,
+        seed: int = 0,
+        engine: str = "auto",
+        sigma: float | None = None,
+        max_steps: int | None = None,
+        keep_pulls: bool = False,
+    ) -> None:
+        if not isinstance(instance, Instance):
+            raise InputError(f"instance {instance!r}: must be a fastfed.Instance; "
+                             "Instance.load(...) makes one from a name or a file")
+        self.instance = instance
+        self.schedules = parse_schedules(schedules)
+        self.delta = checked_delta(delta)
+        self.seed = checked_whole("seed", seed, 0, 2**64 - 1)
+        self.engine = _checked_engine(engine)
+        self.sigma = instance.default_sigma if sigma is None else checked_sigma(sigma)
+        arms, clients = instance.shape
+        # beyond this an int64 could not count the pulls
+        most_steps = min(MAX_STEPS, (2**63 - 1) // (arms * clients))
+        self.max_steps = (
+            most_steps if max_steps is None
+            else checked_whole("max_steps", max_steps, 1, most_steps)
+        )
+        self.keep_pulls = keep_pulls
+        self._local_log = confidence.local_log(arms, clients, self.delta)
+        self._global_log = confidence.global_log(arms, self.delta)
+        if max_steps is None:
+            self._refuse_endless()
+        # one pass serves schedules that are two names for the same times
+        self._times, self._horizon, self._pass_of = _lay_out(self.schedules, self.max_steps)
+        self._every = _lay_out([Periodic(1)], self.max_steps)[0]
+        self._problem = Problem(
+            np.uint64(self.seed), instance.means, float(instance.rewards.sigma), float(self.sigma),
+            self._local_log, self._global_log, self.engine == "skip",
+        )
+        self._goal = kernel.Goal(
+            instance.local_best, np.int64(instance.global_best), np.int64(self.max_steps),
+            self._horizon,
+        )
+
+    def run(
+        self, first: int, count: int, control: kernel.Control | None = None,
+        space: Space | None = None,
+    ) -> Block:
+        """Trials first .. first + count - 1, on the calling thread, without the GIL."""
+        arms, clients = self.instance.shape
+        passes = len(self._horizon)
+        kept = (passes, count, arms, clients) if self.keep_pulls else (0, 0, 0, 0)
+        rows = kernel.Rows(
+            np.zeros((passes, count, kernel.COLUMNS), np.int64), np.zeros((passes, count)),
+            np.zeros(kept, np.int64), np.zeros((count, 2), np.int64),
+        )
+        kernel.run_trials(
+            self._problem, self._every, self._times, self._goal, np.int64(first),
+            space or make_space(arms, clients, passes), rows, control or new_control(),
+        )
+        if len(self.schedules) == passes:
+            return Block(first, rows.ints, rows.skip_error, rows.pulls, rows.work)
+        pulls = rows.pulls[self._pass_of] if self.keep_pulls else rows.pulls
+        return Block(first, rows.ints[self._pass_of], rows.skip_error[self._pass_of], pulls,
+                     rows.work)
+
+    def departures(self, trial: int) -> Departures:
+        """When each arm left, at each client and at the server, in one trial of one schedule."""
+        arms, clients = self.instance.shape
+        space = make_space(arms, clients, len(self._horizon))
+        block = self.run(trial, 1, space=space)
+        truncated = bool(block.ints[0, 0, kernel.TRUNCATED])
+        horizon = int(self._horizon[0]) if space.state[0, WINNER] < 0 else self.max_steps
+        return Departures(space.local_out.copy(), space.winners.copy(), space.out_at[0].copy(),
+                          int(space.state[0, WINNER]), horizon, truncated, block)
+
+    def frame(self, block: Block) -> pl.DataFrame:
+        """The block as rows, in order of schedule, then trial."""
+        import polars as pl
+
+        schedules, trials = block.skip_error.shape
+        rows = schedules * trials
+
+        def column(index: int, dtype: Any = pl.Int64) -> pl.Series:
+            return pl.Series(np.ascontiguousarray(block.ints[:, :, index]).reshape(rows)).cast(dtype)
+
+        names = pl.Series([str(s) for s in self.schedules], dtype=pl.String)
+        order = np.repeat(np.arange(schedules, dtype=np.uint32), trials)
+        return pl.DataFrame({
+            "instance": pl.repeat(self.instance.name, rows, dtype=pl.String, eager=True),
+            "schedule": names.gather(order),
+            "delta": pl.repeat(self.delta, rows, dtype=pl.Float64, eager=True),
+            "seed": pl.repeat(self.seed, rows, dtype=pl.UInt64, eager=True),
+            "trial": np.tile(np.arange(block.first, block.first + trials), schedules),
+            "pulls": column(kernel.PULLS),
+            "uplinks": column(kernel.UPLINKS),
+            "rounds": column(kernel.ROUNDS),
+            "steps": column(kernel.STEPS),
+            "local_steps": column(kernel.LOCAL_STEPS),
+            "global_steps": column(kernel.GLOBAL_STEPS),
+            "global_arm": column(kernel.GLOBAL_ARM, pl.Int32),
+            "local_errors": column(kernel.LOCAL_ERRORS, pl.Int32),
+            "correct": column(kernel.CORRECT, pl.Boolean),
+            "truncated": column(kernel.TRUNCATED, pl.Boolean),
+            "skip_error": block.skip_error.reshape(rows),
+            "sigma": pl.repeat(float(self.sigma), rows, dtype=pl.Float64, eager=True),
+        })
+
+    def _refuse_endless(self) -> None:
+        """Gaps that the confidence radii cannot resolve before the last step that we can count."""
+        arms, clients = self.instance.shape
+        if arms == 1:
+            return
+        gaps = self.instance.local_gaps
+        k, m = np.unravel_index(np.argmin(gaps), gaps.shape)
+        for gap, walks, log_c, where in (
+            (float(gaps[k, m]), 1, self._local_log,
+             f"between the best two arms of client {self.instance.clients[int(m)]}"),
+            (float(self.instance.global_gaps.min()), clients, self._global_log,
+             "between the best two arms of the mean over clients"),
+        ):
+            steps = confidence.resolved_by(gap, walks, log_c, self.sigma)
+            if steps > self.max_steps:
+                raise InputError(
+                    f"gap {gap:.3g} {where}: too small, a trial could need {steps:.2g} steps and "
+                    f"the limit is {self.max_steps:,}; make the gap larger, or set max_steps to "
+                    "get truncated trials"
+                )
+
+
+def new_control() -> kernel.Control:
+    return kernel.Control(np.zeros(1, np.int64), np.zeros(1, np.int64))
+
+
+@dataclass(frozen=True)
+class Result:
+    """What `simulate` returns."""
+
+    job: Job
+    block: Block
+    frame: pl.DataFrame
+
+    @property
+    def engine(self) -> str:
+        """Which engine ran: "skip" or "dense"."""
+        return self.job.engine
+
+    @property
+    def pulls(self) -> npt.NDArray[np.int64]:
+        """(schedule, trial, K, M): how often each arm was pulled at each client."""
+        if not self.job.keep_pulls:
+            raise InputError("pulls were not kept: call simulate(..., keep_pulls=True)")
+        return self.block.pulls
+
+    def summary(self, costs: Sequence[float] = (0.0, 10.0, 100.0)) -> pl.DataFrame:
+        """One row per schedule and cost per uplink: see `fastfed.summary`."""
+        from fastfed.summary import summarise
+
+        return summarise(self.frame, costs)
+
+    def __repr__(self) -> str:
+        return (f"<Result {self.job.instance.name}: {self.block.trials} trials x "
+                f"{len(self.job.schedules)} schedules, delta {self.job.delta:g}, "
+                f"engine {self.engine}>")
+
+
+def simulate(
+    instance: Instance,
+    schedules: Sequence[str | Schedule] | str | Schedule = ("fedelim",),
+    *,
+    delta: float,
+    trials: int,
+    seed: int = 0,
+    threads: int | None = None,
+    engine: str = "auto",
+    sigma: float | None = None,
+    max_steps: int | None = None,
+    progress: bool | Callable[[int, int], object] = False,
+    keep_pulls: bool = False,
+) -> Result:
+    """Run ``trials`` independent trials of every schedule on the same rewards.
+
+    ``delta`` is the allowed error probability, ``sigma`` the scale of the confidence radii (None:
+    what fits the instance), ``threads`` how many threads (None: all cores; the rows do not depend
+    on it). ``engine`` is "skip" (exact up to `skip_error`, logarithmic in the pulls), "dense"
+    (every step of the same walk) or "auto". ``progress`` shows a bar, or is called with (trials
+    done, trials in all). ``keep_pulls`` keeps the (schedule, trial, K, M) tensor.
+    """
+    job = Job(instance, schedules, delta=delta, seed=seed, engine=engine, sigma=sigma,
+              max_steps=max_steps, keep_pulls=keep_pulls)
+    count = checked_whole("trials", trials, 1, 2**32)
+    workers = checked_threads(threads)
+    with _reporting(progress, count) as report:
+        block = _gather(job, count, workers, report)
+    return Result(job, block, job.frame(block))
+
+
+def _gather(
+    job: Job, count: int, workers: int, report: Callable[[int], object]
+) -> Block:
+    blocks = sorted(run_blocks(job, 0, count, workers, report), key=lambda block: block.first)
+    if len(blocks) == 1:
+        return blocks[0]
+    return Block(
+        0,
+        np.concatenate([block.ints for block in blocks], axis=1),
+        np.concatenate([block.skip_error for block in blocks], axis=1),
+        np.concatenate([block.pulls for block in blocks], axis=1)
+        if job.keep_pulls else blocks[0].pulls,
+        np.concatenate([block.work for block in blocks]),
+    )
+
+
+def run_blocks(
+    job: Job, first: int, count: int, workers: int, report: Callable[[int], object] = lambda _: None
+) -> Iterator[Block]:
+    """The trials first .. first + count - 1 in blocks, as threads finish them.
+
+    Block sizes follow the measured speed (they do not change a row). Leaving the iterator early,
+    by an exception or Ctrl-C in the caller, stops the kernels after their current trial.
+    """
+    control = new_control()
+    size = 1 if count < 64 else 16
+    started: dict[Future[Block], float] = {}
+    next_first, end, done = first, first + count, 0
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="fastfed")
+    try:
+        while next_first < end or started:
+            while next_first < end and len(started) < workers:
+                # the last blocks share what is left, so that no thread waits for another
+                fair = math.ceil((end - next_first) / workers)
+                length = max(1, min(size, fair))
+                future = pool.submit(job.run, next_first, length, control)
+                started[future] = time.perf_counter()
+                next_first += length
+            finished, _ = wait(started, timeout=0.1, return_when=FIRST_COMPLETED)
+            for future in finished:
+                seconds = time.perf_counter() - started.pop(future)
+                block = future.result()
+                done += block.trials
+                wanted = int(block.trials * _CHUNK_SECONDS / max(seconds, 1e-6)) + 1
+                size = max(1, min(wanted, 8 * size))
+                report(done)
+                yield block
+    finally:
+        control.stop[0] = 1
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _reporting(
+    progress: bool | Callable[[int, int], object], total: int
+) -> Iterator[Callable[[int], object]]:
+    if callable(progress):
+        yield lambda done: progress(done, total)
+    elif progress:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True)) as bar:
+            task = bar.add_task("trials", total=total)
+            yield lambda done: bar.update(task, completed=done)
+    else:
+        yield lambda done: None
+
+
+def _lay_out(
+    schedules: Sequence[Schedule], max_steps: int
+) -> tuple[kernel.Times, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The distinct sets of times as the kernel reads them, the horizon of each, and which of them
+    each schedule uses. A schedule whose last time passes undecided is given up there: it would
+    pull for ever; one that could still talk, at max_steps."""
+    plan: list[tuple[int, int, int, int]] = []
+    horizon: list[int] = []
+    listed: list[npt.NDArray[np.int64]] = []
+    length = 0
+    seen: dict[object, int] = {}
+    pass_of = []
+    for one in schedules:
+        if one.period is not None:
+            key: object = one.period
+        else:
+            times = one.times(MAX_STEPS)
+            key = times.tobytes()
+        if key not in seen:
+            seen[key] = len(plan)
+            if one.period is not None:
+                plan.append((one.period, max_steps // one.period * one.period, 0, 0))
+                horizon.append(max_steps)
+            else:
+                reached = times[times <= max_steps]
+                last = int(reached[-1]) if len(reached) else 0
+                plan.append((0, last, length, length + len(reached)))
+                horizon.append(min(int(times[-1]), max_steps))
+                listed.append(reached)
+                length += len(reached)
+        pass_of.append(seen[key])
+    flat = np.concatenate(listed) if listed else np.zeros(0, np.int64)
+    return (kernel.Times(np.array(plan, np.int64), flat), np.array(horizon, np.int64),
+            np.array(pass_of, np.int64))
+
+
+def parse_schedules(schedules: Sequence[str | Schedule] | str | Schedule) -> list[Schedule]:
+    given = [schedules] if isinstance(schedules, str | Schedule) else list(schedules)
+    parsed = [schedule.parse(one) for one in given]
+    if not parsed:
+        raise InputError("no schedules: give at least one, as in ['fedelim']")
+    for position, one in enumerate(parsed):
+        if one in parsed[:position]:
+            raise InputError(f"schedule {one} is given twice")
+    return parsed
+
+
+def checked_delta(delta: float) -> float:
+    value = _number("delta", delta)
+    if not 0 < value < 1:
+        raise InputError(f"delta = {delta!r}: must lie strictly between 0 and 1")
+    return value
+
+
+def checked_sigma(sigma: float) -> float:
+    value = _number("sigma", sigma)
+    if not (value > 0 and math.isfinite(value)):
+        raise InputError(f"sigma = {sigma!r}: the confidence scale must be finite and above 0")
+    return value
+
+
+def checked_whole(name: str, value: object, least: int, most: int) -> int:
+    whole = schedule.as_whole(value)
+    if whole is None or isinstance(value, bool) or not least <= whole <= most:
+        top = f"2^{most.bit_length() - 1}" if most & (most - 1) == 0 and most > 2**20 else f"{most:,}"
+        raise InputError(f"{name} = {value!r}: must be a whole number from {least} to {top}")
+    return whole
+
+
+def checked_threads(threads: int | None) -> int:
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
+            os.cpu_count() or 1)
+    return checked_whole("threads", threads, 1, 1024)
+
+
+def _checked_engine(engine: str) -> str:
+    if engine not in ENGINES:
+        raise InputError(f"engine {engine!r}{nearest(str(engine), ENGINES)}: must be one of "
+                         f"{', '.join(ENGINES)}")
+    return "skip" if engine == "auto" else engine
+
+
+def _number(name: str, value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InputError(f"{name} = {value!r}: must be a number") from None
