@@ -12,7 +12,9 @@ Why each part exists, from the ground up:
 * `kernels` is the compiled engine: a counter-based generator, walks that can be entered anywhere,
   elimination that skips what cannot matter;
 * `reference` is the same algorithm as printed, to judge the engine by;
-* `simulate` and `replay` turn the engine into rows and stories, `summary` rows into figures.
+* `simulate` and `replay` turn the engine into rows and stories, `summary` rows into figures;
+* `sweep` lays out grids, `executors` runs their tasks, `store` keeps their Parquet, `cli` is the
+  command line.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
         SuperExponential,
     )
     from fastfed.simulate import Result, simulate
+    from fastfed.sweep import sweep, sweep_parts
 
 # Loaded when first used, so that `fastfed --help` need not wait for Numba.
 _HOME = {
@@ -49,6 +52,8 @@ _HOME = {
     "replay": "replay",
     "Result": "simulate",
     "simulate": "simulate",
+    "sweep": "sweep",
+    "sweep_parts": "sweep",
     **dict.fromkeys(
         ("At", "Exponential", "FedElim", "FedElim0", "Periodic", "Schedule", "SuperExponential"),
         "schedule",
@@ -71,6 +76,8 @@ __all__ = [
     "__version__",
     "replay",
     "simulate",
+    "sweep",
+    "sweep_parts",
 ]
 
 

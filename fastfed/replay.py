@@ -99,7 +99,7 @@ def _events(job: Job, trial: int, left: Departures) -> list[Event]:
     instance, schedule = job.instance, job.schedules[0]
     arms, clients = instance.shape
     sigma, delta = job.sigma, job.delta
-    times = None if schedule.period is not None else schedule.times(job.max_steps)
+    times = np.zeros(0) if schedule.period is not None else schedule.times(job.max_steps)
 
     def mean(k: int, m: int, n: int) -> float:
         total = value(np.uint64(job.seed), trial, k, m, n, float(instance.means[k, m]),
@@ -115,7 +115,7 @@ def _events(job: Job, trial: int, left: Departures) -> list[Event]:
         if schedule.period is not None:
             talks = considered // schedule.period
         else:
-            talks = np.searchsorted(times, considered, side="right")  # type: ignore[arg-type]
+            talks = np.searchsorted(times, considered, side="right")
         return int(pulled.sum()), int(talks.sum()) * clients
 
     def fall(actor: str, n: int, gone: list[int], means: dict[int, float], threshold: float,

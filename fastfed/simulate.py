@@ -45,7 +45,7 @@ class Block:
 
     @property
     def trials(self) -> int:
-        return self.ints.shape[1]
+        return int(self.ints.shape[1])
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Job:
         self.schedules = parse_schedules(schedules)
         self.delta = checked_delta(delta)
         self.seed = checked_whole("seed", seed, 0, 2**64 - 1)
-        self.engine = _checked_engine(engine)
+        self.engine = checked_engine(engine)
         self.sigma = instance.default_sigma if sigma is None else checked_sigma(sigma)
         arms, clients = instance.shape
         # beyond this an int64 could not count the pulls
@@ -149,7 +149,8 @@ class Job:
         rows = schedules * trials
 
         def column(index: int, dtype: Any = pl.Int64) -> pl.Series:
-            return pl.Series(np.ascontiguousarray(block.ints[:, :, index]).reshape(rows)).cast(dtype)
+            values = np.ascontiguousarray(block.ints[:, :, index]).reshape(rows)
+            return pl.Series(values).cast(dtype)
 
         names = pl.Series([str(s) for s in self.schedules], dtype=pl.String)
         order = np.repeat(np.arange(schedules, dtype=np.uint32), trials)
@@ -395,7 +396,8 @@ def checked_sigma(sigma: float) -> float:
 def checked_whole(name: str, value: object, least: int, most: int) -> int:
     whole = schedule.as_whole(value)
     if whole is None or isinstance(value, bool) or not least <= whole <= most:
-        top = f"2^{most.bit_length() - 1}" if most & (most - 1) == 0 and most > 2**20 else f"{most:,}"
+        power = most.bit_length() - 1
+        top = f"2^{power}" if most == 2**power and power > 20 else f"{most:,}"
         raise InputError(f"{name} = {value!r}: must be a whole number from {least} to {top}")
     return whole
 
@@ -407,7 +409,7 @@ def checked_threads(threads: int | None) -> int:
     return checked_whole("threads", threads, 1, 1024)
 
 
-def _checked_engine(engine: str) -> str:
+def checked_engine(engine: str) -> str:
     if engine not in ENGINES:
         raise InputError(f"engine {engine!r}{nearest(str(engine), ENGINES)}: must be one of "
                          f"{', '.join(ENGINES)}")

@@ -38,7 +38,7 @@ class Sample:
         return self.pulls + cost * self.uplinks
 
 
-def checked_costs(costs: Iterable[float]) -> list[float]:
+def checked_costs(costs: Iterable[float | str]) -> list[float]:
     checked: list[float] = []
     for cost in costs:
         try:
@@ -95,7 +95,7 @@ def summary_rows(
     """One row per cost; ``yardstick`` holds the same trials under talking at every step."""
     trials = len(sample.pulls)
     low, high = clopper_pearson(sample.errors, trials)
-    rows = []
+    rows: list[dict[str, object]] = []
     for cost in costs:
         ratio, ratio_sem = (None, None) if yardstick is None else ratio_of_means(
             sample.total(cost), yardstick.total(cost))

@@ -140,7 +140,7 @@ def make_space(arms: int, clients: int, schedules: int) -> Space:
 
 
 @kernel
-def run_pass(problem, plan, listed, trial, lo, hi, log_c, arcs, space, state, out_at):  # type: ignore[no-untyped-def]
+def run_pass(problem, plan, listed, trial, lo, hi, log_c, arcs, space, state, out_at):
     """Eliminate arms by the sums over clients lo .. hi - 1 until each schedule has one left or
     has talked for the last time. Fills `state` and `out_at` (S, K), the step at which each arm
     left (NEVER if it did not)."""
@@ -222,7 +222,7 @@ def run_pass(problem, plan, listed, trial, lo, hi, log_c, arcs, space, state, ou
 
 
 @kernel
-def tabulate_boundary(arcs, walks, log_c, scale):  # type: ignore[no-untyped-def]
+def tabulate_boundary(arcs, walks, log_c, scale):
     """arcs[t, j - 1] = g, rounded down, at j / 8 of the way from 2^(t-1) to 2^t."""
     for level in range(SPINE):
         start = 0.5 * float(1 << level)
@@ -232,7 +232,7 @@ def tabulate_boundary(arcs, walks, log_c, scale):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _begin(plan, listed, state, out_at):  # type: ignore[no-untyped-def]
+def _begin(plan, listed, state, out_at):
     schedules, arms = out_at.shape
     for s in range(schedules):
         for k in range(arms):
@@ -251,7 +251,7 @@ def _begin(plan, listed, state, out_at):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _open_spine(frame, talkers, arms, drawn, doubt, state, out_at, level):  # type: ignore[no-untyped-def]
+def _open_spine(frame, talkers, arms, drawn, doubt, state, out_at, level):
     """Set up depth 0 as (2^(level-1), 2^level], or (0, 1]; how many schedules still run."""
     schedules, arm_count = out_at.shape
     for k in range(arm_count):
@@ -285,7 +285,9 @@ def _open_spine(frame, talkers, arms, drawn, doubt, state, out_at, level):  # ty
 
 
 @inlined
-def _extend_spine(seed, trial, means, noise, lo, hi, level, frame, drawn, known, value, total, work):  # type: ignore[no-untyped-def]  # fmt: skip
+def _extend_spine(
+    seed, trial, means, noise, lo, hi, level, frame, drawn, known, value, total, work
+):
     """Draw X(2^level), and whatever spine node below is missing, for the arms of depth 0."""
     for i in range(frame[0, DRAWN]):
         total[level, drawn[0, i]] = 0.0
@@ -310,7 +312,7 @@ def _extend_spine(seed, trial, means, noise, lo, hi, level, frame, drawn, known,
 
 
 @inlined
-def _middle_boundary(a, b, g_a, g_b, flat, walks, log_c, scale):  # type: ignore[no-untyped-def]
+def _middle_boundary(a, b, g_a, g_b, flat, walks, log_c, scale):
     """A lower bound on g at the middle of (a, b], near enough, from lower bounds at its ends.
 
     With L = log_c + 2 ln n, g'' = -g (L^2 + 4) / (4 n^2 L^2), so |g''| >= g / (4 n^2), which falls
@@ -325,7 +327,7 @@ def _middle_boundary(a, b, g_a, g_b, flat, walks, log_c, scale):  # type: ignore
 
 
 @kernel
-def _talk(s, i, depth, slot, n, g_below, walks, log_c, scale, arms, total, state, out_at):  # type: ignore[no-untyped-def]  # fmt: skip
+def _talk(s, i, depth, slot, n, g_below, walks, log_c, scale, arms, total, state, out_at):
     """Communication time n of schedule s: Algorithm 1, lines 10-15 and 17-25. Every arm whose
     distance from the leader is g(n) or more falls, all at once."""
     state[s, UPLINKS] += np.int64(walks) * state[s, ALIVE]
@@ -356,7 +358,7 @@ def _talk(s, i, depth, slot, n, g_below, walks, log_c, scale, arms, total, state
 
 
 @kernel
-def _advance(s, b, plan, listed, state):  # type: ignore[no-untyped-def]
+def _advance(s, b, plan, listed, state):
     """Move schedule s to its first time past b; how many times that passes."""
     time = state[s, NEXT]
     if time == NEVER:
@@ -382,7 +384,7 @@ def _advance(s, b, plan, listed, state):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _doubtful(s, i, depth, slot, skip, least, frame, g, arms, total, state, out_at, doubt):  # type: ignore[no-untyped-def]  # fmt: skip
+def _doubtful(s, i, depth, slot, skip, least, frame, g, arms, total, state, out_at, doubt):
     """List at [depth + 1, slot] the arms of pairs that might cross g in the interval; whether
     there are any. A pair is safe if d1 d2 >= least."""
     arm_count = out_at.shape[1]
@@ -431,7 +433,7 @@ def _doubtful(s, i, depth, slot, skip, least, frame, g, arms, total, state, out_
 
 
 @inlined
-def _collect(depth, frame, arms, drawn, doubt):  # type: ignore[no-untyped-def]
+def _collect(depth, frame, arms, drawn, doubt):
     """At depth + 1, the union of the arms in doubt over the schedules in doubt."""
     below = depth + 1
     arm_count = doubt.shape[0]
@@ -455,7 +457,9 @@ def _collect(depth, frame, arms, drawn, doubt):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _draw_middle(seed, trial, lo, hi, middle, spread, left, right, slot, count, depth, drawn, value, total):  # type: ignore[no-untyped-def]  # fmt: skip
+def _draw_middle(
+    seed, trial, lo, hi, middle, spread, left, right, slot, count, depth, drawn, value, total
+):
     """X and S at the node `middle`, from the nodes in slots left and right, for the arms listed
     at `depth`."""
     for j in range(count):
@@ -475,7 +479,7 @@ def _draw_middle(seed, trial, lo, hi, middle, spread, left, right, slot, count, 
 
 
 @inlined
-def _split(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work):  # type: ignore[no-untyped-def]
+def _split(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work):
     """Draw the middle of the interval at `depth`, open its left half at depth + 1."""
     below = depth + 1
     slot = MIDDLE + depth
@@ -495,7 +499,7 @@ def _split(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work):
 
 
 @inlined
-def _draw_steps(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work):  # type: ignore[no-untyped-def]
+def _draw_steps(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work):
     """Draw every step of the interval at `depth`, step n into slot STEP + n - a."""
     below = depth + 1
     a, length = frame[depth, A], frame[depth, B] - frame[depth, A]

@@ -40,27 +40,27 @@ _EDGE, _RATIO = _tables()
 
 
 @kernel
-def unit(word):  # type: ignore[no-untyped-def]
+def unit(word):
     """A uniform in (0, 1), never 0 or 1, from the upper 53 bits."""
     return (np.float64(word >> uint64(11)) + 0.5) * 2.0**-53
 
 
 @kernel
-def first_words(seed, trial, client, slot, n):  # type: ignore[no-untyped-def]
+def first_words(seed, trial, client, slot, n):
     """The words of arms 4 slot .. 4 slot + 3 at step n."""
     return philox(seed, uint64(0), uint64(n), uint64(trial),
                   (uint64(client) << uint64(32)) | uint64(slot), uint64(0))
 
 
 @kernel
-def further_words(seed, trial, client, arm, n, attempt):  # type: ignore[no-untyped-def]
+def further_words(seed, trial, client, arm, n, attempt):
     """Four more words for one arm, attempt = 1, 2, ..."""
     return philox(seed, uint64(0), uint64(n), uint64(trial),
                   (uint64(client) << uint64(32)) | uint64(arm), uint64(attempt))
 
 
 @kernel
-def normal_from(word, seed, trial, client, arm, n):  # type: ignore[no-untyped-def]
+def normal_from(word, seed, trial, client, arm, n):
     """The standard normal of an address whose first word is ``word``."""
     layer = np.int64(word & uint64(255))
     place = np.float64(np.int64(word) >> 11) * 2.0**-52
@@ -70,7 +70,7 @@ def normal_from(word, seed, trial, client, arm, n):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _settle(layer, place, seed, trial, client, arm, n):  # type: ignore[no-untyped-def]
+def _settle(layer, place, seed, trial, client, arm, n):
     """The 1.2 %: the tail beyond R, or a layer's wedge outside the next layer."""
     attempt = 0
     while True:
@@ -93,7 +93,7 @@ def _settle(layer, place, seed, trial, client, arm, n):  # type: ignore[no-untyp
 
 
 @kernel
-def standard_normal(seed, trial, client, arm, n):  # type: ignore[no-untyped-def]
+def standard_normal(seed, trial, client, arm, n):
     """The standard normal of one address."""
     words = first_words(seed, trial, client, arm >> 2, n)
     return normal_from(words[arm & 3], seed, trial, client, arm, n)

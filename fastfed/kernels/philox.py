@@ -21,11 +21,11 @@ _W1 = uint64(0xBB67AE8584CAA73B)
 
 
 @intrinsic
-def _multiply(typing_context, a, b):  # type: ignore[no-untyped-def]
+def _multiply(typing_context, a, b):
     """(high, low) words of the 128-bit product: one machine instruction."""
     signature = types.UniTuple(types.uint64, 2)(types.uint64, types.uint64)
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         wide = ir.IntType(128)
         word = ir.IntType(64)
         a, b = (builder.zext(value, wide) for value in arguments)
@@ -38,7 +38,7 @@ def _multiply(typing_context, a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def philox(key0, key1, c0, c1, c2, c3):  # type: ignore[no-untyped-def]
+def philox(key0, key1, c0, c1, c2, c3):
     """The four words of counter (c0, c1, c2, c3) under the key (key0, key1); all uint64."""
     for _ in range(10):
         high0, low0 = _multiply(_M0, c0)

@@ -16,12 +16,19 @@ import numpy as np
 
 from fastfed import confidence
 from fastfed.kernels.compiling import entry_point, kernel
+from fastfed.kernels.elimination import ROUNDS as TALKED
 from fastfed.kernels.elimination import (
-    SAFE_PAIRS, SKIP_TOLERANCE, UPLINKS as SENT, ROUNDS as TALKED, WINNER, run_pass, tabulate_boundary)
+    SAFE_PAIRS,
+    SKIP_TOLERANCE,
+    WINNER,
+    run_pass,
+    tabulate_boundary,
+)
+from fastfed.kernels.elimination import UPLINKS as SENT
 from fastfed.kernels.walk import walk_value
 
 (PULLS, UPLINKS, ROUNDS, STEPS, LOCAL_STEPS, GLOBAL_STEPS, GLOBAL_ARM, LOCAL_ERRORS, CORRECT,
- TRUNCATED) = range(10)  # fmt: skip
+ TRUNCATED) = range(10)
 COLUMNS = 10
 
 
@@ -58,7 +65,7 @@ class Times(NamedTuple):
 
 
 @kernel
-def _write_row(s, i, goal, local_out, winners, safe_pairs, state, out_at, rows):  # type: ignore[no-untyped-def]
+def _write_row(s, i, goal, local_out, winners, safe_pairs, state, out_at, rows):
     """Row i of schedule s. A trial that cannot end, or is not followed to its end, is cut off at
     its horizon: what was spent until then counts, who has not declared by then has not declared."""
     arms, clients = local_out.shape
@@ -114,7 +121,7 @@ def _compiled(sources: int) -> tuple[Callable[..., None], Callable[..., float]]:
     `sources`, a closure variable and so part of the cache's key, makes it look at them all."""
 
     @entry_point
-    def run_trials(problem, every, times, goal, first, space, rows, control):  # type: ignore[no-untyped-def]
+    def run_trials(problem, every, times, goal, first, space, rows, control):
         """Trials first, first + 1, ... into rows 0, 1, ..., as many as `rows` holds."""
         _ = sources
         arms, clients = problem.means.shape
@@ -140,8 +147,8 @@ def _compiled(sources: int) -> tuple[Callable[..., None], Callable[..., float]]:
                     local_out[k, m] = local_out_at[0, k]
                 winners[m] = local_state[0, WINNER]
                 safe_pairs += local_state[0, SAFE_PAIRS]
-            run_pass(problem, times.plan, times.listed, trial, np.int64(0), clients, problem.global_log,
-                     space.global_arcs, space, state, out_at)
+            run_pass(problem, times.plan, times.listed, trial, np.int64(0), clients,
+                     problem.global_log, space.global_arcs, space, state, out_at)
             if arms == 1:  # Algorithm 1 never pulls a lone arm (line 5), it only declares it
                 for m in range(clients):
                     local_out[0, m] = winners[m] = 0
@@ -153,7 +160,7 @@ def _compiled(sources: int) -> tuple[Callable[..., None], Callable[..., float]]:
             control.done[0] += 1
 
     @entry_point
-    def value(seed, trial, arm, client, n, mu, sigma):  # type: ignore[no-untyped-def]
+    def value(seed, trial, arm, client, n, mu, sigma):
         """X(n) of one walk."""
         _ = sources
         return walk_value(seed, trial, arm, client, n, mu, sigma)

@@ -17,25 +17,24 @@ from __future__ import annotations
 
 import math
 
-
 from fastfed.kernels.compiling import kernel
 from fastfed.kernels.normal import standard_normal
 
 
 @kernel
-def extended(before, mu, sigma, half, z):  # type: ignore[no-untyped-def]
+def extended(before, mu, sigma, half, z):
     """X(2 half) from X(half)."""
     return before + (mu * half + sigma * math.sqrt(half) * z)
 
 
 @kernel
-def split(left, right, spread, z):  # type: ignore[no-untyped-def]
+def split(left, right, spread, z):
     """X in the middle of an interval from its ends; spread = sigma sqrt(length / 4)."""
     return 0.5 * (left + right) + spread * z
 
 
 @kernel
-def walk_value(seed, trial, arm, client, n, mu, sigma):  # type: ignore[no-untyped-def]
+def walk_value(seed, trial, arm, client, n, mu, sigma):
     """X(n), n >= 1, from nothing but its address."""
     right = mu + sigma * standard_normal(seed, trial, client, arm, 1)
     left = right

@@ -1,0 +1,5 @@
+"""`python -m fastfed` is `fastfed`."""
+
+from fastfed.cli import main
+
+main()

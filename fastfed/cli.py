@@ -1,0 +1,291 @@
+"""The command line: options in, results on stdout, progress and errors on stderr.
+
+Thin: each command checks nothing itself and imports what it uses when it runs, so that help needs
+neither Numba nor Polars. Bad input is one line and exit status 2.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Optional
+
+import typer
+
+from fastfed.errors import InputError
+from fastfed.version import __version__
+
+if TYPE_CHECKING:
+    import polars as pl
+
+app = typer.Typer(
+    name="fastfed",
+    help="Exact simulation of federated best-arm identification.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+# Typer reads these at run time, so they stay in the form that Python 3.11 evaluates.
+Texts = Optional[list[str]]  # noqa: UP045
+Text = Optional[str]  # noqa: UP045
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A sweep's folder.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"fastfed {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True,
+                                          help="Show the version.")] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def sweep(
+    instance: Annotated[Texts, typer.Option(help="Built-in name, file, random:K,M,SEED or "
+                                            "scaled:NAME,FACTOR; repeat for several.")] = None,
+    delta: Annotated[Texts, typer.Option(help="Error probabilities, as in 0.1,0.01.")] = None,
+    cost: Annotated[Texts, typer.Option(help="Costs of an uplink, as in 0,10,100.")] = None,
+    period: Annotated[Texts, typer.Option(help="Periods H, as in 1,10,100.")] = None,
+    schedule: Annotated[Texts, typer.Option(help="Schedules: fedelim,exponential:1.5.")] = None,
+    trials: Annotated[Text, typer.Option(help="Trials of each cell [10000].")] = None,
+    seed: Annotated[Text, typer.Option(help="Seed [0].")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
+    threads: Annotated[Text, typer.Option(help="Threads [all cores].")] = None,
+    engine: Annotated[Text, typer.Option(help="skip, dense or auto [auto].")] = None,
+    sigma: Annotated[Texts, typer.Option(help="Confidence scale [what fits the instance].")] = None,
+    max_steps: Annotated[Text, typer.Option(help="Cut trials off here.")] = None,
+    target_rse: Annotated[Text, typer.Option(help="Stop a cell at this relative standard error of "
+                                             "the mean total cost.")] = None,
+    spec: Annotated[Optional[Path], typer.Option(  # noqa: UP045
+        help="The grid in a file (TOML, or a sweep.json); options override.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
+) -> None:
+    """Run a grid of instances, deltas and schedules; write trial rows as Parquet; resumable."""
+    from fastfed.sweep import iterate, make_spec, read_spec, stored_summary
+
+    given = {
+        "instance": instance, "delta": _split(delta), "cost": _split(cost),
+        "period": _split(period), "schedule": _split_schedules(schedule), "trials": trials,
+        "seed": seed, "engine": engine, "sigma": _split(sigma), "max_steps": max_steps,
+        "target_rse": target_rse,
+    }
+    base = read_spec(spec) if spec is not None else {}
+    if spec is not None and (given["schedule"] is not None or given["period"] is not None):
+        base = {key: value for key, value in base.items() if key not in ("schedule", "period")}
+    grid = make_spec({**base, **{key: value for key, value in given.items() if value is not None}})
+    count = None if threads is None else _threads(threads)
+    run = _watch(iterate(grid, out, threads=count), quiet)
+    for path in run.damaged:
+        print(f"fastfed: {path}: unreadable, was done again", file=sys.stderr)
+    for failure in run.failures:
+        print(f"fastfed: {failure}", file=sys.stderr)
+    if not quiet:
+        names = {cell.instance for cell, _ in run.grid.cells}
+        frame = stored_summary(out, grid.costs)
+        _print_summary(_only(frame, names, grid.deltas, grid.schedules))
+        print(f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
+              f"spec: {out}/sweep.json")
+    if run.failures:
+        raise typer.Exit(1)
+
+
+@app.command()
+def summary(
+    folder: Folder,
+    cost: Annotated[Texts, typer.Option(help="Costs of an uplink [those of the sweep].")] = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
+) -> None:
+    """The summary of a sweep's folder, for any costs: nothing is simulated again."""
+    from fastfed.sweep import stored_summary
+
+    if json and csv:
+        raise InputError("--json and --csv: choose one")
+    frame = stored_summary(folder, _costs(cost))
+    if json:
+        print(frame.write_json())
+    elif csv:
+        print(frame.write_csv(), end="")
+    else:
+        _print_summary(frame)
+
+
+@app.command()
+def plot(
+    folder: Folder,
+    out: Annotated[Optional[Path], typer.Option(help="Folder for the figures [DIR].")] = None,  # noqa: UP045
+    cost: Annotated[Texts, typer.Option(help="Costs of an uplink [those of the sweep].")] = None,
+    format: Annotated[str, typer.Option(help="png, pdf or svg; a comma list for several.")] = "png",
+) -> None:
+    """Figures from a sweep: cost against delta, communication against delta, cost against H."""
+    from fastfed.figures import plot_sweep
+    from fastfed.sweep import stored_summary
+
+    frame = stored_summary(folder, _costs(cost))
+    for path in plot_sweep(frame, out or folder, _split([format]) or []):
+        print(path)
+
+
+@app.command()
+def replay(
+    instance: Annotated[str, typer.Argument(help="Built-in name or file.")],
+    schedule: Annotated[str, typer.Option(help="Schedule.")] = "fedelim",
+    delta: Annotated[str, typer.Option(help="Error probability.")] = "0.01",
+    seed: Annotated[str, typer.Option(help="Seed of the run.")] = "0",
+    trial: Annotated[str, typer.Option(help="Number of the trial.")] = "0",
+    sigma: Annotated[Text, typer.Option(help="Confidence scale.")] = None,
+    max_steps: Annotated[Text, typer.Option(help="Cut the trial off here.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """One trial's story, event by event, equal to its row in a sweep."""
+    from fastfed.instance import Instance
+    from fastfed.replay import replay as tell
+
+    story = tell(Instance.load(instance), schedule, delta=delta, seed=seed, trial=trial,  # type: ignore[arg-type]
+                 sigma=sigma, max_steps=max_steps)  # type: ignore[arg-type]
+    print(story.frame.write_json() if json else story)
+
+
+@app.command()
+def instances() -> None:
+    """What is built in, with sizes and gaps."""
+    from fastfed.instance_files import FAMILIES, builtin_names, load
+
+    print(f"{'name':<12} {'arms':>4} {'clients':>7} {'local gap':>9} {'global gap':>10}  "
+          "description")
+    for name in builtin_names():
+        one = load(name)
+        arms, clients = one.shape
+        print(f"{name:<12} {arms:>4} {clients:>7} {one.local_gaps.min():>9.4g} "
+              f"{one.global_gaps.min():>10.4g}  {one.description}")
+    print("families: " + "; ".join(FAMILIES.values()))
+    print("files: .toml, .csv")
+
+
+def main() -> NoReturn:
+    """The entry point: errors become one line and an exit status."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command line in this process; its exit status."""
+    import click
+
+    try:
+        status = app(arguments, standalone_mode=False)
+        sys.stdout.flush()
+        return int(status or 0)
+    except (InputError, click.ClickException) as error:
+        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        print(f"fastfed: {' '.join(message.split())}", file=sys.stderr)
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        again = shlex.join(["fastfed", *arguments])
+        print(f"\nfastfed: stopped; finished parts are kept, go on with: {again}", file=sys.stderr)
+        sys.stderr.flush()
+        if not _in_tests():
+            os._exit(130)  # a kernel may be in the middle of a long trial: do not wait for it
+        return 130
+    except BrokenPipeError:  # the reader of stdout has gone, as in `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except OSError as error:
+        print(f"fastfed: {error.filename or 'file'}: {error.strerror or error}", file=sys.stderr)
+        return 2
+
+
+def _watch(parts: Any, quiet: bool) -> Any:
+    """Run a sweep to its end, with a bar if stderr is a terminal."""
+    if quiet or not sys.stderr.isatty():
+        return deque((run for run, _ in parts), maxlen=1)[0]
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f}%"),
+               TextColumn("{task.fields[speed]}"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("starting", total=None, speed="")
+        begin = time.perf_counter()
+        for run, _ in parts:
+            p = run.progress
+            seconds = max(time.perf_counter() - begin, 1e-9)
+            bar.update(task, description=p.cell or "reading", total=p.trials_planned,
+                       completed=p.trials_done,
+                       speed=f"{p.trials_done / seconds:,.0f} trials/s, "
+                             f"{_short(p.pulls / seconds)} pulls/s")
+    return run
+
+
+def _only(frame: pl.DataFrame, names: set[str], deltas: tuple[float, ...],
+          schedules: tuple[str, ...]) -> pl.DataFrame:
+    import polars as pl
+
+    return frame.filter(pl.col("instance").is_in(list(names)), pl.col("delta").is_in(list(deltas)),
+                        pl.col("schedule").is_in(list(schedules)))
+
+
+def _print_summary(frame: pl.DataFrame) -> None:
+    """The summary in at most 100 columns."""
+    print(f"{'instance':<12} {'delta':>7} {'C':>5} {'schedule':<16} {'total cost':>17} "
+          f"{'pulls':>9} {'uplink cost':>11} {'error <=':>8} {'x FE0':>6}")
+    for row in frame.iter_rows(named=True):
+        sem = "" if row["total_sem"] is None else f"±{_short(row['total_sem'])}"
+        ratio = row["ratio_to_fedelim0"]
+        cut = "*" if row["truncated"] else ""
+        print(f"{row['instance']:<12.12} {row['delta']:>7.4g} {row['cost']:>5.4g} "
+              f"{row['schedule']:<16.16} {_short(row['total_mean']):>9} {sem:<7} "
+              f"{_short(row['pulls_mean']):>9} {_short(row['communication_mean']):>11} "
+              f"{row['error_high']:>8.2g} {'' if ratio is None else f'{ratio:.3f}':>6}{cut}")
+    if frame["truncated"].sum():
+        print("* some trials were truncated")
+
+
+def _short(number: float) -> str:
+    """Four significant digits, thousands apart, or in powers of ten."""
+    return f"{number:,.0f}" if 1000 <= number < 1e8 else f"{number:.4g}"
+
+
+def _split(values: list[str] | None) -> list[str] | None:
+    if values is None:
+        return None
+    return [item.strip() for value in values for item in value.split(",") if item.strip()]
+
+
+def _costs(values: list[str] | None) -> list[float] | None:
+    from fastfed.summary import checked_costs
+
+    items = _split(values)
+    return None if items is None else checked_costs(items)
+
+
+def _split_schedules(values: list[str] | None) -> list[str] | None:
+    """A comma list in which ``at:1,5,25`` is one item."""
+    items: list[str] = []
+    for item in _split(values) or []:
+        if items and items[-1].startswith("at:") and item.isdigit():
+            items[-1] += f",{item}"
+        else:
+            items.append(item)
+    return None if values is None else items
+
+
+def _threads(text: str) -> int:
+    from fastfed.simulate import checked_threads
+
+    return checked_threads(text)  # type: ignore[arg-type]
+
+
+def _in_tests() -> bool:
+    return "pytest" in sys.modules
