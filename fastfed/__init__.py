@@ -13,6 +13,7 @@ Why each part exists, from the ground up:
   elimination that skips what cannot matter;
 * `reference` is the same algorithm as printed, to judge the engine by;
 * `simulate` and `replay` turn the engine into rows and stories, `summary` rows into figures;
+* `bounds` (with `bounds_table`) has the theorems as numbers;
 * `sweep` lays out grids, `executors` runs their tasks, `store` keeps their Parquet, `cli` is the
   command line.
 """
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING
 from fastfed.version import __version__
 
 if TYPE_CHECKING:
+    from fastfed.bounds import Bounds, bounds
     from fastfed.errors import InputError
     from fastfed.instance import Instance
     from fastfed.replay import Replay, replay
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 
 # Loaded when first used, so that `fastfed --help` need not wait for Numba.
 _HOME = {
+    "Bounds": "bounds",
+    "bounds": "bounds",
     "InputError": "errors",
     "Instance": "instance",
     "Gaussian": "rewards",
@@ -62,6 +66,7 @@ _HOME = {
 
 __all__ = [
     "At",
+    "Bounds",
     "Exponential",
     "FedElim",
     "FedElim0",
@@ -74,6 +79,7 @@ __all__ = [
     "Schedule",
     "SuperExponential",
     "__version__",
+    "bounds",
     "replay",
     "simulate",
     "sweep",

@@ -17,6 +17,7 @@ Where this departs from the paper, the line says "Departure".
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -54,7 +55,7 @@ class Costs:
 
 @dataclass(frozen=True, eq=False)
 class Scheme:
-    """One communication scheme, bounded on E in three ways, from loose to tight."""
+    """One communication scheme, bounded on E in three ways."""
 
     name: str
     """periodic, fedelim, exponential or superexponential."""
@@ -172,8 +173,8 @@ def bounds(
     (..., K, M). Numbers give numbers, and arrays of (K,) and (K, M).
 
     ``sigma`` is the confidence scale (None: the instance's own), ``period`` the H of the periodic
-    scheme (None: the best whole one), ``base`` the lambda of an exponential scheme (None: only
-    FedElim's 2).
+    scheme (None: the whole one whose total as stated is least), ``base`` the lambda of an
+    exponential scheme (None: only FedElim's 2).
 
     Departure: Theorem 4 concludes total <= 3T from C ln T_k <= T_k. Its proof adds C ceil(log2
     T_k) for each arm and client, which that condition bounds only by C + T_k / ln 2, and it
@@ -296,9 +297,7 @@ class _Schemes:
 
     def exponential(self, base: float) -> Scheme:
         """Eqs. (lambda-analogue-1) to (-3): times ceil(base^t)."""
-        turns = np.log(np.maximum(self.T_k, 1.0)) / math.log(base)
-        if base == 2.0:
-            turns = np.log2(np.maximum(self.T_k, 1.0))  # exact at powers of 2
+        turns = np.log2(np.maximum(self.T_k, 1.0)) / math.log2(base)
         return self._scheme(
             "exponential", np.full(self.C.shape, base),
             self._costs(base * self.T, self.clients * turns.sum(-1) + self.cells),
@@ -341,8 +340,8 @@ class _Schemes:
                 times: _Floats) -> Scheme:
         """With `sharp` from the list of the times, of which the last is at or after every n_k."""
         turn = np.searchsorted(times, self.n_k)
-        return Scheme(name, None if parameter is None else parameter[()], stated, summed,
-                      self._summed(self.n_km, times[turn], turn + 1.0))
+        sharp = self._summed(self.n_km, times[turn], (turn + 1).astype(np.float64))
+        return Scheme(name, None if parameter is None else parameter[()], stated, summed, sharp)
 
     def _summed(self, locally: _Floats, globally: _Floats, turns: _Floats) -> Costs:
         """Arm k pulled until the later of both steps at client m, and sent ``turns`` times."""
@@ -389,9 +388,15 @@ def _best_base(r: float) -> float:
     return math.exp(math.exp(v))
 
 
-def _each(function: Any) -> Any:
+def _each(function: Callable[..., float]) -> Callable[..., _Floats]:
     """A function of floats for arrays of them."""
-    return np.vectorize(function, otypes=[np.float64])
+    vectorised = np.vectorize(function, otypes=[np.float64])
+
+    def apply(*arrays: npt.ArrayLike) -> _Floats:
+        with np.errstate(all="ignore"):  # else NumPy reports flags of the function's own arithmetic
+            return np.asarray(vectorised(*arrays), dtype=np.float64)
+
+    return apply
 
 
 def _checked_delta(delta: npt.ArrayLike) -> _Floats:

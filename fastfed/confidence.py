@@ -73,7 +73,7 @@ def resolved_by(gap: float, walks: float, log_c: float, sigma: float) -> float:
 
     if math.isinf(gap):  # a lone arm has no rival
         return 1.0
-    a = walks * (gap / sigma) ** 2 / 64.0
+    a = walks * min(gap / sigma, 1e150) ** 2 / 64.0  # the square must not overflow
     b = log_c / 2.0
     if a == 0.0:
         return math.inf

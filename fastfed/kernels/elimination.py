@@ -43,7 +43,7 @@ import numpy as np
 
 from fastfed import confidence
 from fastfed.kernels.compiling import inlined, kernel
-from fastfed.kernels.normal import first_words, normal_from
+from fastfed.kernels.normal import first_words, normal_from, step_words
 from fastfed.kernels.walk import extended, split
 
 SKIP_TOLERANCE = 1e-15
@@ -57,9 +57,9 @@ STEP = MIDDLE + DEPTHS
 _SAFE = -0.5 * math.log(SKIP_TOLERANCE)  # a pair is safe if d1 d2 >= v (b - a) _SAFE
 _DOWN = 1.0 - 2.0**-50  # rounds a chord down, below the rounding errors of what made it
 _FLAT = 0.05  # g may be bounded from below if that is at most this many noises off
-_ARC_DEPTHS = 3  # so far down g is tabulated, once for all trials
+_ARC_DEPTHS = 4  # so far down g is tabulated, once for all trials
 _ARCS = 2**_ARC_DEPTHS
-_LEAF = 8  # an interval in doubt that is no longer than this is walked, not split further
+_LEAF = 8  # an interval in doubt that is no longer than this is walked: `normal` counts on it
 
 # columns of `frame`, one row a depth: the interval, the slots of its ends, whether it is the
 # right half of the one above, how many schedules look into it, how many arms its middle needs
@@ -101,7 +101,7 @@ class Space(NamedTuple):
     drawn: Any  # (depths, K) union of those arms
     doubt: Any  # (K,) flags
     work: Any  # (2,) intervals looked at, variates drawn
-    local_arcs: Any  # (53, 8) boundaries that need no logarithm any more
+    local_arcs: Any  # (53, _ARCS) boundaries that need no logarithm any more
     global_arcs: Any
     local_state: Any  # (1, 7), and what follows: the result of a client's pass,
     local_out_at: Any  # (1, K)
@@ -172,8 +172,7 @@ def run_pass(problem, plan, listed, trial, lo, hi, log_c, arcs, space, state, ou
                 work[0] += 1
                 if state[s, NEXT] == b:
                     _talk(s, i, depth, frame[depth, RIGHT], b, g[depth, 1], walks, log_c, scale,
-                          arms, total, state, out_at)
-                    _advance(s, b, plan, listed, state)
+                          plan, listed, arms, total, state, out_at)
                 elif _doubtful(s, i, depth, left_over, skip, least, frame, g, arms, total, state,
                                out_at, doubt):
                     talkers[depth + 1, left_over] = s
@@ -188,8 +187,8 @@ def run_pass(problem, plan, listed, trial, lo, hi, log_c, arcs, space, state, ou
                 if b - a > _LEAF:  # split it for the others
                     g[depth + 1, 0] = g[depth, 0]
                     if depth < _ARC_DEPTHS:
-                        eighth = ((a + b) // 2 - (1 << (level - 1))) >> (level - 1 - _ARC_DEPTHS)
-                        g[depth + 1, 1] = arcs[level, eighth - 1]
+                        part = ((a + b) // 2 - (1 << (level - 1))) >> (level - 1 - _ARC_DEPTHS)
+                        g[depth + 1, 1] = arcs[level, part - 1]
                     else:
                         g[depth + 1, 1] = _DOWN * _middle_boundary(
                             a, b, g[depth, 0], g[depth, 1], flat, walks, log_c, scale)
@@ -199,14 +198,13 @@ def run_pass(problem, plan, listed, trial, lo, hi, log_c, arcs, space, state, ou
                 # or walk it step by step
                 _draw_steps(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work)
                 rise = (g[depth, 1] - g[depth, 0]) / float(b - a)
-                for n in range(a + 1, b + 1):
-                    for i in range(left_over):
-                        s = talkers[depth + 1, i]
-                        if state[s, NEXT] == n:
-                            chord = (g[depth, 0] + rise * float(n - a)) * _DOWN
-                            _talk(s, i, depth + 1, STEP + n - a, n, chord, walks, log_c, scale,
-                                  arms, total, state, out_at)
-                            _advance(s, n, plan, listed, state)
+                for i in range(left_over):
+                    s = talkers[depth + 1, i]
+                    while state[s, NEXT] <= b:
+                        n = state[s, NEXT]
+                        chord = (g[depth, 0] + rise * float(n - a)) * _DOWN
+                        _talk(s, i, depth + 1, STEP + n - a, n, chord, walks, log_c, scale,
+                              plan, listed, arms, total, state, out_at)
             # or go on to the interval that follows it
             while depth > 0 and frame[depth, IS_RIGHT] == 1:
                 depth -= 1
@@ -223,7 +221,7 @@ def run_pass(problem, plan, listed, trial, lo, hi, log_c, arcs, space, state, ou
 
 @kernel
 def tabulate_boundary(arcs, walks, log_c, scale):
-    """arcs[t, j - 1] = g, rounded down, at j / 8 of the way from 2^(t-1) to 2^t."""
+    """arcs[t, j - 1] = g, rounded down, at j / _ARCS of the way from 2^(t-1) to 2^t."""
     for level in range(SPINE):
         start = 0.5 * float(1 << level)
         for j in range(1, _ARCS + 1):
@@ -326,25 +324,35 @@ def _middle_boundary(a, b, g_a, g_b, flat, walks, log_c, scale):
     return 0.5 * (g_a + g_b) + 0.03125 * arc
 
 
-@kernel
-def _talk(s, i, depth, slot, n, g_below, walks, log_c, scale, arms, total, state, out_at):
-    """Communication time n of schedule s: Algorithm 1, lines 10-15 and 17-25. Every arm whose
-    distance from the leader is g(n) or more falls, all at once."""
+@inlined
+def _talk(s, i, depth, slot, n, g_below, walks, log_c, scale, plan, listed, arms, total, state,
+          out_at):
+    """Communication time n of schedule s: Algorithm 1, lines 8-15 and 17-25."""
     state[s, UPLINKS] += np.int64(walks) * state[s, ALIVE]
     state[s, ROUNDS] += 1
-    arm_count = out_at.shape[1]
-    count = arms[depth, i, arm_count]
+    if plan[s, PERIOD] > 0:
+        state[s, NEXT] = n + plan[s, PERIOD] if n < plan[s, LAST] else NEVER
+    else:
+        state[s, INDEX] += 1
+        more = state[s, INDEX] < plan[s, END]
+        state[s, NEXT] = listed[state[s, INDEX]] if more else NEVER
     best = -np.inf
     worst = np.inf
-    for j in range(count):
+    for j in range(arms[depth, i, out_at.shape[1]]):
         k = arms[depth, i, j]
         if out_at[s, k] == NEVER:
             best = max(best, total[slot, k])
             worst = min(worst, total[slot, k])
-    if best - worst < g_below:
-        return
-    g = boundary(float(n), walks, log_c, scale)
-    for j in range(count):
+    if best - worst >= g_below:
+        g = boundary(float(n), walks, log_c, scale)
+        _eliminate(s, i, depth, slot, n, best, g, arms, total, state, out_at)
+
+
+@kernel
+def _eliminate(s, i, depth, slot, n, best, g, arms, total, state, out_at):
+    """Every arm whose distance from the leader is g or more falls, all at once."""
+    arm_count = out_at.shape[1]
+    for j in range(arms[depth, i, arm_count]):
         k = arms[depth, i, j]
         if out_at[s, k] == NEVER and best - total[slot, k] >= g:
             out_at[s, k] = n
@@ -357,12 +365,10 @@ def _talk(s, i, depth, slot, n, g_below, walks, log_c, scale, arms, total, state
         state[s, NEXT] = NEVER
 
 
-@kernel
+@inlined
 def _advance(s, b, plan, listed, state):
     """Move schedule s to its first time past b; how many times that passes."""
     time = state[s, NEXT]
-    if time == NEVER:
-        return 0
     period = plan[s, PERIOD]
     if period > 0:
         until = min(b, plan[s, LAST])
@@ -456,7 +462,7 @@ def _collect(depth, frame, arms, drawn, doubt):
     frame[below, DRAWN] = count
 
 
-@kernel
+@inlined
 def _draw_middle(
     seed, trial, lo, hi, middle, spread, left, right, slot, count, depth, drawn, value, total
 ):
@@ -500,22 +506,43 @@ def _split(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work):
 
 @inlined
 def _draw_steps(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work):
-    """Draw every step of the interval at `depth`, step n into slot STEP + n - a."""
+    """S at every step of the interval at `depth`, step n in slot STEP + n - a.
+
+    The interval is 8 long, or 4 or 2 at the foot of the spine, and its splits are written out.
+    """
     below = depth + 1
     a, length = frame[depth, A], frame[depth, B] - frame[depth, A]
+    one, two, four = noise * math.sqrt(0.5), noise, noise * math.sqrt(2.0)
     count = frame[below, DRAWN]
     for j in range(count):
         k = drawn[below, j]
-        for m in range(lo, hi):
-            value[STEP, k, m] = value[frame[depth, LEFT], k, m]
-            value[STEP + length, k, m] = value[frame[depth, RIGHT], k, m]
+        for i in range(1, length):
+            total[STEP + i, k] = 0.0
         total[STEP + length, k] = total[frame[depth, RIGHT], k]
-    half = length // 2
-    while half > 0:
-        spread = noise * math.sqrt(0.5 * float(half))
-        for i in range(half, length, 2 * half):
-            slot = STEP + i
-            _draw_middle(seed, trial, lo, hi, a + i, spread, slot - half, slot + half, slot,
-                         count, below, drawn, value, total)
-        half //= 2
+        for m in range(lo, hi):
+            x0, x8 = value[frame[depth, LEFT], k, m], value[frame[depth, RIGHT], k, m]
+            w1, w2, w3, w4 = step_words(seed, trial, m, k, a, 0)
+            if length == 2:
+                total[STEP + 1, k] += split(
+                    x0, x8, one, normal_from(w3, seed, trial, m, k, a + 1))
+                continue
+            w5, w6, w7, _ = step_words(seed, trial, m, k, a, 1)
+            if length == 4:
+                x6 = split(x0, x8, two, normal_from(w6, seed, trial, m, k, a + 2))
+                total[STEP + 2, k] += x6
+                total[STEP + 1, k] += split(
+                    x0, x6, one, normal_from(w5, seed, trial, m, k, a + 1))
+                total[STEP + 3, k] += split(
+                    x6, x8, one, normal_from(w7, seed, trial, m, k, a + 3))
+                continue
+            x4 = split(x0, x8, four, normal_from(w4, seed, trial, m, k, a + 4))
+            x2 = split(x0, x4, two, normal_from(w2, seed, trial, m, k, a + 2))
+            x6 = split(x4, x8, two, normal_from(w6, seed, trial, m, k, a + 6))
+            total[STEP + 4, k] += x4
+            total[STEP + 2, k] += x2
+            total[STEP + 6, k] += x6
+            total[STEP + 1, k] += split(x0, x2, one, normal_from(w1, seed, trial, m, k, a + 1))
+            total[STEP + 3, k] += split(x2, x4, one, normal_from(w3, seed, trial, m, k, a + 3))
+            total[STEP + 5, k] += split(x4, x6, one, normal_from(w5, seed, trial, m, k, a + 5))
+            total[STEP + 7, k] += split(x6, x8, one, normal_from(w7, seed, trial, m, k, a + 7))
     work[1] += count * (hi - lo) * (length - 1)

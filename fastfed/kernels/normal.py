@@ -5,9 +5,12 @@ Software 5(8), 2000) with 256 layers, fed by Philox: bits 0-7 of a word choose t
 11-63 the signed place in it. 98.8 % of words are accepted at once; the rest are settled by
 further words of the same address, so that the value stays a function of the address.
 
-How addresses map to counters: counter = (n, trial, client 2^32 + slot, attempt), key = (seed, 0).
-At attempt 0 one block serves the four arms 4 slot .. 4 slot + 3; at later attempts slot is the
-arm itself, and the block serves that arm alone.
+How addresses map to counters: counter = (c, trial, client 2^32 + slot, attempt), key = (seed, 0).
+Where n is a power of two or a multiple of 8, c = n and one block serves the four arms 4 slot ..
+4 slot + 3. The other steps are drawn eight at a time (an interval that short is walked, not split):
+there slot is the arm, and the blocks c = 8 (n // 8) + 5 and + 6, which are never powers of two,
+serve its steps 1 to 4 and 5 to 7 past 8 (n // 8). So says attempt 0; at later attempts c = n, slot
+is the arm, and the block serves that one address.
 """
 
 from __future__ import annotations
@@ -93,7 +96,20 @@ def _settle(layer, place, seed, trial, client, arm, n):
 
 
 @kernel
+def step_words(seed, trial, client, arm, n, part):
+    """Words of one arm at the steps 8 (n // 8) + 1 .. + 4 (part 0) or + 5 .. + 7 (part 1)."""
+    return philox(seed, uint64(0), (uint64(n) & ~uint64(7)) + uint64(5) + uint64(part),
+                  uint64(trial), (uint64(client) << uint64(32)) | uint64(arm), uint64(0))
+
+
+@kernel
 def standard_normal(seed, trial, client, arm, n):
     """The standard normal of one address."""
-    words = first_words(seed, trial, client, arm >> 2, n)
-    return normal_from(words[arm & 3], seed, trial, client, arm, n)
+    past = n & 7
+    if past == 0 or n & (n - 1) == 0:
+        word = first_words(seed, trial, client, arm >> 2, n)[arm & 3]
+    elif past < 5:
+        word = step_words(seed, trial, client, arm, n, 0)[past - 1]
+    else:
+        word = step_words(seed, trial, client, arm, n, 1)[past - 5]
+    return normal_from(word, seed, trial, client, arm, n)
