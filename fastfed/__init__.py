@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fastfed.errors import InputError
     from fastfed.instance import Instance
     from fastfed.replay import Replay, replay
-    from fastfed.rewards import Gaussian
+    from fastfed.rewards import Bernoulli, Finite, Gaussian
     from fastfed.schedule import (
         At,
         Exponential,
@@ -51,7 +51,7 @@ _HOME = {
     "bounds": "bounds",
     "InputError": "errors",
     "Instance": "instance",
-    "Gaussian": "rewards",
+    **dict.fromkeys(("Bernoulli", "Finite", "Gaussian"), "rewards"),
     "Replay": "replay",
     "replay": "replay",
     "Result": "simulate",
@@ -66,10 +66,12 @@ _HOME = {
 
 __all__ = [
     "At",
+    "Bernoulli",
     "Bounds",
     "Exponential",
     "FedElim",
     "FedElim0",
+    "Finite",
     "Gaussian",
     "InputError",
     "Instance",

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.errors import InputError
-from fastfed.rewards import Gaussian
+from fastfed.rewards import Bernoulli, Finite, Gaussian, Rewards
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -32,7 +32,8 @@ class Instance:
     """
 
     means: npt.NDArray[np.float64]
-    rewards: Gaussian
+    rewards: Rewards
+    law: Finite | None
     arms: tuple[str, ...]
     clients: tuple[str, ...]
     name: str
@@ -44,18 +45,30 @@ class Instance:
 
     def __init__(
         self,
-        means: npt.ArrayLike,
-        rewards: Gaussian | None = None,
+        means: npt.ArrayLike | None = None,
+        rewards: Rewards | None = None,
         *,
         arms: Sequence[str] | None = None,
         clients: Sequence[str] | None = None,
         name: str = "custom",
         description: str = "",
     ) -> None:
-        self.means = _checked_means(means)
         self.rewards = Gaussian() if rewards is None else rewards
-        if not isinstance(self.rewards, Gaussian):
-            raise InputError(f"rewards = {rewards!r}: must be fastfed.Gaussian(sigma)")
+        if not isinstance(self.rewards, Rewards):
+            raise InputError(f"rewards = {rewards!r}: must be fastfed.Gaussian(sigma), "
+                             "fastfed.Bernoulli() or fastfed.Finite(values, weights)")
+        if isinstance(self.rewards, Finite):
+            if means is not None:
+                raise InputError("means: follow from the weights of Finite rewards; leave them out")
+            means = self.rewards.means
+        elif means is None:
+            raise InputError("means: missing; give a K x M matrix, row = arm, column = client")
+        self.means = _checked_means(means)
+        self.law = None
+        if isinstance(self.rewards, Finite):
+            self.law = self.rewards
+        elif isinstance(self.rewards, Bernoulli):
+            self.law = self.rewards.law(self.means)
         self.arms = _names("arm", arms, self.means.shape[0])
         self.clients = _names("client", clients, self.means.shape[1])
         self.name = name
@@ -79,25 +92,34 @@ class Instance:
 
     @property
     def default_sigma(self) -> float:
-        """The confidence scale that fits the rewards."""
-        return self.rewards.sigma
+        """The confidence scale that a run takes if it is not told otherwise: the noise of Gaussian
+        rewards; 1 for others, as the paper uses its radii unchanged."""
+        return self.rewards.sigma if isinstance(self.rewards, Gaussian) else 1.0
+
+    @property
+    def proxy_sigma(self) -> float:
+        """The scale for which the radii are sure to hold: half the range of bounded rewards
+        (Hoeffding's lemma)."""
+        return self.rewards.sigma if self.law is None else self.law.range / 2  # type: ignore[union-attr]
 
     @property
     def digest(self) -> str:
         """SHA-256 of what the rewards depend on: equal digests give equal rows."""
         text = f"{type(self.rewards).__name__} {self.rewards!r} {self.shape}"
-        return hashlib.sha256(text.encode() + self.means.tobytes()).hexdigest()
+        law = b"" if self.law is None else self.law.values.tobytes() + self.law.weights.tobytes()
+        return hashlib.sha256(text.encode() + self.means.tobytes() + law).hexdigest()
 
     @staticmethod
     def load(source: str | Path) -> Instance:
         """A built-in by name, a family member (``random:K,M,seed``, ``scaled:NAME,FACTOR``), or
-        a file (``.toml``, ``.csv``)."""
+        a file (``.toml``, ``.csv``, ``.parquet``)."""
         from fastfed.instance_files import load
 
         return load(source)
 
     def save(self, path: str | Path) -> None:
-        """Write ``.toml`` (everything) or ``.csv`` (means and names)."""
+        """Write ``.toml`` (everything), ``.csv`` (means and names) or ``.parquet`` (a histogram
+        of rewards with finite support)."""
         from fastfed.instance_files import save
 
         save(self, Path(path))

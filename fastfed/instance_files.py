@@ -1,7 +1,8 @@
 """Instances by name and by file.
 
 TOML holds everything; CSV holds the means, with an optional header of client names and an
-optional first column of arm names. Built-ins are TOML files in ``data/``.
+optional first column of arm names; Parquet holds observed rewards, one row each (columns arm,
+client, reward) or counted (and count). Built-ins are in ``data/``.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import json
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastfed.errors import InputError, nearest
 from fastfed.instance import Instance
-from fastfed.rewards import Gaussian
+from fastfed.rewards import Bernoulli, Finite, Gaussian, Rewards
+
+if TYPE_CHECKING:
+    import polars as pl
 
 FAMILIES = {
     "random": "random:K,M,SEED (uniform means)",
@@ -35,7 +39,7 @@ def data_folder() -> Path:
 
 def builtin_names() -> list[str]:
     """What `Instance.load` knows by name."""
-    return sorted(path.stem for path in data_folder().glob("*.toml"))
+    return sorted([*(path.stem for path in data_folder().glob("*.toml")), "movielens"])
 
 
 def load(source: str | Path) -> Instance:
@@ -43,6 +47,8 @@ def load(source: str | Path) -> Instance:
     family, colon, arguments = text.partition(":")
     if isinstance(source, str) and colon and family in FAMILIES:
         return _random(text, arguments) if family == "random" else _scaled(text, arguments)
+    if isinstance(source, str) and text == "movielens":
+        return _movielens()
     if isinstance(source, str) and text in builtin_names():
         return _load_file(data_folder() / f"{text}.toml", text)
     path = Path(source)
@@ -57,10 +63,18 @@ def load(source: str | Path) -> Instance:
 
 
 def save(instance: Instance, path: Path) -> None:
-    writer = {".toml": _to_toml, ".csv": _to_csv}.get(path.suffix.lower())
-    if writer is None:
-        raise InputError(f"{path}: an instance is saved as .toml or .csv, not {path.suffix!r}")
-    path.write_text(writer(instance), encoding="utf-8", newline="")
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".parquet":
+            _to_histogram(instance).write_parquet(path)
+        elif suffix in (".toml", ".csv"):
+            text = to_toml(instance) if suffix == ".toml" else _to_csv(instance)
+            path.write_text(text, encoding="utf-8", newline="")
+        else:
+            raise InputError(f"{path}: an instance is saved as .toml, .csv or .parquet, not "
+                             f"{path.suffix!r}")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
 def _random(text: str, arguments: str) -> Instance:
@@ -87,8 +101,13 @@ def _scaled(text: str, arguments: str) -> Instance:
     if factor <= 0:
         raise InputError(f"{text!r}: the factor must be above 0")
     base = load(name)
+    description = f"{base.name}, means x {factor:g}"
+    if isinstance(base.rewards, Finite):
+        scaled = Finite(base.rewards.values * factor, base.rewards.weights)
+        return Instance(rewards=scaled, arms=base.arms, clients=base.clients, name=text,
+                        description=description)
     return Instance(base.means * factor, base.rewards, arms=base.arms, clients=base.clients,
-                    name=text, description=f"{base.name}, means x {factor:g}")
+                    name=text, description=description)
 
 
 def _load_file(path: Path, name: str) -> Instance:
@@ -105,34 +124,57 @@ def _load_file(path: Path, name: str) -> Instance:
         raise InputError(f"{path}: {error}") from None
 
 
+def from_toml(text: str, name: str) -> Instance:
+    """An instance from the text of a TOML file."""
+    return Instance(name=name, **_parse_toml(text, name))
+
+
 def _from_toml(path: Path) -> dict[str, Any]:
+    return _parse_toml(path.read_text(encoding="utf-8"), str(path))
+
+
+def _parse_toml(text: str, path: str) -> dict[str, Any]:
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
     unknown = sorted(set(content) - {"means", "rewards", "arms", "clients", "description"})
     if unknown:
         raise InputError(f"{path}: unknown key {unknown[0]!r}"
                          f"{nearest(unknown[0], ['means', 'rewards', 'arms', 'clients'])}")
-    if "means" not in content:
-        raise InputError(f"{path}: no 'means'; write means = [[...], ...], one row per arm")
     if not isinstance(content.get("description", ""), str):
         raise InputError(f"{path}: description must be a string")
     content["rewards"] = _rewards(path, content.get("rewards", {}))
+    if "means" not in content and not isinstance(content["rewards"], Finite):
+        raise InputError(f"{path}: no 'means'; write means = [[...], ...], one row per arm")
     return content
 
 
-def _rewards(path: Path, table: object) -> Gaussian:
+_KINDS: dict[str, tuple[type[Rewards], set[str]]] = {
+    "gaussian": (Gaussian, {"sigma"}),
+    "bernoulli": (Bernoulli, set()),
+    "finite": (Finite, {"values", "weights", "empty"}),
+}
+
+
+def _rewards(path: str, table: object) -> Rewards:
     if not isinstance(table, dict):
         raise InputError(f"{path}: rewards must be a table, as in [rewards] kind = \"gaussian\"")
     options = dict(table)
     kind = options.pop("kind", "gaussian")
-    if kind != "gaussian":
-        raise InputError(f"{path}: unknown rewards kind {kind!r}; known: gaussian")
-    unknown = sorted(set(options) - {"sigma"})
+    if kind not in _KINDS:
+        raise InputError(f"{path}: unknown rewards kind {kind!r}{nearest(str(kind), _KINDS)}; "
+                         f"known: {', '.join(_KINDS)}")
+    make, known = _KINDS[kind]
+    unknown = sorted(set(options) - known)
     if unknown:
-        raise InputError(f"{path}: unknown key {unknown[0]!r} in [rewards]")
-    return Gaussian(**options)
+        raise InputError(f"{path}: unknown key {unknown[0]!r} in [rewards] of kind {kind}")
+    if kind == "finite" and not {"values", "weights"} <= set(options):
+        raise InputError(f"{path}: finite rewards need values and weights")
+    try:
+        return make(**options)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def _from_csv(path: Path) -> dict[str, Any]:
@@ -171,10 +213,74 @@ def _from_csv(path: Path) -> dict[str, Any]:
     }
 
 
-_READERS = {".toml": _from_toml, ".csv": _from_csv}
+def _from_parquet(path: Path) -> dict[str, Any]:
+    import polars as pl
+
+    try:
+        frame = pl.read_parquet(path)
+    except FileNotFoundError:
+        raise InputError(f"{path}: cannot be read (No such file or directory)") from None
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = str(error).splitlines()[0][:120]
+        raise InputError(f"{path}: not a Parquet file that can be read ({reason})") from None
+    try:
+        return from_rewards(frame)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
-def _to_toml(instance: Instance) -> str:
+def from_rewards(frame: pl.DataFrame, empty: float | None = None) -> dict[str, Any]:
+    """What `Instance` takes, from observed rewards: columns arm, client, reward and, if they are
+    counted already, count. Arms and clients in order of name."""
+    import polars as pl
+
+    for name in ("arm", "client", "reward"):
+        if name not in frame.columns:
+            raise InputError(f"no column {name!r}: observed rewards need arm, client and reward, "
+                             f"and may have count (found: {', '.join(frame.columns)})")
+    count = pl.col("count") if "count" in frame.columns else pl.lit(1)
+    for name in ("reward", *(["count"] if "count" in frame.columns else [])):
+        if not frame[name].dtype.is_numeric():
+            raise InputError(f"column {name!r} holds {frame[name].dtype}, must be numbers")
+    try:
+        counted = (
+            frame.lazy()
+            .select(pl.col("arm").cast(pl.String), pl.col("client").cast(pl.String),
+                    pl.col("reward").cast(pl.Float64), count.cast(pl.Float64).alias("count"))
+            .group_by("arm", "client", "reward").agg(pl.col("count").sum()).collect()
+        )
+    except pl.exceptions.PolarsError as error:
+        raise InputError(str(error).splitlines()[0]) from None
+    if counted.height == 0:
+        raise InputError("no rewards in it")
+    if any(counted[name].null_count() for name in counted.columns):
+        raise InputError("a row with a missing arm, client, reward or count")
+    arms, clients, values = (counted[name].unique().sort() for name in ("arm", "client", "reward"))
+
+    def place(name: str, among: pl.Series) -> Any:
+        return among.search_sorted(counted[name]).to_numpy()
+
+    weights = np.zeros((len(arms), len(clients), len(values)))
+    weights[place("arm", arms), place("client", clients), place("reward", values)] = counted[
+        "count"].to_numpy()
+    return {"rewards": Finite(values.to_numpy(), weights, empty), "arms": arms.to_list(),
+            "clients": clients.to_list()}
+
+
+def _movielens() -> Instance:
+    from fastfed.movielens import builtin_histogram
+
+    content = from_rewards(builtin_histogram(), empty=0.0)
+    return Instance(name="movielens", description="MovieLens (HetRec 2011): genres rated in "
+                    "countries; counts and means exact, reward shapes reconstructed", **content)
+
+
+_READERS = {".toml": _from_toml, ".csv": _from_csv, ".parquet": _from_parquet}
+
+
+def to_toml(instance: Instance) -> str:
+    """The text of a TOML file that holds everything."""
+
     def strings(names: tuple[str, ...]) -> str:
         return "[" + ", ".join(map(_toml_string, names)) + "]"
 
@@ -183,9 +289,31 @@ def _to_toml(instance: Instance) -> str:
         f"description = {_toml_string(instance.description)}\n"
         f"arms = {strings(instance.arms)}\n"
         f"clients = {strings(instance.clients)}\n"
-        f"means = [\n{rows}]\n\n"
-        f'[rewards]\nkind = "gaussian"\nsigma = {instance.rewards.sigma!r}\n'
+        + _toml_rewards(instance, rows)
     )
+
+
+def _toml_rewards(instance: Instance, rows: str) -> str:
+    rewards = instance.rewards
+    means = f"means = [\n{rows}]\n\n"
+    if isinstance(rewards, Gaussian):
+        return f'{means}[rewards]\nkind = "gaussian"\nsigma = {rewards.sigma!r}\n'
+    if isinstance(rewards, Bernoulli):
+        return f'{means}[rewards]\nkind = "bernoulli"\n'
+    return (f'[rewards]\nkind = "finite"\nvalues = {rewards.values.tolist()}\n'
+            f"weights = {rewards.weights.tolist()}\n")
+
+
+def _to_histogram(instance: Instance) -> pl.DataFrame:
+    import polars as pl
+
+    if not isinstance(instance.rewards, Finite):
+        raise InputError(f"a .parquet holds observed rewards: save {instance.rewards} as .toml")
+    k, m, v = np.nonzero(instance.rewards.weights)
+    return pl.DataFrame({
+        "arm": [instance.arms[i] for i in k], "client": [instance.clients[i] for i in m],
+        "reward": instance.rewards.values[v], "count": instance.rewards.weights[k, m, v],
+    })
 
 
 def _toml_string(text: str) -> str:

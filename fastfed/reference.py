@@ -36,19 +36,22 @@ class Outcome:
 
 def independent_rewards(instance: Instance, rng: np.random.Generator) -> Rewards:
     """Rewards drawn one by one from a NumPy generator."""
-    sigma = instance.rewards.sigma
-    return lambda k, m, n: float(rng.normal(instance.means[k, m], sigma))
+    law = instance.law
+    if law is None:
+        return lambda k, m, n: float(rng.normal(instance.means[k, m], instance.rewards.sigma))  # type: ignore[union-attr]
+    odds = law.weights / law.weights.sum(axis=2, keepdims=True)
+    return lambda k, m, n: float(rng.choice(law.values, p=odds[k, m]))
 
 
 def walk_rewards(instance: Instance, seed: int, trial: int) -> Rewards:
     """The rewards that the kernels see in this trial: the increments of their walks."""
-    from fastfed.kernels.trials import value
+    from fastfed.walks import walk
 
+    sums = walk(instance, seed, trial)
     before: dict[tuple[int, int], float] = {}
 
     def reward(k: int, m: int, n: int) -> float:
-        sum_now = value(np.uint64(seed), trial, k, m, n, float(instance.means[k, m]),
-                        float(instance.rewards.sigma))
+        sum_now = sums(k, m, n)
         last = before.get((k, m), 0.0)
         before[k, m] = sum_now
         return float(sum_now - last)

@@ -14,9 +14,9 @@ import numpy as np
 
 from fastfed.confidence import alpha_global, alpha_local
 from fastfed.instance import Instance
-from fastfed.kernels.trials import value
 from fastfed.schedule import Schedule
 from fastfed.simulate import Departures, Job, checked_whole
+from fastfed.walks import walk
 
 if TYPE_CHECKING:
     import polars as pl
@@ -81,7 +81,7 @@ def replay(
     seed: int = 0,
     trial: int = 0,
     engine: str = "auto",
-    sigma: float | None = None,
+    sigma: float | str | None = None,
     max_steps: int | None = None,
 ) -> Replay:
     """Trial number ``trial`` of a run with this seed, event by event; equal to its row."""
@@ -101,10 +101,10 @@ def _events(job: Job, trial: int, left: Departures) -> list[Event]:
     sigma, delta = job.sigma, job.delta
     times = np.zeros(0) if schedule.period is not None else schedule.times(job.max_steps)
 
+    sums = walk(instance, job.seed, trial)
+
     def mean(k: int, m: int, n: int) -> float:
-        total = value(np.uint64(job.seed), trial, k, m, n, float(instance.means[k, m]),
-                      float(instance.rewards.sigma))
-        return float(total) / n
+        return sums(k, m, n) / n
 
     def server_mean(k: int, n: int) -> float:
         return sum(mean(k, m, n) for m in range(clients)) / clients

@@ -14,7 +14,7 @@ and in any order. In each interval, for each schedule:
 * others inside: if it is (nearly) certain that no pair of arms crosses g, the interval is
   skipped, otherwise it is split and both halves are looked at, in order.
 
-"Nearly certain": g is concave, so it lies above its chord, and the walk of a pair, S_j - S_k,
+"Nearly certain", Gaussian rewards: g is concave, so it lies above its chord, and the walk of a pair, S_j - S_k,
 sits inside a Brownian motion of variance rate v = 2 (hi - lo) noise^2. Between its two known ends
 that is a bridge, and it crosses a line that is d1 above it at a and d2 above it at b with
 probability exactly exp(-2 d1 d2 / (v (b - a))) (see Karatzas and Shreve, Brownian Motion and
@@ -23,6 +23,14 @@ doubt. Only the arms of pairs in doubt are drawn and compared further down: a sa
 second look anywhere inside (a, b], and whom else an arm might still fall to is safe, too. Every
 safe verdict is counted, and count x tolerance bounds the total variation between these trials and
 step-by-step ones (union bound): it is carried to each row as `skip_error`.
+
+"Nearly certain", rewards with finite support: inside (a, b], N = b - a long, the order of each
+arm's known rewards is a uniformly random permutation. By Hoeffding (1963, Theorem 4) sums without
+replacement have no larger moments than sums with it, so Bernstein's inequality holds for them: n
+steps in, q = min(n, N - n), the pair is d above its own chord with probability at most
+exp(-d^2 / (2 (q V + d R / 3))), V the sum of the variances of its arms' rewards in the interval
+(over clients, too), R the range of a reward. The distance to g is nowhere below the smaller of d1
+and d2, q nowhere above N / 2, and the N - 1 steps inside cost ln N in the exponent.
 
 With skipping off every pair is in doubt until nothing is left to split: each step is visited, on
 the same walk, by the same code.
@@ -43,7 +51,9 @@ import numpy as np
 
 from fastfed import confidence
 from fastfed.kernels.compiling import inlined, kernel
+from fastfed.kernels.counts import STRETCH, shuffle_steps, weigh
 from fastfed.kernels.normal import first_words, normal_from, step_words
+from fastfed.kernels.variates import extend_counts, split_counts
 from fastfed.kernels.walk import extended, split
 
 SKIP_TOLERANCE = 1e-15
@@ -54,7 +64,7 @@ MIDDLE = SPINE + 1
 DEPTHS = 54
 STEP = MIDDLE + DEPTHS
 
-_SAFE = -0.5 * math.log(SKIP_TOLERANCE)  # a pair is safe if d1 d2 >= v (b - a) _SAFE
+_BAR = -math.log(SKIP_TOLERANCE)
 _DOWN = 1.0 - 2.0**-50  # rounds a chord down, below the rounding errors of what made it
 _FLAT = 0.05  # g may be bounded from below if that is at most this many noises off
 _ARC_DEPTHS = 4  # so far down g is tabulated, once for all trials
@@ -76,11 +86,17 @@ boundary = kernel(confidence.boundary)
 
 
 class Problem(NamedTuple):
-    """What is simulated. ``scale`` is the confidence scale, ``noise`` the rewards' sigma."""
+    """What is simulated. ``scale`` is the confidence scale.
+
+    Gaussian rewards have ``noise``; others have ``shares`` (K, M, V), see `variates.shares`, and
+    their noise is 1 and serves only as a unit. The V values themselves travel apart: they are
+    None for Gaussian rewards, and Numba leaves out what a None rules out.
+    """
 
     seed: Any
     means: Any  # (K, M)
     noise: Any
+    shares: Any
     scale: Any
     local_log: Any
     global_log: Any
@@ -101,6 +117,11 @@ class Space(NamedTuple):
     drawn: Any  # (depths, K) union of those arms
     doubt: Any  # (K,) flags
     work: Any  # (2,) intervals looked at, variates drawn
+    counts: Any  # (slots, K, M, V) how often each value came, and what follows: finite support
+    squares: Any  # (slots, K, M) sum of the squared rewards
+    variance: Any  # (K,) of an arm's rewards in the interval looked at, summed over clients
+    steps: Any  # (STRETCH,) scratch of a shuffle
+    rest: Any  # (V,)
     local_arcs: Any  # (53, _ARCS) boundaries that need no logarithm any more
     global_arcs: Any
     local_state: Any  # (1, 7), and what follows: the result of a client's pass,
@@ -111,8 +132,9 @@ class Space(NamedTuple):
     out_at: Any  # (S, K)
 
 
-def make_space(arms: int, clients: int, schedules: int) -> Space:
-    slots = STEP + _LEAF + 1
+def make_space(arms: int, clients: int, schedules: int, support: int) -> Space:
+    """``support``: the number of values that a reward can have, 0 for Gaussian rewards."""
+    slots = STEP + STRETCH + 1
 
     def ints(*shape: int) -> np.ndarray[Any, np.dtype[np.int64]]:
         return np.zeros(shape, np.int64)
@@ -128,6 +150,11 @@ def make_space(arms: int, clients: int, schedules: int) -> Space:
         drawn=np.zeros((DEPTHS, arms), np.uint32),
         doubt=np.zeros(arms, np.bool_),
         work=ints(2),
+        counts=ints(slots if support else 0, arms, clients, support),
+        squares=np.zeros((slots if support else 0, arms, clients)),
+        variance=np.zeros(arms),
+        steps=np.zeros(STRETCH),
+        rest=ints(support),
         local_arcs=np.zeros((SPINE, _ARCS)),
         global_arcs=np.zeros((SPINE, _ARCS)),
         local_state=ints(1, 7),
@@ -140,12 +167,13 @@ def make_space(arms: int, clients: int, schedules: int) -> Space:
 
 
 @kernel
-def run_pass(problem, plan, listed, trial, lo, hi, log_c, arcs, space, state, out_at):
+def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, arcs, space, state, out_at):
     """Eliminate arms by the sums over clients lo .. hi - 1 until each schedule has one left or
     has talked for the last time. Fills `state` and `out_at` (S, K), the step at which each arm
     left (NEVER if it did not)."""
     value, total, known, frame, g, talkers, arms, drawn, doubt, work = space[:10]
-    seed, means, noise, scale, _, _, skip = problem
+    counts, squares, variance, steps, rest = space[10:15]
+    seed, means, noise, shares, scale, _, _, skip = problem
     clients = hi - lo
     walks = float(clients)
     rate = 2.0 * walks * noise * noise
@@ -155,15 +183,28 @@ def run_pass(problem, plan, listed, trial, lo, hi, log_c, arcs, space, state, ou
         running = _open_spine(frame, talkers, arms, drawn, doubt, state, out_at, level)
         if running == 0:
             return
-        _extend_spine(seed, trial, means, noise, lo, hi, level, frame, drawn, known, value, total,
-                      work)
+        if values is None:
+            _extend_spine(seed, trial, means, noise, lo, hi, level, frame, drawn, known, value,
+                          total, work)
+        else:
+            _extend_counts(seed, trial, values, shares, lo, hi, level, frame, drawn, known, counts,
+                           value, squares, total, work)
         g[0, 0] = g[0, 1]
         g[0, 1] = arcs[level, _ARCS - 1]
         depth = np.int64(0)
         while True:
             # settle the interval for every schedule that can be settled
             a, b = frame[depth, A], frame[depth, B]
-            least = rate * float(b - a) * _SAFE
+            if values is None:
+                finite, stretch = False, _LEAF
+                least, slack = 0.5 * rate * float(b - a) * _BAR, 0.0
+            else:
+                finite, stretch = True, STRETCH
+                bar = _BAR + math.log(float(b - a))
+                least = float(b - a) * bar
+                slack = 2.0 / 3.0 * bar * (values[values.shape[0] - 1] - values[0])
+                if skip:
+                    _measure_variance(lo, hi, depth, frame, drawn, value, squares, variance)
             left_over = np.int64(0)
             for i in range(frame[depth, TALKERS]):
                 s = talkers[depth, i]
@@ -173,8 +214,8 @@ def run_pass(problem, plan, listed, trial, lo, hi, log_c, arcs, space, state, ou
                 if state[s, NEXT] == b:
                     _talk(s, i, depth, frame[depth, RIGHT], b, g[depth, 1], walks, log_c, scale,
                           plan, listed, arms, total, state, out_at)
-                elif _doubtful(s, i, depth, left_over, skip, least, frame, g, arms, total, state,
-                               out_at, doubt):
+                elif _doubtful(s, i, depth, left_over, skip, finite, least, slack, frame, g, arms,
+                               total, variance, state, out_at, doubt):
                     talkers[depth + 1, left_over] = s
                     left_over += 1
                 else:
@@ -184,7 +225,7 @@ def run_pass(problem, plan, listed, trial, lo, hi, log_c, arcs, space, state, ou
             frame[depth + 1, TALKERS] = left_over
             if left_over > 0:
                 _collect(depth, frame, arms, drawn, doubt)
-                if b - a > _LEAF:  # split it for the others
+                if b - a > stretch:  # split it for the others
                     g[depth + 1, 0] = g[depth, 0]
                     if depth < _ARC_DEPTHS:
                         part = ((a + b) // 2 - (1 << (level - 1))) >> (level - 1 - _ARC_DEPTHS)
@@ -192,11 +233,21 @@ def run_pass(problem, plan, listed, trial, lo, hi, log_c, arcs, space, state, ou
                     else:
                         g[depth + 1, 1] = _DOWN * _middle_boundary(
                             a, b, g[depth, 0], g[depth, 1], flat, walks, log_c, scale)
-                    _split(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work)
+                    if values is None:
+                        _draw_middle(seed, trial, noise, lo, hi, depth, frame, drawn, value, total,
+                                     work)
+                    else:
+                        _split_counts(seed, trial, values, lo, hi, depth, frame, drawn, counts,
+                                      value, squares, total, work)
+                    _open_left(depth, frame)
                     depth += 1
                     continue
                 # or walk it step by step
-                _draw_steps(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work)
+                if values is None:
+                    _draw_steps(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work)
+                else:
+                    _shuffle_steps(seed, trial, values, lo, hi, depth, frame, drawn, counts, value,
+                                   total, steps, rest, work)
                 rise = (g[depth, 1] - g[depth, 0]) / float(b - a)
                 for i in range(left_over):
                     s = talkers[depth + 1, i]
@@ -390,15 +441,30 @@ def _advance(s, b, plan, listed, state):
 
 
 @inlined
-def _doubtful(s, i, depth, slot, skip, least, frame, g, arms, total, state, out_at, doubt):
+def _safe(finite, d_a, d_b, least, slack, variance):
+    """Whether a pair at these distances from g at the ends stays below it in between."""
+    if d_b <= 0.0 or d_a <= 0.0:
+        return False
+    if finite:
+        d = min(d_a, d_b)
+        return d * d >= least * variance + slack * d
+    return d_a * d_b >= least
+
+
+@inlined
+def _doubtful(
+    s, i, depth, slot, skip, finite, least, slack, frame, g, arms, total, variance, state, out_at,
+    doubt,
+):
     """List at [depth + 1, slot] the arms of pairs that might cross g in the interval; whether
-    there are any. A pair is safe if d1 d2 >= least."""
+    there are any. `least` and `slack` are those of `_safe`."""
     arm_count = out_at.shape[1]
     count = arms[depth, i, arm_count]
     left, right = frame[depth, LEFT], frame[depth, RIGHT]
     alive = 0
     best_a = -np.inf
     best_b = -np.inf
+    widest = 0.0
     for j in range(count):
         k = arms[depth, i, j]
         doubt[k] = False
@@ -407,6 +473,7 @@ def _doubtful(s, i, depth, slot, skip, least, frame, g, arms, total, state, out_
             alive += 1
             best_a = max(best_a, total[left, k])
             best_b = max(best_b, total[right, k])
+            widest = max(widest, variance[k])
     if skip:
         for j in range(count):
             k = arms[depth, i, j]
@@ -415,15 +482,15 @@ def _doubtful(s, i, depth, slot, skip, least, frame, g, arms, total, state, out_
             lift_a = g[depth, 0] + total[left, k]
             lift_b = g[depth, 1] + total[right, k]
             # the leaders at either end are at least as near to crossing as any one rival
-            if lift_b > best_b and (lift_a - best_a) * (lift_b - best_b) >= least:
+            if _safe(finite, lift_a - best_a, lift_b - best_b, least, slack, variance[k] + widest):
                 state[s, SAFE_PAIRS] += alive - 1
                 continue
             for r in range(count):
                 rival = arms[depth, i, r]
                 if rival == k or out_at[s, rival] < NEVER:
                     continue
-                d_b = lift_b - total[right, rival]
-                if d_b > 0.0 and (lift_a - total[left, rival]) * d_b >= least:
+                if _safe(finite, lift_a - total[left, rival], lift_b - total[right, rival], least,
+                         slack, variance[k] + variance[rival]):
                     state[s, SAFE_PAIRS] += 1
                 else:
                     doubt[k] = True
@@ -463,18 +530,19 @@ def _collect(depth, frame, arms, drawn, doubt):
 
 
 @inlined
-def _draw_middle(
-    seed, trial, lo, hi, middle, spread, left, right, slot, count, depth, drawn, value, total
-):
-    """X and S at the node `middle`, from the nodes in slots left and right, for the arms listed
-    at `depth`."""
+def _draw_middle(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work):
+    """X and S in the middle of the interval at `depth`, for the arms that depth + 1 needs."""
+    slot, left, right = MIDDLE + depth, frame[depth, LEFT], frame[depth, RIGHT]
+    middle = (frame[depth, A] + frame[depth, B]) // 2
+    spread = noise * math.sqrt(0.25 * float(frame[depth, B] - frame[depth, A]))
+    count = frame[depth + 1, DRAWN]
     for j in range(count):
-        total[slot, drawn[depth, j]] = 0.0
+        total[slot, drawn[depth + 1, j]] = 0.0
     for m in range(lo, hi):
         block = -1
         words = (np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0))
         for j in range(count):
-            k = drawn[depth, j]
+            k = drawn[depth + 1, j]
             if np.int64(k) >> 2 != block:  # one block of words serves four arms
                 block = np.int64(k) >> 2
                 words = first_words(seed, trial, m, block, middle)
@@ -482,25 +550,17 @@ def _draw_middle(
             x = split(value[left, k, m], value[right, k, m], spread, z)
             value[slot, k, m] = x
             total[slot, k] += x
+    work[1] += count * (hi - lo)
 
 
 @inlined
-def _split(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work):
-    """Draw the middle of the interval at `depth`, open its left half at depth + 1."""
+def _open_left(depth, frame):
+    """The left half of the interval at `depth`, at depth + 1."""
     below = depth + 1
-    slot = MIDDLE + depth
-    a, b = frame[depth, A], frame[depth, B]
-    left, right = frame[depth, LEFT], frame[depth, RIGHT]
-    middle = (a + b) // 2
-    spread = noise * math.sqrt(0.25 * float(b - a))
-    count = frame[below, DRAWN]
-    _draw_middle(seed, trial, lo, hi, middle, spread, left, right, slot, count, below, drawn,
-                 value, total)
-    work[1] += count * (hi - lo)
-    frame[below, A] = a
-    frame[below, B] = middle
-    frame[below, LEFT] = left
-    frame[below, RIGHT] = slot
+    frame[below, A] = frame[depth, A]
+    frame[below, B] = (frame[depth, A] + frame[depth, B]) // 2
+    frame[below, LEFT] = frame[depth, LEFT]
+    frame[below, RIGHT] = MIDDLE + depth
     frame[below, IS_RIGHT] = 0
 
 
@@ -546,3 +606,84 @@ def _draw_steps(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, w
             total[STEP + 5, k] += split(x4, x6, one, normal_from(w5, seed, trial, m, k, a + 5))
             total[STEP + 7, k] += split(x6, x8, one, normal_from(w7, seed, trial, m, k, a + 7))
     work[1] += count * (hi - lo) * (length - 1)
+
+
+@kernel
+def _extend_counts(
+    seed, trial, values, shares, lo, hi, level, frame, drawn, known, counts, value, squares, total,
+    work,
+):
+    """`_extend_spine` for finite support."""
+    for i in range(frame[0, DRAWN]):
+        k = drawn[0, i]
+        sum_over_clients = 0.0
+        for m in range(lo, hi):
+            for t in range(known[k, m], level + 1):
+                # slot ORIGIN holds no rewards, ever
+                before, half = (ORIGIN, 1) if t == 0 else (t - 1, 1 << (t - 1))
+                extend_counts(counts[before, k, m], shares[k, m], half,
+                              (seed, trial, m, np.int64(k), np.int64(1) << t), counts[t, k, m])
+                value[t, k, m], squares[t, k, m] = weigh(counts[t, k, m], values)
+                work[1] += 1
+            known[k, m] = max(known[k, m], level + 1)
+            sum_over_clients += value[level, k, m]
+        total[level, k] = sum_over_clients
+
+
+@kernel
+def _split_counts(
+    seed, trial, values, lo, hi, depth, frame, drawn, counts, value, squares, total, work
+):
+    """`_draw_middle` for finite support."""
+    slot, left, right = MIDDLE + depth, frame[depth, LEFT], frame[depth, RIGHT]
+    middle = (frame[depth, A] + frame[depth, B]) // 2
+    half = (frame[depth, B] - frame[depth, A]) // 2
+    count = frame[depth + 1, DRAWN]
+    for j in range(count):
+        k = drawn[depth + 1, j]
+        sum_over_clients = 0.0
+        for m in range(lo, hi):
+            split_counts(counts[left, k, m], counts[right, k, m], half,
+                         (seed, trial, m, np.int64(k), middle), counts[slot, k, m])
+            value[slot, k, m], squares[slot, k, m] = weigh(counts[slot, k, m], values)
+            sum_over_clients += value[slot, k, m]
+        total[slot, k] = sum_over_clients
+    work[1] += count * (hi - lo)
+
+
+@kernel
+def _shuffle_steps(
+    seed, trial, values, lo, hi, depth, frame, drawn, counts, value, total, steps, rest, work
+):
+    """`_draw_steps` for finite support."""
+    a, length = frame[depth, A], frame[depth, B] - frame[depth, A]
+    left, right = frame[depth, LEFT], frame[depth, RIGHT]
+    count = frame[depth + 1, DRAWN]
+    for j in range(count):
+        k = drawn[depth + 1, j]
+        for i in range(length):
+            steps[i] = 0.0
+        for m in range(lo, hi):
+            shuffle_steps(counts[left, k, m], counts[right, k, m], length,
+                          (seed, trial, m, np.int64(k), a + length // 2), values, rest,
+                          value[left, k, m], steps)
+        for i in range(1, length):
+            total[STEP + i, k] = steps[i]
+        total[STEP + length, k] = total[right, k]
+    work[1] += count * (hi - lo) * (length - 1)
+
+
+@kernel
+def _measure_variance(lo, hi, depth, frame, drawn, value, squares, variance):
+    """Per arm, the variance of its rewards in the interval, summed over clients."""
+    left, right = frame[depth, LEFT], frame[depth, RIGHT]
+    share = 1.0 / float(frame[depth, B] - frame[depth, A])
+    for j in range(frame[depth, DRAWN]):
+        k = drawn[depth, j]
+        sum_over_clients = 0.0
+        for m in range(lo, hi):
+            mean = (value[right, k, m] - value[left, k, m]) * share
+            square = (squares[right, k, m] - squares[left, k, m]) * share
+            sum_over_clients += max(0.0, square - mean * mean)
+        # rounding may have eaten a little; a variance too large is only a look too many
+        variance[k] = sum_over_clients * (1.0 + 1e-6) + 1e-9 * (hi - lo)

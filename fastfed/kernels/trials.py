@@ -25,6 +25,7 @@ from fastfed.kernels.elimination import (
     tabulate_boundary,
 )
 from fastfed.kernels.elimination import UPLINKS as SENT
+from fastfed.kernels.counts import count_walk_value
 from fastfed.kernels.walk import walk_value
 
 (PULLS, UPLINKS, ROUNDS, STEPS, LOCAL_STEPS, GLOBAL_STEPS, GLOBAL_ARM, LOCAL_ERRORS, CORRECT,
@@ -116,12 +117,14 @@ def _sources() -> int:
     return int.from_bytes(digest.digest()[:7], "big")
 
 
-def _compiled(sources: int) -> tuple[Callable[..., None], Callable[..., float]]:
-    """The two entry points. Numba's disk cache looks only at the file that a function stands in;
+def _compiled(
+    sources: int,
+) -> tuple[Callable[..., None], Callable[..., float], Callable[..., float]]:
+    """The entry points. Numba's disk cache looks only at the file that a function stands in;
     `sources`, a closure variable and so part of the cache's key, makes it look at them all."""
 
     @entry_point
-    def run_trials(problem, every, times, goal, first, space, rows, control):
+    def run_trials(problem, values, every, times, goal, first, space, rows, control):
         """Trials first, first + 1, ... into rows 0, 1, ..., as many as `rows` holds."""
         _ = sources
         arms, clients = problem.means.shape
@@ -141,13 +144,13 @@ def _compiled(sources: int) -> tuple[Callable[..., None], Callable[..., float]]:
             space.work[0] = space.work[1] = 0
             safe_pairs = np.int64(0)
             for m in range(clients):
-                run_pass(problem, every.plan, every.listed, trial, m, m + 1, problem.local_log,
-                         space.local_arcs, space, local_state, local_out_at)
+                run_pass(problem, values, every.plan, every.listed, trial, m, m + 1,
+                         problem.local_log, space.local_arcs, space, local_state, local_out_at)
                 for k in range(arms):
                     local_out[k, m] = local_out_at[0, k]
                 winners[m] = local_state[0, WINNER]
                 safe_pairs += local_state[0, SAFE_PAIRS]
-            run_pass(problem, times.plan, times.listed, trial, np.int64(0), clients,
+            run_pass(problem, values, times.plan, times.listed, trial, np.int64(0), clients,
                      problem.global_log, space.global_arcs, space, state, out_at)
             if arms == 1:  # Algorithm 1 never pulls a lone arm (line 5), it only declares it
                 for m in range(clients):
@@ -161,11 +164,18 @@ def _compiled(sources: int) -> tuple[Callable[..., None], Callable[..., float]]:
 
     @entry_point
     def value(seed, trial, arm, client, n, mu, sigma):
-        """X(n) of one walk."""
+        """X(n) of one Gaussian walk."""
         _ = sources
         return walk_value(seed, trial, arm, client, n, mu, sigma)
 
-    return run_trials, value
+    @entry_point
+    def count_value(seed, trial, arm, client, n, values, shares, scratch, steps):
+        """X(n) of one walk with finite support; shares (V,), scratch (4, V) int64, steps
+        (STRETCH,)."""
+        _ = sources
+        return count_walk_value(seed, trial, arm, client, n, values, shares, scratch, steps)
+
+    return run_trials, value, count_value
 
 
-run_trials, value = _compiled(_sources())
+run_trials, value, count_value = _compiled(_sources())
