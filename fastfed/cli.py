@@ -22,14 +22,20 @@ from fastfed.version import __version__
 if TYPE_CHECKING:
     import polars as pl
 
+    from fastfed.executors import Executor
+
 app = typer.Typer(
     name="fastfed",
     help="Exact simulation of federated best-arm identification.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+# Click's error class, from wherever this version of Typer has its Click
+_UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 # Typer reads these at run time, so they stay in the form that Python 3.11 evaluates.
 Texts = Optional[list[str]]  # noqa: UP045
@@ -68,12 +74,17 @@ def sweep(
     max_steps: Annotated[Text, typer.Option(help="Cut trials off here.")] = None,
     target_rse: Annotated[Text, typer.Option(help="Stop a cell at this relative standard error of "
                                              "the mean total cost.")] = None,
+    dask: Annotated[Text, typer.Option(help="Run on a Dask cluster: tcp://host:8786, or local:4 "
+                                       "for four processes here.")] = None,
+    shard: Annotated[Text, typer.Option(help="Only this share, as in 3/16; `fastfed merge` joins "
+                                        "the folders.")] = None,
     spec: Annotated[Optional[Path], typer.Option(  # noqa: UP045
         help="The grid in a file (TOML, or a sweep.json); options override.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
 ) -> None:
     """Run a grid of instances, deltas and schedules; write trial rows as Parquet; resumable."""
-    from fastfed.sweep import iterate, make_spec, read_spec, stored_summary
+    from fastfed.spec import make_spec, read_spec
+    from fastfed.sweep import Shard, iterate, stored_summary
 
     given = {
         "instance": instance, "delta": _split(delta), "cost": _split(cost),
@@ -86,7 +97,9 @@ def sweep(
         base = {key: value for key, value in base.items() if key not in ("schedule", "period")}
     grid = make_spec({**base, **{key: value for key, value in given.items() if value is not None}})
     count = None if threads is None else _threads(threads)
-    run = _watch(iterate(grid, out, threads=count), quiet)
+    share = None if shard is None else Shard.parse(shard)
+    executor = None if dask is None else _dask(dask, threads, quiet)
+    run = _watch(iterate(grid, out, executor=executor, threads=count, shard=share), quiet)
     for path in run.damaged:
         print(f"fastfed: {path}: unreadable, was done again", file=sys.stderr)
     for failure in run.failures:
@@ -123,19 +136,83 @@ def summary(
 
 
 @app.command()
+def merge(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Sweeps' folders.")],
+    out: Annotated[Path, typer.Option(help="Folder for all their rows.")],
+) -> None:
+    """Join the folders of one sweep, as its shards wrote them; the same command again goes on."""
+    from fastfed.merge import merge as join
+
+    merged = join(folders, out)
+    for path in merged.left_out:
+        print(f"fastfed: {path}: left out, unreadable or of another sweep", file=sys.stderr)
+    if merged.missing:
+        go_on = shlex.join(["fastfed", "sweep", "--spec", f"{out}/sweep.json", "--out", str(out)])
+        print(f"fastfed: {merged.missing:,} rows of the spec are in none of the folders; compute "
+              f"them with: {go_on}", file=sys.stderr)
+    print(f"{merged.parts} parts added to {out}/trials/   summary: {out}/summary.parquet")
+
+
+@app.command()
 def plot(
     folder: Folder,
     out: Annotated[Optional[Path], typer.Option(help="Folder for the figures [DIR].")] = None,  # noqa: UP045
     cost: Annotated[Texts, typer.Option(help="Costs of an uplink [those of the sweep].")] = None,
     format: Annotated[str, typer.Option(help="png, pdf or svg; a comma list for several.")] = "png",
+    bounds: Annotated[bool, typer.Option("--bounds", help="Draw T, 2T, 3T and the lower bound "
+                                         "beside the total cost against delta.")] = False,
 ) -> None:
     """Figures from a sweep: cost against delta, communication against delta, cost against H."""
     from fastfed.figures import plot_sweep
     from fastfed.sweep import stored_summary
 
     frame = stored_summary(folder, _costs(cost))
-    for path in plot_sweep(frame, out or folder, _split([format]) or []):
+    instances = None
+    if bounds:
+        from fastfed.check import instances_of
+
+        instances = instances_of(folder)
+    for path in plot_sweep(frame, out or folder, _split([format]) or [], instances):
         print(path)
+
+
+@app.command()
+def bounds(
+    instance: Annotated[str, typer.Argument(help="Built-in name or file.")],
+    delta: Annotated[Texts, typer.Option(help="Error probabilities [0.01].")] = None,
+    cost: Annotated[Texts, typer.Option(help="Costs of an uplink [10].")] = None,
+    period: Annotated[Text, typer.Option(help="Period H [the best one].")] = None,
+    base: Annotated[Text, typer.Option(help="Base lambda of an exponential scheme.")] = None,
+    sigma: Annotated[Text, typer.Option(help="Confidence scale [what fits the instance].")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Everything, as a JSON list with one item "
+                                       "for each delta and cost.")] = False,
+) -> None:
+    """What the theorems say of an instance: T, the bounds of each scheme, the best H and lambda."""
+    from json import dumps
+
+    from fastfed.bounds import bounds as bounds_of
+    from fastfed.check import bounds_text
+    from fastfed.instance import Instance
+
+    one = Instance.load(instance)
+    found = [bounds_of(one, d, c, sigma, period, base)  # type: ignore[arg-type]
+             for d in _split(delta) or ["0.01"] for c in _costs(cost) or [10.0]]
+    print(dumps([b.to_dict() for b in found], allow_nan=False) if json else bounds_text(found))
+
+
+@app.command()
+def check(
+    folder: Folder,
+    cost: Annotated[Texts, typer.Option(help="Costs of an uplink [those of the sweep].")] = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Hold a sweep against the theorems: a verdict per claim, exit status 1 if one is violated."""
+    from fastfed.check import check as check_sweep
+
+    found = check_sweep(folder, _costs(cost))
+    print(found.frame.write_json() if json else found)
+    if found.violated:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -156,6 +233,40 @@ def replay(
     story = tell(Instance.load(instance), schedule, delta=delta, seed=seed, trial=trial,  # type: ignore[arg-type]
                  sigma=sigma, max_steps=max_steps)  # type: ignore[arg-type]
     print(story.frame.write_json() if json else story)
+
+
+@app.command()
+def reproduce(
+    out: Annotated[Path, typer.Option(help="Folder for everything.")] = Path("paper"),
+    trials: Annotated[Text, typer.Option(help="Trials of each cell [10000]; MovieLens has at most "
+                                         "1000.")] = None,
+    only: Annotated[Text, typer.Option(help="synthetic, bernoulli or movielens.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few trials: about a minute.")] = False,
+    threads: Annotated[Text, typer.Option(help="Threads [all cores].")] = None,
+    seed: Annotated[Text, typer.Option(help="Seed [0].")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no verdicts.")] = False,
+) -> None:
+    """The paper's experiments again: nine panels, the table, every claim with a verdict."""
+    from fastfed.checks import checked_whole
+    from fastfed.reproduce import plan, write
+
+    count = None if threads is None else _threads(threads)
+    plans = plan(out, trials=checked_whole("trials", trials or 10_000, 1, 2**32), only=only,
+                 quick=quick, seed=checked_whole("seed", seed or 0, 0, 2**64 - 1))
+    for one in plans:
+        if not quiet:
+            print(f"{one.name}: {one.spec.trials:,} trials of each cell", file=sys.stderr)
+        run = _watch(one.parts(count), quiet)
+        for failure in run.failures:
+            print(f"fastfed: {failure}", file=sys.stderr)
+        if run.failures:
+            raise typer.Exit(1)
+    claims, paths = write(out)
+    if not quiet:
+        for claim in claims:
+            print(f"{claim.key}: {claim.verdict}")
+        print(f"{len(paths)} files: {out}/claims.md, {out}/table.md, {out}/contact-sheet.png, "
+              f"{out}/figures/")
 
 
 @app.command()
@@ -181,29 +292,33 @@ def main() -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Run a command line in this process; its exit status."""
-    import click
-
     try:
         status = app(arguments, standalone_mode=False)
         sys.stdout.flush()
-        return int(status or 0)
-    except (InputError, click.ClickException) as error:
-        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        return _interrupted(arguments) if status == 130 else int(status or 0)
+    except (InputError, _UsageError) as error:
+        message = error.format_message() if isinstance(error, _UsageError) else str(error)
         print(f"fastfed: {' '.join(message.split())}", file=sys.stderr)
         return 2
-    except (KeyboardInterrupt, click.Abort):
-        again = shlex.join(["fastfed", *arguments])
-        print(f"\nfastfed: stopped; finished parts are kept, go on with: {again}", file=sys.stderr)
-        sys.stderr.flush()
-        if not _in_tests():
-            os._exit(130)  # a kernel may be in the middle of a long trial: do not wait for it
-        return 130
+    except (KeyboardInterrupt, typer.Abort):
+        return _interrupted(arguments)
+    except SystemExit:  # Typer's way out when the reader of stdout has gone
+        return 0
     except BrokenPipeError:  # the reader of stdout has gone, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except OSError as error:
         print(f"fastfed: {error.filename or 'file'}: {error.strerror or error}", file=sys.stderr)
         return 2
+
+
+def _interrupted(arguments: list[str]) -> int:
+    again = shlex.join(["fastfed", *arguments])
+    print(f"\nfastfed: stopped; finished parts are kept, go on with: {again}", file=sys.stderr)
+    sys.stderr.flush()
+    if not _in_tests():
+        os._exit(130)  # a kernel may be in the middle of a long trial: do not wait for it
+    return 130
 
 
 def _watch(parts: Any, quiet: bool) -> Any:
@@ -223,7 +338,8 @@ def _watch(parts: Any, quiet: bool) -> Any:
             seconds = max(time.perf_counter() - begin, 1e-9)
             bar.update(task, description=p.cell or "reading", total=p.trials_planned,
                        completed=p.trials_done,
-                       speed=f"{p.trials_done / seconds:,.0f} trials/s, "
+                       speed=f"{p.workers} workers, {p.in_flight} tasks, "
+                             f"{p.trials_done / seconds:,.0f} trials/s, "
                              f"{_short(p.pulls / seconds)} pulls/s")
     return run
 
@@ -238,23 +354,23 @@ def _only(frame: pl.DataFrame, names: set[str], deltas: tuple[float, ...],
 
 def _print_summary(frame: pl.DataFrame) -> None:
     """The summary in at most 100 columns."""
-    print(f"{'instance':<12} {'delta':>7} {'C':>5} {'schedule':<16} {'total cost':>17} "
-          f"{'pulls':>9} {'uplink cost':>11} {'error <=':>8} {'x FE0':>6}")
+    print(f"{'instance':<9} {'delta':>8} {'C':>8} {'schedule':<14} {'total':>9} {'± sem':<9} "
+          f"{'pulls':>9} {'C uplinks':>9} {'error <':>7} {'x FE0':>8}")
     for row in frame.iter_rows(named=True):
         sem = "" if row["total_sem"] is None else f"±{_short(row['total_sem'])}"
-        ratio = row["ratio_to_fedelim0"]
+        ratio = "" if row["ratio_to_fedelim0"] is None else f"{row['ratio_to_fedelim0']:.3g}"
         cut = "*" if row["truncated"] else ""
-        print(f"{row['instance']:<12.12} {row['delta']:>7.4g} {row['cost']:>5.4g} "
-              f"{row['schedule']:<16.16} {_short(row['total_mean']):>9} {sem:<7} "
-              f"{_short(row['pulls_mean']):>9} {_short(row['communication_mean']):>11} "
-              f"{row['error_high']:>8.2g} {'' if ratio is None else f'{ratio:.3f}':>6}{cut}")
+        print(f"{row['instance']:<9.9} {row['delta']:>8.3g} {row['cost']:>8.3g} "
+              f"{row['schedule']:<14.14} {_short(row['total_mean']):>9} {sem:<9} "
+              f"{_short(row['pulls_mean']):>9} {_short(row['communication_mean']):>9} "
+              f"{row['error_high']:>7.2g} {ratio:>8}{cut}")
     if frame["truncated"].sum():
         print("* some trials were truncated")
 
 
 def _short(number: float) -> str:
-    """Four significant digits, thousands apart, or in powers of ten."""
-    return f"{number:,.0f}" if 1000 <= number < 1e8 else f"{number:.4g}"
+    """In at most nine characters: thousands apart, or in powers of ten."""
+    return f"{number:,.0f}" if 1000 <= number < 9_999_999 else f"{number:.3g}"
 
 
 def _split(values: list[str] | None) -> list[str] | None:
@@ -281,10 +397,19 @@ def _split_schedules(values: list[str] | None) -> list[str] | None:
     return None if values is None else items
 
 
-def _threads(text: str) -> int:
-    from fastfed.simulate import checked_threads
+def _dask(address: str, threads: str | None, quiet: bool) -> Executor:
+    from fastfed.executors import Dask
 
-    return checked_threads(text)  # type: ignore[arg-type]
+    if threads is not None:
+        raise InputError(f"--threads {threads} with --dask {address}: the workers of a cluster "
+                         "have their own threads; leave one of them out")
+    return Dask(address, say=lambda line: quiet or print(f"fastfed: {line}", file=sys.stderr))
+
+
+def _threads(text: str) -> int:
+    from fastfed.checks import checked_threads
+
+    return checked_threads(text)
 
 
 def _in_tests() -> bool:

@@ -8,7 +8,7 @@ end or in the legend says in words what it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,8 @@ from fastfed.store import make_folder, replacing
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from fastfed.instance import Instance
 
 FORMATS = ("png", "pdf", "svg")
 _STYLE = {
@@ -48,6 +50,7 @@ class Line:
     y: Sequence[float]
     spread: Sequence[float] | None = None
     plain: bool = False  # a bound or a guide: thin, no markers
+    colour: str | None = None  # None: by its place among the lines
 
 
 @contextmanager
@@ -70,7 +73,7 @@ def draw(ax: Any, lines: Sequence[Line], *, x_label: str, y_label: str, title: s
          small_to_the_right: bool = False, log_y: bool = True) -> None:
     """Lines into axes with a logarithmic x."""
     for index, line in enumerate(lines):
-        colour = _COLOURS[index % len(_COLOURS)]
+        colour = line.colour or _COLOURS[index % len(_COLOURS)]
         dash: Any = _DASHES[index % len(_DASHES)]
         if line.plain:
             ax.plot(line.x, line.y, color=colour, linestyle=dash, linewidth=0.9, label=line.label)
@@ -159,8 +162,37 @@ def against_period(frame: pl.DataFrame, label: str = "periodic") -> list[Line]:
     return lines
 
 
-def plot_sweep(frame: pl.DataFrame, out: Path, formats: Sequence[str]) -> list[Path]:
-    """The three figures of a sweep for each of its instances, scales and costs."""
+def bound_lines(instance: Instance, sigma: float, cost: float, deltas: Sequence[float]
+                ) -> list[Line]:
+    """T, 2T, 3T and the lower bound against delta, each where it is one."""
+    import numpy as np
+
+    from fastfed.bounds import bounds
+    from fastfed.rewards import Gaussian
+
+    x = np.array(sorted(deltas))
+    if len(x) == 1:  # one point makes no line
+        x = x[0] ** np.array([1.05, 0.95])
+    b = bounds(instance, x, cost, sigma)
+    everywhere = np.full(x.shape, True)
+    lines = []
+    for label, y, known in (
+        ("3T (FedElim, total)", 3 * b.T, b.three_T_follows),
+        ("2T (FedElim, pulls)", 2 * b.T, everywhere),
+        ("T (FedElim0, pulls)", b.T, everywhere),
+        ("lower bound (pulls)", b.lower, everywhere & isinstance(instance.rewards, Gaussian)),
+    ):
+        drawn = known & (y > 0)
+        if drawn.sum() > 1:
+            lines.append(Line(label, x[drawn].tolist(), y[drawn].tolist(), plain=True,
+                              colour="#222222"))
+    return lines
+
+
+def plot_sweep(frame: pl.DataFrame, out: Path, formats: Sequence[str],
+               instances: Mapping[str, Instance] | None = None) -> list[Path]:
+    """The three figures of a sweep for each of its instances, scales and costs; with
+    ``instances``, by name, the bounds of the theorems stand in the first."""
     checked_formats(formats)
     make_folder(out)
     paths: list[Path] = []
@@ -172,7 +204,11 @@ def plot_sweep(frame: pl.DataFrame, out: Path, formats: Sequence[str]) -> list[P
                 names = [name for name in names if name != "periodic:1"]
             title = f"{instance}, uplink cost C = {cost:g}, mean ± one standard deviation"
             stem = re.sub(r"[^A-Za-z0-9.]+", "_", f"{instance}-s{sigma:g}-C{cost:g}")
-            panels = [("total-delta", title, against_delta(rows, names, "total"), _TOTAL)]
+            totals = against_delta(rows, names, "total")
+            if instances is not None:
+                totals += bound_lines(instances[str(instance)], float(sigma), float(cost),
+                                      rows["delta"].unique().to_list())
+            panels = [("total-delta", title, totals, _TOTAL)]
             if cost > 0:
                 panels.append(("communication-delta", title,
                                against_delta(rows, names, "communication"), _COMMUNICATION))

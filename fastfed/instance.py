@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +23,8 @@ _T = TypeVar("_T", bound=np.generic)
 
 TIE = 1e-12
 """Leads below this, relative to the means, are ties: decimal means that agree differ by as much."""
+MOST = 1e100
+"""No mean is larger: sums of rewards and squares of gaps must stay finite."""
 
 
 class Instance:
@@ -147,7 +149,7 @@ class Instance:
 def _checked_means(means: npt.ArrayLike) -> npt.NDArray[np.float64]:
     try:
         matrix = np.array(means, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(
             "means: must be a K x M matrix of numbers, one row per arm, all rows equally long"
         ) from None
@@ -162,14 +164,20 @@ def _checked_means(means: npt.ArrayLike) -> npt.NDArray[np.float64]:
     if len(bad):
         k, m = bad[0]
         raise InputError(f"means[{k}, {m}] = {matrix[k, m]}: every mean must be finite")
+    if np.abs(matrix).max() > MOST:
+        k, m = np.unravel_index(int(np.argmax(np.abs(matrix))), matrix.shape)
+        raise InputError(f"means[{k}, {m}] = {matrix[k, m]:g}: too large, at most {MOST:g}; "
+                         "change the unit of the rewards")
     return _frozen(np.ascontiguousarray(matrix))
 
 
 def _names(kind: str, names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if names is None:
         return tuple(str(i) for i in range(count))
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    if isinstance(names, str) or not isinstance(names, Iterable) or not all(
+            isinstance(name, str) for name in names):
         raise InputError(f"{kind} names: must be a list of strings, one for each of {count}")
+    names = [str(name) for name in names]
     if len(names) != count:
         raise InputError(f"{kind} names: {len(names)} given for {count} {kind}s")
     twice = sorted({name for name in names if names.count(name) > 1})

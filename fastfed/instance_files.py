@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -98,8 +99,8 @@ def _scaled(text: str, arguments: str) -> Instance:
     if not comma or not _NUMBER.fullmatch(factor_text):
         raise InputError(f"{text!r}: must be scaled:NAME,FACTOR, as in scaled:synthetic,0.1")
     factor = float(factor_text)
-    if factor <= 0:
-        raise InputError(f"{text!r}: the factor must be above 0")
+    if not 0 < factor < math.inf:
+        raise InputError(f"{text!r}: the factor must be above 0 and finite")
     base = load(name)
     description = f"{base.name}, means x {factor:g}"
     if isinstance(base.rewards, Finite):
@@ -114,10 +115,13 @@ def _load_file(path: Path, name: str) -> Instance:
     reader = _READERS[path.suffix.lower()]
     try:
         content = reader(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{str(path)!r}: cannot be read ({reason})") from None
     try:
         return Instance(name=name, **content)
     except InputError as error:
@@ -136,7 +140,7 @@ def _from_toml(path: Path) -> dict[str, Any]:
 def _parse_toml(text: str, path: str) -> dict[str, Any]:
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
     unknown = sorted(set(content) - {"means", "rewards", "arms", "clients", "description"})
     if unknown:
@@ -162,7 +166,7 @@ def _rewards(path: str, table: object) -> Rewards:
         raise InputError(f"{path}: rewards must be a table, as in [rewards] kind = \"gaussian\"")
     options = dict(table)
     kind = options.pop("kind", "gaussian")
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise InputError(f"{path}: unknown rewards kind {kind!r}{nearest(str(kind), _KINDS)}; "
                          f"known: {', '.join(_KINDS)}")
     make, known = _KINDS[kind]

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fastfed.checks import checked_whole
 from fastfed.confidence import alpha_global, alpha_local
 from fastfed.instance import Instance
 from fastfed.schedule import Schedule
-from fastfed.simulate import Departures, Job, checked_whole
+from fastfed.simulate import Departures, Job
 from fastfed.walks import walk
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fastfed.checks import number
 from fastfed.errors import InputError
 
 
@@ -18,7 +19,7 @@ class Gaussian:
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
-        sigma = _number("sigma", self.sigma)
+        sigma = number("sigma", self.sigma)
         if not (sigma > 0 and math.isfinite(sigma)):
             raise InputError(f"sigma = {self.sigma!r}: the noise must be finite and above 0")
         object.__setattr__(self, "sigma", sigma)
@@ -52,7 +53,7 @@ class Finite:
         try:
             value = np.array(values, dtype=np.float64)
             weight = np.array(weights, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError("values and weights must be numbers, weights all equally long"
                              ) from None
         if value.ndim != 1 or len(value) == 0 or not np.isfinite(value).all():
@@ -71,7 +72,7 @@ class Finite:
                 raise InputError(f"weights[{k}, {m}]: no reward was ever seen there "
                                  f"({len(bare)} such cells); say what an empty cell pays, as in "
                                  "empty=0")
-            pays = _number("empty", empty)
+            pays = number("empty", empty)
             if pays not in value:
                 value = np.append(value, pays)
                 weight = np.concatenate([weight, np.zeros((*weight.shape[:2], 1))], axis=2)
@@ -103,10 +104,3 @@ class Finite:
 
 
 Rewards = Gaussian | Bernoulli | Finite
-
-
-def _number(name: str, value: object) -> float:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise InputError(f"{name} = {value!r}: must be a number") from None

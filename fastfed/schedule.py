@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from fastfed.checks import as_whole, number, shown
 from fastfed.confidence import MAX_STEPS
 from fastfed.errors import InputError, nearest
 
@@ -55,7 +56,8 @@ class Periodic(Schedule):
         whole = as_whole(period)
         if whole is None or not 1 <= whole <= MAX_STEPS:
             raise InputError(
-                f"period H = {period!r}: must be a whole number from 1 to 2^52, as in periodic:100"
+                f"period H = {shown(period)}: must be a whole number from 1 to 2^52, as in "
+                "periodic:100"
             )
         self.period: int = whole
 
@@ -77,10 +79,7 @@ class Exponential(Schedule):
     """At the distinct values of ceil(base^t), t = 0, 1, 2, ..."""
 
     def __init__(self, base: float) -> None:
-        try:
-            self.base = float(base)
-        except (TypeError, ValueError):
-            raise InputError(f"base lambda = {base!r}: must be a number above 1") from None
+        self.base = number("base lambda", base, "must be a number above 1")
         if not (self.base > 1 and math.isfinite(self.base)):
             raise InputError(
                 f"base lambda = {base!r}: must be above 1"
@@ -132,7 +131,7 @@ class At(Schedule):
         whole = [as_whole(time) for time in listed]
         for time, value in zip(listed, whole, strict=True):
             if value is None or not 1 <= value <= MAX_STEPS:
-                raise InputError(f"time {time!r}: times must be whole numbers from 1 to 2^52")
+                raise InputError(f"time {shown(time)}: times must be whole numbers from 1 to 2^52")
         self._times: tuple[int, ...] = tuple(value for value in whole if value is not None)
         if not listed:
             raise InputError("no times: give at least one, as in at:1,5,25,125")
@@ -175,20 +174,16 @@ def parse(text: str | Schedule) -> Schedule:
     return At(value.split(","))  # type: ignore[arg-type]
 
 
-def as_whole(value: object) -> int | None:
-    """``value`` as an int if it is a whole number, written in any usual way ('100', 1e5, 2.0)."""
-    try:
-        number = int(value) if isinstance(value, str) else value
-    except ValueError:
-        try:
-            number = float(value)  # type: ignore[arg-type]
-        except ValueError:
-            return None
-    try:
-        whole = int(number)  # type: ignore[call-overload]
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return whole if whole == number else None
+def parse_all(schedules: Sequence[str | Schedule] | str | Schedule) -> list[Schedule]:
+    """Several schedules, each once."""
+    given = [schedules] if isinstance(schedules, str | Schedule) else list(schedules)
+    parsed = [parse(one) for one in given]
+    if not parsed:
+        raise InputError("no schedules: give at least one, as in ['fedelim']")
+    for position, one in enumerate(parsed):
+        if one in parsed[:position]:
+            raise InputError(f"schedule {one} is given twice")
+    return parsed
 
 
 def _plain(number: float) -> str:

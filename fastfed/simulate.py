@@ -7,7 +7,6 @@ of trials can be run, on any number of threads, in any order, with the same rows
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -18,20 +17,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfed import confidence, schedule
+from fastfed import confidence
+from fastfed.checks import (
+    checked_delta,
+    checked_engine,
+    checked_threads,
+    checked_whole,
+    most_steps,
+    refuse_endless,
+    resolve_sigma,
+)
 from fastfed.confidence import MAX_STEPS
-from fastfed.errors import InputError, nearest
+from fastfed.errors import InputError
 from fastfed.instance import Instance
 from fastfed.kernels import trials as kernel
 from fastfed.kernels.elimination import WINNER, Problem, Space, make_space
 from fastfed.kernels.variates import shares
 from fastfed.rewards import Gaussian
-from fastfed.schedule import Periodic, Schedule
+from fastfed.schedule import Periodic, Schedule, parse_all
 
 if TYPE_CHECKING:
     import polars as pl
 
-ENGINES = ("auto", "skip", "dense")
 _CHUNK_SECONDS = 0.2  # what one call of the kernel aims at: short enough for bar and Ctrl-C
 
 
@@ -82,22 +89,20 @@ class Job:
             raise InputError(f"instance {instance!r}: must be a fastfed.Instance; "
                              "Instance.load(...) makes one from a name or a file")
         self.instance = instance
-        self.schedules = parse_schedules(schedules)
+        self.schedules = parse_all(schedules)
         self.delta = checked_delta(delta)
         self.seed = checked_whole("seed", seed, 0, 2**64 - 1)
         self.sigma = resolve_sigma(instance, sigma)
         arms, clients = instance.shape
-        # beyond this an int64 could not count the pulls
-        most_steps = min(MAX_STEPS, (2**63 - 1) // (arms * clients))
+        limit = most_steps(instance)
         self.max_steps = (
-            most_steps if max_steps is None
-            else checked_whole("max_steps", max_steps, 1, most_steps)
+            limit if max_steps is None else checked_whole("max_steps", max_steps, 1, limit)
         )
         self.keep_pulls = keep_pulls
         self._local_log = confidence.local_log(arms, clients, self.delta)
         self._global_log = confidence.global_log(arms, self.delta)
         if max_steps is None:
-            self._refuse_endless()
+            refuse_endless(instance, self.delta, self.sigma)
         self.engine = checked_engine(engine)
         if self.engine == "auto":
             self.engine = cheaper_engine(instance, self.sigma, self._local_log, self._global_log)
@@ -181,27 +186,6 @@ class Job:
     def _space(self) -> Space:
         arms, clients = self.instance.shape
         return make_space(arms, clients, len(self._horizon), self._problem.shares.shape[2])
-
-    def _refuse_endless(self) -> None:
-        """Gaps that the confidence radii cannot resolve before the last step that we can count."""
-        arms, clients = self.instance.shape
-        if arms == 1:
-            return
-        gaps = self.instance.local_gaps
-        k, m = np.unravel_index(np.argmin(gaps), gaps.shape)
-        for gap, walks, log_c, where in (
-            (float(gaps[k, m]), 1, self._local_log,
-             f"between the best two arms of client {self.instance.clients[int(m)]}"),
-            (float(self.instance.global_gaps.min()), clients, self._global_log,
-             "between the best two arms of the mean over clients"),
-        ):
-            steps = confidence.resolved_by(gap, walks, log_c, self.sigma)
-            if steps > self.max_steps:
-                raise InputError(
-                    f"gap {gap:.3g} {where}: too small, a trial could need {steps:.2g} steps and "
-                    f"the limit is {self.max_steps:,}; make the gap larger, or set max_steps to "
-                    "get truncated trials"
-                )
 
 
 def noise_of(instance: Instance) -> float:
@@ -295,10 +279,11 @@ def simulate(
     """Run ``trials`` independent trials of every schedule on the same rewards.
 
     ``delta`` is the allowed error probability, ``sigma`` the scale of the confidence radii (None:
-    what fits the instance; "proxy": half the range of bounded rewards), ``threads`` how many threads (None: all cores; the rows do not depend
-    on it). ``engine`` is "skip" (exact up to `skip_error`, logarithmic in the pulls), "dense"
-    (every step of the same walk) or "auto". ``progress`` shows a bar, or is called with (trials
-    done, trials in all). ``keep_pulls`` keeps the (schedule, trial, K, M) tensor.
+    what fits the instance; "proxy": half the range of bounded rewards), ``threads`` how many
+    threads (None: all cores; the rows do not depend on it). ``engine`` is "skip" (exact up to
+    `skip_error`, logarithmic in the pulls), "dense" (every step of the same walk) or "auto".
+    ``progress`` shows a bar, or is called with (trials done, trials in all). ``keep_pulls`` keeps
+    the (schedule, trial, K, M) tensor.
     """
     job = Job(instance, schedules, delta=delta, seed=seed, engine=engine, sigma=sigma,
               max_steps=max_steps, keep_pulls=keep_pulls)
@@ -412,69 +397,3 @@ def _lay_out(
     flat = np.concatenate(listed) if listed else np.zeros(0, np.int64)
     return (kernel.Times(np.array(plan, np.int64), flat), np.array(horizon, np.int64),
             np.array(pass_of, np.int64))
-
-
-def parse_schedules(schedules: Sequence[str | Schedule] | str | Schedule) -> list[Schedule]:
-    given = [schedules] if isinstance(schedules, str | Schedule) else list(schedules)
-    parsed = [schedule.parse(one) for one in given]
-    if not parsed:
-        raise InputError("no schedules: give at least one, as in ['fedelim']")
-    for position, one in enumerate(parsed):
-        if one in parsed[:position]:
-            raise InputError(f"schedule {one} is given twice")
-    return parsed
-
-
-def checked_delta(delta: float) -> float:
-    value = _number("delta", delta)
-    if not 0 < value < 1:
-        raise InputError(f"delta = {delta!r}: must lie strictly between 0 and 1")
-    return value
-
-
-def resolve_sigma(instance: Instance, sigma: float | str | None) -> float:
-    """The confidence scale: the instance's own, half the range ("proxy"), or the number given."""
-    if sigma is None:
-        return instance.default_sigma
-    checked = checked_sigma(sigma)
-    return instance.proxy_sigma if isinstance(checked, str) else checked
-
-
-def checked_sigma(sigma: float | str) -> float | str:
-    if sigma == "proxy":
-        return "proxy"
-    value = _number("sigma", sigma)
-    if not (value > 0 and math.isfinite(value)):
-        raise InputError(f"sigma = {sigma!r}: the confidence scale must be finite and above 0, or "
-                         "'proxy'")
-    return value
-
-
-def checked_whole(name: str, value: object, least: int, most: int) -> int:
-    whole = schedule.as_whole(value)
-    if whole is None or isinstance(value, bool) or not least <= whole <= most:
-        power = most.bit_length() - 1
-        top = f"2^{power}" if most == 2**power and power > 20 else f"{most:,}"
-        raise InputError(f"{name} = {value!r}: must be a whole number from {least} to {top}")
-    return whole
-
-
-def checked_threads(threads: int | None) -> int:
-    if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
-            os.cpu_count() or 1)
-    return checked_whole("threads", threads, 1, 1024)
-
-
-def checked_engine(engine: str) -> str:
-    if engine not in ENGINES:
-        raise InputError(f"engine {engine!r}{nearest(str(engine), ENGINES)}: must be one of "
-                         f"{', '.join(ENGINES)}")
-    return engine
-
-
-def _number(name: str, value: object) -> float:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise InputError(f"{name} = {value!r}: must be a number") from None

@@ -16,7 +16,7 @@ import os
 import platform
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -100,11 +100,20 @@ class Store:
                              "`fastfed sweep --out DIR` makes one") from None
         except OSError as error:
             raise InputError(f"{self.manifest_path}: cannot be read ({error.strerror})") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{self.manifest_path}: not valid JSON ({error})") from None
         if not isinstance(content, dict) or not isinstance(content.get("spec"), dict):
             raise InputError(f"{self.manifest_path}: not a sweep's record (no 'spec' in it)")
         return content
+
+    def recorded_cells(self) -> list[Cell]:
+        """The cells that sweep.json lists."""
+        try:
+            return [Cell(**{name: cell[name] for name in Cell.__dataclass_fields__})
+                    for cell in self.manifest().get("cells", [])]
+        except (KeyError, TypeError):
+            raise InputError(f"{self.manifest_path}: its list of cells is damaged; remove the file "
+                             "and the folder's trials/, or give another --out") from None
 
     def parts(self) -> list[Part]:
         """Every complete part; files that are none are listed in `unreadable`."""
@@ -113,7 +122,7 @@ class Store:
             self.unreadable = []
             for path in sorted(self.trials.glob("*.parquet")):
                 part = _read_part(path)
-                if part is None:
+                if part is None or not path.name.startswith(part.cell.id):
                     self.unreadable.append(path)
                 else:
                     self._parts.append(part)
@@ -166,8 +175,12 @@ class Store:
         tables = []
         for part in sorted(self.parts(), key=lambda part: part.first):
             if part.cell == cell and schedule in part.schedules:
-                with pq.ParquetFile(part.path) as file:
-                    tables.append(file.read_row_group(part.schedules.index(schedule), names))
+                try:
+                    with pq.ParquetFile(part.path) as file:
+                        tables.append(file.read_row_group(part.schedules.index(schedule), names))
+                except (OSError, pa.ArrowException):
+                    raise InputError(f"{part.path}: damaged; remove it, and the same sweep does "
+                                     "its trials again") from None
         if not tables:
             return {name: np.zeros(0) for name in names}
         table = pa.concat_tables(tables)
@@ -259,9 +272,9 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(folder)
         finally:
             os.close(folder)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
-    except BaseException:
-        partial.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
         raise

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from fastfed.checks import number
 from fastfed.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,14 +22,22 @@ if TYPE_CHECKING:
 EVERY_STEP = ("fedelim0", "periodic:1")
 """Names under which talking at every step, the yardstick of the ratios, may be in a run."""
 
+COLUMNS = (
+    "instance", "schedule", "delta", "sigma", "cost", "trials",
+    *(f"{what}_{how}" for what in ("pulls", "communication", "total")
+      for how in ("mean", "std", "sem", "q05", "q50", "q95")),
+    "error_rate", "error_low", "error_high", "ratio_to_fedelim0", "ratio_sem", "truncated",
+)
+
 Floats = npt.NDArray[np.float64]
 
 
 class Sample:
     """What a summary needs of the trials of one schedule, in order of trial."""
 
-    def __init__(self, pulls: npt.ArrayLike, uplinks: npt.ArrayLike, correct: npt.ArrayLike,
-                 truncated: npt.ArrayLike) -> None:
+    def __init__(self, trial: npt.ArrayLike, pulls: npt.ArrayLike, uplinks: npt.ArrayLike,
+                 correct: npt.ArrayLike, truncated: npt.ArrayLike) -> None:
+        self.trial = np.asarray(trial, dtype=np.int64)
         self.pulls = np.asarray(pulls, dtype=np.float64)
         self.uplinks = np.asarray(uplinks, dtype=np.float64)
         self.errors = int(np.count_nonzero(~np.asarray(correct, dtype=bool)))
@@ -41,14 +50,11 @@ class Sample:
 def checked_costs(costs: Iterable[float | str]) -> list[float]:
     checked: list[float] = []
     for cost in costs:
-        try:
-            number = float(cost)
-        except (TypeError, ValueError):
-            raise InputError(f"cost {cost!r}: must be a number, as in 0, 10, 100") from None
-        if not (number >= 0 and math.isfinite(number)):
+        value = number("cost", cost, "must be a number, as in 0, 10, 100")
+        if not (value >= 0 and math.isfinite(value)):
             raise InputError(f"cost {cost!r}: an uplink's cost must be finite and at least 0")
-        if number not in checked:
-            checked.append(number)
+        if value not in checked:
+            checked.append(value)
     if not checked:
         raise InputError("no costs: give at least one, as in 10")
     return checked
@@ -64,8 +70,19 @@ def clopper_pearson(errors: int, trials: int, level: float = 0.95) -> tuple[floa
     return low, high
 
 
+def paired(one: Sample, other: Sample, cost: float) -> tuple[Floats, Floats]:
+    """The total costs of the trials that both have."""
+    if np.array_equal(one.trial, other.trial):
+        return one.total(cost), other.total(cost)
+    _, here, there = np.intersect1d(one.trial, other.trial, assume_unique=True,
+                                    return_indices=True)
+    return one.total(cost)[here], other.total(cost)[there]
+
+
 def ratio_of_means(x: Floats, y: Floats) -> tuple[float, float]:
     """mean(x) / mean(y) of paired samples and its standard error (delta method)."""
+    if len(x) == 0:
+        return math.nan, math.nan
     below = float(y.mean())
     if below == 0:
         return math.nan, math.nan
@@ -92,13 +109,13 @@ def describe(name: str, values: Floats) -> dict[str, float | None]:
 def summary_rows(
     sample: Sample, yardstick: Sample | None, costs: Sequence[float]
 ) -> list[dict[str, object]]:
-    """One row per cost; ``yardstick`` holds the same trials under talking at every step."""
+    """One row per cost; ``yardstick`` is talking at every step, paired trial by trial."""
     trials = len(sample.pulls)
     low, high = clopper_pearson(sample.errors, trials)
     rows: list[dict[str, object]] = []
     for cost in costs:
         ratio, ratio_sem = (None, None) if yardstick is None else ratio_of_means(
-            sample.total(cost), yardstick.total(cost))
+            *paired(sample, yardstick, cost))
         rows.append({
             "cost": cost,
             "trials": trials,
@@ -120,8 +137,7 @@ def to_frame(rows: list[dict[str, object]]) -> pl.DataFrame:
 
     texts = {"instance": pl.String, "schedule": pl.String}
     counts = {"trials": pl.Int64, "truncated": pl.Int64}
-    names = list(rows[0]) if rows else ["instance", "schedule", "delta", "sigma", "cost"]
-    types = {name: {**texts, **counts}.get(name, pl.Float64) for name in names}
+    types = {name: {**texts, **counts}.get(name, pl.Float64) for name in COLUMNS}
     return pl.DataFrame(rows, schema=types)
 
 
@@ -134,7 +150,7 @@ def summarise(frame: pl.DataFrame, costs: Sequence[float]) -> pl.DataFrame:
     for cell, part in frame.group_by(["instance", "delta", "sigma"], maintain_order=True):
         samples = {
             str(schedule): Sample(*(trials[name] for name in
-                                    ("pulls", "uplinks", "correct", "truncated")))
+                                    ("trial", "pulls", "uplinks", "correct", "truncated")))
             for (schedule,), trials in part.sort(pl.col("trial"), maintain_order=True).group_by(
                 ["schedule"], maintain_order=True)
         }

@@ -8,140 +8,38 @@ is never computed again; what would not fit with it is refused.
 from __future__ import annotations
 
 import math
+import re
+import shlex
+import zlib
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastfed.confidence import MAX_STEPS
-from fastfed.errors import InputError, nearest
-from fastfed.executors import Done, Executor, Task, Threads
+from fastfed.checks import (
+    checked_threads,
+    checked_whole,
+    most_steps,
+    refuse_endless,
+    resolve_sigma,
+)
+from fastfed.errors import InputError
+from fastfed.executors import Dask, Done, Executor, Task, Threads
 from fastfed.instance import Instance
+from fastfed.spec import DEFAULT_COSTS, DEFAULT_DELTAS, Spec, costs_of, make_spec
 from fastfed.store import ROWS, Cell, Part, Store, spec_hash, versions
 from fastfed.summary import Sample, checked_costs, summary_rows, to_frame, yardstick_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-DEFAULT_DELTAS = (0.1, 0.05, 0.01, 0.005, 0.001)
-DEFAULT_COSTS = (0.0, 10.0, 100.0)
-DEFAULT_SCHEDULES = ("fedelim", "fedelim0")
-DEFAULT_PERIODS = (5, 1, 10, 100, 1_000, 10_000, 100_000)
 _PART_SECONDS = 2.0  # what a part aims at: little is lost by a kill, and files stay few
 _LAST_SECONDS = 0.3  # the smallest worth a file
 _FIRST_PART = 250  # trials, before the speed is known
 _MOST_ROWS = 500_000  # in one part
 _FIRST_STAGE = 1_000  # trials after which a target is looked at for the first time
-
-
-@dataclass(frozen=True)
-class Spec:
-    """The whole grid. Instances are given by name or file, or as objects."""
-
-    instances: tuple[str | Instance, ...] = ("synthetic",)
-    deltas: tuple[float, ...] = DEFAULT_DELTAS
-    costs: tuple[float, ...] = DEFAULT_COSTS
-    schedules: tuple[str, ...] = (*DEFAULT_SCHEDULES, *(f"periodic:{h}" for h in DEFAULT_PERIODS))
-    trials: int = 10_000
-    seed: int = 0
-    engine: str = "auto"
-    sigmas: tuple[float | None, ...] = (None,)
-    max_steps: int | None = None
-    target_rse: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As in a spec file: what `from_dict` reads back."""
-        named = [one if isinstance(one, str) else _inline(one) for one in self.instances]
-        content: dict[str, Any] = {
-            "instance": named, "delta": list(self.deltas), "cost": list(self.costs),
-            "schedule": list(self.schedules), "trials": self.trials, "seed": self.seed,
-            "engine": self.engine, "sigma": [s for s in self.sigmas if s is not None],
-            "max_steps": self.max_steps, "target_rse": self.target_rse,
-        }
-        return {key: value for key, value in content.items() if value not in (None, [])}
-
-
-SPEC_KEYS = ("instance", "delta", "cost", "schedule", "period", "trials", "seed", "engine",
-             "sigma", "max_steps", "target_rse")
-
-
-def make_spec(options: dict[str, Any]) -> Spec:
-    """A spec from the keys of a spec file or the options of the command line, all checked."""
-    from fastfed.simulate import (
-        checked_delta,
-        checked_engine,
-        checked_sigma,
-        checked_whole,
-        parse_schedules,
-    )
-
-    unknown = sorted(set(options) - set(SPEC_KEYS))
-    if unknown:
-        raise InputError(f"unknown key {unknown[0]!r}{nearest(unknown[0], SPEC_KEYS)} in the spec: "
-                         f"known are {', '.join(SPEC_KEYS)}")
-    given = {key: value for key, value in options.items() if value is not None}
-    names = _texts(given.get("schedule"))
-    periods = _texts(given.get("period"))
-    if names is None and periods is None:
-        periods = [str(h) for h in DEFAULT_PERIODS]
-    if names is None:
-        names = list(DEFAULT_SCHEDULES)
-    schedules = [str(one) for one in parse_schedules(
-        [*names, *(f"periodic:{h}" for h in periods or ())])]
-    deltas = _distinct("delta", [checked_delta(d) for d in _list(given.get("delta",
-                                                                           DEFAULT_DELTAS))])
-    sigmas = [checked_sigma(s) for s in _list(given.get("sigma", ()))]
-    target = given.get("target_rse")
-    if target is not None:
-        try:
-            target = float(target)
-        except (TypeError, ValueError):
-            raise InputError(f"target_rse = {target!r}: must be a number") from None
-        if not 0 < target < 1:
-            raise InputError(f"target_rse = {target!r}: must lie strictly between 0 and 1, as "
-                             "in 0.002")
-    instances = _list(given.get("instance", ("synthetic",)))
-    if not instances:
-        raise InputError("no instances: give at least one, as in synthetic")
-    most = given.get("max_steps")
-    return Spec(
-        instances=tuple(_from_inline(one) for one in instances),
-        deltas=tuple(deltas),
-        costs=tuple(checked_costs(_list(given.get("cost", DEFAULT_COSTS)))),
-        schedules=tuple(schedules),
-        trials=checked_whole("trials", given.get("trials", 10_000), 1, 2**32),
-        seed=checked_whole("seed", given.get("seed", 0), 0, 2**64 - 1),
-        engine=checked_engine(given.get("engine", "auto")),
-        sigmas=tuple(_distinct("sigma", sigmas)) or (None,),
-        max_steps=None if most is None else checked_whole("max_steps", most, 1, MAX_STEPS),
-        target_rse=target,
-    )
-
-
-def read_spec(path: Path) -> dict[str, Any]:
-    """The keys of a spec file: TOML, or the sweep.json of an earlier sweep."""
-    import json
-    import tomllib
-
-    try:
-        text = path.read_text(encoding="utf-8")
-        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not UTF-8 text") from None
-    except ValueError as error:
-        kind = "JSON" if path.suffix == ".json" else "TOML"
-        raise InputError(f"{path}: not valid {kind}: {error}") from None
-    if path.suffix == ".json":
-        content = content.get("spec") if isinstance(content, dict) else None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: no sweep's spec in it")
-    unknown = sorted(set(content) - set(SPEC_KEYS))
-    if unknown:
-        raise InputError(f"{path}: unknown key {unknown[0]!r}{nearest(unknown[0], SPEC_KEYS)}; "
-                         f"known are {', '.join(SPEC_KEYS)}")
-    return content
 
 
 @dataclass
@@ -167,6 +65,7 @@ class Grid:
     def lay_out(spec: Spec) -> Grid:
         grid = Grid(spec)
         names: dict[str, str] = {}
+        seen: set[Cell] = set()
         for source in spec.instances:
             instance = source if isinstance(source, Instance) else Instance.load(source)
             if names.setdefault(instance.name, instance.digest) != instance.digest:
@@ -174,47 +73,86 @@ class Grid:
             for delta in spec.deltas:
                 for sigma in spec.sigmas:
                     cell = Cell(instance.name, instance.digest, delta,
-                                instance.default_sigma if sigma is None else sigma,
+                                resolve_sigma(instance, sigma),
                                 spec.seed, spec.engine, spec.max_steps)
-                    if cell not in [one for one, _ in grid.cells]:
+                    if spec.max_steps is None:
+                        refuse_endless(instance, delta, cell.sigma)
+                    else:
+                        checked_whole("max_steps", spec.max_steps, 1, most_steps(instance))
+                    if cell not in seen:
+                        seen.add(cell)
                         grid.cells.append((cell, instance))
         return grid
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The index-th of count equal shares of every cell: a sweep split without a scheduler."""
+
+    index: int  # from 1
+    count: int
+
+    @staticmethod
+    def parse(text: str) -> Shard:
+        match = re.fullmatch(r"\s*([0-9]{1,9})\s*/\s*([0-9]{1,9})\s*", str(text))
+        if match is None:
+            raise InputError(f"shard {text!r}: must be I/N, as in 3/16 for the third of sixteen")
+        shard = Shard(int(match[1]), int(match[2]))
+        if not 1 <= shard.index <= shard.count:
+            raise InputError(f"shard {text!r}: shards of {shard.count} count from 1 to "
+                             f"{shard.count}" if shard.count else
+                             f"shard {text!r}: there must be at least one shard, as in 1/1")
+        return shard
+
+    def share(self, cell: Cell, trials: int) -> tuple[int, int]:
+        """This shard's trials [first, end) of a cell; the shares of all shards are disjoint and
+        cover it. Who gets the first differs between cells, to be fair if trials are few."""
+        turn = (self.index + zlib.crc32(cell.id.encode())) % self.count
+        return trials * turn // self.count, trials * (turn + 1) // self.count
 
 
 class _Planner:
     """Hands out what is missing, cell by cell, in pieces that follow the measured speed."""
 
-    def __init__(self, grid: Grid, store: Store) -> None:
-        self.spec, self.store = grid.spec, store
+    def __init__(self, grid: Grid, store: Store, shard: Shard | None = None) -> None:
+        self.spec, self.store, self.shard = grid.spec, store, shard
         self.progress = Progress()
         self._cells = list(grid.cells)
-        self._gaps: list[tuple[Cell, Instance, tuple[str, ...], int, int]] = []
+        self._gaps: deque[tuple[Cell, Instance, tuple[str, ...], int, int]] = deque()
+        self._left = 0  # trials in the gaps
         self._goal: dict[Cell, int] = {}
-        self._outstanding = 0
+        self._outstanding: Counter[Cell] = Counter()
         self._rate: dict[str, float] = {}  # trials a second and worker, by instance
         if self.spec.target_rse is None:
             for cell, instance in self._cells:
                 self._queue(cell, instance, self.spec.trials)
             self._cells = []
-        self.progress.trials_planned = sum(end - first for *_, first, end in self._gaps)
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing to do from the start."""
+        return not (self._gaps or self._cells)
 
     def next_task(self, workers: int) -> Task | None:
+        self.progress.workers = workers
         while not self._gaps:
-            # with a target, the next cell's or stage's size hangs on the results of this one
-            if self._outstanding or not self._cells:
+            # with a target, the size of a cell's next stage hangs on the results of this one
+            idle = next((one for one in self._cells if not self._outstanding[one[0]]), None)
+            if idle is None:
                 return None
-            self._next_stage()
+            self._next_stage(*idle)
         cell, instance, schedules, first, end = self._gaps[0]
         count = min(self._size(instance, workers), end - first, _MOST_ROWS // len(schedules))
         if end - first < 1.5 * count:  # no crumbs
             count = min(end - first, _MOST_ROWS // len(schedules))
         if first + count == end:
-            self._gaps.pop(0)
+            self._gaps.popleft()
         else:
             self._gaps[0] = (cell, instance, schedules, first + count, end)
-        self._outstanding += 1
+        self._left -= count
+        self._outstanding[cell] += 1
         self.progress.cell = str(cell)
-        self.progress.in_flight = self._outstanding
+        self.progress.in_flight += 1
         return Task(cell, instance, schedules, first, count)
 
     def _size(self, instance: Instance, workers: int) -> int:
@@ -223,13 +161,12 @@ class _Planner:
         rate = self._rate.get(instance.digest)
         if rate is None:
             return _FIRST_PART
-        left = sum(end - first for *_, first, end in self._gaps)
-        share = min(rate * _PART_SECONDS, left / workers)
+        share = min(rate * _PART_SECONDS, self._left / workers)
         return max(1, math.ceil(max(share, rate * _LAST_SECONDS)))
 
     def record(self, done: Done) -> None:
-        self._outstanding -= 1
-        self.progress.in_flight = self._outstanding
+        self._outstanding[done.task.cell] -= 1
+        self.progress.in_flight -= 1
         if done.error is None:
             rate = done.task.count / max(done.seconds, 1e-6)
             before = self._rate.get(done.task.instance.digest, rate)
@@ -237,31 +174,33 @@ class _Planner:
         self.progress.trials_done += done.task.count
         self.progress.pulls += done.pulls
 
-    def _queue(self, cell: Cell, instance: Instance, trials: int) -> int:
+    def _queue(self, cell: Cell, instance: Instance, trials: int) -> None:
         """Queue what is missing of a cell's first ``trials`` trials: schedules that miss the same
         ranges run together, on the same walks."""
         by_gaps: dict[tuple[tuple[int, int], ...], list[str]] = {}
         for name in self.spec.schedules:
             gaps = tuple(self.store.missing(cell, name, trials))
+            if self.shard is not None:
+                low, high = self.shard.share(cell, trials)
+                gaps = tuple((max(first, low), min(end, high)) for first, end in gaps
+                             if max(first, low) < min(end, high))
             if gaps:
                 by_gaps.setdefault(gaps, []).append(name)
-        queued = 0
         for gaps, names in by_gaps.items():
             for first, end in gaps:
                 self._gaps.append((cell, instance, tuple(names), first, end))
-                queued += end - first
-        return queued
+                self._left += end - first
+                self.progress.trials_planned += end - first
 
-    def _next_stage(self) -> None:
-        """Grow the first cell whose target is not reached; drop cells that are finished."""
-        cell, instance = self._cells[0]
+    def _next_stage(self, cell: Cell, instance: Instance) -> None:
+        """Grow a cell whose target is not reached; drop it if it is finished."""
         goal = self._goal.get(cell, 0)
         if goal >= self.spec.trials or (goal and self._precise(cell, goal)):
-            self._cells.pop(0)
+            self._cells.remove((cell, instance))
             return
         goal = min(self.spec.trials, max(_FIRST_STAGE, 2 * goal))
         self._goal[cell] = goal
-        self.progress.trials_planned += self._queue(cell, instance, goal)
+        self._queue(cell, instance, goal)
 
     def _precise(self, cell: Cell, trials: int) -> bool:
         """Whether the first ``trials`` trials alone reach the target: no matter who ran them."""
@@ -305,37 +244,39 @@ class Run:
 
 def iterate(
     spec: Spec, out: Path, *, executor: Executor | None = None, threads: int | None = None,
+    shard: Shard | None = None,
 ) -> Iterator[tuple[Run, Part | None]]:
     """Run what the folder does not hold yet; yield each part when it is safely written, and
     (run, None) now and then in between. Nothing is lost by leaving early."""
-    from fastfed.simulate import checked_threads
-
+    if shard is not None and spec.target_rse is not None:
+        raise InputError(f"shard {shard.index}/{shard.count} with target_rse: a target needs all "
+                         "trials of a cell, a shard has only its share; leave one of them out")
     grid = Grid.lay_out(spec)
     store = Store(out)
     with store.lock():
         _refuse_strangers(store, grid)
-        store.parts()
+        _refuse_stray_parts(store, spec)
         run = Run(store, grid, Progress(), damaged=list(store.unreadable))
         for path in run.damaged:  # done again
             path.unlink(missing_ok=True)
-        planner = _Planner(grid, store)
+        planner = _Planner(grid, store, shard)
         run.progress = planner.progress
         _record(store, grid)
         yield run, None
-        if planner._gaps or planner._cells:
+        if not planner.finished:
             runner = executor or Threads(checked_threads(threads))
-            planner.progress.workers = runner.workers
             content = spec.to_dict()
-            for done in runner.run(planner):
-                if done is None:
-                    yield run, None
-                    continue
-                task = done.task
-                if done.table is None:
-                    run.failures.append(_failure(done))
-                    continue
-                yield run, store.write_part(task.cell, task.schedules, task.first, task.count,
-                                            done.table, content)
+            with closing(runner.run(planner)) as results:
+                for done in results:
+                    if done is None:
+                        yield run, None
+                        continue
+                    task = done.task
+                    if done.table is None:
+                        run.failures.append(_failure(done, grid))
+                        continue
+                    yield run, store.write_part(task.cell, task.schedules, task.first, task.count,
+                                                done.table, content)
         _finish(store, grid)
 
 
@@ -344,18 +285,24 @@ def sweep_parts(
     deltas: Sequence[float] = DEFAULT_DELTAS, costs: Sequence[float] = DEFAULT_COSTS,
     schedules: Sequence[str] | None = None, periods: Sequence[int] | None = None,
     trials: int = 10_000, seed: int = 0, out: str | Path = "results", threads: int | None = None,
-    engine: str = "auto", sigma: float | Sequence[float] | None = None,
+    engine: str = "auto", sigma: float | str | Sequence[float | str] | None = None,
     max_steps: int | None = None, target_rse: float | None = None,
+    client: Any = None, shard: str | None = None,
 ) -> Iterator[tuple[Run, Part | None]]:
     """`sweep`, part by part: yields (run, part) when a part is written, and (run, None) now and
-    then in between; ``run.progress`` says where things stand, ``run.failures`` what went wrong."""
+    then in between; ``run.progress`` says where things stand, ``run.failures`` what went wrong.
+
+    ``client``, a dask.distributed.Client, runs the trials on its cluster; ``shard``, as in
+    "3/16", only that share of them."""
     spec = make_spec({
         "instance": [instances] if isinstance(instances, str | Instance) else list(instances),
         "delta": deltas, "cost": costs, "schedule": schedules, "period": periods,
         "trials": trials, "seed": seed, "engine": engine, "sigma": sigma,
         "max_steps": max_steps, "target_rse": target_rse,
     })
-    return iterate(spec, Path(out), threads=threads)
+    return iterate(spec, Path(out), threads=threads,
+                   executor=None if client is None else Dask(client),
+                   shard=None if shard is None else Shard.parse(shard))
 
 
 def sweep(
@@ -379,9 +326,10 @@ def stored_summary(out: Path, costs: Sequence[float] | None = None) -> pl.DataFr
 
     store = Store(out)
     manifest = store.manifest()
-    wanted = checked_costs(manifest["spec"].get("cost", DEFAULT_COSTS) if costs is None else costs)
+    wanted = costs_of(manifest["spec"]) if costs is None else checked_costs(costs)
     if manifest.get("summary_of") == _summary_key(store, wanted) and store.summary_path.exists():
-        return pl.read_parquet(store.summary_path)
+        with suppress(pl.exceptions.PolarsError, OSError):
+            return pl.read_parquet(store.summary_path)
     return _summarise(store, wanted)
 
 
@@ -389,18 +337,18 @@ def _summarise(store: Store, costs: Sequence[float]) -> pl.DataFrame:
     held: dict[Cell, dict[str, None]] = {}
     for part in store.parts():
         held.setdefault(part.cell, {}).update(dict.fromkeys(part.schedules))
-    order = {(c["instance"], c["delta"], c["sigma"]): i
-             for i, c in enumerate(store.manifest().get("cells", []))}
+    with suppress(InputError):  # a damaged record costs the order of the cells, no more
+        listed = {cell: place for place, cell in enumerate(store.recorded_cells())}
+        held = dict(sorted(held.items(), key=lambda item: listed.get(item[0], len(listed))))
     rows: list[dict[str, object]] = []
-    for cell in sorted(held, key=lambda c: (order.get((c.instance, c.delta, c.sigma), 10**9),
-                                            c.id)):
+    for cell in held:
         samples = _Samples(store, cell)
         for name in sorted(held[cell], key=_schedule_order):
             sample = samples[name]
             head = {"instance": cell.instance, "schedule": name, "delta": cell.delta,
                     "sigma": cell.sigma}
             rows += [{**head, **row} for row in
-                     summary_rows(sample, samples.paired(name), costs)]
+                     summary_rows(sample, samples.yardstick, costs)]
     return to_frame(rows)
 
 
@@ -409,7 +357,7 @@ class _Samples:
 
     def __init__(self, store: Store, cell: Cell) -> None:
         self._store, self._cell = store, cell
-        self._yardstick = yardstick_of({
+        self.yardstick = yardstick_of({
             name: sample for name in ("fedelim0", "periodic:1")
             if (sample := _sample(store, cell, name)) is not None
         })
@@ -417,22 +365,14 @@ class _Samples:
     def __getitem__(self, name: str) -> Sample:
         sample = _sample(self._store, self._cell, name)
         assert sample is not None
-        self._latest = name, sample
         return sample
-
-    def paired(self, name: str) -> Sample | None:
-        """The yardstick, if it has the same trials."""
-        sample = self._latest[1]
-        if self._yardstick is None or len(self._yardstick.pulls) != len(sample.pulls):
-            return None
-        return self._yardstick
 
 
 def _sample(store: Store, cell: Cell, name: str, until: int | None = None) -> Sample | None:
     columns = store.samples(cell, name, until)
     if not len(columns["trial"]):
         return None
-    return Sample(columns["pulls"], columns["uplinks"], columns["correct"], columns["truncated"])
+    return Sample(**columns)
 
 
 def _schedule_order(name: str) -> tuple[int, float, str]:
@@ -463,7 +403,7 @@ def _refuse_strangers(store: Store, grid: Grid) -> None:
         if old != new:
             raise InputError(f"{store.folder}: holds rows with {name} {old}, this sweep has "
                              f"{name} {new}; give it another --out")
-    known = {one["instance"]: one["digest"] for one in before.get("cells", [])}
+    known = {cell.instance: cell.digest for cell in store.recorded_cells()}
     for cell, _ in grid.cells:
         if known.get(cell.instance, cell.digest) != cell.digest:
             raise InputError(f"{store.folder}: holds rows of another instance called "
@@ -471,12 +411,20 @@ def _refuse_strangers(store: Store, grid: Grid) -> None:
                              "another --out, or the instance another name")
 
 
+def _refuse_stray_parts(store: Store, spec: Spec) -> None:
+    for part in store.parts():
+        if (part.cell.seed, part.cell.engine, part.cell.max_steps) != (
+                spec.seed, spec.engine, spec.max_steps):
+            raise InputError(f"{part.path}: rows of another sweep (seed {part.cell.seed}, engine "
+                             f"{part.cell.engine}, max_steps {part.cell.max_steps}); move the file "
+                             "away")
+
+
 def _record(store: Store, grid: Grid, summary_of: str | None = None) -> None:
     """Write sweep.json: the latest spec, and every cell that the folder has seen."""
     cells = {}
     if store.manifest_path.exists():
-        cells = {Cell(**{k: c[k] for k in Cell.__dataclass_fields__}).id: c
-                 for c in store.manifest().get("cells", [])}
+        cells = {cell.id: {"id": cell.id, **vars(cell)} for cell in store.recorded_cells()}
     for cell, _ in grid.cells:
         cells.setdefault(cell.id, {"id": cell.id, **vars(cell)})
     spec = grid.spec.to_dict()
@@ -495,60 +443,36 @@ def _record(store: Store, grid: Grid, summary_of: str | None = None) -> None:
 
 
 def _finish(store: Store, grid: Grid) -> None:
+    key = write_summary(store, grid.spec.costs)
+    if store.manifest().get("summary_of") != key:
+        _record(store, grid, key)
+
+
+def write_summary(store: Store, costs: Sequence[float]) -> str:
+    """Write summary.parquet unless it is up to date; what sweep.json should call it."""
     from fastfed.store import replacing
 
-    costs = list(grid.spec.costs)
     key = _summary_key(store, costs)
-    if store.manifest().get("summary_of") == key and store.summary_path.exists():
-        return
-    frame = _summarise(store, costs)
-    with replacing(store.summary_path) as file:
-        frame.write_parquet(file, compression="zstd")
-    _record(store, grid, key)
+    if store.manifest().get("summary_of") != key or not store.summary_path.exists():
+        frame = _summarise(store, costs)
+        with replacing(store.summary_path) as file:
+            frame.write_parquet(file, compression="zstd")
+    return key
 
 
-def _failure(done: Done) -> Failure:
+def _failure(done: Done, grid: Grid) -> Failure:
     task = done.task
     cell = task.cell
+    source = next((one for one in grid.spec.instances if isinstance(one, str)
+                   and Instance.load(one).name == cell.instance), cell.instance)
+    again = ["fastfed", "replay", source, "--schedule", task.schedules[0], "--delta",
+             repr(cell.delta), "--sigma", repr(cell.sigma), "--seed", str(cell.seed),
+             "--trial", str(task.first)]
+    if cell.max_steps is not None:
+        again += ["--max-steps", str(cell.max_steps)]
     return Failure(
         f"cell {cell} (schedules {', '.join(task.schedules)}), trials {task.first} to "
         f"{task.first + task.count - 1}",
         f"{type(done.error).__name__}: {done.error}",
-        f"fastfed replay {cell.instance} --schedule {task.schedules[0]} --delta {cell.delta:g} "
-        f"--seed {cell.seed} --trial {task.first}",
+        shlex.join(again),
     )
-
-
-def _list(value: Any) -> list[Any]:
-    if isinstance(value, str | int | float | Instance) or value is None:
-        return [] if value is None else [value]
-    return list(value)
-
-
-def _texts(value: Any) -> list[str] | None:
-    return None if value is None else [str(one) for one in _list(value)]
-
-
-def _distinct(name: str, values: list[float]) -> list[float]:
-    if not values and name == "delta":
-        raise InputError("no deltas: give at least one, as in 0.01")
-    return list(dict.fromkeys(values))
-
-
-def _inline(instance: Instance) -> dict[str, Any]:
-    return {"name": instance.name, "means": instance.means.tolist(),
-            "sigma": instance.rewards.sigma, "arms": list(instance.arms),
-            "clients": list(instance.clients)}
-
-
-def _from_inline(one: Any) -> str | Instance:
-    from fastfed.rewards import Gaussian
-
-    if isinstance(one, str | Instance):
-        return one
-    if isinstance(one, Path):
-        return str(one)
-    if isinstance(one, dict) and "means" in one:
-        return Instance(one["means"], Gaussian(one.get("sigma", 1.0)), arms=one.get("arms"),
-                        clients=one.get("clients"), name=one.get("name", "custom"))
-    raise InputError(f"instance {one!r}: must be a name, a file, or a table with means")

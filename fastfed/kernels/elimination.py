@@ -14,12 +14,12 @@ and in any order. In each interval, for each schedule:
 * others inside: if it is (nearly) certain that no pair of arms crosses g, the interval is
   skipped, otherwise it is split and both halves are looked at, in order.
 
-"Nearly certain", Gaussian rewards: g is concave, so it lies above its chord, and the walk of a pair, S_j - S_k,
-sits inside a Brownian motion of variance rate v = 2 (hi - lo) noise^2. Between its two known ends
-that is a bridge, and it crosses a line that is d1 above it at a and d2 above it at b with
-probability exactly exp(-2 d1 d2 / (v (b - a))) (see Karatzas and Shreve, Brownian Motion and
-Stochastic Calculus, 4.3.40). Pairs below the tolerance are safe in (a, b]; the other pairs are in
-doubt. Only the arms of pairs in doubt are drawn and compared further down: a safe pair needs no
+"Nearly certain", Gaussian rewards: g is concave, so it lies above its chord, and the walk of a
+pair, S_j - S_k, sits inside a Brownian motion of variance rate v = 2 (hi - lo) noise^2. Between
+its two known ends that is a bridge, and it crosses a line that is d1 above it at a and d2 above it
+at b with probability exactly exp(-2 d1 d2 / (v (b - a))) (see Karatzas and Shreve, Brownian Motion
+and Stochastic Calculus, 4.3.40). Pairs below the tolerance are safe in (a, b]; the other pairs are
+in doubt. Only the arms of pairs in doubt are drawn and compared further down: a safe pair needs no
 second look anywhere inside (a, b], and whom else an arm might still fall to is safe, too. Every
 safe verdict is counted, and count x tolerance bounds the total variation between these trials and
 step-by-step ones (union bound): it is carried to each row as `skip_error`.

@@ -1,0 +1,450 @@
+"""A sweep against the theorems: rows made up for each verdict, and sweeps that hold and do not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from fastfed import cli
+from fastfed.bounds import bounds
+from fastfed.check import (
+    DOES_NOT_APPLY,
+    HOLDS,
+    NOT_ENOUGH_TRIALS,
+    VIOLATED,
+    Check,
+    bounds_text,
+    check,
+)
+from fastfed.errors import InputError
+from fastfed.figures import bound_lines
+from fastfed.instance import Instance
+from fastfed.store import Cell, Store
+from fastfed.summary import clopper_pearson
+from fastfed.sweep import stored_summary
+
+DELTA = 0.1
+SYNTHETIC = Instance.load("synthetic")
+B = bounds(SYNTHETIC, DELTA, 10.0)
+
+
+def made_up(
+    folder: Path, samples: dict[str, dict[str, Any]], *, costs: Sequence[float] = (10.0,),
+    sigma: float = 1.0, instance: str = "synthetic", digest: str = SYNTHETIC.digest,
+) -> Path:
+    """A sweep's folder with these trials: by schedule, ``pulls``, ``uplinks``, ``correct`` and
+    ``truncated``, each a number or one for each trial."""
+    store = Store(folder)
+    store.trials.mkdir(parents=True)
+    cell = Cell(instance, digest, DELTA, sigma, 0, "skip", None)
+    spec = {"instance": [instance], "delta": [DELTA], "cost": list(costs)}
+    for schedule, given in samples.items():
+        columns = {"uplinks": 12, "correct": True, "truncated": False, **given}
+        count = max(np.size(values) for values in columns.values())
+        table = pa.table({"trial": np.arange(count),
+                          **{name: np.broadcast_to(values, count).copy()
+                             for name, values in columns.items()}})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        store.write_part(cell, (schedule,), 0, count, sink.getvalue().to_pybytes(), spec)
+    store.write_manifest({"spec": spec, "cells": [{"id": cell.id, **vars(cell)}]})
+    return folder
+
+
+def line(found: Check, claim: str, **where: object) -> dict[str, Any]:
+    return found.frame.filter(pl.col("claim") == claim).row(
+        by_predicate=pl.all_horizontal(*(pl.col(name) == value for name, value in where.items()),
+                                       pl.lit(True)), named=True)
+
+
+def first(count: int, value: object, rest: object, of: int = 100) -> np.ndarray:
+    """``value`` in the first ``count`` trials, ``rest`` in the others."""
+    return np.where(np.arange(of) < count, value, rest)
+
+
+# Sweeps
+
+
+@pytest.fixture(scope="module")
+def default(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The default grid. At delta = 0.001 no error in fewer than 3688 trials would be too few."""
+    out = tmp_path_factory.mktemp("default") / "results"
+    assert cli.run(["sweep", "--trials", "3700", "--out", str(out), "--quiet"]) == 0
+    return out
+
+
+def test_the_default_grid_holds(default: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["check", str(default)]) == 0
+    table = capsys.readouterr().out
+    # per delta: 9 schedules x 9 claims, 4 ratios of FedElim; 3 lines on H are for information
+    assert check(default).counts() == {HOLDS: 425, VIOLATED: 0, NOT_ENOUGH_TRIALS: 0,
+                                       DOES_NOT_APPLY: 15}
+    assert "holds: 425\nviolated: 0\n" in table
+    assert max(map(len, table.splitlines())) <= 100
+
+
+def test_tightness_is_mean_over_bound(default: Path) -> None:
+    found = check(default)
+    means = stored_summary(default, [0.0, 10.0, 100.0])
+    for delta in (0.1, 0.01, 0.001):
+        b = bounds(SYNTHETIC, delta, 100.0, period=1000)
+        for schedule, claim, cost, what, bound in (
+            ("fedelim", "pulls <= 2T", None, "pulls", 2 * b.T),
+            ("fedelim", "pulls <= sharp", None, "pulls", b.fedelim.sharp.pulls),
+            ("fedelim", "total <= 3T", 100.0, "total", 3 * b.T),
+            ("fedelim0", "pulls <= T", None, "pulls", b.T),
+            ("fedelim0", "mean pulls >= lower", None, "pulls", b.lower),
+            ("periodic:1000", "pulls <= T + HMK", None, "pulls", b.T + 12_000),
+            ("periodic:1000", "total <= sum", 100.0, "total", b.periodic.summed.total),
+        ):
+            row = found.frame.filter(delta=delta, schedule=schedule, claim=claim)
+            row = row if cost is None else row.filter(cost=cost)
+            mean = means.filter(delta=delta, schedule=schedule, cost=cost or 0.0)[f"{what}_mean"]
+            assert row["bound"].item() == pytest.approx(bound, rel=1e-12)
+            assert row["mean"].item() == pytest.approx(mean.item(), rel=1e-12)
+            assert row["tightness"].item() == pytest.approx(mean.item() / bound, rel=1e-12)
+        ratio = means.filter(delta=delta, schedule="fedelim", cost=0.0)["ratio_to_fedelim0"]
+        found_ratio = found.frame.filter(delta=delta, claim="pulls / FE0 <= 2")["mean"]
+        assert found_ratio.item() == pytest.approx(ratio.item(), rel=1e-12)
+    # T is loose by a factor of about 6 here, 2T by 8: the reader is to see that
+    loose = found.frame.filter(pl.col("claim").is_in(["pulls <= T", "pulls <= 2T"]))["tightness"]
+    assert loose.is_between(0.1, 0.2).all()
+
+
+def test_best_period_stands_beside_the_optimum(default: Path) -> None:
+    found = check(default).frame.filter(schedule="periodic", delta=0.1)
+    assert found["cost"].to_list() == [0.0, 10.0, 100.0]
+    assert found["mean"].to_list() == [1.0, 100.0, 1000.0]
+    assert found["bound"].to_list() == pytest.approx([0.0, 436.769, 1381.185], abs=1e-3)
+    assert found["tightness"].to_list() == [None, pytest.approx(0.229, abs=1e-3),
+                                            pytest.approx(0.724, abs=1e-3)]
+
+
+def test_a_tenth_of_the_scale_is_violated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With radii a tenth of what they should be, nearly every trial is wrong (over 80 %)."""
+    out = str(tmp_path)
+    assert cli.run(["sweep", "--trials", "200", "--delta", "0.1,0.01", "--sigma", "0.1",
+                    "--max-steps", "1000000", "--out", out, "--quiet"]) == 0
+    assert cli.run(["check", out]) == 1
+    table = capsys.readouterr().out
+    assert max(map(len, table.splitlines())) <= 100
+    found = check(tmp_path)
+    assert found.violated
+    errors = found.frame.filter(claim="error rate <= delta", sigma=0.1)
+    assert errors.height == 18
+    assert set(errors["verdict"]) == {VIOLATED}
+    # bounds are those of the small scale, and the lower bound says nothing of such a run
+    T = bounds(SYNTHETIC, 0.01, sigma=0.1).T
+    assert found.frame.filter(delta=0.01, claim="pulls <= 2T")["bound"].item() == 2 * T
+    assert set(found.frame.filter(claim="mean pulls >= lower")["reason"]) == {
+        "radii below the noise: the algorithm is not delta-PAC"}
+
+
+# Verdicts, on made-up trials at delta = 0.1
+
+
+@pytest.mark.parametrize(("outside", "verdict"), [
+    (0, HOLDS), (3, HOLDS), (4, HOLDS), (5, NOT_ENOUGH_TRIALS), (16, NOT_ENOUGH_TRIALS),
+    (17, VIOLATED), (100, VIOLATED),
+])
+def test_shares_of_trials(tmp_path: Path, outside: int, verdict: str) -> None:
+    # of 100: 4 have the interval 0.011 - 0.0993, 5 0.016 - 0.113, 16 0.094 - 0.247,
+    # 17 0.102 - 0.258
+    over = first(outside, 2 * B.T + 1, 2 * B.T - 1).astype(int)
+    found = check(made_up(tmp_path / "a", {"fedelim": {"pulls": over}}))
+    wrong = check(made_up(tmp_path / "b", {
+        "fedelim": {"pulls": 50_000, "correct": first(outside, False, True)}}))
+    for row in (line(found, "pulls <= 2T"), line(wrong, "error rate <= delta")):
+        assert row["verdict"] == verdict
+        assert row["outside"] == outside / 100
+        assert (row["low"], row["high"]) == clopper_pearson(outside, 100)
+    assert line(found, "pulls <= 2T")["tightness"] == pytest.approx(over.mean() / (2 * B.T))
+    assert line(wrong, "error rate <= delta")["tightness"] == pytest.approx(outside / 10)
+    assert line(found, "error rate <= delta")["verdict"] == HOLDS
+    assert wrong.violated == (verdict == VIOLATED)
+
+
+@pytest.mark.parametrize(("schedule", "claims"), [
+    ("fedelim", {"pulls <= 2T": 2 * B.T, "pulls <= sharp": 12 * 16384, "uplinks <= sum": 192,
+                 "uplinks <= sharp": 180, "total <= 3T": 3 * B.T}),
+    ("exponential:2", {"pulls <= 2T": 2 * B.T, "total <= 3T": 3 * B.T}),
+    ("exponential:1.5", {"pulls <= 1.5T": 1.5 * B.T, "uplinks <= sum": 312,
+                         "uplinks <= sharp": 300, "total <= sum": 1.5 * B.T + 3120}),
+    ("superexponential", {"pulls <= T^2": B.T**2, "uplinks <= sharp": 60}),
+    ("fedelim0", {"pulls <= T": B.T, "uplinks <= sharp": 180_000, "pulls <= sharp": 180_000}),
+    ("periodic:100", {"pulls <= T + HMK": B.T + 1200, "uplinks <= sum": 12 * 191,
+                      "total <= sum": 12 * 19100 + 10 * 12 * 191}),
+])
+def test_each_scheme_has_its_own_bounds(
+    tmp_path: Path, schedule: str, claims: dict[str, float]
+) -> None:
+    found = check(made_up(tmp_path, {schedule: {"pulls": np.full(100, 50_000)}}))
+    for claim, bound in claims.items():
+        row = line(found, claim)
+        assert row["bound"] == pytest.approx(bound, rel=1e-12)
+        assert row["verdict"] == HOLDS
+    assert (line(found, claim)["cost"] == 10.0) == claim.startswith("total")
+
+
+def test_costs_on_the_bound_are_within(tmp_path: Path) -> None:
+    at = {"pulls": np.full(100, 12 * 15000), "uplinks": 12 * 15000}
+    above = {"pulls": np.full(100, 12 * 15000 + 1), "uplinks": 12 * 15000 + 1}
+    for name, sample, verdict in (("at", at, HOLDS), ("above", above, VIOLATED)):
+        found = check(made_up(tmp_path / name, {"fedelim0": sample}))
+        assert line(found, "pulls <= sharp")["verdict"] == verdict
+        assert line(found, "uplinks <= sharp")["verdict"] == verdict
+        assert line(found, "pulls <= T")["verdict"] == HOLDS
+
+
+def test_listed_times_have_no_bound(tmp_path: Path) -> None:
+    found = check(made_up(tmp_path, {"at:1,100,10000": {"pulls": np.full(100, 50_000)}}))
+    assert line(found, "pulls <= bound")["verdict"] == DOES_NOT_APPLY
+    assert line(found, "pulls <= bound")["mean"] == 50_000
+    assert line(found, "error rate <= delta")["verdict"] == HOLDS
+
+
+def test_three_T_only_where_it_follows(tmp_path: Path) -> None:
+    # Theorem 4's condition holds up to C = 1935, its conclusion follows up to about 1190
+    sample = {"fedelim": {"pulls": np.full(100, 50_000), "uplinks": 180},
+              "fedelim0": {"pulls": np.full(100, 40_000)}}
+    found = check(made_up(tmp_path, sample, costs=(1100.0, 1900.0)))
+    for claim, low, high in (("total <= 3T", HOLDS, DOES_NOT_APPLY),
+                             ("total / FE0 <= 3", VIOLATED, DOES_NOT_APPLY)):
+        assert line(found, claim, cost=1100.0)["verdict"] == low
+        assert line(found, claim, cost=1900.0)["verdict"] == high
+        assert "3T does not follow" in line(found, claim, cost=1900.0)["reason"]
+    assert line(found, "total / FE0 <= 3", cost=1100.0)["mean"] == (50_000 + 1100 * 180) / 40_000
+
+
+def test_truncated_trials_are_unknown(tmp_path: Path) -> None:
+    """They count neither as right nor as wrong, neither as cheap nor, unless they are, as dear."""
+    def verdicts(name: str, truncated: int, pulls: object) -> tuple[str, str]:
+        cut = first(truncated, True, False)
+        found = check(made_up(tmp_path / name, {"fedelim": {
+            "pulls": first(truncated, pulls, 50_000), "truncated": cut, "correct": ~cut}}))
+        return (line(found, "error rate <= delta")["verdict"],
+                line(found, "pulls <= 2T")["verdict"])
+
+    assert verdicts("few", 4, 1000) == (HOLDS, HOLDS)
+    assert verdicts("many", 50, 1000) == (NOT_ENOUGH_TRIALS, NOT_ENOUGH_TRIALS)
+    assert verdicts("dear", 50, 2 * int(B.T) + 5) == (NOT_ENOUGH_TRIALS, VIOLATED)
+
+
+@pytest.mark.parametrize(("pulls", "truncated", "verdict"), [
+    (np.full(100, 250), 0, HOLDS),  # the lower bound is 214.07
+    (np.full(100, 180), 0, VIOLATED),
+    (first(50, 100, 330), 0, NOT_ENOUGH_TRIALS),  # 215 on average, give or take 23
+    (np.array([1000]), 0, NOT_ENOUGH_TRIALS),
+    (np.full(100, 180), 1, NOT_ENOUGH_TRIALS),  # they would have pulled on
+    (np.full(100, 250), 1, HOLDS),
+])
+def test_lower_bound(tmp_path: Path, pulls: np.ndarray, truncated: int, verdict: str) -> None:
+    cut = first(truncated, True, False, len(pulls))
+    row = line(check(made_up(tmp_path, {"fedelim": {"pulls": pulls, "truncated": cut}})),
+               "mean pulls >= lower")
+    assert row["verdict"] == verdict
+    assert row["tightness"] == pytest.approx(pulls.mean() / B.lower)
+
+
+def test_lower_bound_is_about_gaussian_rewards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Other:
+        sigma = 1.0
+
+    monkeypatch.setattr("fastfed.check.Gaussian", Other)
+    row = line(check(made_up(tmp_path, {"fedelim": {"pulls": np.full(100, 180)}})),
+               "mean pulls >= lower")
+    assert (row["verdict"], row["reason"]) == (DOES_NOT_APPLY,
+                                               "Theorem 3 is about Gaussian rewards")
+
+
+@pytest.mark.parametrize(("pulls", "verdict"), [
+    (np.full(100, 1900), HOLDS),
+    (np.full(100, 2100), VIOLATED),
+    (first(50, 1000, 3100), NOT_ENOUGH_TRIALS),  # 2.05, give or take 0.21
+    (np.array([1900]), NOT_ENOUGH_TRIALS),
+])
+def test_ratio_of_pulls(tmp_path: Path, pulls: np.ndarray, verdict: str) -> None:
+    found = check(made_up(tmp_path, {
+        "fedelim": {"pulls": pulls}, "fedelim0": {"pulls": np.full(len(pulls), 1000)}}))
+    row = line(found, "pulls / FE0 <= 2")
+    assert row["verdict"] == verdict
+    assert row["mean"] == pulls.mean() / 1000
+    # total cost over pulls: 12 uplinks at C = 10 are 0.12 more
+    assert line(found, "total / FE0 <= 3")["mean"] == pytest.approx(pulls.mean() / 1000 + 0.12)
+
+
+def test_ratios_need_the_same_whole_trials(tmp_path: Path) -> None:
+    alone = check(made_up(tmp_path / "alone", {"fedelim": {"pulls": np.full(100, 1900)}}))
+    cut = check(made_up(tmp_path / "cut", {
+        "fedelim": {"pulls": np.full(100, 1900)},
+        "fedelim0": {"pulls": np.full(100, 1000), "truncated": first(1, True, False)}}))
+    for found, reason in ((alone, "no fedelim0 in the sweep"), (cut, "truncated trials")):
+        row = line(found, "pulls / FE0 <= 2")
+        assert (row["verdict"], row["reason"]) == (DOES_NOT_APPLY, reason)
+    # 50 trials of fedelim0 stand beside the first 50 of fedelim
+    half = check(made_up(tmp_path / "half", {
+        "fedelim": {"pulls": first(50, 1900, 9000)},
+        "periodic:1": {"pulls": np.full(50, 1000)}}))
+    assert line(half, "pulls / FE0 <= 2")["mean"] == 1.9
+    assert "synthetic, delta 0.1, sigma 1, 50 to 100 trials" in str(half)
+
+
+def test_lone_arm(tmp_path: Path) -> None:
+    Instance([[0.3, 0.4]]).save(tmp_path / "lone.toml")
+    lone = str(tmp_path / "lone.toml")
+    out = tmp_path / "results"
+    assert cli.run(["sweep", "--instance", lone, "--delta", "0.1", "--trials", "50", "--period",
+                    "1,10", "--schedule", "fedelim,fedelim0", "--out", str(out), "--quiet"]) == 0
+    found = check(out)
+    assert not found.violated
+    assert set(found.frame.filter(~pl.col("claim").str.contains("FE0|H_opt"))["verdict"]) == {HOLDS}
+
+
+# Commands
+
+
+def test_check_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = made_up(tmp_path / "r", {"fedelim": {"pulls": np.array([1900])}})
+    assert cli.run(["check", str(folder), "--json", "--cost", "7"]) == 0
+    read = json.loads(capsys.readouterr().out)
+    assert read == check(folder, [7.0]).frame.to_dicts()
+    assert {row["cost"] for row in read} == {None, 7.0}
+    assert {row["verdict"] for row in read} == {NOT_ENOUGH_TRIALS, DOES_NOT_APPLY}
+
+
+def test_instance_that_cannot_be_had(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "two.toml"
+    file.write_text("means = [[1.0], [0.0]]")
+    sample = {"fedelim": {"pulls": np.full(10, 100)}}
+    made_up(tmp_path / "r", sample, instance=str(file), digest=Instance.load(file).digest)
+    manifest = Store(tmp_path / "r").manifest()  # the spec has the path, rows have the name
+    made_up(tmp_path / "s", sample, instance="two", digest=Instance.load(file).digest)
+    Store(tmp_path / "s").write_manifest(manifest)
+    assert check(tmp_path / "s").frame["instance"].unique().to_list() == ["two"]
+    file.write_text("means = [[1.0], [0.5]]")
+    with pytest.raises(InputError, match=r"'two' cannot be had any more \(two now has other"):
+        check(tmp_path / "s")
+    file.unlink()
+    for command in (["check"], ["plot", "--bounds"]):
+        assert cli.run([*command, str(tmp_path / "s")]) == 2
+        message = capsys.readouterr().err
+        assert "instance 'two' cannot be had any more" in message
+        assert message.count("\n") == 1
+
+
+@pytest.mark.parametrize("prepare", ["absent", "empty"])
+def test_folder_without_rows(tmp_path: Path, prepare: str,
+                             capsys: pytest.CaptureFixture[str]) -> None:
+    if prepare == "empty":
+        made_up(tmp_path / "r", {})
+    assert cli.run(["check", str(tmp_path / "r")]) == 2
+    message = capsys.readouterr().err
+    assert ("not a sweep's folder" if prepare == "absent" else "no rows yet") in message
+    assert message.count("\n") == 1
+
+
+def test_bounds_command(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--delta", "0.1,0.01", "--cost", "10,2000", "--base", "1.5", "--period", "100"]
+    assert cli.run(["bounds", "synthetic", *options]) == 0
+    table = capsys.readouterr().out
+    assert max(map(len, table.splitlines())) <= 100
+    found = [bounds(SYNTHETIC, d, c, base=1.5, period=100) for d in (0.1, 0.01)
+             for c in (10.0, 2000.0)]
+    assert table == bounds_text(found) + "\n"
+    assert table.count("T = 228,921") == table.count("T = 255,343") == 1
+    assert "4 of 4 arms break C ln T_k <= T_k; FedElim's total <= 3T does not follow" in table
+    assert "every arm meets C ln T_k <= T_k; FedElim's total <= 3T follows" in table
+    rows = [row.split() for row in table.splitlines()]
+    for row in ("3 0.1333 19,077 15,000 0 0.4 6,009 4,761",
+                "periodic:100 as stated 230,121 2,301 23,012 253,133 1.106",
+                "sharp 196,608 180 1,800 198,408 0.8667"):
+        assert row.split() in rows
+
+    assert cli.run(["bounds", "synthetic", *options, "--sigma", "0.5", "--json"]) == 0
+    read = json.loads(capsys.readouterr().out)
+    assert [(one["delta"], one["cost"]) for one in read] == [(b.delta, b.cost) for b in found]
+    assert read[3] == bounds(SYNTHETIC, 0.01, 2000.0, 0.5, base=1.5, period=100).to_dict()
+
+
+def test_bounds_command_of_extreme_instances(tmp_path: Path,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    Instance([[0.3, 0.4]]).save(tmp_path / "lone.toml")
+    Instance([[1e-9], [0.0]], arms=["a" * 60, "b"], clients=["c" * 60]).save(tmp_path / "near.toml")
+    for name in (str(tmp_path / "lone.toml"), str(tmp_path / "near.toml"), "random:50,3,1"):
+        assert cli.run(["bounds", name]) == 0
+        table = capsys.readouterr().out
+        assert max(len(row) for row in table.splitlines()) <= 100
+    assert "... 30 more arms: --json has all" in table
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    (["--delta", "0"], "delta = 0: must lie strictly between 0 and 1"),
+    (["--delta", "small"], "delta = 'small'"),
+    (["--cost", "-1"], "cost '-1'"),
+    (["--period", "2.5"], "period H = '2.5'"),
+    (["--base", "1"], "base lambda = '1'"),
+    (["--sigma", "0"], "sigma = '0'"),
+])
+def test_bounds_command_refuses(options: list[str], message: str,
+                                capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["bounds", "synthetic", *options]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = ("import sys; from fastfed import cli\n"
+              "for name in ('bounds', 'check', 'plot'):\n"
+              "    assert cli.run([name, '--help']) == 0\n"
+              "heavy = {'numba', 'numpy', 'polars', 'scipy', 'matplotlib'} & set(sys.modules)\n"
+              "assert not heavy, heavy")
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+# Overlays
+
+
+def test_bound_lines() -> None:
+    lines = {one.label.split()[0]: one for one in
+             bound_lines(SYNTHETIC, 1.0, 10.0, [0.01, 0.5, 0.1])}
+    assert list(lines) == ["3T", "2T", "T", "lower"]
+    assert all(one.plain for one in lines.values())
+    T = [float(bounds(SYNTHETIC, d).T) for d in (0.01, 0.1, 0.5)]
+    assert lines["T"].x == [0.01, 0.1, 0.5]
+    assert lines["T"].y == T
+    assert lines["3T"].y == [3 * t for t in T]
+    assert lines["lower"].x == [0.01, 0.1]  # at 0.5 it is 0, and a logarithmic axis has none
+    # at C = 1300, 3T follows for small deltas only; one delta makes a line, too
+    some = bound_lines(SYNTHETIC, 1.0, 1300.0, [0.1, 1e-9, 1e-12])
+    assert [one.x for one in some if one.label.startswith("3T")] == [[1e-12, 1e-9]]
+    alone = bound_lines(SYNTHETIC, 1.0, 10.0, [0.01])[2]
+    assert alone.x[0] < 0.01 < alone.x[1]
+
+
+def test_plot_with_bounds(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    folder = str(made_up(tmp_path / "r", {"fedelim": {"pulls": np.array([40_000, 60_000])}}))
+    for options in ([], ["--bounds"]):
+        out = str(tmp_path / f"figures{len(options)}")
+        assert cli.run(["plot", folder, "--out", out, "--format", "svg", *options]) == 0
+    plain, drawn = ((tmp_path / f"figures{i}" / "synthetic_s1_C10-total-delta.svg").read_text()
+                    for i in (0, 1))
+    for label in ("T (FedElim0, pulls)", "2T (FedElim, pulls)", "3T (FedElim, total)",
+                  "lower bound (pulls)"):
+        assert f">{label}<" in drawn
+        assert f">{label}<" not in plain

@@ -1,0 +1,404 @@
+"""Skipping changes nothing: skip = dense = Algorithm 1 as printed, on the same walks.
+
+Nothing here is statistical: every comparison is of whole numbers that must be equal. Skipping may
+differ from stepping with probability `skip_error`, about 1e-11 a trial: seeds are fixed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import fastfed as ff
+from fastfed import reference
+from fastfed.confidence import alpha_global, alpha_local
+from fastfed.schedule import parse
+from fastfed.simulate import Job
+
+KINDS = ["fedelim", "fedelim0", "periodic:7", "periodic:100", "exponential:1.5",
+         "superexponential", "at:1,5,25,125,625,3125,15625,78125"]
+EIGHT = [*KINDS, "exponential:1.1"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An instance drawn from its own seed, and how it is run."""
+
+    arms: int
+    clients: int
+    delta: float
+    noise: float = 1.0
+    scale: float | None = None  # of the confidence radii; None: the noise
+    spread: float = 1.0  # of the means, which lie around `shift`
+    shift: float = 0.0
+    gap: float = 0.2  # every local and the global gap are at least this
+    max_steps: int | None = None
+    trials: int = 100
+
+    def __str__(self) -> str:
+        return (f"{self.arms}x{self.clients}-delta{self.delta:g}-noise{self.noise:g}"
+                f"-scale{self.scale or self.noise:g}-gap{self.gap:g}-cut{self.max_steps}")
+
+    def instance(self) -> ff.Instance:
+        rng = np.random.default_rng([self.arms, self.clients, int(self.gap * 1000)])
+        while True:
+            means = self.shift + self.spread * rng.uniform(-1, 1, (self.arms, self.clients))
+            inst = ff.Instance(means, ff.Gaussian(self.noise))
+            if min(inst.local_gaps.min(), inst.global_gaps.min()) >= self.gap:
+                return inst
+
+
+CASES = [
+    Case(2, 1, 0.1),
+    Case(2, 1, 1e-6, gap=0.3),
+    Case(2, 2, 0.5, gap=0.1),
+    Case(2, 3, 0.01, shift=-5.0),
+    Case(2, 4, 1e-3, noise=0.5),
+    Case(2, 5, 0.05, noise=3.0, spread=4.0, gap=0.9),
+    Case(2, 6, 1e-6, spread=0.5),
+    Case(3, 1, 0.5, gap=0.1),
+    Case(3, 2, 0.2, noise=0.1, spread=0.2, gap=0.02),
+    Case(3, 3, 1e-4, shift=-1.0),
+    Case(3, 4, 0.01, noise=2.0, spread=3.0, gap=0.5),
+    Case(3, 6, 0.3, gap=0.1),
+    Case(4, 1, 0.1, gap=0.05, noise=0.3),
+    Case(4, 2, 1e-5, gap=0.1, noise=0.4),
+    Case(4, 3, 0.01, shift=100.0),
+    Case(4, 5, 0.5, gap=0.05, noise=0.25),
+    Case(5, 1, 1e-6, noise=0.2, gap=0.05),
+    Case(5, 2, 0.02, noise=0.05, spread=0.1, gap=0.01),
+    Case(5, 4, 0.1, gap=0.1, noise=0.5),
+    Case(6, 1, 0.4, gap=0.05, noise=0.3),
+    Case(6, 3, 0.01, shift=-3.0, gap=0.1, noise=0.5),
+    Case(6, 6, 0.05, gap=0.05, noise=0.25),
+    Case(7, 2, 1e-3, gap=0.02, noise=0.1),
+    Case(7, 5, 0.5, gap=0.02, noise=0.1),
+    Case(8, 1, 1e-6, gap=0.02, noise=0.1),
+    Case(8, 4, 0.1, gap=0.02, noise=0.1),
+    Case(8, 6, 0.01, gap=0.05, noise=0.2),
+    # a confidence scale far below, and above, the noise
+    Case(4, 3, 0.3, scale=0.1, gap=0.02, trials=300),
+    Case(6, 2, 0.3, scale=0.2, gap=0.02, trials=300),
+    Case(3, 2, 0.1, scale=1.7, gap=0.3),
+    # cut off in the middle
+    Case(4, 3, 0.01, gap=0.1, max_steps=700),
+    Case(5, 2, 0.1, gap=0.1, max_steps=1024),
+    Case(3, 3, 0.1, gap=0.1, max_steps=17),
+    Case(2, 2, 0.1, gap=0.1, max_steps=1),
+]
+
+
+def run(case: Case, engine: str, schedules=EIGHT) -> ff.Result:
+    return ff.simulate(case.instance(), schedules, delta=case.delta, trials=case.trials, seed=11,
+                       engine=engine, sigma=case.scale, max_steps=case.max_steps, keep_pulls=True)
+
+
+def assert_same_but_skip_error(skip: ff.Result, dense: ff.Result) -> None:
+    assert_frame_equal(skip.frame.drop("skip_error"), dense.frame.drop("skip_error"))
+    np.testing.assert_array_equal(skip.pulls, dense.pulls)
+    assert (dense.frame["skip_error"] == 0).all()
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_skip_equals_dense_bit_for_bit(case):
+    skip, dense = run(case, "skip"), run(case, "dense")
+    assert_same_but_skip_error(skip, dense)
+    assert skip.pulls.shape == (8, case.trials, case.arms, case.clients)
+    errors = skip.frame["skip_error"]
+    assert errors.is_between(0, 1e-9).all()
+    # it did skip, where there was anything to skip
+    if case.max_steps is None and case.scale is None:
+        assert (errors > 0).any()
+        assert skip.block.work[:, 1].sum() < dense.block.work[:, 1].sum()
+
+
+def test_skip_equals_dense_at_a_gap_of_a_fiftieth_of_the_noise():
+    """Some 2e5 steps a trial, the longest that are stepped here (at 0.6 of the honest scale)."""
+    inst = ff.Instance([[0.02], [0.0]])
+    schedules = ["fedelim", "fedelim0", "periodic:1000", "exponential:1.5"]
+    skip, dense = (
+        ff.simulate(inst, schedules, delta=0.5, trials=100, seed=2, engine=engine, sigma=0.6,
+                    keep_pulls=True)
+        for engine in ("skip", "dense")
+    )
+    assert_same_but_skip_error(skip, dense)
+    assert skip.frame["steps"].mean() > 1e5
+    assert skip.block.work[:, 1].sum() * 100 < dense.block.work[:, 1].sum()
+
+
+def test_the_cases_are_as_wide_as_they_claim():
+    """At least 25 honest instances over the whole range of shapes, deltas, noises and gaps."""
+    honest = [case for case in CASES if case.max_steps is None and case.trials >= 100]
+    assert len(honest) >= 25
+    assert {case.arms for case in honest} == set(range(2, 9))
+    assert {case.clients for case in honest} == set(range(1, 7))
+    assert {min(case.delta for case in honest), max(case.delta for case in honest)} == {1e-6, 0.5}
+    assert any(case.instance().means.min() < 0 for case in honest)
+    assert any(case.noise != 1 for case in honest)
+    assert min(case.instance().local_gaps.min() for case in honest) < 0.02
+    kinds = {type(parse(name)).__name__ for name in EIGHT}
+    assert kinds == {"FedElim", "FedElim0", "Periodic", "Exponential", "SuperExponential", "At"}
+
+
+def test_skip_error_is_what_the_safe_verdicts_add_up_to():
+    """About 1e-15 a verdict, some hundreds to thousands of verdicts a trial; longer trials more."""
+    job = {"delta": 0.01, "trials": 50, "seed": 1, "engine": "skip"}
+    near = ff.simulate(ff.Instance.load("synthetic"), **job).frame["skip_error"]
+    far = ff.simulate(ff.Instance.load("scaled:synthetic,0.01"), **job).frame["skip_error"]
+    assert (near > 1e-15).all()
+    assert (far < 1e-9).all()
+    assert far.mean() > near.mean()
+
+
+# --- Algorithm 1 as printed, on the same walk
+
+WALKS = [
+    Case(2, 1, 0.1, gap=0.5),
+    Case(3, 2, 0.01, spread=2.0, gap=0.5),
+    Case(4, 3, 0.5, noise=0.5, gap=0.3),
+    Case(5, 2, 1e-6, noise=0.3, gap=0.2),
+    Case(8, 1, 0.1, noise=0.2, spread=1.5, gap=0.15),
+    Case(2, 6, 0.05, noise=2.0, spread=6.0, gap=2.0, shift=-4.0),
+    Case(4, 3, 0.3, scale=0.15, gap=0.02),
+    Case(6, 2, 0.3, scale=0.25, gap=0.02),
+    Case(4, 2, 0.1, gap=0.2, max_steps=100),
+]
+
+
+@pytest.mark.parametrize("engine", ["dense", "skip"])
+@pytest.mark.parametrize("case", WALKS, ids=str)
+def test_engines_follow_algorithm_1_elimination_by_elimination(case, engine):
+    inst = case.instance()
+    for name in ["fedelim", "periodic:1", "periodic:10", "exponential:1.3", "at:3,20,50,90"]:
+        job = Job(inst, [name], delta=case.delta, seed=21, engine=engine, sigma=case.scale,
+                  max_steps=case.max_steps, keep_pulls=True)
+        for trial in (0, 3):
+            assert_as_printed(job, trial)
+
+
+def assert_as_printed(job: Job, trial: int) -> None:
+    inst = job.instance
+    printed = reference.fedelim(
+        inst, job.schedules[0], job.delta, reference.walk_rewards(inst, job.seed, trial),
+        sigma=job.sigma, max_steps=job.max_steps,
+    )
+    left = job.departures(trial)
+    arms, clients = inst.shape
+    at_clients = [(int(left.local[k, m]), m, k) for m in range(clients) for k in range(arms)
+                  if left.local[k, m] <= left.horizon and k != left.local_arms[m]]
+    at_server = [(int(left.server[k]), None, k) for k in range(arms)
+                 if left.server[k] <= left.horizon and k != left.global_arm]
+    # Algorithm 1 goes step by step, client by client, the server last
+    order = sorted(at_clients + at_server,
+                   key=lambda e: (e[0], clients if e[1] is None else e[1], e[2]))
+    assert order == printed.eliminations
+    declared = {m: int(left.local_arms[m]) for m in range(clients)
+                if left.local[:, m].max() <= left.horizon}
+    assert declared == printed.local_arms
+    assert left.global_arm == printed.global_arm
+    assert left.truncated == printed.truncated
+
+    row = job.frame(left.block).row(0, named=True)
+    np.testing.assert_array_equal(left.block.pulls[0, 0], printed.pulls)
+    assert row["pulls"] == printed.pulls.sum()
+    assert (row["uplinks"], row["rounds"], row["steps"], row["global_arm"], row["truncated"]) == (
+        printed.uplinks, printed.rounds, printed.steps, printed.global_arm, printed.truncated)
+    wrong = [m for m, arm in printed.local_arms.items() if arm != inst.local_best[m]]
+    assert row["local_errors"] == len(wrong)
+    assert row["correct"] == (
+        not wrong and len(printed.local_arms) == clients and printed.global_arm == inst.global_best)
+    local = [n for n, client, _ in printed.eliminations if client is not None]
+    server = [n for n, client, _ in printed.eliminations if client is None]
+    if not printed.truncated:
+        assert row["local_steps"] == max(local)
+        assert row["global_steps"] == max(server)
+
+
+@pytest.mark.parametrize("name", ["fedelim", "fedelim0", "periodic:10", "at:7,8,100,1000"])
+def test_algorithm_1_without_noise_by_hand(name):
+    """The judge itself: if rewards are the means, arm k falls at the first step, or communication
+    time, at which the gap to the best arm is 2 alpha."""
+    inst = ff.Instance([[4.0, 0.0], [0.0, 3.5], [3.0, 2.8]])
+    schedule, delta = parse(name), 0.1
+    out = reference.fedelim(inst, schedule, delta, lambda k, m, n: inst.means[k, m])
+    steps = range(1, 1001)
+    times = schedule.times(1000).tolist()
+    local = np.array([[next(n for n in steps if gap >= 2 * alpha_local(n, 3, 2, delta))
+                       for gap in row] for row in inst.local_gaps])
+    server = np.array([next(n for n in times if gap >= 2 * alpha_global(n, 3, 2, delta))
+                       for gap in inst.global_gaps])
+    # a best arm's gap is that of the last rival, and it leaves with that rival
+    np.testing.assert_array_equal(out.pulls, np.maximum(local, server[:, None]))
+    assert out.uplinks == 2 * sum((server >= n).sum() for n in times)
+    assert out.rounds == sum(n <= server.max() for n in times)
+    assert out.local_arms == {0: 0, 1: 1}
+    assert out.global_arm == 2
+    assert out.steps == out.pulls.max()
+    assert not out.truncated
+
+
+# --- rows do not depend on how they are run
+
+def synthetic(**options) -> ff.Result:
+    given = {"schedules": EIGHT, "delta": 0.1, "trials": 300, "seed": 5, "keep_pulls": True,
+             **options}
+    return ff.simulate(ff.Instance.load("synthetic"), **given)
+
+
+def assert_same(one: ff.Result, other: ff.Result) -> None:
+    assert_frame_equal(one.frame, other.frame)
+    np.testing.assert_array_equal(one.pulls, other.pulls)
+
+
+@pytest.mark.parametrize("engine", ["skip", "dense"])
+def test_the_same_rows_for_any_number_of_threads(engine):
+    trials = 1000 if engine == "skip" else 100
+    one = synthetic(threads=1, engine=engine, trials=trials)
+    for threads in (2, 7, None):
+        assert_same(one, synthetic(threads=threads, engine=engine, trials=trials))
+
+
+def test_more_threads_than_trials():
+    assert_same(synthetic(threads=1, trials=3), synthetic(threads=7, trials=3))
+
+
+def test_the_first_100_of_1000_trials_are_a_run_of_100():
+    many, few = synthetic(trials=1000), synthetic(trials=100)
+    assert_frame_equal(many.frame.filter(pl.col("trial") < 100), few.frame)
+    np.testing.assert_array_equal(many.pulls[:, :100], few.pulls)
+
+
+def test_any_range_of_trials_can_be_run_alone():
+    inst = ff.Instance.load("synthetic")
+    job = Job(inst, EIGHT, delta=0.1, seed=5, keep_pulls=True)
+    whole = synthetic(trials=60)
+    part = job.run(37, 20)
+    np.testing.assert_array_equal(part.pulls, whole.pulls[:, 37:57])
+    assert_frame_equal(job.frame(part),
+                       whole.frame.filter(pl.col("trial").is_between(37, 56)))
+
+
+@pytest.mark.parametrize("name", EIGHT)
+def test_one_schedule_alone_gives_the_rows_it_gives_among_eight(name):
+    among, alone = synthetic(), synthetic(schedules=name)
+    assert_frame_equal(among.frame.filter(pl.col("schedule") == name), alone.frame)
+    np.testing.assert_array_equal(among.pulls[EIGHT.index(name)], alone.pulls[0])
+
+
+def test_order_of_schedules_does_not_matter():
+    forward, backward = synthetic(), synthetic(schedules=EIGHT[::-1])
+    np.testing.assert_array_equal(forward.pulls, backward.pulls[::-1])
+
+
+def test_two_names_for_the_same_times_give_the_same_rows():
+    names = ["fedelim", "periodic:1", "exponential:2", "fedelim0", "at:1,2,3"]
+    result = synthetic(schedules=names)
+    rows = {name: result.frame.filter(pl.col("schedule") == name).drop("schedule")
+            for name in names}
+    assert [len(part) for part in rows.values()] == [300] * 5
+    assert_frame_equal(rows["fedelim"], rows["exponential:2"])
+    assert_frame_equal(rows["fedelim0"], rows["periodic:1"])
+    np.testing.assert_array_equal(result.pulls[0], result.pulls[2])
+    np.testing.assert_array_equal(result.pulls[3], result.pulls[1])
+    assert not rows["fedelim"].equals(rows["fedelim0"])
+
+
+def test_seeds_and_trials_differ():
+    first, *others = (synthetic(schedules="fedelim0", seed=seed).frame["pulls"]
+                      for seed in (5, 6, 5 + 2**63, 2**64 - 1))
+    assert first.n_unique() > 250
+    for other in others:
+        assert (first != other).mean() > 0.95
+
+
+# --- relations on shared walks
+
+@pytest.fixture(scope="module")
+def shared() -> ff.Result:
+    return ff.simulate(ff.Instance.load("synthetic"),
+                       ["fedelim", "fedelim0", "periodic:10", "periodic:1000", "periodic:100000",
+                        "superexponential"],
+                       delta=0.01, trials=1000, seed=3, keep_pulls=True)
+
+
+def by_trial(result: ff.Result, column: str) -> pl.DataFrame:
+    return result.frame.pivot("schedule", index="trial", values=column)
+
+
+def test_the_local_part_is_equal_for_all_schedules(shared):
+    for column in ("local_steps", "local_errors"):
+        wide = by_trial(shared, column)
+        for name in wide.columns[2:]:
+            assert wide[name].to_list() == wide["fedelim"].to_list(), (column, name)
+
+
+def test_pulls_are_the_later_of_the_local_and_the_global_end(shared):
+    """Never below the local part, for any period: checked arm by arm, client by client."""
+    inst = ff.Instance.load("synthetic")
+    names = [str(schedule) for schedule in shared.job.schedules]
+    for s, name in enumerate(names):
+        job = Job(inst, [name], delta=0.01, seed=3)
+        for trial in range(0, 1000, 50):
+            left = job.departures(trial)
+            assert (shared.pulls[s, trial] >= left.local).all()
+            np.testing.assert_array_equal(
+                shared.pulls[s, trial], np.maximum(left.local, left.server[:, None]))
+
+
+def test_rows_add_up(shared):
+    rows = shared.frame
+    assert rows["pulls"].to_list() == shared.pulls.sum(axis=(2, 3)).ravel().tolist()
+    assert rows["steps"].to_list() == shared.pulls.max(axis=(2, 3)).ravel().tolist()
+    assert (rows["steps"] == rows.select(pl.max_horizontal("local_steps", "global_steps"))
+            .to_series()).all()
+    clients = 3
+    assert (rows["uplinks"] % clients == 0).all()
+    sent = rows["uplinks"] / rows["rounds"]
+    assert sent.is_between(2 * clients, 4 * clients).all()
+    assert not rows["truncated"].any()
+
+
+def test_the_server_decides_at_a_communication_time(shared):
+    for name, period in [("periodic:10", 10), ("periodic:1000", 1000), ("periodic:100000", 100000)]:
+        rows = shared.frame.filter(pl.col("schedule") == name)
+        assert (rows["global_steps"] == period * rows["rounds"]).all()
+    for name in ("fedelim", "superexponential"):
+        times = parse(name).times(2**52).tolist()
+        rows = shared.frame.filter(pl.col("schedule") == name)
+        assert rows["global_steps"].to_list() == [times[r - 1] for r in rows["rounds"]]
+
+
+def test_talking_at_every_step_decides_no_later_than_fedelim(shared):
+    """On this instance. No theorem: an arm that is out early might have led later."""
+    steps = by_trial(shared, "global_steps")
+    assert (steps["fedelim0"] <= steps["fedelim"]).all()
+    assert (steps["fedelim0"] < steps["fedelim"]).any()
+
+
+EVERY_WAY = """
+import numpy as np
+import fastfed as ff
+from fastfed.kernels import trials as kernel
+for inst in (ff.Instance([[1.0]]), ff.Instance(np.asfortranarray([[1.0, 2.0], [0.0, 1.0]])),
+             ff.Instance([[1], [0]], ff.Gaussian(2)), ff.Instance.load("synthetic")):
+    for options in ({"engine": "dense", "threads": 1}, {"sigma": 2}, {"keep_pulls": True},
+                    {"max_steps": 10}, {"seed": 2**64 - 1}, {"delta": np.float32(0.5)}):
+        for names in ("fedelim", ["periodic:3"], ["at:1,2", "superexponential", "fedelim0"]):
+            ff.simulate(inst, names, **{"delta": 0.1, "trials": 2, **options})
+ff.replay(ff.Instance([[1.0], [0.0]]), delta=0.1, trial=3)
+print(len(kernel.run_trials.signatures))
+"""
+
+
+def test_one_compiled_kernel_serves_every_run():
+    """Every shape, schedule, engine, seed and option: one signature, so one compilation. In a
+    process of its own, where no other test has compiled anything."""
+    done = subprocess.run([sys.executable, "-c", EVERY_WAY], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout == "1\n"

@@ -1,0 +1,393 @@
+"""The laws of the variates against SciPy and against 60 digits, and the counts they make.
+
+Each statistical test has a fixed seed; chosen afresh, it would fail a correct program with
+probability 1e-6 in all (the level of each test is 1e-6 over the number of comparisons it makes).
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, getcontext
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import gammaln
+
+from fastfed.kernels import variates
+from fastfed.kernels.compiling import kernel
+from fastfed.kernels.variates import (
+    binomial,
+    binomial_cells,
+    extend_counts,
+    hat_width,
+    hypergeometric,
+    hypergeometric_cells,
+    hypergeometric_half,
+    log_ratio,
+    shares,
+    split_counts,
+)
+
+FALSE_ALARM = 1e-6
+SEED = np.uint64(20240611)
+
+
+@kernel
+def draw_binomial(count, p, seed, out):
+    for trial in range(out.shape[0]):
+        out[trial] = binomial(count, p, (seed, trial, 2, 3, 8), 0)
+
+
+@kernel
+def draw_hypergeometric(good, bad, draws, seed, out):
+    for trial in range(out.shape[0]):
+        out[trial] = hypergeometric(good, bad, draws, (seed, trial, 2, 3, 8), 0)
+
+
+@kernel
+def draw_half(successes, total, seed, out):
+    for trial in range(out.shape[0]):
+        out[trial] = hypergeometric_half(successes, total, (seed, trial, 2, 3, 8), 0)
+
+
+@kernel
+def draw_eighths(shares, top, seed, node, out):
+    """Per trial: X at `top`, from X(1) up, then the interval (top / 2, top] in eighths."""
+    for trial in range(out.shape[0]):
+        for v in range(shares.shape[0]):
+            node[8, v] = 0
+        extend_counts(node[8], shares, 1, (seed, trial, 2, 3, 1), node[8])
+        n = 1
+        while n < top:
+            for v in range(shares.shape[0]):
+                node[0, v] = node[8, v]
+            extend_counts(node[0], shares, n, (seed, trial, 2, 3, 2 * n), node[8])
+            n *= 2
+        step = 8
+        while step > 1:
+            half = step // 2
+            for i in range(half, 8, step):
+                at = top // 2 + i * (top // 16)
+                split_counts(node[i - half], node[i + half], half * (top // 16),
+                             (seed, trial, 2, 3, at), node[i])
+            step = half
+        for i in range(8):
+            for v in range(shares.shape[0]):
+                out[trial, i, v] = node[i + 1, v] - node[i, v]
+
+
+def binomials(count, p, size, seed=SEED):
+    out = np.zeros(size, np.int64)
+    draw_binomial(count, p, seed, out)
+    return out
+
+
+def hypergeometrics(good, bad, draws, size, seed=SEED):
+    out = np.zeros(size, np.int64)
+    draw_hypergeometric(good, bad, draws, seed, out)
+    return out
+
+
+def eighths(weights, top, size):
+    out = np.zeros((size, 8, len(weights)), np.int64)
+    node = np.zeros((9, len(weights)), np.int64)
+    draw_eighths(shares(np.array(weights, float)), top, SEED, node, out)
+    return out
+
+
+def chi_square(observed, probabilities):
+    """P value; cells with fewer than 10 expected are joined to their neighbours."""
+    expected = np.asarray(probabilities) * observed.sum()
+    group = np.zeros(len(expected), int)
+    held, label = 0.0, 0
+    for i, e in enumerate(expected):
+        group[i] = label
+        held += e
+        if held >= 10:
+            held, label = 0.0, label + 1
+    group[group == label] = max(label - 1, 0)
+    seen, due = (np.bincount(group, weights=x) for x in (observed, expected))
+    assert len(due) > 1
+    return stats.chisquare(seen, due, sum_check=False).pvalue
+
+
+def law_fits(sample, law, lowest, highest):
+    assert lowest <= sample.min()
+    assert sample.max() <= highest
+    k = np.arange(lowest, highest + 1)
+    return chi_square(np.bincount(sample - lowest, minlength=len(k)), law.pmf(k))
+
+
+BINOMIALS = [(1, 0.3), (2, 0.5), (5, 0.9), (30, 0.07), (31, 0.5), (32, 0.5), (33, 0.5), (40, 0.6),
+             (100, 0.15), (100, 0.17), (1000, 0.016), (1000, 0.99), (5000, 0.3), (10**6, 2e-5)]
+
+
+@pytest.mark.parametrize(("count", "p"), BINOMIALS)
+def test_binomial_against_scipy(count, p):
+    sample = binomials(count, p, 400_000)
+    assert law_fits(sample, stats.binom(count, p), 0, count) > FALSE_ALARM / len(BINOMIALS)
+
+
+HYPERGEOMETRICS = [
+    (1, 1, 1), (2, 6, 4), (4, 60, 40), (5, 5, 5), (9, 3, 4), (20, 12, 16), (31, 31, 31),
+    (32, 32, 32), (33, 31, 32), (64, 192, 128), (200, 56, 128), (300, 500, 90), (500, 300, 700),
+    (90, 2**20, 2**19), (2**19, 60, 2**18), (3000, 2**20, 8000), (3000, 5000, 4000),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("good", "bad", "draws"), HYPERGEOMETRICS)
+def test_hypergeometric_against_scipy(good, bad, draws):
+    sample = hypergeometrics(good, bad, draws, 400_000)
+    law = stats.hypergeom(good + bad, good, draws)
+    level = FALSE_ALARM / len(HYPERGEOMETRICS)
+    assert law_fits(sample, law, max(0, draws - bad), min(good, draws)) > level
+
+
+def moments_fit(sample, mean, variance, comparisons):
+    """Two-sided z tests; at large counts the laws are as good as normal."""
+    limit = stats.norm.isf(FALSE_ALARM / (2 * comparisons))
+    size = len(sample)
+    offset = sample - int(mean)  # whole numbers, so that nothing is lost at 2^51
+    shift = offset.mean() - (mean - int(mean))
+    assert abs(shift) < limit * math.sqrt(variance / size)
+    spread = ((offset - offset.mean()) ** 2).mean() / variance - 1
+    assert abs(spread) < limit * math.sqrt(2 / size)
+    return (offset - (mean - int(mean))) / math.sqrt(variance)
+
+
+def smirnov(sample, z, law=None):
+    """P value of Kolmogorov and Smirnov's test at the atoms of the law, or of the normal limit:
+    that is off by skewness / 15 + 0.2 / sigma, below 2e-4 here where the limit is used."""
+    value, count = np.unique(sample, return_counts=True)
+    reached = stats.norm.cdf(np.unique(z)) if law is None else law(value)
+    distance = abs(np.cumsum(count) / len(sample) - reached).max()
+    return stats.kstwobign.sf(distance * math.sqrt(len(sample)))
+
+
+LARGE = [2**20, 2**30, 2**40, 2**52]
+
+
+@pytest.mark.parametrize("p", [0.5, 0.25, 0.9, 0.01])
+@pytest.mark.parametrize("count", LARGE)
+def test_large_binomial_moments(count, p):
+    sample = binomials(count, p, 400_000)
+    z = moments_fit(sample, count * p, count * p * (1 - p), comparisons=3 * 16)
+    law = stats.binom(count, p).cdf if count == 2**20 else None
+    assert smirnov(sample, z, law) > FALSE_ALARM / (3 * 16)
+
+
+@pytest.mark.parametrize("part", [2, 4, 100])
+@pytest.mark.parametrize("total", LARGE)
+def test_large_half_moments(total, part):
+    good = total // part
+    sample = np.zeros(400_000, np.int64)
+    draw_half(good, total, SEED, sample)
+    z = moments_fit(sample, good / 2, good * (1 - good / total) * 0.25 / (1 - 1 / total),
+                    comparisons=3 * 12)
+    law = stats.hypergeom(total, good, total // 2).cdf if total == 2**20 else None
+    assert smirnov(sample, z, law) > FALSE_ALARM / (3 * 12)
+
+
+def test_large_hypergeometric_moments():
+    """Any draws, not only half of the items; and a kind that is rare among very many."""
+    cases = [(2**40, 2**39, 2**38), (2**30, 2**41, 2**20), (3 * 2**38, 2**38, 2**39 + 12345)]
+    for good, bad, draws in cases:
+        total = good + bad
+        share = good / total
+        variance = draws * share * (1 - share) * (total - draws) / (total - 1)
+        sample = hypergeometrics(good, bad, draws, 400_000)
+        z = moments_fit(sample, draws * share, variance, 9)
+        law = stats.hypergeom(total, good, draws).cdf if variance < 1e6 else None
+        assert smirnov(sample, z, law) > FALSE_ALARM / 9
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 1000, 2**40, 2**52])
+def test_binomial_edges(count):
+    assert (binomials(count, 0.0, 100) == 0).all()
+    assert (binomials(count, 1.0, 100) == count).all()
+    rare = binomials(count, 1e-300, 100)
+    assert (rare == 0).all()
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 100, 2**39, 2**51])
+def test_hypergeometric_edges(size):
+    assert (hypergeometrics(0, size, size // 2, 100) == 0).all()
+    assert (hypergeometrics(size, 0, size // 2, 100) == size // 2).all()
+    assert (hypergeometrics(size, size, 0, 100) == 0).all()
+    assert (hypergeometrics(size, size, 2 * size, 100) == size).all()
+    if size:
+        one = hypergeometrics(1, 2 * size - 1, size, 100)
+        assert set(one) == {0, 1}
+        but_one = hypergeometrics(2 * size - 1, 1, size, 100)
+        assert set(but_one) == {size - 1, size}
+
+
+@kernel
+def at_address(seed, trial, client, arm, n, stream):
+    address = (seed, trial, client, arm, n)
+    return (binomial(2**40, 0.3, address, stream),
+            hypergeometric(2**38, 2**40, 2**39, address, stream))
+
+
+def test_a_variate_is_a_function_of_its_address():
+    """Of nothing else, and of all of it: standard deviations are above 10^5."""
+    base = (SEED, 5, 6, 7, 8, 9)
+    values = at_address(*base)
+    others = [at_address(*base[:i], base[i] + type(base[i])(1), *base[i + 1:]) for i in range(6)]
+    assert at_address(*base) == values
+    for law in (0, 1):
+        assert len({values[law], *(other[law] for other in others)}) == 7
+
+
+def log_factorial(n):
+    """60 digits, of any whole n."""
+    if n < 200:
+        return Decimal(math.factorial(n)).ln()
+    x = Decimal(n)
+    series = [(1, 12), (-1, 360), (1, 1260), (-1, 1680), (1, 1188), (-691, 360360), (1, 156),
+              (-3617, 122400), (43867, 244188), (-174611, 125400)]
+    tail = sum(Decimal(a) / (Decimal(b) * x ** (2 * i + 1)) for i, (a, b) in enumerate(series))
+    two_pi = Decimal("6.28318530717958647692528676655900576839433879875021164194989")
+    return x * x.ln() - x + (two_pi * x).ln() / 2 + tail
+
+
+def test_log_ratio_keeps_its_digits():
+    getcontext().prec = 80
+    rng = np.random.default_rng(3)
+    worst = 0.0
+    for i in range(600):
+        total = int(2 ** rng.uniform(6, 52))
+        z = rng.uniform(-8, 8)
+        if i % 2:
+            p = float(min(0.5, max(20 / total, 2 ** rng.uniform(-20, -1))))
+            cells = binomial_cells(total, p)
+            variance = total * p * (1 - p)
+            linear = Decimal(p).ln() - (1 - Decimal(p)).ln()
+        else:
+            draws = int(rng.integers(total // 3, total // 2 + 1))
+            good = int(min(draws, max(60, draws * 2 ** rng.uniform(-20, 0))))
+            if good * draws / total < 16:
+                continue
+            cells = hypergeometric_cells(good, draws, total)
+            variance = good * (draws / total) * (1 - good / total) * (1 - draws / total)
+            linear = Decimal(0)
+        *cells, tilt, _ = cells
+        t = int(z * math.sqrt(variance))
+        whole = [(int(c), s) for c, s in zip(cells, (1, -1, -1, 1), strict=True) if c < math.inf]
+        if any(c + s * t < 0 for c, s in whole):
+            continue
+        exact = t * linear + sum(log_factorial(c) - log_factorial(c + s * t) for c, s in whole)
+        if exact > -40:
+            got = log_ratio(*cells, tilt, float(t))
+            worst = max(worst, abs(float(Decimal(got) - exact)))
+    assert worst < 4e-13
+
+
+def excess_of_hat(log_p, k, mean, variance):
+    """How much wider than it is the hat would have to be, in cells."""
+    reach = np.maximum(abs(k - mean - 0.5), abs(k + 0.5 - mean))
+    return (np.exp((log_p - log_p.max()) / 2) * reach).max() - hat_width(variance) / 2
+
+
+def test_the_hat_covers_its_law():
+    """At all small parameters that are rejected from it, and at a sample of larger ones."""
+    log_factorials = gammaln(np.arange(200_001) + 1.0)
+
+    def of_hypergeometric(good, draws, total):
+        k = np.arange(good + 1)
+        log_p = -sum(log_factorials[c] for c in (k, good - k, draws - k, total - good - draws + k))
+        mean = good * draws / total
+        return excess_of_hat(log_p, k, mean, mean * (1 - good / total) * (1 - draws / total))
+
+    def of_binomial(count, p):
+        k = np.arange(count + 1)
+        log_p = k * math.log(p / (1 - p)) - log_factorials[k] - log_factorials[count - k]
+        return excess_of_hat(log_p, k, count * p, count * p * (1 - p))
+
+    least = variates._INVERTED
+    for total in range(64, 120):
+        for draws in range(32, total // 2 + 1):
+            for good in range(math.ceil(least * total / draws), draws + 1):
+                assert of_hypergeometric(good, draws, total) < -0.03
+    rng = np.random.default_rng(4)
+    for _ in range(2000):
+        total = int(2 ** rng.uniform(7, 17))
+        draws = int(total * rng.uniform(0.05, 0.5))
+        good = int(draws * 2 ** rng.uniform(-8, 0))
+        if good * draws >= least * total:
+            assert of_hypergeometric(good, draws, total) < -0.03
+    for mean in np.linspace(16, 200, 185):
+        for p in (0.5, 0.4, 0.2, 0.1, 0.01, 0.001):
+            assert of_binomial(math.ceil(mean / p), p) < -0.03
+
+
+def test_shares():
+    weights = np.array([[1.0, 2.0, 5.0, 0.0], [0.0, 0.0, 3.0, 1.0]])
+    assert shares(weights).tolist() == [[0.125, 2 / 7, 1.0, 0.0], [0.0, 0.0, 0.75, 1.0]]
+
+
+def test_every_order_of_single_steps_is_as_likely_as_it_should_be():
+    """(8, 16] split three times is eight steps, each an independent reward: all 2^8 sequences of
+    two values, and all 3^4 sequences of three values in steps 1, 2, 7 and 8."""
+    steps = eighths([3, 5], 16, 400_000)
+    assert (steps.sum(axis=2) == 1).all()
+    code = steps[:, :, 1] @ (2 ** np.arange(7, -1, -1))
+    expected = [math.prod(pair) for pair in product((3 / 8, 5 / 8), repeat=8)]
+    assert chi_square(np.bincount(code, minlength=256), expected) > FALSE_ALARM / 2
+
+    weights = np.array([2, 5, 3])
+    steps = eighths(weights, 16, 400_000)
+    value = steps.argmax(axis=2)[:, [0, 1, 6, 7]]
+    code = value @ (3 ** np.arange(3, -1, -1))
+    expected = [math.prod(sequence) for sequence in product(weights / 10, repeat=4)]
+    assert chi_square(np.bincount(code, minlength=81), expected) > FALSE_ALARM / 2
+
+
+@pytest.mark.parametrize("top", [256, 2048, 2**15, 2**24, 2**41])
+def test_counts_of_disjoint_intervals_after_three_splits(top):
+    """Each eighth of (top / 2, top] is a multinomial of its own: values against SciPy's binomial,
+    eighths and values against each other by their correlations."""
+    weights = np.array([1.0, 0.0, 6.0, 3.0, 10.0])
+    p = weights / weights.sum()
+    size, length = 40_000, top // 16
+    counts = eighths(weights, top, size)
+    assert (counts.sum(axis=2) == length).all()
+    assert (counts[:, :, 1] == 0).all()
+    assert counts.min() >= 0
+    present = [0, 2, 3, 4]
+    comparisons = 5 * (8 * 4 + 32 * 31 / 2)
+    for i in range(8):
+        for v in present:
+            sample = counts[:, i, v]
+            if length <= 2**12:
+                pvalue = law_fits(sample, stats.binom(length, p[v]), 0, length)
+                assert pvalue > FALSE_ALARM / comparisons
+            else:
+                z = moments_fit(sample, length * p[v], length * p[v] * (1 - p[v]),
+                                2 * comparisons)
+                if length > 2**30:
+                    assert smirnov(sample, z) > FALSE_ALARM / comparisons
+    # within an eighth the values are correlated as in a multinomial, between eighths not at all
+    flat = counts[:, :, present].reshape(size, -1).astype(float)
+    q = p[present]
+    inside = -np.sqrt(np.outer(q, q) / np.outer(1 - q, 1 - q))
+    np.fill_diagonal(inside, 1.0)
+    expected = np.kron(np.eye(8), inside)
+    limit = stats.norm.isf(FALSE_ALARM / (2 * comparisons))
+    assert abs(np.corrcoef(flat.T) - expected).max() < 1.2 * limit / math.sqrt(size)
+
+
+def test_the_middle_is_between_the_ends():
+    """Whatever the counts: a split stays within them and takes half of the items."""
+    rng = np.random.default_rng(5)
+    out = np.zeros(6, np.int64)
+    for trial in range(3000):
+        half = 2 ** int(rng.integers(0, 41))
+        parts = rng.multinomial(2 * half, rng.dirichlet(np.full(6, 0.3)))
+        left = rng.integers(0, 2**40, 6)
+        split_counts(left, left + parts, half, (SEED, trial, 0, 0, 1), out)
+        assert (out >= left).all()
+        assert (out <= left + parts).all()
+        assert (out - left).sum() == half
