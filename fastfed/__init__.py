@@ -13,7 +13,7 @@ Why each part exists, from the ground up:
   elimination that skips what cannot matter;
 * `reference` is the same algorithm as printed, to judge the engine by;
 * `simulate` and `replay` turn the engine into rows and stories, `summary` rows into figures;
-* `bounds` (with `bounds_table`) has the theorems as numbers;
+* `bounds` (with `bounds_table`) has the theorems as numbers, `check` holds sweeps against them;
 * `sweep` lays out grids, `executors` runs their tasks, `store` keeps their Parquet, `cli` is the
   command line.
 """
@@ -29,6 +29,7 @@ from fastfed.version import __version__
 
 if TYPE_CHECKING:
     from fastfed.bounds import Bounds, bounds
+    from fastfed.check import Check, check
     from fastfed.errors import InputError
     from fastfed.instance import Instance
     from fastfed.replay import Replay, replay
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 _HOME = {
     "Bounds": "bounds",
     "bounds": "bounds",
+    "Check": "check",
+    "check": "check",
     "InputError": "errors",
     "Instance": "instance",
     **dict.fromkeys(("Bernoulli", "Finite", "Gaussian"), "rewards"),
@@ -68,6 +71,7 @@ __all__ = [
     "At",
     "Bernoulli",
     "Bounds",
+    "Check",
     "Exponential",
     "FedElim",
     "FedElim0",
@@ -82,6 +86,7 @@ __all__ = [
     "SuperExponential",
     "__version__",
     "bounds",
+    "check",
     "replay",
     "simulate",
     "sweep",

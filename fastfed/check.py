@@ -34,6 +34,7 @@ from fastfed.schedule import Exponential, Periodic, Schedule, SuperExponential
 from fastfed.spec import costs_of, make_spec
 from fastfed.store import Cell, Store
 from fastfed.summary import EVERY_STEP, checked_costs, clopper_pearson, ratio_of_means
+from fastfed.tables import short
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,7 +43,6 @@ HOLDS, VIOLATED = "holds", "violated"
 DOES_NOT_APPLY, NOT_ENOUGH_TRIALS = "does not apply", "not enough trials"
 VERDICTS = (HOLDS, VIOLATED, NOT_ENOUGH_TRIALS, DOES_NOT_APPLY)
 _SLACK = 1 + 1e-12  # pulls + C x uplinks, and its bound, are rounded
-_MOST_ARMS = 20  # of an instance, in the table of `bounds_text`
 
 _Floats = npt.NDArray[np.float64]
 _Line = dict[str, Any]
@@ -78,8 +78,6 @@ def check(folder: str | Path, costs: Sequence[float] | None = None) -> Check:
     of the sweep). Only stored rows are read, one schedule at a time.
     """
     import polars as pl
-
-    from fastfed.spec import DEFAULT_COSTS
 
     store = Store(Path(folder))
     manifest = store.manifest()
@@ -367,7 +365,7 @@ def _line_text(line: _Line) -> str:
     else:  # the limit that decides
         interval = f">= {low:.2g}" if line["verdict"] == VIOLATED else f"<= {high:.2g}"
     tight = "" if line["tightness"] is None else _brief(line["tightness"])
-    return (f"{name:<16} {claim:<23} {_short(mean):>9} {_short(line['bound']):>9} {tight:>6} "
+    return (f"{name:<16} {claim:<23} {short(mean):>9} {short(line['bound']):>9} {tight:>6} "
             f"{interval:>13} {line['verdict']}")
 
 
@@ -376,65 +374,3 @@ def _brief(number: float) -> str:
     if 1e-3 <= number < 1e3:
         return f"{number:.3g}"
     return f"{number:,.0f}" if 1e3 <= number < 1e5 else f"{number:.1g}"
-
-
-def bounds_text(found: Sequence[Bounds]) -> str:
-    """What `fastfed bounds` prints: the arms once for each delta, the schemes for each cost."""
-    text: list[str] = []
-    for position, b in enumerate(found):
-        if position == 0 or b.delta != found[position - 1].delta:
-            text += [*_arms_text(b), ""]
-        text += [*_schemes_text(b), ""]
-    return "\n".join(text[:-1])
-
-
-def _arms_text(b: Bounds) -> list[str]:
-    """What does not depend on the cost."""
-    arms, clients = b.instance.shape
-    text = [f"{b.instance.name}: {arms} arms, {clients} clients; delta {b.delta:g}, confidence "
-            f"scale sigma {b.sigma:g}",
-            f"T = {b.T:,.0f}   sharp, sum of max(n_km, n_k) = {b.T_sharp:,.0f}",
-            f"lower bound on mean pulls: {_short(b.lower)} (Theorem 3 as proved), "
-            f"{_short(b.lower_as_stated)} (as stated)", "",
-            f"{'arm':<16} {'Delta_k':>9} {'T_k':>11} {'n_k':>11}   {'hardest client':<16} "
-            f"{'Delta_km':>9} {'T_km':>9} {'n_km':>9}"]
-    for k in range(min(arms, _MOST_ARMS)):
-        m = int(np.argmin(b.local_gaps[k]))
-        text.append(f"{b.instance.arms[k]:<16.16} {b.global_gaps[k]:>9.4g} {_short(b.T_k[k]):>11} "
-                    f"{_short(b.n_k[k]):>11}   {b.instance.clients[m]:<16.16} "
-                    f"{b.local_gaps[k, m]:>9.4g} {_short(b.T_km[k, m]):>9} "
-                    f"{_short(b.n_km[k, m]):>9}")
-    if arms > _MOST_ARMS:
-        text.append(f"... {arms - _MOST_ARMS:,} more arms: --json has all")
-    return text
-
-
-def _schemes_text(b: Bounds) -> list[str]:
-    """The schemes side by side at one cost."""
-    breaking = len(b.breaking_arms)
-    condition = ("every arm meets C ln T_k <= T_k" if not breaking else
-                 f"{breaking:,} of {len(b.condition):,} arms break C ln T_k <= T_k")
-    text = [f"delta {b.delta:g}, cost C {b.cost:g}: H_opt {b.period_opt:.5g}, lambda_opt "
-            f"{b.base_opt:.5g}", f"{condition}; FedElim's total <= 3T "
-            + ("follows" if b.three_T_follows else "does not follow"),
-            f"{'scheme':<20} {'bound':<10} {'pulls':>13} {'uplinks':>13} {'C x uplinks':>13} "
-            f"{'total':>13} {'total/T':>9}"]
-    for scheme in b.schemes:
-        name = scheme.name
-        if scheme.parameter is not None and name != "fedelim":
-            name += f":{scheme.parameter:g}"
-        for variant in ("as_stated", "summed", "sharp"):
-            costs = getattr(scheme, variant)
-            over = _short(costs.total / b.T if b.T else None)
-            text.append(f"{name:<20.20} {variant.replace('_', ' '):<10} {_short(costs.pulls):>13} "
-                        f"{_short(costs.uplinks):>13} {_short(costs.comm):>13} "
-                        f"{_short(costs.total):>13} {over:>9}")
-            name = ""
-    return text
-
-
-def _short(number: float | None) -> str:
-    """Four significant digits, thousands apart, or in powers of ten."""
-    if number is None:
-        return ""
-    return f"{number:,.0f}" if 1000 <= number < 1e7 else f"{number:.4g}"

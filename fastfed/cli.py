@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Optional
 import typer
 
 from fastfed.errors import InputError
+from fastfed.tables import short, summary_text
 from fastfed.version import __version__
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def sweep(
     if not quiet:
         names = {cell.instance for cell, _ in run.grid.cells}
         frame = stored_summary(out, grid.costs)
-        _print_summary(_only(frame, names, grid.deltas, grid.schedules))
+        print(summary_text(_only(frame, names, grid.deltas, grid.schedules)))
         print(f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
               f"spec: {out}/sweep.json")
     if run.failures:
@@ -132,7 +133,7 @@ def summary(
     elif csv:
         print(frame.write_csv(), end="")
     else:
-        _print_summary(frame)
+        print(summary_text(frame))
 
 
 @app.command()
@@ -191,8 +192,8 @@ def bounds(
     from json import dumps
 
     from fastfed.bounds import bounds as bounds_of
-    from fastfed.check import bounds_text
     from fastfed.instance import Instance
+    from fastfed.tables import bounds_text
 
     one = Instance.load(instance)
     found = [bounds_of(one, d, c, sigma, period, base)  # type: ignore[arg-type]
@@ -340,7 +341,7 @@ def _watch(parts: Any, quiet: bool) -> Any:
                        completed=p.trials_done,
                        speed=f"{p.workers} workers, {p.in_flight} tasks, "
                              f"{p.trials_done / seconds:,.0f} trials/s, "
-                             f"{_short(p.pulls / seconds)} pulls/s")
+                             f"{short(p.pulls / seconds)} pulls/s")
     return run
 
 
@@ -350,27 +351,6 @@ def _only(frame: pl.DataFrame, names: set[str], deltas: tuple[float, ...],
 
     return frame.filter(pl.col("instance").is_in(list(names)), pl.col("delta").is_in(list(deltas)),
                         pl.col("schedule").is_in(list(schedules)))
-
-
-def _print_summary(frame: pl.DataFrame) -> None:
-    """The summary in at most 100 columns."""
-    print(f"{'instance':<9} {'delta':>8} {'C':>8} {'schedule':<14} {'total':>9} {'± sem':<9} "
-          f"{'pulls':>9} {'C uplinks':>9} {'error <':>7} {'x FE0':>8}")
-    for row in frame.iter_rows(named=True):
-        sem = "" if row["total_sem"] is None else f"±{_short(row['total_sem'])}"
-        ratio = "" if row["ratio_to_fedelim0"] is None else f"{row['ratio_to_fedelim0']:.3g}"
-        cut = "*" if row["truncated"] else ""
-        print(f"{row['instance']:<9.9} {row['delta']:>8.3g} {row['cost']:>8.3g} "
-              f"{row['schedule']:<14.14} {_short(row['total_mean']):>9} {sem:<9} "
-              f"{_short(row['pulls_mean']):>9} {_short(row['communication_mean']):>9} "
-              f"{row['error_high']:>7.2g} {ratio:>8}{cut}")
-    if frame["truncated"].sum():
-        print("* some trials were truncated")
-
-
-def _short(number: float) -> str:
-    """In at most nine characters: thousands apart, or in powers of ten."""
-    return f"{number:,.0f}" if 1000 <= number < 9_999_999 else f"{number:.3g}"
 
 
 def _split(values: list[str] | None) -> list[str] | None:

@@ -58,7 +58,8 @@ class Spec:
 
 def costs_of(record: dict[str, Any]) -> list[float]:
     """The uplink costs of a recorded spec."""
-    return checked_costs(_list(record.get("cost")) or DEFAULT_COSTS)
+    given = record.get("cost")
+    return checked_costs(DEFAULT_COSTS if given is None else _list(given))
 
 
 SPEC_KEYS = ("instance", "delta", "cost", "schedule", "period", "trials", "seed", "engine",

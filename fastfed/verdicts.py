@@ -59,6 +59,7 @@ def conclude(key: str, text: str, where: str, criterion: str, cells: list[Cell])
 
 
 def _nearness(cell: Cell) -> float:
+    """1 at the limit, more beyond it."""
     return float(cell["value"] / cell["limit"])
 
 
@@ -73,6 +74,8 @@ def _verdict(cells: Sequence[Cell]) -> str:
         return "holds" + undecided
     if not good:
         return "does not hold" + undecided
+    if len(bad) < len(good):
+        return f"holds only for all but {places(bad, cells)}{undecided}"
     return f"holds only for {places(good, cells)}{undecided}"
 
 
@@ -93,9 +96,18 @@ def places(chosen: Sequence[Cell], among: Sequence[Cell]) -> str:
             ranges.setdefault(span, []).append(" ".join(
                 _coordinate(key, value) for key, value in zip(keys, where, strict=True)))
         parts.append(f"{instance} (" + "; ".join(
-            " at ".join(filter(None, [" | ".join(filter(None, group)), span]))
-            for span, group in ranges.items()) + ")")
+            " at ".join(filter(None, [_listed(group), span])) for span, group in ranges.items())
+            + ")")
     return ", ".join(parts)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """"C = 0", "C = 10" as "C = 0, 10"."""
+    heads = {text.rpartition(" = ")[0] for text in texts}
+    tails = [text.rpartition(" = ")[2] for text in texts]
+    if len(heads) == 1 and "" not in heads and not any(" " in tail for tail in tails):
+        return f"{heads.pop()} = " + ", ".join(tails)
+    return ", ".join(filter(None, texts))
 
 
 def _by_place(cells: Sequence[Cell], keys: list[str]) -> dict[tuple[Any, ...], list[float]]:
@@ -149,6 +161,6 @@ def measure(row: Cell, tested: float, limit: float, sem: float | None, *, text: 
 def number(value: float, sem: float | None) -> str:
     """With as many digits as the error allows."""
     if sem is None or not math.isfinite(sem) or sem == 0:
-        return f"{value:.6g}"
+        return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
     digits = max(0, 1 - math.floor(math.log10(sem)))
     return f"{value:,.{digits}f} ± {sem:,.{digits}f}"

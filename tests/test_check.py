@@ -22,7 +22,6 @@ from fastfed.check import (
     NOT_ENOUGH_TRIALS,
     VIOLATED,
     Check,
-    bounds_text,
     check,
 )
 from fastfed.errors import InputError
@@ -31,6 +30,7 @@ from fastfed.instance import Instance
 from fastfed.store import Cell, Store
 from fastfed.summary import clopper_pearson
 from fastfed.sweep import stored_summary
+from fastfed.tables import bounds_text
 
 DELTA = 0.1
 SYNTHETIC = Instance.load("synthetic")

@@ -20,7 +20,7 @@ from fastfed.instance import Instance
 from fastfed.simulate import Departures, Job
 
 INSTANCE = Instance([[4.0, 0.0], [0.0, 2.0], [1.0, 0.2]])  # settled by step 237
-TRIALS = 600
+TRIALS = 400
 DELTA = 0.5  # not small, so that some trials leave the event
 SEED = 3
 FALSE_ALARM = 1e-6

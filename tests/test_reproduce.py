@@ -1,0 +1,183 @@
+"""`fastfed reproduce`: every file is there, nothing is done twice, the seed decides everything."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from fastfed import cli, executors, panels, reproduce
+from fastfed.errors import InputError
+from fastfed.instance import Instance
+from fastfed.reproduce import COSTS, DATA_SETS, compared, plan, scheme_table
+from fastfed.store import Store
+
+FEW = (0.1, 0.01, 1e-3)
+ALL_DELTAS, ALL_BASES = reproduce.DELTAS, reproduce.BASES
+
+
+@pytest.fixture(scope="module")
+def small() -> Any:
+    """A grid of three deltas and few bases."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reproduce, "DELTAS", FEW)
+        patch.setattr(reproduce, "BASES", (1.05, 1.5, 10))
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def paper(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("reproduce") / "paper"
+    assert cli.run(["reproduce", "--out", str(out), "--trials", "3", "--threads", "1",
+                    "--seed", "5", "--quiet"]) == 0
+    return out
+
+
+def contents(folder: Path, *kinds: str) -> dict[str, str]:
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in folder.rglob("*") if path.is_file() and path.suffix in kinds}
+
+
+def test_every_figure_in_every_format(paper: Path) -> None:
+    names = {f"{data}-{what}.{kind}" for data in DATA_SETS
+             for what in ("a", "b", "c", "schemes", "base", "period")
+             for kind in ("png", "pdf", "svg")}
+    names |= {f"{data}-minimum.{kind}" for data in ("bernoulli", "movielens")
+              for kind in ("png", "pdf", "svg")}
+    assert {path.name for path in (paper / "figures").iterdir()} == names
+    for path in (paper / "figures").iterdir():
+        assert path.stat().st_size > 2000
+
+
+def test_the_contact_sheet_is_small(paper: Path) -> None:
+    assert 20_000 < (paper / "contact-sheet.png").stat().st_size < 300_000
+
+
+def test_axes_are_named_and_legends_speak(paper: Path) -> None:
+    text = {letter: (paper / "figures" / f"bernoulli-{letter}.svg").read_text() for letter in "abc"}
+    assert "error probability δ" in text["a"]
+    assert "total cost (pulls + C × uplinks)" in text["a"]
+    assert "an uplink costs 10 pulls (C = 10)" in text["a"]
+    assert "communication cost (C × uplinks)" in text["b"]
+    assert "every 5 steps (H = 5)" in text["b"]
+    assert "period H (steps between uplinks)" in text["c"]
+    assert "mean ± one standard deviation, 3 trials" in text["c"]
+
+
+def test_each_data_set_is_a_sweep(paper: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in (*DATA_SETS, "studies/bernoulli", "gaps", "movielens-gaussian"):
+        frame = pl.read_parquet(paper / name / "trials" / "*.parquet")
+        assert set(frame["seed"]) == {5}
+        assert set(frame["trial"]) == {0, 1, 2}
+    assert cli.run(["summary", str(paper / "synthetic"), "--cost", "3", "--csv"]) == 0
+    assert capsys.readouterr().out.count("\n") == 1 + len(FEW) * len(reproduce.SCHEDULES)
+
+
+def test_claims_and_their_verdicts(paper: Path) -> None:
+    content = json.loads((paper / "claims.json").read_text())
+    assert content["trials"]["movielens"] == 3
+    text = (paper / "claims.md").read_text()
+    keys = [one["key"] for one in content["claims"]]
+    assert len(keys) == len(set(keys)) == 19
+    for one in content["claims"]:
+        assert one["verdict"].startswith(("holds", "does not hold", "undecided"))
+        assert {"claim", "where", "criterion", "value", "sem", "measured"} <= set(one)
+        assert f"## {one['key']}\n" in text
+        assert one["measured"][0] in text
+
+
+def test_the_table_has_measured_beside_bounds(paper: Path) -> None:
+    rows = json.loads((paper / "table.json").read_text())
+    assert [row["scheme"].partition(":")[0] for row in rows] == [
+        "periodic", "fedelim", "superexponential"] * len(DATA_SETS)
+    for row in rows:
+        assert 0 < row["total_mean"] <= row["total_sharp"] <= row["total_summed"]
+        assert row["total_mean"] == pytest.approx(row["pulls_mean"] + row["comm_mean"])
+    assert rows == json.loads(json.dumps(scheme_table(reproduce.read(paper).studies)))
+    assert (paper / "table.md").read_text().count("\n| ") == 2 + 3 * len(rows)
+
+
+def test_the_map_covers_delta_cost_and_scale(paper: Path) -> None:
+    cells = pl.read_parquet(paper / "minimum.parquet")
+    assert cells.select("instance", "delta", "cost", "sigma").unique().height == cells.height == (
+        2 * len(FEW) * (len(COSTS) - 1) * 2)
+    assert set(cells["sigma"]) == {1.0, 0.5}
+
+
+def test_twice_does_nothing_new(paper: Path, small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr(executors, "compute", refuse)
+    monkeypatch.setattr(panels, "FORMATS", ("png",))
+    kinds = (".png", ".parquet", ".json", ".md")
+    before = contents(paper, *kinds)
+    assert cli.run(["reproduce", "--out", str(paper), "--trials", "3", "--seed", "5",
+                    "--quiet"]) == 0
+    assert contents(paper, *kinds) == before
+
+
+def test_another_seed_is_refused(paper: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["reproduce", "--out", str(paper), "--trials", "3", "--quiet"]) == 2
+    assert "seed 5" in capsys.readouterr().err
+
+
+def test_ratios_come_from_the_same_trials(paper: Path) -> None:
+    frame = compared(paper / "synthetic")
+    cell = next(part.cell for part in Store(paper / "synthetic").parts() if part.cell.delta == 0.1)
+    store = Store(paper / "synthetic")
+    fedelim, mine = (store.samples(cell, name) for name in ("fedelim", "periodic:10"))
+    row = frame.filter(pl.col("delta") == 0.1, pl.col("schedule") == "periodic:10",
+                       pl.col("cost") == 10.0).row(0, named=True)
+    totals = [(one["pulls"] + 10.0 * one["uplinks"]).mean() for one in (mine, fedelim)]
+    assert row["over_fedelim"] == pytest.approx(totals[0] / totals[1])
+    itself = frame.filter(pl.col("schedule") == "fedelim")
+    assert set(itself["over_fedelim"]) == {1.0}
+    assert set(itself["over_fedelim_sem"]) == {0.0}
+
+
+def test_one_data_set_alone(small: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                            monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(panels, "FORMATS", ("png",))
+    assert cli.run(["reproduce", "--out", str(tmp_path), "--trials", "2", "--only",
+                    "synthetic"]) == 0
+    printed = capsys.readouterr()
+    assert "delta-pac: holds" in printed.out
+    assert "minimum-movielens" not in printed.out
+    assert "synthetic: 2 trials of each cell" in printed.err
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {
+        "synthetic", "studies", "gaps", "figures"}
+
+
+def test_the_plan_keeps_movielens_small(tmp_path: Path) -> None:
+    trials = {one.name: one.spec.trials for one in plan(tmp_path)}
+    assert trials["synthetic"] == trials["bernoulli"] == 10_000
+    assert trials["movielens"] == trials["movielens-gaussian"] == reproduce.MOST_MOVIELENS
+    quick = {one.name: one.spec.trials for one in plan(tmp_path, quick=True)}
+    assert all(quick[name] < trials[name] for name in trials)
+    assert {one.spec.trials for one in plan(tmp_path, trials=100)} == {100}
+
+
+def test_the_paper_s_deltas_and_periods() -> None:
+    assert (max(ALL_DELTAS), min(ALL_DELTAS)) == (0.5, 1e-6)
+    assert {10**p for p in range(6)} | {5} == set(reproduce.PERIODS)
+    assert (min(ALL_BASES), max(ALL_BASES)) == (1.05, 10)
+
+
+def test_gaussian_rewards_around_the_means() -> None:
+    twin = reproduce._gaussian()
+    assert (twin.means == Instance.load("movielens").means).all()
+    assert twin.default_sigma == 1.0
+
+
+def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError, match="did you mean 'bernoulli'"):
+        plan(tmp_path, only="bernouli")
+    assert cli.run(["reproduce", "--trials", "0", "--out", str(tmp_path / "x")]) == 2
+    assert "trials" in capsys.readouterr().err
+    with pytest.raises(InputError, match="no finished sweep"):
+        reproduce.read(tmp_path)
