@@ -29,6 +29,7 @@ from fastfed import schedule as schedules
 from fastfed.bounds import Bounds, Scheme, bounds
 from fastfed.errors import InputError
 from fastfed.instance import Instance
+from fastfed.instance_files import from_toml
 from fastfed.rewards import Gaussian
 from fastfed.schedule import Exponential, Periodic, Schedule, SuperExponential
 from fastfed.spec import costs_of, make_spec
@@ -102,13 +103,18 @@ def instances_of(folder: str | Path) -> dict[str, Instance]:
     """The instances of a folder's rows, by name: loaded as its spec says, equal to those that
     were run."""
     store = Store(Path(folder))
-    spec = store.manifest()["spec"]
+    manifest = store.manifest()
     found: dict[str, Instance] = {}
     problems: list[str] = []
     wanted = {part.cell.instance: part.cell.digest for part in store.parts()}
-    for source in (*make_spec(spec).instances, *wanted):
+    recorded = manifest.get("instances")
+    texts = recorded if isinstance(recorded, dict) else {}
+    for source in (*texts, *make_spec(manifest["spec"]).instances, *wanted):
         try:
-            one = source if isinstance(source, Instance) else Instance.load(source)
+            if isinstance(source, str) and source in texts:
+                one = from_toml(texts[source], source)
+            else:
+                one = source if isinstance(source, Instance) else Instance.load(source)
         except InputError as error:
             problems.append(str(error))
             continue

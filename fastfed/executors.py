@@ -134,6 +134,7 @@ def _outcome(future: Future[tuple[bytes, int]], task: Task, seconds: float) -> D
 
 _AHEAD = 2  # tasks in flight for each thread of the cluster: one runs, one waits on its worker
 _LOOK_SECONDS = 2.0  # between looks at who is in the cluster
+_CONNECT_SECONDS = 10  # after which a scheduler that does not answer is given up
 
 
 class Dask:
@@ -237,12 +238,16 @@ def _connected(cluster: Any) -> Iterator[Any]:
         yield cluster
         return
     import logging
+    import os
 
     from distributed import Client, LocalCluster
 
     for name in ("distributed", "distributed.client"):  # what matters is raised, in one line
         logging.getLogger(name).setLevel(logging.CRITICAL)
     if cluster.startswith("local:"):
+        # after Ctrl-C nobody needs to hear that the cluster's semaphores were still there
+        quiet = "ignore::UserWarning:multiprocessing.resource_tracker"
+        os.environ["PYTHONWARNINGS"] = f"{os.environ.get('PYTHONWARNINGS', '')},{quiet}".strip(",")
         local = LocalCluster(
             n_workers=int(cluster.removeprefix("local:")), threads_per_worker=1, processes=True,
             memory_limit=0, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
@@ -259,7 +264,7 @@ def _connected(cluster: Any) -> Iterator[Any]:
                 local.close()
         return
     try:
-        client = Client(cluster, timeout=10, set_as_default=False)
+        client = Client(cluster, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InputError(f"Dask address {cluster!r}: no scheduler answers there "
                          f"({type(error).__name__})") from None

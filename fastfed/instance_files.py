@@ -43,6 +43,11 @@ def builtin_names() -> list[str]:
     return sorted([*(path.stem for path in data_folder().glob("*.toml")), "movielens"])
 
 
+def known_by_name(name: str) -> bool:
+    """Whether `load` brings the instance back wherever it is called."""
+    return name in builtin_names() or name.partition(":")[0] in FAMILIES
+
+
 def load(source: str | Path) -> Instance:
     text = str(source)
     family, colon, arguments = text.partition(":")

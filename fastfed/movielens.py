@@ -53,8 +53,7 @@ class Counts:
 
 PAPER = Counts(ratings=855_598, joined=2_240_215, rows=2_040_975, movies=8_636, countries=38,
                genres=20)
-_NAMES = Counts("ratings", "rows joined", "rows kept", "movies kept",  # type: ignore[arg-type]
-                "countries kept", "genres kept")
+_NAMES = ("ratings", "rows joined", "rows kept", "movies kept", "countries kept", "genres kept")
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Report:
 
     def __str__(self) -> str:
         lines = [f"{'':<16}{'paper':>12}{'found':>12}"]
-        for name, paper, found in zip(astuple(_NAMES), astuple(PAPER), astuple(self.found),
+        for name, paper, found in zip(_NAMES, astuple(PAPER), astuple(self.found),
                                       strict=True):
             mark = "" if paper == found else "  differs"
             lines.append(f"{name:<16}{paper:>12,}{found:>12,}{mark}")
@@ -185,9 +184,13 @@ def _read(path: Path, columns: dict[str, type[pl.DataType]], blank: str | None =
     )
     if blank is not None:
         table = table.with_columns(pl.col(strings).fill_null(blank))
-    for name in columns:
-        if table[name].null_count():
-            raise InputError(f"{path}: {table[name].null_count()} lines without a {name}")
+    for name, kind in columns.items():
+        bad = table[name].null_count()
+        if kind is pl.Float64:
+            bad += int((~table[name].is_finite()).sum())
+        if bad:
+            lines = "1 line" if bad == 1 else f"{bad:,} lines"
+            raise InputError(f"{path}: {lines} without a {name}")
     return table.unique().lazy()
 
 

@@ -191,7 +191,7 @@ def _map(plt: Any, rows: pl.DataFrame, stem: Path) -> list[Path]:
         ax.set_ylabel("cost of an uplink C")
         ax.grid(visible=False)
         ax.set_title(f"{rows['instance'][0]}, confidence scale {sigma:g}: FedElim's mean total "
-                     "cost over the best period's (boxed: FedElim is cheaper)")
+                     "cost over the best period's (boxed: no period is cheaper)")
     paths = save(figure, stem, FORMATS)
     plt.close(figure)
     return paths

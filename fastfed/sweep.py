@@ -421,17 +421,26 @@ def _refuse_stray_parts(store: Store, spec: Spec) -> None:
 
 
 def _record(store: Store, grid: Grid, summary_of: str | None = None) -> None:
-    """Write sweep.json: the latest spec, and every cell that the folder has seen."""
+    """Write sweep.json: the latest spec, every cell that the folder has seen, and the instances
+    that no name brings back."""
+    from fastfed.instance_files import known_by_name, to_toml
+
     cells = {}
+    instances: dict[str, str] = {}
     if store.manifest_path.exists():
+        recorded = store.manifest().get("instances")
+        instances = dict(recorded) if isinstance(recorded, dict) else {}
         cells = {cell.id: {"id": cell.id, **vars(cell)} for cell in store.recorded_cells()}
-    for cell, _ in grid.cells:
+    for cell, instance in grid.cells:
         cells.setdefault(cell.id, {"id": cell.id, **vars(cell)})
+        if not known_by_name(instance.name):
+            instances[instance.name] = to_toml(instance)
     spec = grid.spec.to_dict()
     content = {
         "format": 1, "rows": ROWS, "spec": spec, "spec_hash": spec_hash(spec),
         "seed": grid.spec.seed, "engine": grid.spec.engine, "max_steps": grid.spec.max_steps,
-        "versions": versions(), "cells": list(cells.values()), "summary_of": summary_of,
+        "versions": versions(), "cells": list(cells.values()),
+        "instances": instances, "summary_of": summary_of,
     }
     if store.manifest_path.exists():
         before = store.manifest()

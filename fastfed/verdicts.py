@@ -146,12 +146,15 @@ def _place(cell: Cell) -> str:
 
 
 def measure(row: Cell, tested: float, limit: float, sem: float | None, *, text: str = "",
-          note: str = "", value: float | None = None, **where: Any) -> Cell:
-    """``tested`` against its limit; ``value`` is what is shown, if it is something else."""
+          note: str = "", value: float | None = None, strict: bool = False, **where: Any
+            ) -> Cell:
+    """``tested`` against its limit, which it may reach unless ``strict``; ``value`` is what is
+    shown, if it is something else."""
     if sem is not None and not math.isfinite(sem):
         holds = None
     else:
-        holds = None if sem and abs(tested - limit) < FIRM * sem else bool(tested < limit)
+        below = tested < limit if strict else tested <= limit
+        holds = None if sem and abs(tested - limit) < FIRM * sem else bool(below)
     text = text or number(tested, sem)
     return {"instance": row["instance"], "delta": row["delta"], **where,
             "value": tested if value is None else value, "sem": sem, "limit": limit,

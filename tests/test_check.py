@@ -264,7 +264,7 @@ def test_lower_bound_is_about_gaussian_rewards(
     class Other:
         sigma = 1.0
 
-    monkeypatch.setattr("fastfed.check.Gaussian", Other)
+    monkeypatch.setattr(sys.modules["fastfed.check"], "Gaussian", Other)
     row = line(check(made_up(tmp_path, {"fedelim": {"pulls": np.full(100, 180)}})),
                "mean pulls >= lower")
     assert (row["verdict"], row["reason"]) == (DOES_NOT_APPLY,

@@ -170,6 +170,15 @@ def test_no_error_of_a_single_trial_decides_nothing() -> None:
     assert found(claims.pulls_two, rows).verdict.startswith("undecided")
 
 
+def test_a_tie_is_no_loss_and_no_gain() -> None:
+    tie = changed("fedelim0", pulls=1.4)
+    rows = frame(tie, relative=0.0)
+    assert found(claims.fedelim0_cheaper, rows).verdict == "does not hold"
+    rows = rows.filter(pl.col("schedule").is_in(["fedelim", "periodic:1"])).with_columns(
+        pl.lit(7.0).alias("total_mean"))
+    assert found(claims.minimum_bernoulli, rows).verdict == "holds"
+
+
 def test_places_are_brief() -> None:
     every = [{"instance": name, "delta": d, "cost": c} for name in ("a", "b")
              for d in (0.1, 0.01, 0.001) for c in (0.0, 10.0)]
