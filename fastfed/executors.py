@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
@@ -165,10 +165,10 @@ class Dask:
         with _connected(self._cluster) as client:
             self._scheduler = client.scheduler.address
             self._look(client)
-            has_dashboard = "dashboard" in client.scheduler_info().get("services", {})
+            shown = "dashboard" in client.scheduler_info().get("services", {})
             self._say(f"Dask at {self._scheduler}, {self.workers} worker threads"
                       f"{'' if self.workers else ' (waiting for the first)'}, "
-                      f"{f'dashboard: {client.dashboard_link}' if has_dashboard else 'no dashboard'}")
+                      f"dashboard: {client.dashboard_link if shown else 'none'}")
             started: dict[str, tuple[Any, Task]] = {}
             try:
                 yield from self._feed(client, plan, started)
@@ -216,7 +216,7 @@ class Dask:
         except Exception:
             raise _lost(self._scheduler) from None
         for address, theirs in replies.items():
-            if not isinstance(theirs, Exception):  # else it has gone since, or soon says why
+            if not isinstance(theirs, OSError):  # else it has gone since
                 _refuse_stranger(address, theirs)
         self._known.update(new)
         self.workers = sum(threads.values())
@@ -244,32 +244,31 @@ def _connected(cluster: Any) -> Iterator[Any]:
 
     for name in ("distributed", "distributed.client"):  # what matters is raised, in one line
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    if cluster.startswith("local:"):
-        # after Ctrl-C nobody needs to hear that the cluster's semaphores were still there
-        quiet = "ignore::UserWarning:multiprocessing.resource_tracker"
-        os.environ["PYTHONWARNINGS"] = f"{os.environ.get('PYTHONWARNINGS', '')},{quiet}".strip(",")
-        local = LocalCluster(
-            n_workers=int(cluster.removeprefix("local:")), threads_per_worker=1, processes=True,
-            memory_limit=0, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
-        )
-        at_once = False
+    with ExitStack() as stack:
+        where = cluster
+        if cluster.startswith("local:"):
+            # after Ctrl-C nobody needs to hear that the cluster's semaphores were still there
+            quiet = "ignore::UserWarning:multiprocessing.resource_tracker"
+            os.environ["PYTHONWARNINGS"] = ",".join(
+                filter(None, (os.environ.get("PYTHONWARNINGS"), quiet)))
+            where = stack.enter_context(LocalCluster(
+                n_workers=int(cluster.removeprefix("local:")), threads_per_worker=1,
+                processes=True, memory_limit=0, dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
+                # a terminal's Ctrl-C reaches the workers too: it is this process that ends them
+                preload="import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)",
+            ))
         try:
-            with Client(local, set_as_default=False) as client:
-                yield client
+            client = stack.enter_context(
+                Client(where, timeout=_CONNECT_SECONDS, set_as_default=False))
+        except (OSError, ValueError) as error:
+            raise InputError(f"Dask address {cluster!r}: no scheduler answers there "
+                             f"({type(error).__name__})") from None
+        try:
+            yield client
         except KeyboardInterrupt:
-            at_once = True  # closing waits for tasks; the processes end with this one anyway
+            stack.pop_all()  # closing would wait for tasks, and all ends with this process anyway
             raise
-        finally:
-            if not at_once:
-                local.close()
-        return
-    try:
-        client = Client(cluster, timeout=_CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"Dask address {cluster!r}: no scheduler answers there "
-                         f"({type(error).__name__})") from None
-    with client:
-        yield client
 
 
 def _on_worker(task: Task) -> tuple[bytes, int, int, float, str, dict[str, object]]:
@@ -317,7 +316,10 @@ def _asking() -> Callable[[], dict[str, object]]:
     return versions
 
 
-def _refuse_stranger(address: str, theirs: dict[str, object]) -> None:
+def _refuse_stranger(address: str, theirs: dict[str, object] | Exception) -> None:
+    if isinstance(theirs, Exception):
+        raise InputError(f"Dask worker {address} cannot say what versions it has ({theirs}); "
+                         "install the same there as for this client, and the same Python")
     for name, mine in _asking()().items():
         if theirs.get(name) != mine:
             raise InputError(f"Dask worker {address} has {name} {theirs.get(name)}, this client "
