@@ -202,7 +202,8 @@ def minimum_everywhere(scales: pl.DataFrame) -> Claim | None:
                  ["instance", "delta", "sigma", "cost"], maintain_order=True) if _powers(rows)]
     return conclude(
         "minimum-map", "No periodic scheme (H = 10^0 ... 10^5) is cheaper than FedElim, whatever "
-        "delta, C > 0 and the scale of the confidence radii.", "Figure 3(c), supplement, Bernoulli; extended here",
+        "delta, C > 0 and the scale of the confidence radii.",
+        "Figure 3(c), supplement, Bernoulli; extended here",
         "FedElim's mean total over the least periodic one at most 1", cells)
 
 

@@ -283,7 +283,37 @@ def instances() -> None:
         print(f"{name:<12} {arms:>4} {clients:>7} {one.local_gaps.min():>9.4g} "
               f"{one.global_gaps.min():>10.4g}  {one.description}")
     print("families: " + "; ".join(FAMILIES.values()))
-    print("files: .toml, .csv")
+    print("files: .toml, .csv, .parquet")
+
+
+movielens = typer.Typer(help="The MovieLens instance.", no_args_is_help=True,
+                        rich_markup_mode=None)
+app.add_typer(movielens, name="movielens")
+
+
+@movielens.callback()
+def _movielens() -> None:
+    pass
+
+
+@movielens.command("build")
+def movielens_build(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the original files are: "
+                                           "user_ratedmovies.dat (or -timestamps), "
+                                           "movie_countries.dat, movie_genres.dat.")],
+    out: Annotated[Path, typer.Option(help="Where to write the instance.")] = Path(
+        "movielens.parquet"),
+    rule: Annotated[str, typer.Option(help="Clean-up: paper or ties.")] = "paper",
+    empty: Annotated[str, typer.Option(help="Empty cells: zero or drop-country.")] = "zero",
+) -> None:
+    """Make the instance from the original data files, and compare its counts with the paper's."""
+    from fastfed.movielens import build_instance
+
+    instance, report = build_instance(folder, rule, empty)
+    instance.save(out)
+    print(report)
+    print(f"{instance.shape[0]} arms x {instance.shape[1]} clients written to {out}; "
+          f"use it as --instance {out}")
 
 
 def main() -> NoReturn:

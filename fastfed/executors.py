@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ class Executor(Protocol):
 
     workers: int
 
-    def run(self, plan: Plan) -> Generator[Done | None, None, None]:
+    def run(self, plan: Plan) -> Iterator[Done | None]:
         """Results as they come; None now and then while there are none, so that the caller can
         show progress and notice Ctrl-C."""
 
@@ -93,7 +93,7 @@ class Threads:
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
-    def run(self, plan: Plan) -> Generator[Done | None, None, None]:
+    def run(self, plan: Plan) -> Iterator[Done | None]:
         from fastfed.simulate import new_control
 
         control = new_control()
@@ -161,7 +161,7 @@ class Dask:
         self._cluster, self._say = cluster, say
         self._known: set[str] = set()
 
-    def run(self, plan: Plan) -> Generator[Done | None, None, None]:
+    def run(self, plan: Plan) -> Iterator[Done | None]:
         with _connected(self._cluster) as client:
             self._scheduler = client.scheduler.address
             self._look(client)

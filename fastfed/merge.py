@@ -53,69 +53,66 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Merged:
         target.parts()
         for path in target.unreadable:
             path.unlink(missing_ok=True)
-        cells = {one["id"] for one in record["cells"]}
+        cells = set(target.recorded_cells())
         held: dict[tuple[Cell, str], list[_Span]] = {}
         for part in target.parts():
             _add(held, part)
         for source in sources:
             for part in source.parts():
-                if part.cell.id in cells:
+                if part.cell in cells:
                     merged.parts += _take(target, held, part)
                 else:
                     merged.left_out.append(part.path)
             merged.left_out += source.unreadable
         _write_record(target, {**record, "summary_of": write_summary(
             target, costs_of(record["spec"]))})
-    merged.missing = _missing(record, held)
+        merged.missing = _missing(record["spec"], cells, held)
     return merged
 
 
 def _common_record(stores: list[Store]) -> dict[str, Any]:
     """The sweep.json of folders that belong together."""
-    records = [store.manifest() for store in stores]
-    for store, record in zip(stores, records, strict=True):
-        if not (record.get("cells") and {"schedule", "trials"} <= set(record["spec"])):
-            raise InputError(f"{store.manifest_path}: not a whole record of a sweep; the sweep's "
-                             "command, given again, repairs it")
-    first = records[0]
-    costs: dict[float, None] = {}
-    for store, record in zip(stores, records, strict=True):
-        if record.get("rows") != ROWS:
-            raise InputError(f"{store.folder}: holds rows of version {record.get('rows')}, this "
-                             f"fastfed has version {ROWS}")
-        _refuse_other_instance(stores[0], first, store, record)
-        theirs = _about(record)
+    first, costs = stores[0], dict[float, None]()
+    known = {cell.instance: cell.digest for cell in first.recorded_cells()}
+    for store in stores:
+        theirs = _about(store)
+        for cell in store.recorded_cells():
+            if known.get(cell.instance, cell.digest) != cell.digest:
+                raise InputError(
+                    f"{store.folder}: its instance {cell.instance!r} is not the one of "
+                    f"{first.folder} (other means or rewards); only folders of one sweep can be "
+                    "merged")
         for name, ours in _about(first).items():
             if theirs[name] != ours:
                 raise InputError(
                     f"{store.folder}: a sweep with {name} {_text(theirs[name])}, but "
-                    f"{stores[0].folder} has {name} {_text(ours)}; only folders of one sweep can "
-                    "be merged")
-        costs.update(dict.fromkeys(costs_of(record["spec"])))
-    spec = {**first["spec"], "cost": list(costs)}
-    return {**first, "spec": spec, "spec_hash": spec_hash(spec)}
+                    f"{first.folder} has {name} {_text(ours)}; only folders of one sweep can be "
+                    "merged")
+        costs.update(dict.fromkeys(costs_of(store.manifest()["spec"])))
+    record = first.manifest()
+    if record.get("rows") != ROWS:
+        raise InputError(f"{first.folder}: holds rows of version {record.get('rows')}, this "
+                         f"fastfed has version {ROWS}")
+    spec = {**record["spec"], "cost": list(costs)}
+    return {**record, "spec": spec, "spec_hash": spec_hash(spec)}
 
 
-def _refuse_other_instance(
-    store: Store, first: dict[str, Any], other: Store, record: dict[str, Any]
-) -> None:
-    known = {one["instance"]: one["digest"] for one in first["cells"]}
-    for one in record["cells"]:
-        if known.get(one["instance"], one["digest"]) != one["digest"]:
-            raise InputError(f"{other.folder}: its instance {one['instance']!r} is not the one of "
-                             f"{store.folder} (other means or rewards); only folders of one sweep "
-                             "can be merged")
-
-
-def _about(record: dict[str, Any]) -> dict[str, Any]:
+def _about(store: Store) -> dict[str, Any]:
     """All of a record that rows depend on. The costs are no part of that."""
-    spec, cells = record["spec"], record["cells"]
-    return {
-        **{name: record.get(name) for name in ("seed", "engine", "max_steps")},
-        **{name: sorted({one[name] for one in cells}) for name in ("instance", "delta", "sigma")},
-        "schedule": sorted(spec["schedule"]), "trials": spec["trials"],
-        "target_rse": spec.get("target_rse"), "cells": sorted(one["id"] for one in cells),
-    }
+    record, cells = store.manifest(), store.recorded_cells()
+    spec = record["spec"]
+    try:
+        return {
+            **{name: record.get(name) for name in ("seed", "engine", "max_steps")},
+            "version of the rows": record.get("rows"),
+            **{name: sorted({getattr(cell, name) for cell in cells})
+               for name in ("instance", "delta", "sigma")},
+            "schedule": sorted(spec["schedule"]), "trials": spec["trials"],
+            "target_rse": spec.get("target_rse"), "cells": sorted(cell.id for cell in cells),
+        }
+    except (KeyError, TypeError):
+        raise InputError(f"{store.manifest_path}: not a whole record of a sweep; the sweep's "
+                         "command, given again, mends it") from None
 
 
 def _text(value: Any) -> str:
@@ -206,13 +203,12 @@ def _stream(tables: list[Any]) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def _missing(record: dict[str, Any], held: dict[tuple[Cell, str], list[_Span]]) -> int:
-    """Rows of the spec that nobody has computed; none is known to be missing with a target."""
-    spec = record["spec"]
+def _missing(
+    spec: dict[str, Any], cells: set[Cell], held: dict[tuple[Cell, str], list[_Span]]
+) -> int:
+    """Rows of the spec that no folder has; with a target, none is known to be missing."""
     if spec.get("target_rse") is not None:
         return 0
-    cells = [Cell(**{name: one[name] for name in Cell.__dataclass_fields__})
-             for one in record["cells"]]
     return sum(end - first for cell in cells for name in spec["schedule"]
                for first, end, holder in _pieces(held.get((cell, name), []), 0, spec["trials"])
                if holder is None)

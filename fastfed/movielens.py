@@ -27,7 +27,8 @@ from pathlib import Path
 import polars as pl
 
 from fastfed.errors import InputError, nearest
-from fastfed.instance_files import data_folder
+from fastfed.instance import Instance
+from fastfed.instance_files import data_folder, from_rewards
 
 RULES = ("paper", "ties")
 EMPTIES = ("zero", "drop-country")
@@ -140,6 +141,13 @@ def build(folder: str | Path, rule: str = "paper", empty: str = "zero"
     dropped = joined.join(kept, on="country", how="anti")["country"].unique().sort()
     cells = histogram.select("arm", "client").n_unique()
     return histogram, Report(found, tuple(dropped), found.countries * found.genres - cells)
+
+
+def build_instance(folder: str | Path, rule: str = "paper", empty: str = "zero"
+                   ) -> tuple[Instance, Report]:
+    """`build` as an instance, in which an empty cell pays 0."""
+    histogram, report = build(folder, rule, empty)
+    return Instance(name="movielens", **from_rewards(histogram, empty=0.0)), report
 
 
 def _clean(means: pl.DataFrame, rule: str) -> pl.DataFrame:

@@ -155,7 +155,8 @@ def _against_period(plt: Any, ax: Any, here: pl.DataFrame, periods: pl.DataFrame
     low, high = ax.get_ylim()
     ax.set_ylim(low / (high / low) ** 0.12 if mark is None else low - 0.12 * (high - low), high)
     ax.annotate(f"least: H = {least['period']:,}", (least["period"], foot), xytext=(0, -4),
-                textcoords="offset points", ha="center", va="top", fontsize=6.5)
+                textcoords="offset points", ha="center", va="top", fontsize=6.5,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})
     if mark is not None:
         ax.axvline(mark, color="#3c3c3c", linestyle="--", linewidth=0.9,
                    label=f"H_opt = {mark:,.0f}, least of the bounds")

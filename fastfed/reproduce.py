@@ -7,7 +7,9 @@
     paper/figures, contact-sheet.png, table.*, claims.*, minimum.parquet
 
 Everything below the sweeps is computed from their rows, and the same rows give the same files.
-The price of an uplink never costs a simulation.
+The price of an uplink never costs a simulation. Each folder is an ordinary sweep: `fastfed sweep
+--spec paper/movielens/sweep.json --out paper/movielens --trials 5000` adds trials, and the next
+`reproduce` uses them.
 """
 
 from __future__ import annotations

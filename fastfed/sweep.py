@@ -13,7 +13,7 @@ import shlex
 import zlib
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -266,17 +266,16 @@ def iterate(
         if not planner.finished:
             runner = executor or Threads(checked_threads(threads))
             content = spec.to_dict()
-            with closing(runner.run(planner)) as results:
-                for done in results:
-                    if done is None:
-                        yield run, None
-                        continue
-                    task = done.task
-                    if done.table is None:
-                        run.failures.append(_failure(done, grid))
-                        continue
-                    yield run, store.write_part(task.cell, task.schedules, task.first, task.count,
-                                                done.table, content)
+            for done in runner.run(planner):
+                if done is None:
+                    yield run, None
+                    continue
+                task = done.task
+                if done.table is None:
+                    run.failures.append(_failure(done, grid))
+                    continue
+                yield run, store.write_part(task.cell, task.schedules, task.first, task.count,
+                                            done.table, content)
         _finish(store, grid)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from numba import uint64
 
 from fastfed.kernels.compiling import kernel
-from fastfed.kernels.philox import _multiply
-from fastfed.kernels.variates import _words, extend_counts, split_counts
+from fastfed.kernels.philox import multiply_wide
+from fastfed.kernels.variates import extend_counts, split_counts, words_at
 
 STRETCH = 32
 _PICKS = 4  # from one word: the low half of a product serves as the next word, 2^-44 off at worst
@@ -52,10 +52,10 @@ def shuffle_steps(left, right, length, address, values, rest, first, steps):
     word = uint64(0)
     for i in range(length - 1):
         if i % (4 * _PICKS) == 0:
-            words = _words(address, 0, 1 + i // (4 * _PICKS))
+            words = words_at(address, 0, 1 + i // (4 * _PICKS))
         if i % _PICKS == 0:
             word = words[(i // _PICKS) & 3]
-        high, word = _multiply(word, uint64(length - i))
+        high, word = multiply_wide(word, uint64(length - i))
         v = next_value(rest, length - i, np.int64(high))
         rest[v] -= 1
         total += values[v]

@@ -21,7 +21,7 @@ _W1 = uint64(0xBB67AE8584CAA73B)
 
 
 @intrinsic
-def _multiply(typing_context, a, b):
+def multiply_wide(typing_context, a, b):
     """(high, low) words of the 128-bit product: one machine instruction."""
     signature = types.UniTuple(types.uint64, 2)(types.uint64, types.uint64)
 
@@ -41,8 +41,8 @@ def _multiply(typing_context, a, b):
 def philox(key0, key1, c0, c1, c2, c3):
     """The four words of counter (c0, c1, c2, c3) under the key (key0, key1); all uint64."""
     for _ in range(10):
-        high0, low0 = _multiply(_M0, c0)
-        high1, low1 = _multiply(_M1, c2)
+        high0, low0 = multiply_wide(_M0, c0)
+        high1, low1 = multiply_wide(_M1, c2)
         c0, c1, c2, c3 = high1 ^ c1 ^ key0, low1, high0 ^ c3 ^ key1, low0
         key0 += _W0
         key1 += _W1

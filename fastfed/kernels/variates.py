@@ -47,7 +47,7 @@ from numba import uint64
 
 from fastfed.kernels.compiling import kernel
 from fastfed.kernels.normal import further_words, unit
-from fastfed.kernels.philox import _multiply
+from fastfed.kernels.philox import multiply_wide
 
 _INVERTED = 16.0  # below this mean inversion is quicker: at 15, 75 ns against 90
 _LONGEST = 128  # steps of an inversion: at a mean of 16 more have a probability below 1e-60
@@ -75,7 +75,7 @@ _FACTORIAL, _LOG = _shifted_logarithms()
 
 
 @kernel
-def _words(address, stream, position):
+def words_at(address, stream, position):
     seed, trial, client, arm, n = address
     attempt = (uint64(stream) << uint64(32)) | uint64(position)
     return further_words(seed, trial, client, arm, n, attempt)
@@ -128,7 +128,7 @@ def _from_mode(cells, variance, address, stream):
     position = 0
     while True:
         position += 1
-        words = _words(address, stream, position)
+        words = words_at(address, stream, position)
         for i in range(0, 4, 2):
             u = unit(words[i])
             x = mean + 0.5 + width * (unit(words[i + 1]) - 0.5) / u
@@ -195,7 +195,7 @@ def _binomial_below(count, p, address, stream):
         return np.int64(cells[0]) + _from_mode(cells, n * p * (1.0 - p), address, stream)
     odds = p / (1.0 - p)
     share = math.exp(n * math.log1p(-p))
-    u = unit(_words(address, stream, 1)[0])
+    u = unit(words_at(address, stream, 1)[0])
     k = 0
     while u > share and k < min(count, _LONGEST):
         u -= share
@@ -229,10 +229,10 @@ def _hypergeometric_below(marked, drawn, total, address, stream):
     if good == 0:
         return np.int64(0)
     if good <= _PLACED:
-        words = _words(address, stream, 1)
+        words = words_at(address, stream, 1)
         k = np.int64(0)
         for i in range(good):
-            high, _ = _multiply(words[i], uint64(total - i))
+            high, _ = multiply_wide(words[i], uint64(total - i))
             if np.int64(high) < draws - k:
                 k += 1
         return k
@@ -244,7 +244,7 @@ def _hypergeometric_below(marked, drawn, total, address, stream):
         return np.int64(cells[0]) + _from_mode(cells, variance, address, stream)
     # p(0) = (n - g)! (n - d)! / (n! (n - d - g)!)
     share = math.exp(_log_rise(n, -g) - _log_rise(n - d, -g) + g * math.log1p(-d / n))
-    u = unit(_words(address, stream, 1)[0])
+    u = unit(words_at(address, stream, 1)[0])
     k = 0
     while u > share and k < min(good, _LONGEST):
         u -= share
@@ -292,7 +292,7 @@ def _select(left, right, items, address, out):
     """`split_counts` item by item. A word serves four: the low half of its product with a number
     of items is as good as a word that is shorter by the bits of that number."""
     draws = items // 2
-    words = _words(address, 0, 1)
+    words = words_at(address, 0, 1)
     word = words[0]
     picks = 0
     for v in range(left.shape[0]):
@@ -300,10 +300,10 @@ def _select(left, right, items, address, out):
         for _ in range(right[v] - left[v]):
             if picks & 3 == 0:
                 if picks & 15 == 0 and picks > 0:
-                    words = _words(address, 0, 1 + (picks >> 4))
+                    words = words_at(address, 0, 1 + (picks >> 4))
                 word = words[(picks >> 2) & 3]
             picks += 1
-            high, word = _multiply(word, uint64(items))
+            high, word = multiply_wide(word, uint64(items))
             if np.int64(high) < draws:
                 count += 1
                 draws -= 1
