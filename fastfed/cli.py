@@ -240,7 +240,7 @@ def replay(
 def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for everything.")] = Path("paper"),
     trials: Annotated[Text, typer.Option(help="Trials of each cell [10000]; MovieLens has at most "
-                                         "250.")] = None,
+                                         "300.")] = None,
     only: Annotated[Text, typer.Option(help="synthetic, bernoulli or movielens.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few trials: about a minute.")] = False,
     threads: Annotated[Text, typer.Option(help="Threads [all cores].")] = None,

@@ -186,10 +186,15 @@ def _start(span: _Span) -> int:
 
 def _rows(part: Part, schedule: str, first: int, end: int) -> Any:
     """Trials first .. end - 1 of one schedule, as a pyarrow table."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(part.path) as file:
-        group = file.read_row_group(part.schedules.index(schedule))
+    try:
+        with pq.ParquetFile(part.path) as file:
+            group = file.read_row_group(part.schedules.index(schedule))
+    except (OSError, pa.ArrowException):
+        raise InputError(f"{part.path}: damaged; remove it, and the same sweep does its trials "
+                         "again") from None
     return group.slice(first - part.first, end - first)
 
 

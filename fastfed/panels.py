@@ -21,7 +21,7 @@ _TOTAL = "total cost (pulls + C × uplinks)"
 _COMMUNICATION = "communication cost (C × uplinks)"
 _DELTA = "error probability δ"
 _SIZE = (3.35, 3.2)  # inches: a column of a two-column paper
-_SHEET_DPI = 110  # the contact sheet stays below 300 kB
+_SHEET_DPI = 95  # the contact sheet stays below 300 kB
 
 
 def write(frames: Frames, out: Path) -> list[Path]:
@@ -232,12 +232,25 @@ def _finish(plt: Any, ax: Any, lines: Sequence[Line] = (), ends: Sequence[str] =
     logarithmic = ax.get_yscale() == "log"
     if not logarithmic:
         ax.yaxis.set_major_formatter(plt.FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    if lines:
+        deltas = [x for line in lines for x in line.x]
+        ax.set_xlim(1.4 * max(deltas), min(deltas) / 1.4)
     low, high = ax.get_ylim()
     scale: Callable[[float], float] = math.log if logarithmic else float
     heights = [(scale(line.y[-1]) - scale(low)) / (scale(high) - scale(low)) for line in lines]
-    above = -1.0
-    for index in sorted(range(len(ends)), key=heights.__getitem__):
-        above = max(heights[index], above + 0.065)  # no label on another
-        ax.annotate(ends[index], (1.0, above), xycoords="axes fraction", xytext=(3, 0),
+    order = sorted(range(len(ends)), key=heights.__getitem__)
+    for index, place in zip(order, _apart([heights[index] for index in order]), strict=True):
+        ax.annotate(ends[index], (1.0, place), xycoords="axes fraction", xytext=(3, 0),
                     textcoords="offset points", va="center", fontsize=6.5, annotation_clip=False)
-    ax.legend(loc="upper left", bbox_to_anchor=(-0.1, -0.19), handlelength=2.8, borderpad=0)
+    ax.legend(loc="upper left", bbox_to_anchor=(-0.1, -0.23), handlelength=2.8, borderpad=0)
+
+
+def _apart(places: Sequence[float], least: float = 0.065, top: float = 0.98) -> list[float]:
+    """Ascending places moved so that no label lies on another, none above the axes."""
+    moved: list[float] = []
+    for place in places:
+        moved.append(max(place, moved[-1] + least) if moved else place)
+    for index in range(len(moved) - 1, -1, -1):
+        moved[index] = min(moved[index], top)
+        top = moved[index] - least
+    return moved

@@ -39,8 +39,8 @@ def independent_rewards(instance: Instance, rng: np.random.Generator) -> Rewards
     law = instance.law
     if law is None:
         return lambda k, m, n: float(rng.normal(instance.means[k, m], instance.rewards.sigma))  # type: ignore[union-attr]
-    odds = law.weights / law.weights.sum(axis=2, keepdims=True)
-    return lambda k, m, n: float(rng.choice(law.values, p=odds[k, m]))
+    upto = law.weights.cumsum(axis=2) / law.weights.sum(axis=2, keepdims=True)
+    return lambda k, m, n: float(law.values[np.searchsorted(upto[k, m], rng.random(), "right")])
 
 
 def walk_rewards(instance: Instance, seed: int, trial: int) -> Rewards:

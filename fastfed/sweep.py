@@ -257,8 +257,8 @@ def iterate(
         _refuse_strangers(store, grid)
         _refuse_stray_parts(store, spec)
         run = Run(store, grid, Progress(), damaged=list(store.unreadable))
-        for path in run.damaged:  # done again
-            path.unlink(missing_ok=True)
+        for path in run.damaged:  # done again; the file itself is put aside, not lost
+            path.replace(path.with_name(f"{path.name}.damaged"))
         planner = _Planner(grid, store, shard)
         run.progress = planner.progress
         _record(store, grid)

@@ -47,7 +47,8 @@ def frame(world: World, instances: tuple[str, ...] = ("synthetic", "bernoulli", 
                     base = means["fedelim"][0] + cost * means["fedelim"][1]
                     values = {"pulls": pulls, "communication": cost * uplinks, "total": total}
                     ratios = {"over_fedelim": total / base, "more_pulls":
-                              pulls / means["fedelim"][0], "over_pulls0":
+                              pulls / means["fedelim"][0], "more_uplinks":
+                              uplinks / means["fedelim"][1], "over_pulls0":
                               total / means["fedelim0"][0]}
                     rows.append({
                         "instance": instance, "schedule": name, "delta": delta, "sigma": sigma,
@@ -123,6 +124,8 @@ FALSE = [
     (claims.periodic_beats, frame(changed("fedelim", pulls=0.5)), "does not hold"),
     (claims.almost_best, frame(changed("fedelim", pulls=2)), "does not hold"),
     (claims.minimum_movielens, frame(changed("periodic:100", pulls=0.5)), "does not hold"),
+    (claims.minimum_any_period, frame(changed("periodic:5", pulls=0.5, uplinks=0.1)),
+     "does not hold"),
     (claims.minimum_bernoulli, frame(changed("periodic:1000", pulls=0.1)), "does not hold"),
     (claims.minimum_everywhere, scales(changed("periodic:100", pulls=0.5)), "holds only for"),
     (claims.linear_in_log, frame(changed("fedelim0", power=12)), "holds only for"),

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 import pytest
+from numba import njit
 from polars.testing import assert_frame_equal
 
 import fastfed as ff
 from fastfed import reference
-from fastfed.confidence import alpha_global, alpha_local
+from fastfed.confidence import alpha_global, alpha_local, boundary, global_log, local_log
+from fastfed.kernels.walk import walk_value
 from fastfed.schedule import parse
 from fastfed.simulate import Job
 
@@ -218,6 +220,69 @@ def assert_as_printed(job: Job, trial: int) -> None:
     if not printed.truncated:
         assert row["local_steps"] == max(local)
         assert row["global_steps"] == max(server)
+
+
+# Algorithm 1 is too slow for long trials, so for those the rule is applied to whole walks at once.
+
+LONG = [  # means, noise, confidence scale, delta
+    ([[0.15], [0.0]], 1.0, 1.0, 0.5),
+    ([[0.3, -0.2], [0.0, 0.3], [0.1, 0.0]], 1.0, 1.0, 0.3),
+    ([[-2.0], [-1.97], [-2.05], [-1.94], [-2.1]], 0.2, 0.2, 0.1),
+    ([[0.2, 0.1], [0.1, 0.3], [0.15, 0.05], [0.0, 0.25]], 1.0, 0.3, 0.1),
+]
+
+
+@njit
+def _walks(out, seed, trial, means, sigma):
+    for k in range(out.shape[0]):
+        for m in range(out.shape[1]):
+            for n in range(out.shape[2]):
+                out[k, m, n] = walk_value(seed, trial, k, m, n + 1, means[k, m], sigma)
+
+
+def falls(sums: np.ndarray, boundary: np.ndarray, times: np.ndarray) -> tuple[list[int], int]:
+    """When each arm leaves, by the rule in sums at every one of ``times``, and who is left."""
+    out = [0] * len(sums)
+    alive = list(range(len(sums)))
+    seen, bar = sums[:, times - 1], boundary[times - 1]
+    at = -1
+    while len(alive) > 1:
+        here = seen[alive, at + 1:]
+        hit = here.max(axis=0) - here >= bar[at + 1:]
+        at += 1 + int(np.argmax(hit.any(axis=0)))
+        gone = [k for k in alive if seen[alive, at].max() - seen[k, at] >= bar[at]]
+        assert gone, "not decided within the walk"
+        alive = [k for k in alive if k not in gone]
+        for k in gone + (alive if len(alive) == 1 else []):
+            out[k] = int(times[at])
+    return out, alive[0]
+
+
+@pytest.mark.parametrize(("means", "noise", "scale", "delta"), LONG)
+def test_engines_find_every_fall_of_a_long_walk(means, noise, scale, delta):
+    inst = ff.Instance(means, ff.Gaussian(noise))
+    arms, clients = inst.shape
+    steps = np.arange(1, 2**15 + 1)
+    walks = np.empty((arms, clients, len(steps)))
+    local_bar, server_bar = (
+        np.array([boundary(n, count, log_c, scale) for n in steps.tolist()])
+        for count, log_c in ((1, local_log(arms, clients, delta)),
+                             (clients, global_log(arms, delta)))
+    )
+    last = 0
+    for trial in range(4):
+        _walks(walks, np.uint64(31), trial, inst.means, noise)
+        local = [falls(walks[:, m], local_bar, steps) for m in range(clients)]
+        for name in ["fedelim", "fedelim0", "periodic:10"]:
+            server, winner = falls(walks.sum(axis=1), server_bar, parse(name).times(len(steps)))
+            for engine in ("dense", "skip"):
+                left = Job(inst, [name], delta=delta, seed=31, engine=engine,
+                           sigma=scale).departures(trial)
+                assert left.local.T.tolist() == [out for out, _ in local]
+                assert left.local_arms.tolist() == [arm for _, arm in local]
+                assert (left.server.tolist(), left.global_arm) == (server, winner)
+            last = max(last, left.local.max(), left.server.max())
+    assert last > 4000
 
 
 @pytest.mark.parametrize("name", ["fedelim", "fedelim0", "periodic:10", "at:7,8,100,1000"])

@@ -14,6 +14,7 @@ from scipy import stats
 import fastfed as ff
 from fastfed import reference
 from fastfed.schedule import parse
+from fastfed.simulate import Job, new_control, run_blocks
 
 COLUMNS = {
     "instance": pl.String, "schedule": pl.String, "delta": pl.Float64, "seed": pl.UInt64,
@@ -340,6 +341,35 @@ def test_an_interrupt_stops_the_threads():
     with pytest.raises(KeyboardInterrupt):
         small(instance=ff.Instance.load("synthetic"), trials=2**32, threads=2, progress=interrupt)
     assert not [t for t in threading.enumerate() if t.name.startswith("fastfed")]
+
+
+def test_leaving_early_tells_the_kernels_to_stop(monkeypatch):
+    """The flag that kernels read after each trial is up once nobody waits for their rows."""
+    controls = []
+    run = Job.run
+
+    def watched(self, first, count, control=None, space=None):
+        controls.append(control)
+        return run(self, first, count, control, space)
+
+    monkeypatch.setattr(Job, "run", watched)
+    job = Job(ff.Instance.load("synthetic"), "fedelim", delta=0.1)
+    blocks = run_blocks(job, 0, 10**6, 2)
+    next(blocks)
+    assert all(control.stop[0] == 0 for control in controls)
+    blocks.close()
+    assert all(control.stop[0] == 1 for control in controls)
+
+
+def test_kernels_obey_the_flag_and_count_what_they_did():
+    job = Job(ff.Instance([[1.0], [0.0]]), "fedelim", delta=0.1)
+    control = new_control()
+    job.run(0, 7, control)
+    assert control.done[0] == 7
+    control.stop[0] = 1
+    stopped = job.run(0, 7, control)
+    assert control.done[0] == 7
+    assert not stopped.ints.any()
 
 
 # --- summary

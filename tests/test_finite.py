@@ -1,0 +1,240 @@
+"""Rewards with finite support: the laws, their files, and both engines against each other and
+against Algorithm 1 on independent draws."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import fastfed as ff
+from fastfed import reference, schedule
+from fastfed.walks import walk
+
+KINDS = ["fedelim", "fedelim0", "periodic:7", "periodic:1000", "exponential:1.3",
+         "superexponential", "at:3,50,700,9000,100000"]
+
+
+def finite(arms: int, clients: int, support: int, seed: int) -> ff.Instance:
+    rng = np.random.default_rng(seed)
+    values = np.sort(rng.choice(np.arange(-10, 11) / 4, support, replace=False))
+    weights = rng.integers(0, 9, (arms, clients, support)) + 0.5
+    return ff.Instance(rewards=ff.Finite(values, weights), name=f"finite {support}")
+
+
+def bernoulli(arms: int, clients: int, seed: int) -> ff.Instance:
+    rng = np.random.default_rng(seed)
+    return ff.Instance(rng.random((arms, clients)), ff.Bernoulli(), name="coins")
+
+
+INSTANCES = [
+    (ff.Instance.load("bernoulli"), 0.1, 20),
+    (bernoulli(2, 1, 0), 0.5, 100),
+    (bernoulli(4, 3, 1), 0.01, 30),
+    (bernoulli(6, 2, 2), 1e-6, 10),
+    (finite(3, 2, 3, 3), 0.1, 30),
+    (finite(4, 4, 3, 4), 0.01, 10),
+    (finite(2, 3, 10, 5), 0.2, 20),
+    (finite(5, 2, 10, 6), 0.05, 10),
+    (ff.Instance.load("movielens"), 0.1, 2),
+]
+
+
+@pytest.mark.parametrize(("instance", "delta", "trials"), INSTANCES,
+                         ids=[f"{i} {one.name}" for i, (one, _, _) in enumerate(INSTANCES)])
+def test_skip_is_dense_bit_for_bit(instance: ff.Instance, delta: float, trials: int) -> None:
+    skip, dense = (ff.simulate(instance, KINDS, delta=delta, trials=trials, engine=engine,
+                               keep_pulls=True, max_steps=2**18)
+                   for engine in ("skip", "dense"))
+    assert np.array_equal(skip.pulls, dense.pulls)
+    assert skip.frame.drop("skip_error").equals(dense.frame.drop("skip_error"))
+    assert dense.frame["skip_error"].max() == 0
+    assert skip.frame["skip_error"].max() < 1e-9
+
+
+@pytest.mark.parametrize("instance", [bernoulli(3, 2, 7), finite(3, 2, 3, 8), finite(2, 2, 10, 9)],
+                         ids=lambda one: one.name)
+@pytest.mark.parametrize("name", ["fedelim", "fedelim0", "periodic:7"])
+def test_kernel_is_algorithm_1_on_the_walk(instance: ff.Instance, name: str) -> None:
+    res = ff.simulate(instance, [name], delta=0.2, trials=3, keep_pulls=True, max_steps=3000)
+    for trial in range(3):
+        told = reference.fedelim(instance, schedule.parse(name), 0.2,
+                                 reference.walk_rewards(instance, 0, trial), max_steps=3000)
+        row = res.frame.row(trial, named=True)
+        assert np.array_equal(res.pulls[0, trial], told.pulls)
+        assert (row["uplinks"], row["rounds"], row["steps"], row["truncated"]) == (
+            told.uplinks, told.rounds, told.steps, told.truncated)
+
+
+EASY = [
+    ff.Instance([[0.95, 0.1], [0.4, 0.9]], ff.Bernoulli(), name="two coins"),
+    ff.Instance(rewards=ff.Finite([0.0, 1.0, 3.0], [[[1, 1, 8], [9, 1, 0.2]],
+                                                    [[4, 4, 2], [0, 1, 9]]]),
+                name="three values"),
+    ff.Instance(rewards=ff.Finite(np.arange(10) / 2.0, np.stack(
+        [np.tile(np.arange(10) + 0.1, (2, 1)), np.tile(10.1 - np.arange(10), (2, 1))])),
+        name="ten values"),
+]
+
+
+@pytest.mark.parametrize("instance", EASY, ids=lambda one: one.name)
+@pytest.mark.parametrize("engine", ["skip", "dense"])
+def test_rows_are_distributed_as_with_independent_rewards(
+    instance: ff.Instance, engine: str
+) -> None:
+    """Two-sample Kolmogorov-Smirnov on pulls, uplinks, steps and one arm's pulls. False alarm:
+    3 instances x 2 engines x 4 tests at 4e-8 each, 1e-6 in all."""
+    sigma = 0.3 * instance.proxy_sigma  # radii so small that wrong answers occur
+    kernel = ff.simulate(instance, ["periodic:3"], delta=0.3, trials=4000, seed=5, engine=engine,
+                         sigma=sigma, keep_pulls=True)
+    rng = np.random.default_rng(6)
+    rewards = reference.independent_rewards(instance, rng)
+    told = [reference.fedelim(instance, ff.Periodic(3), 0.3, rewards, sigma=sigma)
+            for _ in range(1000)]
+    for found, expected in (
+        (kernel.frame["pulls"], [one.pulls.sum() for one in told]),
+        (kernel.frame["uplinks"], [one.uplinks for one in told]),
+        (kernel.frame["steps"], [one.steps for one in told]),
+        (kernel.pulls[0, :, 0, 0], [one.pulls[0, 0] for one in told]),
+    ):
+        assert stats.ks_2samp(np.asarray(found), expected).pvalue > 4e-8
+
+
+def test_walk_is_one_of_independent_rewards() -> None:
+    """Increments over disjoint intervals, interior and across powers of two, against binomials;
+    chi-square, 5 tests at 2e-7: 1e-6 in all."""
+    instance = ff.Instance([[0.3], [0.8]], ff.Bernoulli())
+    for first, last in ((0, 5), (5, 7), (64, 96), (100, 131), (1000, 1040)):
+        found = []
+        for trial in range(1000):
+            sums = walk(instance, 11, trial)
+            found.append(sums(0, 0, last) - (sums(0, 0, first) if first else 0.0))
+        law = stats.binom(last - first, 0.3)
+        edges = [int(law.ppf(q)) for q in (0.1, 0.3, 0.5, 0.7, 0.9)]
+        cuts = np.array([-1, *sorted(set(edges)), last - first])
+        expected = np.diff(law.cdf(cuts)) * 1000
+        counts = np.histogram(found, bins=cuts + 0.5)[0]
+        keep = expected > 0
+        assert stats.chisquare(counts[keep], expected[keep]).pvalue > 2e-7
+
+
+def test_replay_adds_up() -> None:
+    instance = ff.Instance.load("bernoulli")
+    told = ff.replay(instance, "periodic:100", delta=0.1, seed=2, trial=9)
+    row = ff.simulate(instance, ["periodic:100"], delta=0.1, seed=2, trials=10).frame.row(
+        9, named=True)
+    assert told.row == row
+    assert (told.events[-1].pulls, told.events[-1].uplinks) == (row["pulls"], row["uplinks"])
+    for event in told.events:
+        if event.event == "eliminated":
+            assert event.leader - event.mean >= event.threshold * (1 - 1e-12)
+
+
+def test_auto_says_which_engine_it_took() -> None:
+    assert ff.simulate(ff.Instance.load("synthetic"), delta=0.1, trials=1).engine == "skip"
+    assert ff.simulate(ff.Instance.load("movielens"), delta=0.1, trials=1).engine == "dense"
+    small_gaps = ff.Instance(0.5 + 0.1 * (ff.Instance.load("bernoulli").means - 0.5),
+                             ff.Bernoulli())
+    assert ff.simulate(small_gaps, delta=0.1, trials=1).engine == "skip"
+
+
+def test_scales() -> None:
+    instance = ff.Instance.load("bernoulli")
+    assert (instance.default_sigma, instance.proxy_sigma) == (1.0, 0.5)
+    assert ff.Instance.load("movielens").proxy_sigma == 2.5
+    frames = [ff.simulate(instance, delta=0.1, trials=5, sigma=sigma).frame
+              for sigma in ("proxy", 0.5)]
+    assert frames[0].equals(frames[1])
+    assert frames[0]["sigma"].unique().to_list() == [0.5]
+
+
+def test_means_follow_from_weights() -> None:
+    law = ff.Finite([2.0, 0.0, 1.0], [[[1, 1, 2]], [[0, 3, 1]]])
+    instance = ff.Instance(rewards=law)
+    assert instance.means.ravel().tolist() == [1.0, 0.25]
+    assert law.values.tolist() == [0.0, 1.0, 2.0]
+    assert (law.range, instance.proxy_sigma) == (2.0, 1.0)
+
+
+def test_empty_cells_pay_what_the_instance_says() -> None:
+    weights = [[[1, 1]], [[0, 0]]]
+    with pytest.raises(ff.InputError, match=r"weights\[1, 0\].*empty=0"):
+        ff.Finite([1, 2], weights)
+    instance = ff.Instance(rewards=ff.Finite([1, 2], weights, empty=0))
+    assert instance.means.ravel().tolist() == [1.5, 0.0]
+    sums = walk(instance, 0, 0)
+    assert [sums(1, 0, n) for n in (1, 7, 100)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("make", "words"), [
+    (lambda: ff.Finite([], []), "values"),
+    (lambda: ff.Finite([1, 1], [[[1, 2]]]), "twice"),
+    (lambda: ff.Finite([1, math.inf], [[[1, 2]]]), "finite"),
+    (lambda: ff.Finite([1, 2], [[1, 2]]), "K x M x 2"),
+    (lambda: ff.Finite([1, 2], [[[1, 2, 3]]]), "K x M x 2"),
+    (lambda: ff.Finite([1, 2], [[[1, -2]]]), "negative"),
+    (lambda: ff.Finite([1, 2], "many"), "numbers"),
+    (lambda: ff.Instance([[1.0]], ff.Finite([1, 2], [[[1, 2]]])), "follow from the weights"),
+    (lambda: ff.Instance(rewards=ff.Bernoulli()), "missing"),
+    (lambda: ff.Instance([[1.2], [0.5]], ff.Bernoulli()), "probability"),
+    (lambda: ff.Instance([[0.2], [0.5]], "coins"), "must be fastfed.Gaussian"),  # type: ignore[arg-type]
+    (lambda: ff.Instance.load("scaled:bernoulli,2"), "probability"),
+])
+def test_bad_rewards(make: object, words: str) -> None:
+    with pytest.raises(ff.InputError, match=words) as told:
+        make()  # type: ignore[operator]
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("suffix", [".toml", ".parquet"])
+def test_round_trip(tmp_path: Path, suffix: str) -> None:
+    instance = finite(3, 2, 4, 1)
+    instance.save(tmp_path / f"f{suffix}")
+    assert ff.Instance.load(tmp_path / f"f{suffix}") == instance
+    coins = ff.Instance.load("bernoulli")
+    if suffix == ".toml":
+        coins.save(tmp_path / "c.toml")
+        assert ff.Instance.load(tmp_path / "c.toml") == coins
+    else:
+        with pytest.raises(ff.InputError, match="toml"):
+            coins.save(tmp_path / "c.parquet")
+
+
+def test_observed_rewards(tmp_path: Path) -> None:
+    raw = pl.DataFrame({"arm": ["b", "a", "a", "b", "a"], "client": ["x"] * 5,
+                        "reward": [1.0, 2.0, 2.0, 0.0, 5.0]})
+    raw.write_parquet(tmp_path / "raw.parquet")
+    raw.group_by("arm", "client", "reward").len("count").write_parquet(tmp_path / "counted.parquet")
+    one, other = (ff.Instance.load(tmp_path / f"{name}.parquet") for name in ("raw", "counted"))
+    assert one == other
+    assert (one.arms, one.clients) == (("a", "b"), ("x",))
+    assert one.means.ravel().tolist() == [3.0, 0.5]
+
+
+@pytest.mark.parametrize(("columns", "words"), [
+    ({"arm": ["a"], "reward": [1.0]}, "client"),
+    ({"arm": ["a"], "client": ["x"], "reward": ["good"]}, "reward"),
+    ({"arm": ["a", None], "client": ["x", "x"], "reward": [1.0, 2.0]}, "missing"),
+    ({"arm": ["a", "b"], "client": ["x", "y"], "reward": [1.0, 2.0]}, "no reward was ever seen"),
+    ({"arm": ["a", "b"], "client": ["x", "x"], "reward": [1.0, 2.0], "count": [1, -1]}, "negative"),
+])
+def test_bad_observed_rewards(tmp_path: Path, columns: dict[str, list[object]], words: str) -> None:
+    pl.DataFrame(columns).write_parquet(tmp_path / "bad.parquet")
+    with pytest.raises(ff.InputError, match=words) as told:
+        ff.Instance.load(tmp_path / "bad.parquet")
+    assert "bad.parquet" in str(told.value)
+
+
+def test_movielens() -> None:
+    instance = ff.Instance.load("movielens")
+    assert instance.shape == (20, 38)
+    assert instance.arms[instance.global_best] == "Drama"
+    assert instance.means[instance.global_best].mean() == pytest.approx(3.3184, abs=5e-5)
+    usa = instance.clients.index("USA")
+    assert instance.local_gaps[:, usa].min() == instance.local_gaps.min()
+    assert instance.local_gaps.min() == pytest.approx(0.0561, abs=5e-5)
+    assert "nan" in instance.clients
