@@ -51,7 +51,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
 def cluster() -> Iterator[Client]:
     """Two processes; what a test does to them it undoes."""
     with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1",
-                      dashboard_address=None, memory_limit=0) as local, Client(
+                      dashboard_address="127.0.0.1:0", memory_limit=0) as local, Client(
                           local, set_as_default=False) as client:
         yield client
 
@@ -134,7 +134,7 @@ import sys
 from distributed import LocalCluster
 if __name__ == "__main__":
     with LocalCluster(n_workers=1, threads_per_worker=2, processes=True, host="127.0.0.1",
-                      dashboard_address=None, memory_limit=0) as cluster:
+                      dashboard_address="127.0.0.1:0", memory_limit=0) as cluster:
         print(cluster.scheduler_address, flush=True)
         sys.stdin.read()
 """
