@@ -14,8 +14,8 @@ Why each part exists, from the ground up:
 * `reference` is the same algorithm as printed, to judge the engine by;
 * `simulate` and `replay` turn the engine into rows and stories, `summary` rows into figures;
 * `bounds` (with `bounds_table`) has the theorems as numbers, `check` holds sweeps against them;
-* `spec` says what a sweep shall do, `sweep` lays out grids, `executors` runs their tasks, `store` keeps their Parquet,
-  `merge` joins folders;
+* `spec` says what a sweep shall do, `sweep` lays out grids, `executors` runs their tasks, `store`
+  keeps their Parquet, `merge` joins folders;
 * `figures` and `panels` draw, `tables` prints, `claims` (with `verdicts`) judges what the paper
   says, `reproduce` redoes its experiments, `movielens` has its data;
 * `cli` is the command line.

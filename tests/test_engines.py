@@ -186,6 +186,16 @@ def test_engines_follow_algorithm_1_elimination_by_elimination(case, engine):
             assert_as_printed(job, trial)
 
 
+def test_an_arm_that_is_out_makes_no_other_fall():
+    """It can come to lead again a few steps later, at a confidence scale far below the noise. Even
+    then that matters in one trial of some hundreds: hence so many."""
+    case = Case(8, 1, 0.5, scale=0.16, gap=0.02)
+    job = Job(case.instance(), ["fedelim0"], delta=case.delta, seed=21, engine="skip",
+              sigma=case.scale, keep_pulls=True)
+    for trial in range(800):
+        assert_as_printed(job, trial)
+
+
 def assert_as_printed(job: Job, trial: int) -> None:
     inst = job.instance
     printed = reference.fedelim(
