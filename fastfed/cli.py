@@ -138,7 +138,7 @@ def summary(
 
 @app.command()
 def merge(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Sweeps' folders.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Sweeps' folders.")],
     out: Annotated[Path, typer.Option(help="Folder for all their rows.")],
 ) -> None:
     """Join the folders of one sweep, as its shards wrote them; the same command again goes on."""

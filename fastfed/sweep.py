@@ -257,6 +257,9 @@ def iterate(
         _refuse_strangers(store, grid)
         _refuse_stray_parts(store, spec)
         run = Run(store, grid, Progress(), damaged=list(store.unreadable))
+        for path in run.damaged:
+            if path.is_dir():
+                raise InputError(f"{path}: a folder among the trial rows; move it away")
         for path in run.damaged:  # done again; the file itself is put aside, not lost
             path.replace(path.with_name(f"{path.name}.damaged"))
         planner = _Planner(grid, store, shard)

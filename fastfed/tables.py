@@ -33,7 +33,8 @@ def summary_text(frame: pl.DataFrame) -> str:
                     f"{short(row['pulls_mean']):>9} {short(row['communication_mean']):>9} "
                     f"{row['error_high']:>7.2g} {ratio:>8}{cut}")
     if frame["truncated"].sum():
-        text.append("* some trials were truncated")
+        text += ["* some trials were truncated", "  what they spent until then is in the means; "
+                 "--max-steps cuts them off earlier"]
     return "\n".join(text)
 
 

@@ -303,7 +303,7 @@ def test_what_is_no_part_is_left_out_and_named(
 
 @pytest.mark.parametrize(("arguments", "said"), [
     (["{whole}"], "Missing option '--out'"),
-    (["--out", "{new}"], "Missing argument 'DIR...'"),
+    (["--out", "{new}"], "Missing argument 'DIR'"),
     (["{new}", "--out", "{new}2"], "no such folder"),
     (["{empty}", "--out", "{new}"], "no sweep.json in it"),
     (["{whole}", "--out", "{whole}"], "nothing to merge with it"),
