@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,6 +31,7 @@ ROWS = 1
 _KEY = b"fastfed"
 
 
+@cache
 def versions() -> dict[str, str]:
     """What computed the rows."""
     from importlib.metadata import version
@@ -81,6 +83,7 @@ class Store:
         self.trials = folder / "trials"
         self.unreadable: list[Path] = []
         self._parts: list[Part] | None = None
+        self._by_cell: dict[Cell, list[Part]] = {}
 
     @property
     def manifest_path(self) -> Path:
@@ -126,14 +129,20 @@ class Store:
                     self.unreadable.append(path)
                 else:
                     self._parts.append(part)
+                    self._by_cell.setdefault(part.cell, []).append(part)
         return self._parts
+
+    def parts_of(self, cell: Cell, schedule: str) -> list[Part]:
+        """The parts that hold a schedule of a cell, in order of trial."""
+        self.parts()
+        held = [part for part in self._by_cell.get(cell, ()) if schedule in part.schedules]
+        return sorted(held, key=lambda part: part.first)
 
     def missing(self, cell: Cell, schedule: str, trials: int) -> list[tuple[int, int]]:
         """The ranges [first, end) of 0 .. trials - 1 that no part covers."""
-        held = sorted((p.first, p.first + p.count) for p in self.parts()
-                      if p.cell == cell and schedule in p.schedules)
         gaps, at = [], 0
-        for first, end in held:
+        for part in self.parts_of(cell, schedule):
+            first, end = part.first, part.first + part.count
             if first > at:
                 gaps.append((at, min(first, trials)))
             at = max(at, end)
@@ -161,6 +170,7 @@ class Store:
         part = Part(path, cell, first, count, schedules)
         if self._parts is not None:
             self._parts.append(part)
+            self._by_cell.setdefault(cell, []).append(part)
         return part
 
     def samples(self, cell: Cell, schedule: str, until: int | None = None) -> dict[str, Any]:
@@ -173,14 +183,13 @@ class Store:
 
         names = ["trial", "pulls", "uplinks", "correct", "truncated"]
         tables = []
-        for part in sorted(self.parts(), key=lambda part: part.first):
-            if part.cell == cell and schedule in part.schedules:
-                try:
-                    with pq.ParquetFile(part.path) as file:
-                        tables.append(file.read_row_group(part.schedules.index(schedule), names))
-                except (OSError, pa.ArrowException):
-                    raise InputError(f"{part.path}: damaged; remove it, and the same sweep does "
-                                     "its trials again") from None
+        for part in self.parts_of(cell, schedule):
+            try:
+                with pq.ParquetFile(part.path) as file:
+                    tables.append(file.read_row_group(part.schedules.index(schedule), names))
+            except (OSError, pa.ArrowException):
+                raise InputError(f"{part.path}: damaged; remove it, and the same sweep does its "
+                                 "trials again") from None
         if not tables:
             return {name: np.zeros(0) for name in names}
         table = pa.concat_tables(tables)

@@ -299,7 +299,7 @@ def _begin(plan, listed, state, out_at):
         state[s, SAFE_PAIRS] = 0
 
 
-@inlined
+@kernel
 def _open_spine(frame, talkers, arms, drawn, doubt, state, out_at, level):
     """Set up depth 0 as (2^(level-1), 2^level], or (0, 1]; how many schedules still run."""
     schedules, arm_count = out_at.shape
@@ -333,7 +333,7 @@ def _open_spine(frame, talkers, arms, drawn, doubt, state, out_at, level):
     return running
 
 
-@inlined
+@kernel
 def _extend_spine(
     seed, trial, means, noise, lo, hi, level, frame, drawn, known, value, total, work
 ):
@@ -461,6 +461,20 @@ def _doubtful(
     arm_count = out_at.shape[1]
     count = arms[depth, i, arm_count]
     left, right = frame[depth, LEFT], frame[depth, RIGHT]
+    if skip and count == 2:  # most looks are at two arms
+        k, rival = arms[depth, i, 0], arms[depth, i, 1]
+        arms[depth + 1, slot, 0], arms[depth + 1, slot, 1] = k, rival
+        doubtful = False
+        if out_at[s, k] == NEVER and out_at[s, rival] == NEVER:
+            spread = variance[k] + variance[rival]
+            lead_a = total[left, k] - total[left, rival]
+            lead_b = total[right, k] - total[right, rival]
+            ahead = _safe(finite, g[depth, 0] - lead_a, g[depth, 1] - lead_b, least, slack, spread)
+            behind = _safe(finite, g[depth, 0] + lead_a, g[depth, 1] + lead_b, least, slack, spread)
+            state[s, SAFE_PAIRS] += np.int64(ahead) + np.int64(behind)
+            doubtful = not (ahead and behind)
+        arms[depth + 1, slot, arm_count] = 2 if doubtful else 0
+        return doubtful
     alive = 0
     best_a = -np.inf
     best_b = -np.inf
