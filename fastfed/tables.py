@@ -20,18 +20,22 @@ def short(number: float | None) -> str:
     return f"{number:,.0f}" if 1000 <= number < 9_999_999 else f"{number:.4g}"
 
 
+def _clipped(name: str, width: int) -> str:
+    """A name in its column; one that does not fit says so."""
+    return f"{name:<{width}}" if len(name) <= width else f"{name[:width - 1]}…"
+
+
 def summary_text(frame: pl.DataFrame) -> str:
     """A summary, one line a row."""
-    text = [f"{'instance':<9} {'delta':>8} {'C':>8} {'schedule':<14} {'total':>9} {'± sem':<9} "
-            f"{'pulls':>9} {'C uplinks':>9} {'error <':>7} {'x FE0':>8}"]
+    text = [f"{'instance':<10} {'delta':>8} {'C':>8} {'schedule':<20} {'total':>9} {'± sem':<9} "
+            f"{'pulls':>9} {'error <':>7} {'x FE0':>8}"]
     for row in frame.iter_rows(named=True):
         sem = "" if row["total_sem"] is None else f"±{row['total_sem']:.3g}"
         ratio = "" if row["ratio_to_fedelim0"] is None else f"{row['ratio_to_fedelim0']:.3g}"
         cut = "*" if row["truncated"] else ""
-        text.append(f"{row['instance']:<9.9} {row['delta']:>8.3g} {row['cost']:>8.3g} "
-                    f"{row['schedule']:<14.14} {short(row['total_mean']):>9} {sem:<9} "
-                    f"{short(row['pulls_mean']):>9} {short(row['communication_mean']):>9} "
-                    f"{row['error_high']:>7.2g} {ratio:>8}{cut}")
+        text.append(f"{_clipped(row['instance'], 10)} {row['delta']:>8.3g} {row['cost']:>8.3g} "
+                    f"{_clipped(row['schedule'], 20)} {short(row['total_mean']):>9} {sem:<9} "
+                    f"{short(row['pulls_mean']):>9} {row['error_high']:>7.2g} {ratio:>8}{cut}")
     if frame["truncated"].sum():
         text += ["* some trials were truncated", "  what they spent until then is in the means; "
                  "--max-steps cuts them off earlier"]
