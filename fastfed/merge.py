@@ -143,7 +143,7 @@ def _take(target: Store, held: dict[tuple[Cell, str], list[_Span]], part: Part) 
     if lacking == {whole: list(part.schedules)}:
         with part.path.open("rb") as rows, replacing(target.trials / part.path.name) as file:
             shutil.copyfileobj(rows, file)
-        target.parts().append(replace(part, path=target.trials / part.path.name))
+        target.add(replace(part, path=target.trials / part.path.name))
         return 1
     spec = target.manifest()["spec"]
     for ranges, names in lacking.items():

@@ -128,8 +128,7 @@ class Store:
                 if part is None or not path.name.startswith(part.cell.id):
                     self.unreadable.append(path)
                 else:
-                    self._parts.append(part)
-                    self._by_cell.setdefault(part.cell, []).append(part)
+                    self.add(part)
         return self._parts
 
     def parts_of(self, cell: Cell, schedule: str) -> list[Part]:
@@ -168,10 +167,14 @@ class Store:
         with replacing(path) as file:
             pq.write_table(rows, file, compression="zstd", row_group_size=count)
         part = Part(path, cell, first, count, schedules)
+        self.add(part)
+        return part
+
+    def add(self, part: Part) -> None:
+        """Know of a part that has come to stand in the folder."""
         if self._parts is not None:
             self._parts.append(part)
-            self._by_cell.setdefault(cell, []).append(part)
-        return part
+            self._by_cell.setdefault(part.cell, []).append(part)
 
     def samples(self, cell: Cell, schedule: str, until: int | None = None) -> dict[str, Any]:
         """pulls, uplinks, correct, truncated and trial of one schedule, in order of trial.
