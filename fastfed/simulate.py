@@ -31,7 +31,7 @@ from fastfed.confidence import MAX_STEPS
 from fastfed.errors import InputError
 from fastfed.instance import Instance
 from fastfed.kernels import trials as kernel
-from fastfed.kernels.elimination import WINNER, Problem, Space, make_space
+from fastfed.kernels.layout import WINNER, Problem, Space, make_space
 from fastfed.kernels.variates import shares
 from fastfed.rewards import Gaussian
 from fastfed.schedule import Periodic, Schedule, parse_all

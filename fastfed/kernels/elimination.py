@@ -45,125 +45,55 @@ step of an interval that is walked.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastfed import confidence
 from fastfed.kernels.compiling import inlined, kernel
-from fastfed.kernels.counts import STRETCH, shuffle_steps, weigh
+from fastfed.kernels.counts import STRETCH
+from fastfed.kernels.finite import (
+    extend_spine_counts,
+    measure_variance,
+    shuffle_interval,
+    split_interval_counts,
+)
+from fastfed.kernels.layout import (
+    ALIVE,
+    ARC_DEPTHS,
+    ARCS,
+    BEGIN,
+    DRAWN,
+    END,
+    INDEX,
+    IS_RIGHT,
+    LAST,
+    LEFT,
+    MIDDLE,
+    NEVER,
+    NEXT,
+    ORIGIN,
+    PERIOD,
+    RIGHT,
+    ROUNDS,
+    SAFE_PAIRS,
+    SKIP_TOLERANCE,
+    SPINE,
+    STEP,
+    TALKERS,
+    UPLINKS,
+    WINNER,
+    A,
+    B,
+)
 from fastfed.kernels.normal import first_words, normal_from, step_words
-from fastfed.kernels.variates import extend_counts, split_counts
 from fastfed.kernels.walk import extended, split
-
-SKIP_TOLERANCE = 1e-15
-NEVER = np.int64(2**62)
-SPINE = 53
-ORIGIN = SPINE
-MIDDLE = SPINE + 1
-DEPTHS = 54
-STEP = MIDDLE + DEPTHS
 
 _BAR = -math.log(SKIP_TOLERANCE)
 _DOWN = 1.0 - 2.0**-50  # rounds a chord down, below the rounding errors of what made it
 _FLAT = 0.05  # g may be bounded from below if that is at most this many noises off
-_ARC_DEPTHS = 4  # so far down g is tabulated, once for all trials
-_ARCS = 2**_ARC_DEPTHS
 _LEAF = 8  # an interval in doubt that is no longer than this is walked: `normal` counts on it
 
-# columns of `frame`, one row a depth: the interval, the slots of its ends, whether it is the
-# right half of the one above, how many schedules look into it, how many arms its middle needs
-A, B, LEFT, RIGHT, IS_RIGHT, TALKERS, DRAWN = range(7)
-# columns of `plan`, one row a schedule: every PERIOD steps up to LAST, or, if PERIOD is 0, at
-# listed[BEGIN:END]
-PERIOD, LAST, BEGIN, END = range(4)
-# columns of `state`, one row a schedule: its next time (NEVER if there is none) and where that
-# stands in `listed`, how many arms are alive, the last one, scalars sent, communication times
-# used, safe verdicts
-NEXT, INDEX, ALIVE, WINNER, UPLINKS, ROUNDS, SAFE_PAIRS = range(7)
-
 boundary = kernel(confidence.boundary)
-
-
-class Problem(NamedTuple):
-    """What is simulated. ``scale`` is the confidence scale.
-
-    Gaussian rewards have ``noise``; others have ``shares`` (K, M, V), see `variates.shares`, and
-    their noise is 1 and serves only as a unit. The V values themselves travel apart: they are
-    None for Gaussian rewards, and Numba leaves out what a None rules out.
-    """
-
-    seed: Any
-    means: Any  # (K, M)
-    noise: Any
-    shares: Any
-    scale: Any
-    local_log: Any
-    global_log: Any
-    skip: Any
-
-
-class Space(NamedTuple):
-    """Scratch memory of one thread, made once and reused for all its trials."""
-
-    value: Any  # (slots, K, M) X
-    total: Any  # (slots, K) S
-    known: Any  # (K, M) spine nodes drawn so far in this trial
-    frame: Any  # (depths, 7)
-    g: Any  # (depths, 2) lower bounds on g(a), g(b), near enough to decide by
-    # indices are unsigned: Numba then leaves out the code for negative ones
-    talkers: Any  # (depths, S) the schedules that must look into the interval
-    arms: Any  # (depths, S, K + 1) the arms in doubt of each talker; their number comes last
-    drawn: Any  # (depths, K) union of those arms
-    doubt: Any  # (K,) flags
-    work: Any  # (2,) intervals looked at, variates drawn
-    counts: Any  # (slots, K, M, V) how often each value came, and what follows: finite support
-    squares: Any  # (slots, K, M) sum of the squared rewards
-    variance: Any  # (K,) of an arm's rewards in the interval looked at, summed over clients
-    steps: Any  # (STRETCH,) scratch of a shuffle
-    rest: Any  # (V,)
-    local_arcs: Any  # (53, _ARCS) boundaries that need no logarithm any more
-    global_arcs: Any
-    local_state: Any  # (1, 7), and what follows: the result of a client's pass,
-    local_out_at: Any  # (1, K)
-    local_out: Any  # (K, M) of all clients' passes,
-    winners: Any  # (M,)
-    state: Any  # (S, 7) and of the server's
-    out_at: Any  # (S, K)
-
-
-def make_space(arms: int, clients: int, schedules: int, support: int) -> Space:
-    """``support``: the number of values that a reward can have, 0 for Gaussian rewards."""
-    slots = STEP + STRETCH + 1
-
-    def ints(*shape: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        return np.zeros(shape, np.int64)
-
-    return Space(
-        value=np.zeros((slots, arms, clients)),
-        total=np.zeros((slots, arms)),
-        known=ints(arms, clients),
-        frame=ints(DEPTHS, 7),
-        g=np.zeros((DEPTHS, 2)),
-        talkers=np.zeros((DEPTHS, schedules), np.uint32),
-        arms=np.zeros((DEPTHS, schedules, arms + 1), np.uint32),
-        drawn=np.zeros((DEPTHS, arms), np.uint32),
-        doubt=np.zeros(arms, np.bool_),
-        work=ints(2),
-        counts=ints(slots if support else 0, arms, clients, support),
-        squares=np.zeros((slots if support else 0, arms, clients)),
-        variance=np.zeros(arms),
-        steps=np.zeros(STRETCH),
-        rest=ints(support),
-        local_arcs=np.zeros((SPINE, _ARCS)),
-        global_arcs=np.zeros((SPINE, _ARCS)),
-        local_state=ints(1, 7),
-        local_out_at=ints(1, arms),
-        local_out=ints(arms, clients),
-        winners=ints(clients),
-        state=ints(schedules, 7),
-        out_at=ints(schedules, arms),
-    )
 
 
 @kernel
@@ -187,10 +117,10 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, arcs, space, s
             _extend_spine(seed, trial, means, noise, lo, hi, level, frame, drawn, known, value,
                           total, work)
         else:
-            _extend_counts(seed, trial, values, shares, lo, hi, level, frame, drawn, known, counts,
-                           value, squares, total, work)
+            extend_spine_counts(seed, trial, values, shares, lo, hi, level, frame, drawn, known,
+                                counts, value, squares, total, work)
         g[0, 0] = g[0, 1]
-        g[0, 1] = arcs[level, _ARCS - 1]
+        g[0, 1] = arcs[level, ARCS - 1]
         depth = np.int64(0)
         while True:
             # settle the interval for every schedule that can be settled
@@ -204,7 +134,7 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, arcs, space, s
                 least = float(b - a) * bar
                 slack = 2.0 / 3.0 * bar * (values[values.shape[0] - 1] - values[0])
                 if skip:
-                    _measure_variance(lo, hi, depth, frame, drawn, value, squares, variance)
+                    measure_variance(lo, hi, depth, frame, drawn, value, squares, variance)
             left_over = np.int64(0)
             for i in range(frame[depth, TALKERS]):
                 s = talkers[depth, i]
@@ -227,8 +157,8 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, arcs, space, s
                 _collect(depth, frame, arms, drawn, doubt)
                 if b - a > stretch:  # split it for the others
                     g[depth + 1, 0] = g[depth, 0]
-                    if depth < _ARC_DEPTHS:
-                        part = ((a + b) // 2 - (1 << (level - 1))) >> (level - 1 - _ARC_DEPTHS)
+                    if depth < ARC_DEPTHS:
+                        part = ((a + b) // 2 - (1 << (level - 1))) >> (level - 1 - ARC_DEPTHS)
                         g[depth + 1, 1] = arcs[level, part - 1]
                     else:
                         g[depth + 1, 1] = _DOWN * _middle_boundary(
@@ -237,8 +167,8 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, arcs, space, s
                         _draw_middle(seed, trial, noise, lo, hi, depth, frame, drawn, value, total,
                                      work)
                     else:
-                        _split_counts(seed, trial, values, lo, hi, depth, frame, drawn, counts,
-                                      value, squares, total, work)
+                        split_interval_counts(seed, trial, values, lo, hi, depth, frame, drawn,
+                                              counts, value, squares, total, work)
                     _open_left(depth, frame)
                     depth += 1
                     continue
@@ -246,8 +176,8 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, arcs, space, s
                 if values is None:
                     _draw_steps(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work)
                 else:
-                    _shuffle_steps(seed, trial, values, lo, hi, depth, frame, drawn, counts, value,
-                                   total, steps, rest, work)
+                    shuffle_interval(seed, trial, values, lo, hi, depth, frame, drawn, counts,
+                                     value, total, steps, rest, work)
                 rise = (g[depth, 1] - g[depth, 0]) / float(b - a)
                 for i in range(left_over):
                     s = talkers[depth + 1, i]
@@ -272,11 +202,11 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, arcs, space, s
 
 @kernel
 def tabulate_boundary(arcs, walks, log_c, scale):
-    """arcs[t, j - 1] = g, rounded down, at j / _ARCS of the way from 2^(t-1) to 2^t."""
+    """arcs[t, j - 1] = g, rounded down, at j / ARCS of the way from 2^(t-1) to 2^t."""
     for level in range(SPINE):
         start = 0.5 * float(1 << level)
-        for j in range(1, _ARCS + 1):
-            n = max(1.0, start * (1.0 + float(j) / _ARCS))
+        for j in range(1, ARCS + 1):
+            n = max(1.0, start * (1.0 + float(j) / ARCS))
             arcs[level, j - 1] = boundary(n, walks, log_c, scale) * _DOWN
 
 
@@ -620,84 +550,3 @@ def _draw_steps(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, w
             total[STEP + 5, k] += split(x4, x6, one, normal_from(w5, seed, trial, m, k, a + 5))
             total[STEP + 7, k] += split(x6, x8, one, normal_from(w7, seed, trial, m, k, a + 7))
     work[1] += count * (hi - lo) * (length - 1)
-
-
-@kernel
-def _extend_counts(
-    seed, trial, values, shares, lo, hi, level, frame, drawn, known, counts, value, squares, total,
-    work,
-):
-    """`_extend_spine` for finite support."""
-    for i in range(frame[0, DRAWN]):
-        k = drawn[0, i]
-        sum_over_clients = 0.0
-        for m in range(lo, hi):
-            for t in range(known[k, m], level + 1):
-                # slot ORIGIN holds no rewards, ever
-                before, half = (ORIGIN, 1) if t == 0 else (t - 1, 1 << (t - 1))
-                extend_counts(counts[before, k, m], shares[k, m], half,
-                              (seed, trial, m, np.int64(k), np.int64(1) << t), counts[t, k, m])
-                value[t, k, m], squares[t, k, m] = weigh(counts[t, k, m], values)
-                work[1] += 1
-            known[k, m] = max(known[k, m], level + 1)
-            sum_over_clients += value[level, k, m]
-        total[level, k] = sum_over_clients
-
-
-@kernel
-def _split_counts(
-    seed, trial, values, lo, hi, depth, frame, drawn, counts, value, squares, total, work
-):
-    """`_draw_middle` for finite support."""
-    slot, left, right = MIDDLE + depth, frame[depth, LEFT], frame[depth, RIGHT]
-    middle = (frame[depth, A] + frame[depth, B]) // 2
-    half = (frame[depth, B] - frame[depth, A]) // 2
-    count = frame[depth + 1, DRAWN]
-    for j in range(count):
-        k = drawn[depth + 1, j]
-        sum_over_clients = 0.0
-        for m in range(lo, hi):
-            split_counts(counts[left, k, m], counts[right, k, m], half,
-                         (seed, trial, m, np.int64(k), middle), counts[slot, k, m])
-            value[slot, k, m], squares[slot, k, m] = weigh(counts[slot, k, m], values)
-            sum_over_clients += value[slot, k, m]
-        total[slot, k] = sum_over_clients
-    work[1] += count * (hi - lo)
-
-
-@kernel
-def _shuffle_steps(
-    seed, trial, values, lo, hi, depth, frame, drawn, counts, value, total, steps, rest, work
-):
-    """`_draw_steps` for finite support."""
-    a, length = frame[depth, A], frame[depth, B] - frame[depth, A]
-    left, right = frame[depth, LEFT], frame[depth, RIGHT]
-    count = frame[depth + 1, DRAWN]
-    for j in range(count):
-        k = drawn[depth + 1, j]
-        for i in range(length):
-            steps[i] = 0.0
-        for m in range(lo, hi):
-            shuffle_steps(counts[left, k, m], counts[right, k, m], length,
-                          (seed, trial, m, np.int64(k), a + length // 2), values, rest,
-                          value[left, k, m], steps)
-        for i in range(1, length):
-            total[STEP + i, k] = steps[i]
-        total[STEP + length, k] = total[right, k]
-    work[1] += count * (hi - lo) * (length - 1)
-
-
-@kernel
-def _measure_variance(lo, hi, depth, frame, drawn, value, squares, variance):
-    """Per arm, the variance of its rewards in the interval, summed over clients."""
-    left, right = frame[depth, LEFT], frame[depth, RIGHT]
-    share = 1.0 / float(frame[depth, B] - frame[depth, A])
-    for j in range(frame[depth, DRAWN]):
-        k = drawn[depth, j]
-        sum_over_clients = 0.0
-        for m in range(lo, hi):
-            mean = (value[right, k, m] - value[left, k, m]) * share
-            square = (squares[right, k, m] - squares[left, k, m]) * share
-            sum_over_clients += max(0.0, square - mean * mean)
-        # rounding may have eaten a little; a variance too large is only a look too many
-        variance[k] = sum_over_clients * (1.0 + 1e-6) + 1e-9 * (hi - lo)

@@ -17,15 +17,10 @@ import numpy as np
 from fastfed import confidence
 from fastfed.kernels.compiling import entry_point, kernel
 from fastfed.kernels.counts import count_walk_value
-from fastfed.kernels.elimination import ROUNDS as TALKED
-from fastfed.kernels.elimination import (
-    SAFE_PAIRS,
-    SKIP_TOLERANCE,
-    WINNER,
-    run_pass,
-    tabulate_boundary,
-)
-from fastfed.kernels.elimination import UPLINKS as SENT
+from fastfed.kernels.elimination import run_pass, tabulate_boundary
+from fastfed.kernels.layout import ROUNDS as TALKED
+from fastfed.kernels.layout import SAFE_PAIRS, SKIP_TOLERANCE, WINNER
+from fastfed.kernels.layout import UPLINKS as SENT
 from fastfed.kernels.walk import walk_value
 
 (PULLS, UPLINKS, ROUNDS, STEPS, LOCAL_STEPS, GLOBAL_STEPS, GLOBAL_ARM, LOCAL_ERRORS, CORRECT,
