@@ -13,7 +13,7 @@ from typing import Any
 
 BEGIN, END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
 WORDS = {
-    "test_baseline[literal-2]": "Algorithm 1 in plain Python",
+    "test_baseline[literal-20]": "Algorithm 1 in plain Python",
     "test_baseline[numpy_batch-100]": "NumPy, all trials at once, with masks",
     "test_baseline[numba_plain-50]": "Numba, every step, NumPy's normals",
     "test_baseline[numba_stepper-100]": "Numba, every step, fast generator",

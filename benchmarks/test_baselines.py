@@ -26,7 +26,7 @@ def _check(pulls: np.ndarray, instance: Instance) -> None:
 
 @pytest.mark.benchmark(group="against baselines, synthetic, fedelim, delta 0.01")
 @pytest.mark.parametrize(("name", "trials"), [
-    ("literal", 2), ("numpy_batch", 100), ("numba_plain", 50), ("numba_stepper", 100)])
+    ("literal", 20), ("numpy_batch", 100), ("numba_plain", 50), ("numba_stepper", 100)])
 def test_baseline(benchmark: Any, name: str, trials: int) -> None:
     instance = Instance.load("synthetic")
     run = getattr(baselines, name)
