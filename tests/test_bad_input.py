@@ -16,11 +16,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from helpers import SMALL
 
 import fastfed as ff
 from fastfed import cli
 
-SMALL = ff.Instance([[0.9, 0.1], [0.1, 0.4]], name="small")
 HUGE = "1" + "0" * 400  # a whole number that no float holds
 
 # Values of options

@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 import pytest
 import typer
+from helpers import SMALL
 
 import fastfed as ff
 from fastfed import cli, executors
@@ -25,7 +26,6 @@ ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(
     filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
 COMMANDS = sorted(typer.main.get_command(cli.app).commands)
-SMALL = ff.Instance([[0.9, 0.1], [0.1, 0.4]], name="small")
 GRID = ["--delta", "0.1", "--schedule", "fedelim,fedelim0", "--period", "10", "--trials", "20",
         "--threads", "1"]
 
@@ -353,27 +353,27 @@ def test_bad_input_is_exit_2_and_one_line() -> None:
     assert not Path("results").exists()
 
 
-def test_failed_task_is_exit_1(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def every_task_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object) -> None:
         raise MemoryError("no room")
 
     monkeypatch.setattr(executors, "compute", never)
+
+
+@pytest.mark.usefixtures("every_task_fails")
+def test_failed_task_is_exit_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["sweep", "--instance", "small.toml", *GRID, "--quiet"]) == 1
     told = capsys.readouterr()
     assert told.out == ""
     assert "MemoryError: no room" in told.err
 
 
+@pytest.mark.usefixtures("every_task_fails")
 def test_failed_tasks_are_shown_with_the_table_of_the_others(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Even if every task failed and the table is empty."""
-    def never(*_: object) -> None:
-        raise MemoryError("no room")
-
-    monkeypatch.setattr(executors, "compute", never)
     assert cli.run(["sweep", "--instance", "small.toml", *GRID]) == 1
     assert "MemoryError: no room" in capsys.readouterr().err
 

@@ -17,6 +17,7 @@ import numba
 import polars as pl
 import pytest
 from distributed import Client, LocalCluster
+from helpers import rows
 
 import fastfed as ff
 from fastfed import cli, executors
@@ -25,7 +26,6 @@ from fastfed.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
 engine = importlib.import_module("fastfed.sweep")  # `fastfed.sweep` itself is the function
-KEYS = ["instance", "delta", "sigma", "schedule", "trial"]
 TRIALS = 2_000
 GRID = ["--instance", "random:3,2,1", "--delta", "0.1,0.01", "--schedule", "fedelim,fedelim0",
         "--trials", str(TRIALS), "--quiet"]
@@ -33,10 +33,6 @@ OPTIONS: dict[str, Any] = {
     "instances": "random:3,2,1", "deltas": [0.1, 0.01], "schedules": ["fedelim", "fedelim0"],
     "trials": TRIALS,
 }
-
-
-def rows(out: Path) -> pl.DataFrame:
-    return pl.read_parquet(out / "trials" / "*.parquet").sort(KEYS)
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +50,6 @@ def cluster() -> Iterator[Client]:
                       dashboard_address="127.0.0.1:0", memory_limit=0) as local, Client(
                           local, set_as_default=False) as client:
         yield client
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "results"
 
 
 @pytest.fixture

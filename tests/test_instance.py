@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,16 +15,6 @@ import fastfed as ff
 from fastfed.instance_files import builtin_names
 
 PAPER = [[0.9, 0.1, 0.1], [0.1, 0.9, 0.1], [0.1, 0.1, 0.9], [0.5, 0.5, 0.5]]
-
-
-def refused(make, *words: str) -> None:
-    """``make`` raises an InputError of one line that holds all the words."""
-    with pytest.raises(ff.InputError) as caught:
-        make()
-    message = str(caught.value)
-    assert "\n" not in message
-    for word in words:
-        assert word in message, message
 
 
 # --- what follows from the means

@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from helpers import KEYS, SMALL, rows
 
 import fastfed as ff
 from fastfed import cli
@@ -23,9 +24,7 @@ from fastfed.sweep import Shard
 
 engine = importlib.import_module("fastfed.sweep")  # `fastfed.sweep` itself is the function
 joining = importlib.import_module("fastfed.merge")
-SMALL = ff.Instance([[0.9, 0.1], [0.1, 0.4]], name="small")
 OTHER = ff.Instance([[0.1, 0.9], [0.8, 0.4]], name="small")
-KEYS = ["instance", "delta", "sigma", "schedule", "trial"]
 
 
 def run(out: Path, **options: Any) -> Path:
@@ -33,11 +32,6 @@ def run(out: Path, **options: Any) -> Path:
             "schedules": ["fedelim", "fedelim0"], "threads": 1}
     ff.sweep(out=out, **{**grid, **options})
     return out
-
-
-def rows(out: Path) -> pl.DataFrame:
-    """As they are in the files: a row that is there twice is seen twice."""
-    return pl.read_parquet(out / "trials" / "*.parquet").sort(KEYS)
 
 
 def summary(out: Path) -> pl.DataFrame:

@@ -6,19 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from helpers import refused
 
 import fastfed as ff
 from fastfed.schedule import parse
-
-
-def refused(make, *words: str) -> None:
-    """``make`` raises an InputError of one line that holds all the words."""
-    with pytest.raises(ff.InputError) as caught:
-        make()
-    message = str(caught.value)
-    assert "\n" not in message
-    for word in words:
-        assert word in message, message
 
 
 @pytest.mark.parametrize(("schedule", "until", "times"), [

@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import polars as pl
 import pytest
+from helpers import refused
 from polars.testing import assert_frame_equal
 from scipy import stats
 
@@ -29,16 +30,6 @@ def small(**options) -> ff.Result:
     given = {"instance": ff.Instance([[1.0, 0.0], [0.0, 2.0]]), "schedules": "fedelim",
              "delta": 0.1, "trials": 5, **options}
     return ff.simulate(given.pop("instance"), given.pop("schedules"), **given)
-
-
-def refused(make, *words: str) -> None:
-    """``make`` raises an InputError of one line that holds all the words."""
-    with pytest.raises(ff.InputError) as caught:
-        make()
-    message = str(caught.value)
-    assert "\n" not in message
-    for word in words:
-        assert word in message, message
 
 
 # --- rows

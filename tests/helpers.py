@@ -1,0 +1,52 @@
+"""What several files of tests use: small sweeps and their rows, and bad input that is refused."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import fastfed as ff
+
+SMALL = ff.Instance([[0.9, 0.1], [0.1, 0.4]], name="small")
+OTHER = ff.Instance([[0.1, 0.2], [0.6, 0.9], [0.3, 0.1]], name="other")
+KEYS = ["instance", "delta", "sigma", "schedule", "trial"]
+Call = tuple[str, float, tuple[str, ...], int, int]  # instance, delta, schedules, first, end
+
+
+def refused(make: Callable[[], Any], *words: str) -> None:
+    """``make`` raises an InputError of one line that holds all the words."""
+    with pytest.raises(ff.InputError) as caught:
+        make()
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in words:
+        assert word in message, message
+
+
+def run(out: Path, **options: Any) -> pl.DataFrame:
+    """A small sweep; its summary."""
+    grid = {"instances": [SMALL], "deltas": [0.1], "costs": [0, 10], "trials": 20, "threads": 1,
+            "schedules": ["fedelim", "fedelim0"]}
+    return ff.sweep(out=out, **{**grid, **options})
+
+
+def rows(out: Path) -> pl.DataFrame:
+    """As they are in the files: a row that is there twice is seen twice."""
+    return pl.read_parquet(out / "trials" / "*.parquet").sort(KEYS)
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).digest()
+            for path in folder.rglob("*") if path.is_file() and path.name != ".lock"}
+
+
+def assert_whole(frame: pl.DataFrame, cells: int, trials: int) -> None:
+    """None missing, none twice."""
+    assert frame.height == cells * trials
+    assert frame.select(KEYS).unique().height == frame.height
+    assert sorted(set(frame["trial"])) == list(range(trials))
