@@ -63,13 +63,34 @@ def test_equal_to_numpy_at_the_edges(counter, key):
     assert words(counter, key) == numpy_words(counter, key)
 
 
+def place_of(arm: int, n: int) -> tuple[int, int, int]:
+    """(c, slot, index of the word) of a normal, as `normal` describes the layout."""
+    if n & (n - 1) == 0:
+        return n, arm // 4, arm % 4
+    s = 1
+    while n % (4 * s) == 0:
+        s *= 4
+    a = n - n % (4 * s)
+    return a + 3 * s, arm, (n - a) // s - 1
+
+
 def test_addresses_of_the_documented_layout():
-    """counter = (n, trial, client 2^32 + slot, attempt), key = (seed, 0): arms 4 slot .. + 3."""
-    seed, trial, client, slot, n = 2**63 + 7, 2**41 + 12, 2**20 + 5, 3, 2**52
-    first = normal.first_words(np.uint64(seed), trial, client, slot, n)
-    assert [int(w) for w in first] == numpy_words([n, trial, client * 2**32 + slot, 0], [seed, 0])
-    further = normal.further_words(np.uint64(seed), trial, client, slot, n, 2)
-    assert [int(w) for w in further] == numpy_words([n, trial, client * 2**32 + slot, 2], [seed, 0])
+    """counter = (c, trial, client 2^32 + slot, attempt), key = (seed, 0)."""
+    seed, trial, client = 2**63 + 7, 2**41 + 12, 2**20 + 5
+    for n in [*range(1, 70), 2**40 - 4, 2**40 + 4, 3 * 2**40, 3 * 2**41, 2**52 - 1, 2**52]:
+        for arm in (0, 3, 6):
+            c, slot, index = place_of(arm, n)
+            block = numpy_words([c, trial, client * 2**32 + slot, 0], [seed, 0])
+            address = (np.uint64(seed), trial, client, arm, n)
+            assert normal.standard_normal(*address) == normal.normal_from(
+                np.uint64(block[index]), *address)
+    further = normal.further_words(np.uint64(seed), trial, client, 3, 12, 2)
+    assert [int(w) for w in further] == numpy_words([12, trial, client * 2**32 + 3, 2], [seed, 0])
+
+
+def test_no_two_addresses_share_a_word():
+    places = [place_of(arm, n) for arm in range(9) for n in range(1, 2049)]
+    assert len(set(places)) == len(places)
 
 
 @njit

@@ -48,7 +48,7 @@ import math
 
 import numpy as np
 
-from fastfed import confidence
+from fastfed.kernels.boundary import boundary_below, reaches
 from fastfed.kernels.compiling import inlined, kernel
 from fastfed.kernels.counts import STRETCH
 from fastfed.kernels.finite import (
@@ -59,8 +59,6 @@ from fastfed.kernels.finite import (
 )
 from fastfed.kernels.layout import (
     ALIVE,
-    ARC_DEPTHS,
-    ARCS,
     BEGIN,
     DRAWN,
     END,
@@ -85,29 +83,26 @@ from fastfed.kernels.layout import (
     A,
     B,
 )
-from fastfed.kernels.normal import first_words, normal_from, step_words
+from fastfed.kernels.normal import is_power_of_four, normal_from, quarter_words, spine_words
 from fastfed.kernels.walk import extended, split
 
 _BAR = -math.log(SKIP_TOLERANCE)
 _DOWN = 1.0 - 2.0**-50  # rounds a chord down, below the rounding errors of what made it
-_FLAT = 0.05  # g may be bounded from below if that is at most this many noises off
-_LEAF = 8  # an interval in doubt that is no longer than this is walked: `normal` counts on it
-
-boundary = kernel(confidence.boundary)
+_LEAF = 4  # an interval in doubt that is no longer than this is walked
 
 
 @kernel
-def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, arcs, space, state, out_at):
+def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, logs, space, state, out_at):
     """Eliminate arms by the sums over clients lo .. hi - 1 until each schedule has one left or
     has talked for the last time. Fills `state` and `out_at` (S, K), the step at which each arm
     left (NEVER if it did not)."""
-    value, total, known, frame, g, talkers, arms, drawn, doubt, work = space[:10]
-    counts, squares, variance, steps, rest = space[10:15]
+    value, words, total, known, frame, g, talkers, arms, drawn, doubt, work = space[:11]
+    counts, squares, variance, steps, rest = space[11:16]
     seed, means, noise, shares, scale, _, _, skip = problem
     clients = hi - lo
     walks = float(clients)
     rate = 2.0 * walks * noise * noise
-    flat = 20.0 * _FLAT * noise * math.sqrt(walks)
+    unit = 8.0 * walks * scale * scale
     _begin(plan, listed, state, out_at)
     for level in range(SPINE):
         running = _open_spine(frame, talkers, arms, drawn, doubt, state, out_at, level)
@@ -120,7 +115,7 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, arcs, space, s
             extend_spine_counts(seed, trial, values, shares, lo, hi, level, frame, drawn, known,
                                 counts, value, squares, total, work)
         g[0, 0] = g[0, 1]
-        g[0, 1] = arcs[level, ARCS - 1]
+        g[0, 1] = boundary_below(1 << level, level + 1, logs, unit)
         depth = np.int64(0)
         while True:
             # settle the interval for every schedule that can be settled
@@ -142,8 +137,8 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, arcs, space, s
                     continue
                 work[0] += 1
                 if state[s, NEXT] == b:
-                    _talk(s, i, depth, frame[depth, RIGHT], b, g[depth, 1], walks, log_c, scale,
-                          plan, listed, arms, total, state, out_at)
+                    _talk(s, i, depth, frame[depth, RIGHT], b, g[depth, 1], logs, unit, walks,
+                          log_c, scale, plan, listed, arms, total, state, out_at)
                 elif _doubtful(s, i, depth, left_over, skip, finite, least, slack, frame, g, arms,
                                total, variance, state, out_at, doubt):
                     talkers[depth + 1, left_over] = s
@@ -157,15 +152,10 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, arcs, space, s
                 _collect(depth, frame, arms, drawn, doubt)
                 if b - a > stretch:  # split it for the others
                     g[depth + 1, 0] = g[depth, 0]
-                    if depth < ARC_DEPTHS:
-                        part = ((a + b) // 2 - (1 << (level - 1))) >> (level - 1 - ARC_DEPTHS)
-                        g[depth + 1, 1] = arcs[level, part - 1]
-                    else:
-                        g[depth + 1, 1] = _DOWN * _middle_boundary(
-                            a, b, g[depth, 0], g[depth, 1], flat, walks, log_c, scale)
+                    g[depth + 1, 1] = boundary_below((a + b) // 2, level, logs, unit)
                     if values is None:
-                        _draw_middle(seed, trial, noise, lo, hi, depth, frame, drawn, value, total,
-                                     work)
+                        _draw_middle(seed, trial, noise, lo, hi, depth, frame, drawn, words, value,
+                                     total, work)
                     else:
                         split_interval_counts(seed, trial, values, lo, hi, depth, frame, drawn,
                                               counts, value, squares, total, work)
@@ -184,8 +174,8 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, arcs, space, s
                     while state[s, NEXT] <= b:
                         n = state[s, NEXT]
                         chord = (g[depth, 0] + rise * float(n - a)) * _DOWN
-                        _talk(s, i, depth + 1, STEP + n - a, n, chord, walks, log_c, scale,
-                              plan, listed, arms, total, state, out_at)
+                        _talk(s, i, depth + 1, STEP + n - a, n, chord, logs, unit, walks, log_c,
+                              scale, plan, listed, arms, total, state, out_at)
             # or go on to the interval that follows it
             while depth > 0 and frame[depth, IS_RIGHT] == 1:
                 depth -= 1
@@ -198,16 +188,6 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, arcs, space, s
             frame[depth, IS_RIGHT] = 1
             g[depth, 0] = g[depth, 1]
             g[depth, 1] = g[depth - 1, 1]
-
-
-@kernel
-def tabulate_boundary(arcs, walks, log_c, scale):
-    """arcs[t, j - 1] = g, rounded down, at j / ARCS of the way from 2^(t-1) to 2^t."""
-    for level in range(SPINE):
-        start = 0.5 * float(1 << level)
-        for j in range(1, ARCS + 1):
-            n = max(1.0, start * (1.0 + float(j) / ARCS))
-            arcs[level, j - 1] = boundary(n, walks, log_c, scale) * _DOWN
 
 
 @kernel
@@ -277,7 +257,7 @@ def _extend_spine(
             k = drawn[0, i]
             for t in range(known[k, m], level + 1):
                 if t < level or np.int64(k) >> 2 != block:
-                    words = first_words(seed, trial, m, np.int64(k) >> 2, 1 << t)
+                    words = spine_words(seed, trial, m, np.int64(k) >> 2, 1 << t)
                     block = np.int64(k) >> 2 if t == level else -1
                 z = normal_from(words[k & 3], seed, trial, m, k, 1 << t)
                 if t == 0:
@@ -291,23 +271,8 @@ def _extend_spine(
 
 
 @inlined
-def _middle_boundary(a, b, g_a, g_b, flat, walks, log_c, scale):
-    """A lower bound on g at the middle of (a, b], near enough, from lower bounds at its ends.
-
-    With L = log_c + 2 ln n, g'' = -g (L^2 + 4) / (4 n^2 L^2), so |g''| >= g / (4 n^2), which falls
-    with n: the arc stands at least (b - a)^2 g(b) / (32 b^2) above its chord. That is off by a
-    further factor (b - a) / b; where this might matter, g itself is computed.
-    """
-    share = float(b - a) / float(b)
-    arc = share * share * g_b
-    if arc * share > flat:
-        return boundary(float((a + b) // 2), walks, log_c, scale)
-    return 0.5 * (g_a + g_b) + 0.03125 * arc
-
-
-@inlined
-def _talk(s, i, depth, slot, n, g_below, walks, log_c, scale, plan, listed, arms, total, state,
-          out_at):
+def _talk(s, i, depth, slot, n, g_below, logs, unit, walks, log_c, scale, plan, listed, arms, total,
+          state, out_at):
     """Communication time n of schedule s: Algorithm 1, lines 8-15 and 17-25."""
     state[s, UPLINKS] += np.int64(walks) * state[s, ALIVE]
     state[s, ROUNDS] += 1
@@ -325,17 +290,22 @@ def _talk(s, i, depth, slot, n, g_below, walks, log_c, scale, plan, listed, arms
             best = max(best, total[slot, k])
             worst = min(worst, total[slot, k])
     if best - worst >= g_below:
-        g = boundary(float(n), walks, log_c, scale)
-        _eliminate(s, i, depth, slot, n, best, g, arms, total, state, out_at)
+        _eliminate(s, i, depth, slot, n, best, logs, unit, walks, log_c, scale, arms, total, state,
+                   out_at)
 
 
 @kernel
-def _eliminate(s, i, depth, slot, n, best, g, arms, total, state, out_at):
+def _eliminate(s, i, depth, slot, n, best, logs, unit, walks, log_c, scale, arms, total, state,
+               out_at):
     """Every arm whose distance from the leader is g or more falls, all at once."""
     arm_count = out_at.shape[1]
+    level = np.int64(1)
+    while n >> level > 0:
+        level += 1
     for j in range(arms[depth, i, arm_count]):
         k = arms[depth, i, j]
-        if out_at[s, k] == NEVER and best - total[slot, k] >= g:
+        if out_at[s, k] == NEVER and reaches(
+                best - total[slot, k], n, level, logs, unit, walks, log_c, scale):
             out_at[s, k] = n
             state[s, ALIVE] -= 1
     if state[s, ALIVE] == 1:  # lines 13-15 and 23-25: declare, and pull it no more
@@ -474,27 +444,33 @@ def _collect(depth, frame, arms, drawn, doubt):
 
 
 @inlined
-def _draw_middle(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work):
-    """X and S in the middle of the interval at `depth`, for the arms that depth + 1 needs."""
+def _draw_middle(seed, trial, noise, lo, hi, depth, frame, drawn, words, value, total, work):
+    """X and S in the middle of the interval at `depth`, for the arms that depth + 1 needs.
+
+    The middle shares its block of words with the middles of the two halves (see `normal`): whoever
+    comes first makes the block, and `words` keeps the rest.
+    """
     slot, left, right = MIDDLE + depth, frame[depth, LEFT], frame[depth, RIGHT]
-    middle = (frame[depth, A] + frame[depth, B]) // 2
-    spread = noise * math.sqrt(0.25 * float(frame[depth, B] - frame[depth, A]))
-    count = frame[depth + 1, DRAWN]
-    for j in range(count):
-        total[slot, drawn[depth + 1, j]] = 0.0
-    for m in range(lo, hi):
-        block = -1
-        words = (np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0))
-        for j in range(count):
-            k = drawn[depth + 1, j]
-            if np.int64(k) >> 2 != block:  # one block of words serves four arms
-                block = np.int64(k) >> 2
-                words = first_words(seed, trial, m, block, middle)
-            z = normal_from(words[k & 3], seed, trial, m, k, middle)
+    a, half = frame[depth, A], (frame[depth, B] - frame[depth, A]) >> 1
+    spread = noise * math.sqrt(0.5 * float(half))
+    opens = not is_power_of_four(half)  # in the middle of its three
+    for j in range(frame[depth + 1, DRAWN]):
+        k = np.int64(drawn[depth + 1, j])
+        sum_over_clients = 0.0
+        for m in range(lo, hi):
+            if opens:
+                w1, word, w3, _ = quarter_words(seed, trial, m, k, a, half >> 1)
+                words[depth, k, m, 0], words[depth, k, m, 1] = w1, w3
+            elif depth == 0:  # a third quarter point: the first two are on the spine
+                _, _, word, _ = quarter_words(seed, trial, m, k, 0, half)
+            else:
+                word = words[depth - 1, k, m, frame[depth, IS_RIGHT]]
+            z = normal_from(word, seed, trial, m, k, a + half)
             x = split(value[left, k, m], value[right, k, m], spread, z)
             value[slot, k, m] = x
-            total[slot, k] += x
-    work[1] += count * (hi - lo)
+            sum_over_clients += x
+        total[slot, k] = sum_over_clients
+    work[1] += frame[depth + 1, DRAWN] * (hi - lo)
 
 
 @inlined
@@ -512,41 +488,25 @@ def _open_left(depth, frame):
 def _draw_steps(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, work):
     """S at every step of the interval at `depth`, step n in slot STEP + n - a.
 
-    The interval is 8 long, or 4 or 2 at the foot of the spine, and its splits are written out.
+    The interval is 4 long, or 2 at the foot of the spine, and its splits are written out.
     """
     below = depth + 1
     a, length = frame[depth, A], frame[depth, B] - frame[depth, A]
-    one, two, four = noise * math.sqrt(0.5), noise, noise * math.sqrt(2.0)
-    count = frame[below, DRAWN]
-    for j in range(count):
-        k = drawn[below, j]
-        for i in range(1, length):
-            total[STEP + i, k] = 0.0
-        total[STEP + length, k] = total[frame[depth, RIGHT], k]
+    left, right = frame[depth, LEFT], frame[depth, RIGHT]
+    one, two = noise * math.sqrt(0.5), noise
+    for j in range(frame[below, DRAWN]):
+        k = np.int64(drawn[below, j])
+        s1 = s2 = s3 = 0.0
         for m in range(lo, hi):
-            x0, x8 = value[frame[depth, LEFT], k, m], value[frame[depth, RIGHT], k, m]
-            w1, w2, w3, w4 = step_words(seed, trial, m, k, a, 0)
-            if length == 2:
-                total[STEP + 1, k] += split(
-                    x0, x8, one, normal_from(w3, seed, trial, m, k, a + 1))
+            x0, x4 = value[left, k, m], value[right, k, m]
+            w1, w2, w3, _ = quarter_words(seed, trial, m, k, a & -4, 1)
+            if length == 2:  # (2, 4]
+                s1 += split(x0, x4, one, normal_from(w3, seed, trial, m, k, a + 1))
                 continue
-            w5, w6, w7, _ = step_words(seed, trial, m, k, a, 1)
-            if length == 4:
-                x6 = split(x0, x8, two, normal_from(w6, seed, trial, m, k, a + 2))
-                total[STEP + 2, k] += x6
-                total[STEP + 1, k] += split(
-                    x0, x6, one, normal_from(w5, seed, trial, m, k, a + 1))
-                total[STEP + 3, k] += split(
-                    x6, x8, one, normal_from(w7, seed, trial, m, k, a + 3))
-                continue
-            x4 = split(x0, x8, four, normal_from(w4, seed, trial, m, k, a + 4))
             x2 = split(x0, x4, two, normal_from(w2, seed, trial, m, k, a + 2))
-            x6 = split(x4, x8, two, normal_from(w6, seed, trial, m, k, a + 6))
-            total[STEP + 4, k] += x4
-            total[STEP + 2, k] += x2
-            total[STEP + 6, k] += x6
-            total[STEP + 1, k] += split(x0, x2, one, normal_from(w1, seed, trial, m, k, a + 1))
-            total[STEP + 3, k] += split(x2, x4, one, normal_from(w3, seed, trial, m, k, a + 3))
-            total[STEP + 5, k] += split(x4, x6, one, normal_from(w5, seed, trial, m, k, a + 5))
-            total[STEP + 7, k] += split(x6, x8, one, normal_from(w7, seed, trial, m, k, a + 7))
-    work[1] += count * (hi - lo) * (length - 1)
+            s1 += split(x0, x2, one, normal_from(w1, seed, trial, m, k, a + 1))
+            s2 += x2
+            s3 += split(x2, x4, one, normal_from(w3, seed, trial, m, k, a + 3))
+        total[STEP + 1, k], total[STEP + 2, k], total[STEP + 3, k] = s1, s2, s3
+        total[STEP + length, k] = total[right, k]
+    work[1] += frame[below, DRAWN] * (hi - lo) * (length - 1)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastfed.kernels.boundary import PARTS
 from fastfed.kernels.counts import STRETCH
 
 SKIP_TOLERANCE = 1e-15
@@ -15,9 +16,6 @@ ORIGIN = SPINE
 MIDDLE = SPINE + 1
 DEPTHS = 54
 STEP = MIDDLE + DEPTHS
-
-ARC_DEPTHS = 4  # so far down g is tabulated, once for all trials
-ARCS = 2**ARC_DEPTHS
 
 # columns of `frame`, one row a depth: the interval, the slots of its ends, whether it is the
 # right half of the one above, how many schedules look into it, how many arms its middle needs
@@ -53,6 +51,7 @@ class Space(NamedTuple):
     """Scratch memory of one thread, made once and reused for all its trials."""
 
     value: Any  # (slots, K, M) X
+    words: Any  # (depths, K, M, 2) of the two quarter points beside a middle: see `normal`
     total: Any  # (slots, K) S
     known: Any  # (K, M) spine nodes drawn so far in this trial
     frame: Any  # (depths, 7)
@@ -68,8 +67,8 @@ class Space(NamedTuple):
     variance: Any  # (K,) of an arm's rewards in the interval looked at, summed over clients
     steps: Any  # (STRETCH,) scratch of a shuffle
     rest: Any  # (V,)
-    local_arcs: Any  # (53, ARCS) boundaries that need no logarithm any more
-    global_arcs: Any
+    local_logs: Any  # (54, PARTS) see `boundary`
+    global_logs: Any
     local_state: Any  # (1, 7), and what follows: the result of a client's pass,
     local_out_at: Any  # (1, K)
     local_out: Any  # (K, M) of all clients' passes,
@@ -87,6 +86,7 @@ def make_space(arms: int, clients: int, schedules: int, support: int) -> Space:
 
     return Space(
         value=np.zeros((slots, arms, clients)),
+        words=np.zeros((0 if support else DEPTHS, arms, clients, 2), np.uint64),
         total=np.zeros((slots, arms)),
         known=ints(arms, clients),
         frame=ints(DEPTHS, 7),
@@ -101,8 +101,8 @@ def make_space(arms: int, clients: int, schedules: int, support: int) -> Space:
         variance=np.zeros(arms),
         steps=np.zeros(STRETCH),
         rest=ints(support),
-        local_arcs=np.zeros((SPINE, ARCS)),
-        global_arcs=np.zeros((SPINE, ARCS)),
+        local_logs=np.zeros((SPINE + 1, PARTS)),
+        global_logs=np.zeros((SPINE + 1, PARTS)),
         local_state=ints(1, 7),
         local_out_at=ints(1, arms),
         local_out=ints(arms, clients),

@@ -6,11 +6,11 @@ Software 5(8), 2000) with 256 layers, fed by Philox: bits 0-7 of a word choose t
 further words of the same address, so that the value stays a function of the address.
 
 How addresses map to counters: counter = (c, trial, client 2^32 + slot, attempt), key = (seed, 0).
-Where n is a power of two or a multiple of 8, c = n and one block serves the four arms 4 slot ..
-4 slot + 3. The other steps are drawn eight at a time (an interval that short is walked, not split):
-there slot is the arm, and the blocks c = 8 (n // 8) + 5 and + 6, which are never powers of two,
-serve its steps 1 to 4 and 5 to 7 past 8 (n // 8). So says attempt 0; at later attempts c = n, slot
-is the arm, and the block serves that one address.
+At n = 2^t, the spine, c = n and one block serves the four arms 4 slot .. 4 slot + 3. All other
+steps come in threes, which quarter an interval (a, a + 4 s], s a power of four and a a multiple of
+4 s: there slot is the arm, c = a + 3 s (never a power of two, and no two such intervals share it),
+and the words of the block serve a + s, a + 2 s and a + 3 s, in this order. So says attempt 0; at
+later attempts c = n, slot is the arm, and the block serves that one address.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def unit(word):
 
 
 @kernel
-def first_words(seed, trial, client, slot, n):
-    """The words of arms 4 slot .. 4 slot + 3 at step n."""
+def spine_words(seed, trial, client, slot, n):
+    """The words of arms 4 slot .. 4 slot + 3 at step n, a power of two."""
     return philox(seed, uint64(0), uint64(n), uint64(trial),
                   (uint64(client) << uint64(32)) | uint64(slot), uint64(0))
 
@@ -96,20 +96,28 @@ def _settle(layer, place, seed, trial, client, arm, n):
 
 
 @kernel
-def step_words(seed, trial, client, arm, n, part):
-    """Words of one arm at the steps 8 (n // 8) + 1 .. + 4 (part 0) or + 5 .. + 7 (part 1)."""
-    return philox(seed, uint64(0), (uint64(n) & ~uint64(7)) + uint64(5) + uint64(part),
-                  uint64(trial), (uint64(client) << uint64(32)) | uint64(arm), uint64(0))
+def quarter_words(seed, trial, client, arm, a, s):
+    """The words of one arm at the steps a + s, a + 2 s, a + 3 s, and one left over; s is a power
+    of four and a a multiple of 4 s."""
+    return philox(seed, uint64(0), uint64(a + 3 * s), uint64(trial),
+                  (uint64(client) << uint64(32)) | uint64(arm), uint64(0))
+
+
+@kernel
+def is_power_of_four(s):
+    """Of a power of two."""
+    return s & 0x5555555555555555 != 0
 
 
 @kernel
 def standard_normal(seed, trial, client, arm, n):
     """The standard normal of one address."""
-    past = n & 7
-    if past == 0 or n & (n - 1) == 0:
-        word = first_words(seed, trial, client, arm >> 2, n)[arm & 3]
-    elif past < 5:
-        word = step_words(seed, trial, client, arm, n, 0)[past - 1]
+    if n & (n - 1) == 0:
+        word = spine_words(seed, trial, client, arm >> 2, n)[arm & 3]
     else:
-        word = step_words(seed, trial, client, arm, n, 1)[past - 5]
+        s = n & -n
+        if not is_power_of_four(s):
+            s >>= 1
+        a = n & -(4 * s)
+        word = quarter_words(seed, trial, client, arm, a, s)[(n - a) // s - 1]
     return normal_from(word, seed, trial, client, arm, n)

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed import confidence
+from fastfed.kernels.boundary import tabulate_logs
 from fastfed.kernels.compiling import entry_point, kernel
 from fastfed.kernels.counts import count_walk_value
-from fastfed.kernels.elimination import run_pass, tabulate_boundary
+from fastfed.kernels.elimination import run_pass
 from fastfed.kernels.layout import ROUNDS as TALKED
 from fastfed.kernels.layout import SAFE_PAIRS, SKIP_TOLERANCE, WINNER
 from fastfed.kernels.layout import UPLINKS as SENT
@@ -127,8 +128,8 @@ def _compiled(
         local_state, local_out_at = space.local_state, space.local_out_at
         state, out_at = space.state, space.out_at
         local_out, winners = space.local_out, space.winners
-        tabulate_boundary(space.local_arcs, 1.0, problem.local_log, problem.scale)
-        tabulate_boundary(space.global_arcs, float(clients), problem.global_log, problem.scale)
+        tabulate_logs(space.local_logs, problem.local_log)
+        tabulate_logs(space.global_logs, problem.global_log)
         for i in range(rows.ints.shape[1]):
             if control.stop[0] != 0:
                 return
@@ -140,13 +141,13 @@ def _compiled(
             safe_pairs = np.int64(0)
             for m in range(clients):
                 run_pass(problem, values, every.plan, every.listed, trial, m, m + 1,
-                         problem.local_log, space.local_arcs, space, local_state, local_out_at)
+                         problem.local_log, space.local_logs, space, local_state, local_out_at)
                 for k in range(arms):
                     local_out[k, m] = local_out_at[0, k]
                 winners[m] = local_state[0, WINNER]
                 safe_pairs += local_state[0, SAFE_PAIRS]
             run_pass(problem, values, times.plan, times.listed, trial, np.int64(0), clients,
-                     problem.global_log, space.global_arcs, space, state, out_at)
+                     problem.global_log, space.global_logs, space, state, out_at)
             if arms == 1:  # Algorithm 1 never pulls a lone arm (line 5), it only declares it
                 for m in range(clients):
                     local_out[0, m] = winners[m] = 0

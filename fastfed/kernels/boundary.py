@@ -1,0 +1,63 @@
+"""The boundary g with few logarithms: bounds from a table, the formula only where they decide not.
+
+g(n) = sqrt(unit n L), L = log_c + 2 ln n, unit = 8 walks scale^2 (`confidence`). An octave, from
+2^(t-1) to 2^t, has PARTS parts whose left ends p have their L in a table, made once for all trials.
+With u = (n - p) / p, 0 <= u <= 1 / PARTS, Taylor's alternating series brackets the rest:
+
+    u - u^2 / 2 <= ln(n / p) <= u - u^2 / 2 + u^3 / 3.
+
+The bracket is u^3 / (3 L) of g wide, 3e-6 g at most. A bound is moved outwards by 2^-48 of itself,
+16 units in the last place, past the few roundings on the way to it and in the formula.
+"""
+
+from __future__ import annotations
+
+import math
+
+from fastfed import confidence
+from fastfed.kernels.compiling import inlined, kernel
+
+PART_BITS = 4
+PARTS = 1 << PART_BITS
+_DOWN, _UP = 1.0 - 2.0**-48, 1.0 + 2.0**-48
+
+boundary = kernel(confidence.boundary)
+
+
+@kernel
+def tabulate_logs(logs, log_c):
+    """logs[t, i] = L at the left end of part i of the octave that begins at 2^(t-1)."""
+    for t in range(1, logs.shape[0]):
+        for i in range(PARTS):
+            p = float(1 << (t - 1)) * (1.0 + float(i) / PARTS)
+            logs[t, i] = log_c + 2.0 * math.log(p)
+
+
+@inlined
+def _log_below(n, level, logs):
+    """A lower bound on L, and u; 2^(level-1) <= n < 2^level."""
+    start = 1 << (level - 1)
+    part = ((n - start) << PART_BITS) >> (level - 1)
+    p = float(start) * (1.0 + float(part) / PARTS)
+    u = (float(n) - p) / p
+    return logs[level, part] + u * (2.0 - u), u
+
+
+@inlined
+def boundary_below(n, level, logs, unit):
+    """A lower bound on g(n); 2^(level-1) <= n < 2^level."""
+    low, _ = _log_below(n, level, logs)
+    return _DOWN * math.sqrt(unit * float(n) * low)
+
+
+@kernel
+def reaches(lead, n, level, logs, unit, walks, log_c, scale):
+    """Whether lead >= g(n), as the formula decides it; 2^(level-1) <= n < 2^level."""
+    low, u = _log_below(n, level, logs)
+    high = low + (2.0 / 3.0) * u * u * u
+    square = unit * float(n)
+    if lead < _DOWN * math.sqrt(square * low):
+        return False
+    if lead >= _UP * math.sqrt(square * high):
+        return True
+    return lead >= boundary(float(n), walks, log_c, scale)
