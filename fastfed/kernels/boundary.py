@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from fastfed import confidence
-from fastfed.kernels.compiling import inlined, kernel
+from fastfed.kernels.compiling import inlined, inner, kernel
 
 PART_BITS = 4
 PARTS = 1 << PART_BITS
@@ -24,7 +24,7 @@ _DOWN, _UP = 1.0 - 2.0**-48, 1.0 + 2.0**-48
 boundary = kernel(confidence.boundary)
 
 
-@kernel
+@inner
 def tabulate_logs(logs, log_c):
     """logs[t, i] = L at the left end of part i of the octave that begins at 2^(t-1)."""
     for t in range(1, logs.shape[0]):
@@ -50,7 +50,22 @@ def boundary_below(n, level, logs, unit):
     return _DOWN * math.sqrt(unit * float(n) * low)
 
 
-@kernel
+@inlined
+def boundary_between(a, b, g_a, g_b, level, logs, unit, noise):
+    """A lower bound on g in the middle of (a, b], from lower bounds at its ends if they are near.
+
+    g'' = -g (L^2 + 4) / (4 n^2 L^2), so |g''| >= g / (4 n^2), which falls with n: the arc stands at
+    least (b - a)^2 g(b) / (32 b^2) above its chord. That is off by a further factor (b - a) / b;
+    where this might matter, the table is asked: it costs a division and a root more.
+    """
+    share = float(b - a) / float(b)
+    arc = share * share * g_b
+    if arc * share > noise:
+        return boundary_below((a + b) >> 1, level, logs, unit)
+    return _DOWN * (0.5 * (g_a + g_b) + 0.03125 * arc)
+
+
+@inner
 def reaches(lead, n, level, logs, unit, walks, log_c, scale):
     """Whether lead >= g(n), as the formula decides it; 2^(level-1) <= n < 2^level."""
     low, u = _log_below(n, level, logs)

@@ -32,8 +32,10 @@ exp(-d^2 / (2 (q V + d R / 3))), V the sum of the variances of its arms' rewards
 (over clients, too), R the range of a reward. The distance to g is nowhere below the smaller of d1
 and d2, q nowhere above N / 2, and the N - 1 steps inside cost ln N in the exponent.
 
+A client's pass with Gaussian rewards hands an interval with few pairs in doubt to `duel`.
+
 With skipping off every pair is in doubt until nothing is left to split: each step is visited, on
-the same walk, by the same code.
+the same walk, by this code alone.
 
 Glossary: S sums over clients, X single walks, g boundary, d distance to it; depth 0 is the spine
 interval, depth i + 1 a half of depth i. Slots hold the values at a node: 0 .. 52 the spine nodes
@@ -48,9 +50,10 @@ import math
 
 import numpy as np
 
-from fastfed.kernels.boundary import boundary_below, reaches
-from fastfed.kernels.compiling import inlined, kernel
+from fastfed.kernels.boundary import boundary_below, boundary_between, reaches
+from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.counts import STRETCH
+from fastfed.kernels.duel import settle_by_duels
 from fastfed.kernels.finite import (
     extend_spine_counts,
     measure_variance,
@@ -59,8 +62,9 @@ from fastfed.kernels.finite import (
 )
 from fastfed.kernels.layout import (
     ALIVE,
-    BEGIN,
+    BAR,
     DRAWN,
+    DUELS,
     END,
     INDEX,
     IS_RIGHT,
@@ -74,7 +78,6 @@ from fastfed.kernels.layout import (
     RIGHT,
     ROUNDS,
     SAFE_PAIRS,
-    SKIP_TOLERANCE,
     SPINE,
     STEP,
     TALKERS,
@@ -84,30 +87,39 @@ from fastfed.kernels.layout import (
     B,
 )
 from fastfed.kernels.normal import is_power_of_four, normal_from, quarter_words, spine_words
+from fastfed.kernels.times import advance, begin, declare
 from fastfed.kernels.walk import extended, split
 
-_BAR = -math.log(SKIP_TOLERANCE)
 _DOWN = 1.0 - 2.0**-50  # rounds a chord down, below the rounding errors of what made it
 _LEAF = 4  # an interval in doubt that is no longer than this is walked
 
 
-@kernel
+@inner
 def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, logs, space, state, out_at):
     """Eliminate arms by the sums over clients lo .. hi - 1 until each schedule has one left or
     has talked for the last time. Fills `state` and `out_at` (S, K), the step at which each arm
     left (NEVER if it did not)."""
     value, words, total, known, frame, g, talkers, arms, drawn, doubt, work = space[:11]
     counts, squares, variance, steps, rest = space[11:16]
+    pairs, span, edge = space[24:27]
     seed, means, noise, shares, scale, _, _, skip = problem
     clients = hi - lo
     walks = float(clients)
     rate = 2.0 * walks * noise * noise
     unit = 8.0 * walks * scale * scale
+    one_by_one = skip and plan.shape[0] == 1 and clients == 1 and plan[0, PERIOD] == 1
     _begin(plan, listed, state, out_at)
+    frame[0, B], frame[0, RIGHT] = 0, ORIGIN
+    listed_arms = np.int64(0)
     for level in range(SPINE):
-        running = _open_spine(frame, talkers, arms, drawn, doubt, state, out_at, level)
-        if running == 0:
+        running_arms = _running_arms(state)
+        if running_arms == 0:
             return
+        if running_arms != listed_arms:  # on most levels nobody has fallen
+            _list_arms(frame, talkers, arms, drawn, doubt, state, out_at)
+            listed_arms = running_arms
+        frame[0, A], frame[0, LEFT] = frame[0, B], frame[0, RIGHT]
+        frame[0, B], frame[0, RIGHT] = 1 << level, level
         if values is None:
             _extend_spine(seed, trial, means, noise, lo, hi, level, frame, drawn, known, value,
                           total, work)
@@ -122,15 +134,16 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, logs, space, s
             a, b = frame[depth, A], frame[depth, B]
             if values is None:
                 finite, stretch = False, _LEAF
-                least, slack = 0.5 * rate * float(b - a) * _BAR, 0.0
+                least, slack = 0.5 * rate * float(b - a) * BAR, 0.0
             else:
                 finite, stretch = True, STRETCH
-                bar = _BAR + math.log(float(b - a))
+                bar = BAR + math.log(float(b - a))
                 least = float(b - a) * bar
                 slack = 2.0 / 3.0 * bar * (values[values.shape[0] - 1] - values[0])
                 if skip:
                     measure_variance(lo, hi, depth, frame, drawn, value, squares, variance)
             left_over = np.int64(0)
+            duels = values is None and one_by_one and b - a >= _LEAF and b <= plan[0, LAST]
             for i in range(frame[depth, TALKERS]):
                 s = talkers[depth, i]
                 if state[s, NEXT] > b:
@@ -139,22 +152,29 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, logs, space, s
                 if state[s, NEXT] == b:
                     _talk(s, i, depth, frame[depth, RIGHT], b, g[depth, 1], logs, unit, walks,
                           log_c, scale, plan, listed, arms, total, state, out_at)
-                elif _doubtful(s, i, depth, left_over, skip, finite, least, slack, frame, g, arms,
-                               total, variance, state, out_at, doubt):
-                    talkers[depth + 1, left_over] = s
-                    left_over += 1
-                else:
-                    count = _advance(s, b, plan, listed, state)
+                    continue
+                doubts = _pairs_in_doubt(s, i, depth, left_over, skip, finite, least, slack, frame,
+                                         g, arms, total, variance, state, out_at, doubt, pairs)
+                if doubts == 0:
+                    count = advance(s, b, plan, listed, state)
                     state[s, UPLINKS] += count * clients * state[s, ALIVE]
                     state[s, ROUNDS] += count
+                elif duels and doubts <= DUELS:
+                    settle_by_duels(doubts, seed, trial, lo, noise, depth, level, logs, unit, log_c,
+                                    scale, plan, listed, frame, g, value, pairs, span, edge, work,
+                                    state, out_at)
+                else:
+                    talkers[depth + 1, left_over] = s
+                    left_over += 1
             frame[depth + 1, TALKERS] = left_over
             if left_over > 0:
                 _collect(depth, frame, arms, drawn, doubt)
                 if b - a > stretch:  # split it for the others
                     g[depth + 1, 0] = g[depth, 0]
-                    g[depth + 1, 1] = boundary_below((a + b) // 2, level, logs, unit)
+                    g[depth + 1, 1] = boundary_between(
+                        a, b, g[depth, 0], g[depth, 1], level, logs, unit, noise)
                     if values is None:
-                        _draw_middle(seed, trial, noise, lo, hi, depth, frame, drawn, words, value,
+                        _draw_middles(seed, trial, noise, lo, hi, depth, frame, drawn, words, value,
                                      total, work)
                     else:
                         split_interval_counts(seed, trial, values, lo, hi, depth, frame, drawn,
@@ -190,34 +210,41 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, logs, space, s
             g[depth, 1] = g[depth - 1, 1]
 
 
-@kernel
+@inner
 def _begin(plan, listed, state, out_at):
     schedules, arms = out_at.shape
     for s in range(schedules):
         for k in range(arms):
             out_at[s, k] = NEVER
-        if plan[s, PERIOD] > 0:
-            first = plan[s, PERIOD] if plan[s, PERIOD] <= plan[s, LAST] else NEVER
-        else:
-            first = listed[plan[s, BEGIN]] if plan[s, BEGIN] < plan[s, END] else NEVER
-        state[s, NEXT] = first
-        state[s, INDEX] = plan[s, BEGIN]
+        begin(s, plan, listed, state)
         state[s, ALIVE] = arms
         state[s, WINNER] = -1
         state[s, UPLINKS] = 0
         state[s, ROUNDS] = 0
         state[s, SAFE_PAIRS] = 0
+        if arms == 1:
+            state[s, NEXT] = NEVER
 
 
-@kernel
-def _open_spine(frame, talkers, arms, drawn, doubt, state, out_at, level):
-    """Set up depth 0 as (2^(level-1), 2^level], or (0, 1]; how many schedules still run."""
+@inlined
+def _running_arms(state):
+    """The number of arms alive, summed over the schedules that still run."""
+    count = 0
+    for s in range(state.shape[0]):
+        if state[s, NEXT] < NEVER:
+            count += state[s, ALIVE]
+    return count
+
+
+@inner
+def _list_arms(frame, talkers, arms, drawn, doubt, state, out_at):
+    """List at depth 0 the schedules that still run, and the arms of each."""
     schedules, arm_count = out_at.shape
     for k in range(arm_count):
         doubt[k] = False
     running = 0
     for s in range(schedules):
-        if state[s, ALIVE] == 1 or state[s, NEXT] == NEVER:
+        if state[s, NEXT] == NEVER:
             continue
         count = 0
         for k in range(arm_count):
@@ -233,17 +260,12 @@ def _open_spine(frame, talkers, arms, drawn, doubt, state, out_at, level):
         if doubt[k]:
             drawn[0, count] = k
             count += 1
-    frame[0, A] = 0 if level == 0 else 1 << (level - 1)
-    frame[0, B] = 1 << level
-    frame[0, LEFT] = ORIGIN if level == 0 else level - 1
-    frame[0, RIGHT] = level
     frame[0, IS_RIGHT] = 0
     frame[0, TALKERS] = running
     frame[0, DRAWN] = count
-    return running
 
 
-@kernel
+@inner
 def _extend_spine(
     seed, trial, means, noise, lo, hi, level, frame, drawn, known, value, total, work
 ):
@@ -294,7 +316,7 @@ def _talk(s, i, depth, slot, n, g_below, logs, unit, walks, log_c, scale, plan, 
                    out_at)
 
 
-@kernel
+@inner
 def _eliminate(s, i, depth, slot, n, best, logs, unit, walks, log_c, scale, arms, total, state,
                out_at):
     """Every arm whose distance from the leader is g or more falls, all at once."""
@@ -308,36 +330,8 @@ def _eliminate(s, i, depth, slot, n, best, logs, unit, walks, log_c, scale, arms
                 best - total[slot, k], n, level, logs, unit, walks, log_c, scale):
             out_at[s, k] = n
             state[s, ALIVE] -= 1
-    if state[s, ALIVE] == 1:  # lines 13-15 and 23-25: declare, and pull it no more
-        for k in range(arm_count):
-            if out_at[s, k] == NEVER:
-                out_at[s, k] = n
-                state[s, WINNER] = k
-        state[s, NEXT] = NEVER
-
-
-@inlined
-def _advance(s, b, plan, listed, state):
-    """Move schedule s to its first time past b; how many times that passes."""
-    time = state[s, NEXT]
-    period = plan[s, PERIOD]
-    if period > 0:
-        until = min(b, plan[s, LAST])
-        count = until - time + 1 if period == 1 else (until - time) // period + 1
-        time += count * period
-        state[s, NEXT] = time if time <= plan[s, LAST] else NEVER
-        return count
-    low, high = state[s, INDEX], plan[s, END]
-    while low < high:
-        middle = (low + high) // 2
-        if listed[middle] <= b:
-            low = middle + 1
-        else:
-            high = middle
-    count = low - state[s, INDEX]
-    state[s, INDEX] = low
-    state[s, NEXT] = listed[low] if low < plan[s, END] else NEVER
-    return count
+    if state[s, ALIVE] == 1:
+        declare(s, n, state, out_at)
 
 
 @inlined
@@ -352,32 +346,35 @@ def _safe(finite, d_a, d_b, least, slack, variance):
 
 
 @inlined
-def _doubtful(
+def _pairs_in_doubt(
     s, i, depth, slot, skip, finite, least, slack, frame, g, arms, total, variance, state, out_at,
-    doubt,
+    doubt, pairs,
 ):
-    """List at [depth + 1, slot] the arms of pairs that might cross g in the interval; whether
-    there are any. `least` and `slack` are those of `_safe`."""
+    """The number of pairs that might cross g in the interval, the first DUELS of which are listed
+    in `pairs`; their arms are listed at [depth + 1, slot]. `least` and `slack` are those of
+    `_safe`."""
     arm_count = out_at.shape[1]
     count = arms[depth, i, arm_count]
     left, right = frame[depth, LEFT], frame[depth, RIGHT]
+    g_a, g_b = g[depth, 0], g[depth, 1]
     if skip and count == 2:  # most looks are at two arms
         k, rival = arms[depth, i, 0], arms[depth, i, 1]
+        if out_at[s, k] < NEVER or out_at[s, rival] < NEVER:
+            return 0
+        lead_a, lead_b = total[left, k] - total[left, rival], total[right, k] - total[right, rival]
+        spread = variance[k] + variance[rival]
+        ahead = _safe(finite, g_a - lead_a, g_b - lead_b, least, slack, spread)
+        behind = _safe(finite, g_a + lead_a, g_b + lead_b, least, slack, spread)
+        state[s, SAFE_PAIRS] += np.int64(ahead) + np.int64(behind)
+        if ahead and behind:
+            return 0
         arms[depth + 1, slot, 0], arms[depth + 1, slot, 1] = k, rival
-        doubtful = False
-        if out_at[s, k] == NEVER and out_at[s, rival] == NEVER:
-            spread = variance[k] + variance[rival]
-            lead_a = total[left, k] - total[left, rival]
-            lead_b = total[right, k] - total[right, rival]
-            ahead = _safe(finite, g[depth, 0] - lead_a, g[depth, 1] - lead_b, least, slack, spread)
-            behind = _safe(finite, g[depth, 0] + lead_a, g[depth, 1] + lead_b, least, slack, spread)
-            state[s, SAFE_PAIRS] += np.int64(ahead) + np.int64(behind)
-            doubtful = not (ahead and behind)
-        arms[depth + 1, slot, arm_count] = 2 if doubtful else 0
-        return doubtful
+        arms[depth + 1, slot, arm_count] = 2
+        pairs[0, 0], pairs[0, 1] = k, rival
+        return 1
     alive = 0
-    best_a = -np.inf
-    best_b = -np.inf
+    best_a = best_b = -np.inf
+    worst_a = worst_b = np.inf
     widest = 0.0
     for j in range(count):
         k = arms[depth, i, j]
@@ -385,16 +382,21 @@ def _doubtful(
         if out_at[s, k] == NEVER:
             doubt[k] = not skip
             alive += 1
-            best_a = max(best_a, total[left, k])
-            best_b = max(best_b, total[right, k])
+            best_a, worst_a = max(best_a, total[left, k]), min(worst_a, total[left, k])
+            best_b, worst_b = max(best_b, total[right, k]), min(worst_b, total[right, k])
             widest = max(widest, variance[k])
-    if skip:
+    doubts = 0
+    if not skip:
+        doubts = alive * (alive - 1) // 2
+    elif _safe(finite, g_a - (best_a - worst_a), g_b - (best_b - worst_b), least, slack,
+               2.0 * widest):
+        state[s, SAFE_PAIRS] += alive * (alive - 1)
+    else:
         for j in range(count):
             k = arms[depth, i, j]
             if out_at[s, k] < NEVER:
                 continue
-            lift_a = g[depth, 0] + total[left, k]
-            lift_b = g[depth, 1] + total[right, k]
+            lift_a, lift_b = g_a + total[left, k], g_b + total[right, k]
             # the leaders at either end are at least as near to crossing as any one rival
             if _safe(finite, lift_a - best_a, lift_b - best_b, least, slack, variance[k] + widest):
                 state[s, SAFE_PAIRS] += alive - 1
@@ -406,9 +408,17 @@ def _doubtful(
                 if _safe(finite, lift_a - total[left, rival], lift_b - total[right, rival], least,
                          slack, variance[k] + variance[rival]):
                     state[s, SAFE_PAIRS] += 1
-                else:
-                    doubt[k] = True
-                    doubt[rival] = True
+                    continue
+                doubt[k] = doubt[rival] = True
+                listed = False
+                for p in range(min(doubts, DUELS)):
+                    listed |= pairs[p, 0] == k and pairs[p, 1] == rival
+                if not listed:
+                    if doubts < DUELS:
+                        pairs[doubts, 0], pairs[doubts, 1] = rival, k
+                    doubts += 1
+    if doubts == 0:
+        return 0
     found = 0
     for j in range(count):
         k = arms[depth, i, j]
@@ -416,7 +426,7 @@ def _doubtful(
             arms[depth + 1, slot, found] = k
             found += 1
     arms[depth + 1, slot, arm_count] = found
-    return found > 0
+    return doubts
 
 
 @inlined
@@ -444,7 +454,7 @@ def _collect(depth, frame, arms, drawn, doubt):
 
 
 @inlined
-def _draw_middle(seed, trial, noise, lo, hi, depth, frame, drawn, words, value, total, work):
+def _draw_middles(seed, trial, noise, lo, hi, depth, frame, drawn, words, value, total, work):
     """X and S in the middle of the interval at `depth`, for the arms that depth + 1 needs.
 
     The middle shares its block of words with the middles of the two halves (see `normal`): whoever
@@ -453,12 +463,12 @@ def _draw_middle(seed, trial, noise, lo, hi, depth, frame, drawn, words, value, 
     slot, left, right = MIDDLE + depth, frame[depth, LEFT], frame[depth, RIGHT]
     a, half = frame[depth, A], (frame[depth, B] - frame[depth, A]) >> 1
     spread = noise * math.sqrt(0.5 * float(half))
-    opens = not is_power_of_four(half)  # in the middle of its three
+    comes_first = not is_power_of_four(half)
     for j in range(frame[depth + 1, DRAWN]):
         k = np.int64(drawn[depth + 1, j])
         sum_over_clients = 0.0
         for m in range(lo, hi):
-            if opens:
+            if comes_first:
                 w1, word, w3, _ = quarter_words(seed, trial, m, k, a, half >> 1)
                 words[depth, k, m, 0], words[depth, k, m, 1] = w1, w3
             elif depth == 0:  # a third quarter point: the first two are on the spine

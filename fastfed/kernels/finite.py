@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastfed.kernels.compiling import kernel
+from fastfed.kernels.compiling import inner
 from fastfed.kernels.counts import shuffle_steps, weigh
 from fastfed.kernels.layout import DRAWN, LEFT, MIDDLE, ORIGIN, RIGHT, STEP, A, B
 from fastfed.kernels.variates import extend_counts, split_counts
 
 
-@kernel
+@inner
 def extend_spine_counts(
     seed, trial, values, shares, lo, hi, level, frame, drawn, known, counts, value, squares, total,
     work,
@@ -32,7 +32,7 @@ def extend_spine_counts(
         total[level, k] = sum_over_clients
 
 
-@kernel
+@inner
 def split_interval_counts(
     seed, trial, values, lo, hi, depth, frame, drawn, counts, value, squares, total, work
 ):
@@ -53,7 +53,7 @@ def split_interval_counts(
     work[1] += count * (hi - lo)
 
 
-@kernel
+@inner
 def shuffle_interval(
     seed, trial, values, lo, hi, depth, frame, drawn, counts, value, total, steps, rest, work
 ):
@@ -75,7 +75,7 @@ def shuffle_interval(
     work[1] += count * (hi - lo) * (length - 1)
 
 
-@kernel
+@inner
 def measure_variance(lo, hi, depth, frame, drawn, value, squares, variance):
     """Per arm, the variance of its rewards in the interval, summed over clients."""
     left, right = frame[depth, LEFT], frame[depth, RIGHT]

@@ -20,7 +20,7 @@ import math
 import numpy as np
 from numba import uint64
 
-from fastfed.kernels.compiling import kernel
+from fastfed.kernels.compiling import inner, kernel
 from fastfed.kernels.philox import philox
 
 _LAYERS = 256
@@ -42,7 +42,7 @@ def _tables() -> tuple[np.ndarray, np.ndarray]:
 _EDGE, _RATIO = _tables()
 
 
-@kernel
+@inner
 def unit(word):
     """A uniform in (0, 1), never 0 or 1, from the upper 53 bits."""
     return (np.float64(word >> uint64(11)) + 0.5) * 2.0**-53
@@ -72,7 +72,7 @@ def normal_from(word, seed, trial, client, arm, n):
     return _settle(layer, place, seed, trial, client, arm, n)
 
 
-@kernel
+@inner
 def _settle(layer, place, seed, trial, client, arm, n):
     """The 1.2 %: the tail beyond R, or a layer's wedge outside the next layer."""
     attempt = 0
@@ -103,7 +103,7 @@ def quarter_words(seed, trial, client, arm, a, s):
                   (uint64(client) << uint64(32)) | uint64(arm), uint64(0))
 
 
-@kernel
+@inner
 def is_power_of_four(s):
     """Of a power of two."""
     return s & 0x5555555555555555 != 0

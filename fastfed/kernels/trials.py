@@ -16,7 +16,7 @@ import numpy as np
 
 from fastfed import confidence
 from fastfed.kernels.boundary import tabulate_logs
-from fastfed.kernels.compiling import entry_point, kernel
+from fastfed.kernels.compiling import entry_point, inner
 from fastfed.kernels.counts import count_walk_value
 from fastfed.kernels.elimination import run_pass
 from fastfed.kernels.layout import ROUNDS as TALKED
@@ -61,7 +61,7 @@ class Times(NamedTuple):
     listed: Any  # all listed times, one schedule after the other
 
 
-@kernel
+@inner
 def _write_row(s, i, goal, local_out, winners, safe_pairs, state, out_at, rows):
     """Row i of schedule s. A trial that cannot end, or is not followed to its end, is cut off at
     its horizon: what was spent until then counts, who has not declared by then has not declared."""
