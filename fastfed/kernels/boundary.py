@@ -6,8 +6,9 @@ With u = (n - p) / p, 0 <= u <= 1 / PARTS, Taylor's alternating series brackets 
 
     u - u^2 / 2 <= ln(n / p) <= u - u^2 / 2 + u^3 / 3.
 
-The bracket is u^3 / (3 L) of g wide, 3e-6 g at most. A bound is moved outwards by 2^-48 of itself,
-16 units in the last place, past the few roundings on the way to it and in the formula.
+The bracket is u^3 / (3 L) of g wide: 3e-5 at most (L > 2.7, for 8 K M / delta > 16), 3e-6 for a
+usual L. A bound is moved outwards by 2^-48 of itself, 16 units in the last place, past the few
+roundings on the way to it and in the formula.
 """
 
 from __future__ import annotations
