@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Callable
 from typing import Any
 
+import memory
 import pytest
+from work import Work
 
 from fastfed import Instance
 from fastfed.simulate import Job
 
-EIGHT = ["fedelim", *(f"periodic:{10**p}" for p in range(6)), "superexponential"]
+
+@pytest.fixture
+def measure(benchmark: Any) -> Callable[..., tuple[Any, float]]:
+    """Time a call and watch its memory; what it returns, and the seconds of its best round."""
+
+    def run(call: Callable[[], Any], *, rounds: int, warmup_rounds: int = 1) -> tuple[Any, float]:
+        peak = memory.watch()
+        result = benchmark.pedantic(call, rounds=rounds, warmup_rounds=warmup_rounds)
+        benchmark.extra_info.update(peak())
+        return result, benchmark.stats.stats.min
+
+    return run
 
 
 @pytest.fixture
-def time_trials(benchmark: Any) -> Callable[..., None]:
+def time_trials(benchmark: Any, measure: Callable[..., tuple[Any, float]]) -> Callable[..., None]:
     """Time ``count`` trials of a job on this thread, best of several rounds."""
 
     def run(instance: Instance, schedules: list[str], count: int, *, delta: float = 0.01,
             engine: str = "auto", rounds: int = 15) -> None:
         job = Job(instance, schedules, delta=delta, engine=engine)
-        block = job.run(0, count)  # compiles, and tells how much work it is
-        benchmark.pedantic(job.run, args=(0, count), rounds=rounds, warmup_rounds=1)
-        pulls = float(block.ints[:, :, 0].sum()) / count
-        best = benchmark.stats.stats.min
+        job.run(0, 1)  # compiles
+        block, seconds = measure(lambda: job.run(0, count), rounds=rounds)
+        work = Work()
+        work.add(block)
+        arms, clients = instance.shape
         benchmark.extra_info.update({
-            "instance": instance.name, "engine": job.engine, "trials": count,
-            "microseconds_a_trial": best / count * 1e6, "trials_a_second": count / best,
-            "pulls_a_trial": pulls, "pulls_a_second": pulls * count / best,
-            "intervals_a_trial": float(block.work[:, 0].mean()),
-            "draws_a_trial": float(block.work[:, 1].mean()),
-            "peak_memory_MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        })
+            "instance": instance.name, "arms": arms, "clients": clients, "engine": job.engine,
+            **work.told(seconds)})
 
     return run

@@ -1,80 +1,230 @@
-"""The JSON of a benchmark run as the README's table and one plot.
+"""The JSON of a benchmark run as the README's tables and one plot: no number is typed.
 
     python -m pytest benchmarks --benchmark-json bench.json
     python benchmarks/report.py bench.json --readme README.md --plot docs/speed.png
+
+What the run did not measure is left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 BEGIN, END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
-WORDS = {
-    "test_baseline[literal-20]": "Algorithm 1 in plain Python",
-    "test_baseline[numpy_batch-100]": "NumPy, all trials at once, with masks",
-    "test_baseline[numba_plain-50]": "Numba, every step, NumPy's normals",
-    "test_baseline[numba_stepper-100]": "Numba, every step, fast generator",
+STEPPER = "numba_stepper"
+BASELINES = {
+    "literal": "Algorithm 1 in plain Python",
+    "numpy_batch": "NumPy, all trials at once, with masks",
+    "numba_plain": "Numba, every step, NumPy's normals",
+    STEPPER: "Numba, every step, fast generator",
 }
+FACTORS = ("1", "0.1", "0.01", "0.001")
+INSTANCES = ("synthetic", "bernoulli", "movielens", "random:20,38", "random:100,100")
+SCHEDULES = {"fedelim": "FedElim", "fedelim0": "FedElim0",
+             "eight schedules": "eight schedules at once"}
+STARTS = {"test_help": "`fastfed --help`",
+          "test_first_call_warm_cache": "a first call with kernels that are in the cache",
+          "test_first_call_empty_cache": "a first call that compiles them"}
+
+Info = dict[str, Any]  # what one benchmark told
+Found = dict[str, Info]  # by the benchmark's name
 
 
-def rows(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {one["name"]: one["extra_info"] for one in content["benchmarks"]
-            if "microseconds_a_trial" in one["extra_info"]}
+def read(content: Info) -> Found:
+    return {one["name"]: {**one["extra_info"], "best_seconds": one["stats"]["min"]}
+            for one in content["benchmarks"]}
 
 
-def table(found: dict[str, dict[str, Any]]) -> str:
-    ours = found["test_fastfed"]["microseconds_a_trial"]
-    lines = ["| FedElim on `synthetic`, delta 0.01, one thread | microseconds a trial | "
-             "fastfed is faster by |", "|---|---|---|"]
-    for name, words in WORDS.items():
-        if name in found:
-            theirs = found[name]["microseconds_a_trial"]
-            lines.append(f"| {words} | {theirs:,.0f} | {theirs / ours:,.0f} x |")
-    lines.append(f"| fastfed | {ours:,.0f} | |")
-    hard = [(name, found[name]) for name in found if name.startswith("test_hardness")]
-    if hard:
-        lines += ["", "| fastfed, means times | pulls a trial | microseconds a trial |",
-                  "|---|---|---|"]
-        lines += [f"| {name[14:-1]} | {info['pulls_a_trial']:.3g} | "
-                  f"{info['microseconds_a_trial']:,.0f} |" for name, info in hard]
-    return "\n".join(lines)
+def fastfed_at(found: Found, factor: str) -> Info:
+    return found.get(f"test_hardness[{factor}]", {})
 
 
-def plot(found: dict[str, dict[str, Any]], path: Path) -> None:
-    """Time a trial against pulls a trial: fastfed as measured, steppers at their cost a pull."""
-    from fastfed.figures import Line, draw, save, style
+def baseline_at(found: Found, name: str, factor: str) -> Info:
+    if factor == "1":
+        return found.get(f"test_baseline[{name}]", {})
+    return found.get(f"test_stepper_scaled_to_mean_pulls[{factor}]", {}) if name == STEPPER else {}
 
-    hard = sorted((info["pulls_a_trial"], info["microseconds_a_trial"])
-                  for name, info in found.items() if name.startswith("test_hardness"))
-    pulls = [one for one, _ in hard]
-    lines = [Line("fastfed", pulls, [time for _, time in hard])]
-    for name, words in WORDS.items():
-        if name in found:
-            a_pull = found[name]["microseconds_a_trial"] / found[name]["pulls_a_trial"]
-            lines.append(Line(f"{words} (at its cost a pull)", pulls, [a_pull * n for n in pulls],
-                              plain=True))
+
+def time_of(info: Info) -> float:
+    """Microseconds a trial; nan if that was not measured."""
+    return float(info.get("microseconds_a_trial", math.nan))
+
+
+def points(infos: list[Info]) -> list[tuple[float, float]]:
+    """(pulls a trial, seconds a trial) of those that were measured."""
+    return [(info["pulls_a_trial"], time_of(info) / 1e6) for info in infos if info]
+
+
+def slope(line: list[tuple[float, float]]) -> float:
+    """Of log y against log x, by least squares."""
+    x, y = ([math.log(point[axis]) for point in line] for axis in (0, 1))
+    x_mean, y_mean = sum(x) / len(x), sum(y) / len(y)
+    together = sum((a - x_mean) * (b - y_mean) for a, b in zip(x, y, strict=True))
+    return together / sum((a - x_mean) ** 2 for a in x)
+
+
+def digits(value: float) -> str:
+    """Three digits, or all before the point."""
+    return f"{value:,.{max(0, 2 - math.floor(math.log10(value)))}f}"
+
+
+def duration(microseconds: float) -> str:
+    if math.isnan(microseconds):
+        return ""
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if microseconds >= size:
+            return f"{digits(microseconds / size)} {unit}"
+    return f"{digits(microseconds)} µs"
+
+
+def times(theirs: float, ours: float) -> str:
+    value = theirs / ours
+    return "" if math.isnan(value) else f"{digits(value)} x"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def table(head: list[str], lines: list[list[str]]) -> str:
+    """In Markdown; nothing if there are no lines."""
+    every = [head, ["---"] * len(head), *lines] if lines else []
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in every)
+
+
+def against_baselines(found: Found) -> str:
+    ours = time_of(fastfed_at(found, "1"))
+    lines = []
+    for name, words in BASELINES.items():
+        if theirs := baseline_at(found, name, "1"):
+            lines.append([words, duration(time_of(theirs)), times(time_of(theirs), ours)])
+    if not math.isnan(ours):
+        lines.append(["fastfed", duration(ours), ""])
+    return table(["FedElim on `synthetic`, delta 0.01, one thread", "a trial",
+                  "fastfed is faster by"], lines)
+
+
+def on_harder_means(found: Found) -> str:
+    lines, scaled = [], []
+    for factor in FACTORS:
+        ours, theirs = fastfed_at(found, factor), baseline_at(found, STEPPER, factor)
+        if ours:
+            lines.append([factor, f"{ours['pulls_a_trial']:.2e}", f"{ours['draws_a_trial']:,.0f}",
+                          duration(time_of(ours)), duration(time_of(theirs)),
+                          times(time_of(theirs), time_of(ours))])
+        if theirs and factor != "1":
+            scaled.append(f"{theirs['trials']} at means x {factor}")
+    text = table(["the same, means times", "pulls a trial", "fastfed's draws", "fastfed, a trial",
+                  BASELINES[STEPPER], "fastfed is faster by"], lines)
+    line = points([fastfed_at(found, factor) for factor in FACTORS])
+    if len(line) > 1:
+        text += f"\n\nfastfed's time grows as the pulls to the power {slope(line):.2f}."
+    if scaled:
+        text += (f" The stepper ran few trials ({', '.join(scaled)}): its time there is what a "
+                 "pull took, times the mean pulls.")
+    return text
+
+
+def every_trial(found: Found) -> str:
+    lines = []
+    for instance in INSTANCES:
+        infos = [found.get(f"test_trial[{instance}-{name}]", {}) for name in SCHEDULES]
+        if known := next(filter(None, infos), None):
+            shape = f"{known['arms']} arms x {known['clients']} clients"
+            lines.append([f"`{known['instance']}`, {shape}",
+                          *(duration(time_of(info)) for info in infos)])
+    return table(["A trial, delta 0.01, one thread", *SCHEDULES.values()], lines)
+
+
+def in_sentences(found: Found) -> str:
+    said = []
+    if sweep := found.get("test_sweep"):
+        said.append(
+            f"The default sweep, {sweep['trials_a_cell']:,} trials, {sweep['rows']:,} rows: "
+            f"{sweep['seconds']:.1f} s on {sweep['threads']} threads, "
+            f"{sweep['rows_a_second']:,.0f} rows a second. Of the threads' time kernels take "
+            f"{percent(sweep['kernel_share'])}, frames {percent(sweep['frame_share'])}, Parquet "
+            f"{percent(sweep['parquet_share'])}, the rest {percent(sweep['rest_share'])}: "
+            f"{percent(sweep['waiting_share'])} waiting, "
+            f"{percent(sweep['rest_share'] - sweep['waiting_share'])} other work.")
+    threads = {info["threads"]: info["trials_a_second"] for name, info in found.items()
+               if name.startswith("test_threads")}
+    if len(threads) > 1:
+        most, least = max(threads), min(threads)
+        said.append(f"Trials a second on {most} threads: {threads[most] / threads[least]:.2f} x "
+                    f"those on {least}.")
+    starts = [f"{words}, {duration(found[name]['best_seconds'] * 1e6)}"
+              for name, words in STARTS.items() if name in found]
+    if starts:
+        said.append(f"From a fresh process: {'; '.join(starts)}.")
+    draws = [f"{found[name]['draws_a_second'] / 1e6:,.0f} million {words}"
+             for words in ("Philox words", "normals")
+             if (name := f"test_generator[{words}]") in found]
+    if draws:
+        said.append(f"A second of the generator: {', '.join(draws)}.")
+    return "\n\n".join(said)
+
+
+def machine(content: Info) -> str:
+    about = content["machine_info"]
+    cpu = about.get("cpu", {})
+    name = cpu.get("brand_raw") or about.get("machine", "")
+    return f"Measured on {cpu.get('count', '?')} cores ({name}), Python {about['python_version']}."
+
+
+def plot(found: Found, path: Path) -> None:
+    """Time a trial against pulls a trial. Points are measured; where a baseline was not run, its
+    line goes on dashed at its cost a pull."""
+    from fastfed.figures import save, style
+
+    fastfed = points([fastfed_at(found, factor) for factor in FACTORS])
+    last = fastfed[-1][0]
     with style() as plt:
-        figure, ax = plt.subplots(figsize=(5.2, 3.4), layout="constrained")
-        draw(ax, lines, x_label="pulls a trial", y_label="microseconds a trial",
-             title="FedElim, synthetic instance, means scaled down")
+        figure, ax = plt.subplots(figsize=(5.2, 3.6), layout="constrained")
+        for (name, words), marker, colour in zip(
+                BASELINES.items(), "sD^v", ("#c8502b", "#2f7d4f", "#7a4fa0", "#8a6d1d"),
+                strict=True):
+            line = points([baseline_at(found, name, factor) for factor in FACTORS])
+            if line:
+                ax.plot(*zip(*line, strict=True), color=colour, marker=marker, label=words)
+                pulls, seconds = line[-1]
+                ax.plot([pulls, last], [seconds, seconds / pulls * last], color=colour,
+                        linestyle="--", linewidth=0.9)
+        ax.plot([], [], color="#555555", linestyle="--", linewidth=0.9,
+                label="extrapolated: at its cost a pull")
+        ax.plot(*zip(*fastfed, strict=True), color="#1b4f8f", marker="o",
+                label=f"fastfed (slope {slope(fastfed):.2f})")
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_xlabel("pulls a trial")
+        ax.set_ylabel("seconds a trial")
+        ax.set_title("FedElim on the synthetic instance, means scaled down, one thread")
+        ax.legend(handlelength=2.8, loc="upper left")
         save(figure, path.with_suffix(""), [path.suffix[1:]])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("json", type=Path)
     parser.add_argument("--readme", type=Path, help="a file with the benchmark markers")
-    parser.add_argument("--plot", type=Path)
+    parser.add_argument("--plot", type=Path, help="a .png, .pdf or .svg file")
     given = parser.parse_args()
-    found = rows(json.loads(given.json.read_text()))
-    text = table(found)
+    content = json.loads(given.json.read_text())
+    found = read(content)
+    parts = [against_baselines(found), on_harder_means(found), every_trial(found),
+             in_sentences(found), machine(content)]
+    text = "\n\n".join(filter(None, parts))
     print(text)
     if given.readme:
-        before, _, rest = given.readme.read_text().partition(BEGIN)
-        _, _, after = rest.partition(END)
+        before, begin, rest = given.readme.read_text().partition(BEGIN)
+        _, end, after = rest.partition(END)
+        if not (begin and end):
+            parser.error(f"{given.readme}: no {BEGIN} ... {END} in it")
         given.readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
     if given.plot:
         plot(found, given.plot)

@@ -1,61 +1,71 @@
-"""What a trial costs, on one thread: schedules, instances, hardness, size."""
+"""What a trial costs, on one thread: schedules, instances, hardness, size; and on more threads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
-from conftest import EIGHT
+from work import CORES, EIGHT, Work
 
-from fastfed import Instance
+from fastfed import Bernoulli, Instance, simulate
 
 Timer = Callable[..., None]
 
 
-@pytest.mark.benchmark(group="schedules")
+@pytest.mark.benchmark(group="a trial")
 @pytest.mark.parametrize("schedules", [["fedelim"], ["fedelim0"], EIGHT],
-                         ids=["fedelim", "fedelim0", "eight at once"])
-def test_schedules(time_trials: Timer, schedules: list[str]) -> None:
-    time_trials(Instance.load("synthetic"), schedules, 500)
-
-
-@pytest.mark.benchmark(group="instances, fedelim")
-@pytest.mark.parametrize(("name", "count"), [
-    ("synthetic", 500), ("bernoulli", 100), ("movielens", 3), ("random:20,38,1", 5),
-    ("random:100,100,1", 1),
+                         ids=["fedelim", "fedelim0", "eight schedules"])
+@pytest.mark.parametrize(("instance", "count", "rounds"), [
+    pytest.param("synthetic", 500, 15, id="synthetic"),
+    pytest.param("bernoulli", 100, 10, id="bernoulli"),
+    pytest.param("movielens", 5, 5, id="movielens"),
+    pytest.param("random:20,38,1", 20, 5, id="random:20,38"),
+    pytest.param("random:100,100,1", 5, 4, id="random:100,100"),
 ])
-def test_instances(time_trials: Timer, name: str, count: int) -> None:
-    time_trials(Instance.load(name), ["fedelim"], count, rounds=5)
+def test_trial(time_trials: Timer, instance: str, count: int, rounds: int,
+               schedules: list[str]) -> None:
+    time_trials(Instance.load(instance), schedules, count, rounds=rounds)
 
 
-@pytest.mark.benchmark(group="hardness: means times")
+@pytest.mark.benchmark(group="hardness, synthetic, fedelim: means times")
 @pytest.mark.parametrize("factor", ["1", "0.1", "0.01", "0.001"])
 def test_hardness(time_trials: Timer, factor: str) -> None:
-    time_trials(Instance.load(f"scaled:synthetic,{factor}"), ["fedelim"], 100)
+    time_trials(Instance.load(f"scaled:synthetic,{factor}"), ["fedelim"], 500)
 
 
-@pytest.mark.benchmark(group="scaling in arms")
-@pytest.mark.parametrize("arms", [2, 4, 8, 16, 32])
+@pytest.mark.benchmark(group="scaling in arms, 4 clients, fedelim")
+@pytest.mark.parametrize("arms", [2, 4, 8, 16, 32, 64])
 def test_arms(time_trials: Timer, arms: int) -> None:
     time_trials(Instance.load(f"random:{arms},4,7"), ["fedelim"], 20, rounds=5)
 
 
-@pytest.mark.benchmark(group="scaling in clients")
-@pytest.mark.parametrize("clients", [1, 2, 4, 8, 16, 32])
+@pytest.mark.benchmark(group="scaling in clients, 4 arms, fedelim")
+@pytest.mark.parametrize("clients", [1, 2, 4, 8, 16, 32, 64])
 def test_clients(time_trials: Timer, clients: int) -> None:
     time_trials(Instance.load(f"random:4,{clients},7"), ["fedelim"], 20, rounds=5)
 
 
-@pytest.mark.benchmark(group="engines, bernoulli, fedelim")
-@pytest.mark.parametrize("engine", ["skip", "dense"])
-@pytest.mark.parametrize("factor", [1.0, 0.1], ids=["gaps x 1", "gaps x 0.1"])
-def test_engines(time_trials: Timer, engine: str, factor: float) -> None:
-    from fastfed import Bernoulli
+@pytest.mark.benchmark(group="scaling in threads, synthetic, eight schedules")
+@pytest.mark.parametrize("threads", sorted({2**p for p in range(7) if 2**p <= CORES} | {CORES}))
+def test_threads(benchmark: Any, measure: Any, threads: int) -> None:
+    """With the frame of the rows, as a user calls it."""
+    instance = Instance.load("synthetic")
+    result, seconds = measure(
+        lambda: simulate(instance, EIGHT, delta=0.01, trials=10_000, threads=threads), rounds=7)
+    work = Work()
+    work.add(result.block)
+    benchmark.extra_info.update({"threads": threads, **work.told(seconds)})
 
-    if engine == "dense" and factor < 1:
-        count = 1
-    else:
-        count = 20
+
+@pytest.mark.benchmark(group="engines, bernoulli, fedelim")
+@pytest.mark.parametrize(("engine", "factor", "count"), [
+    pytest.param("skip", 1.0, 20, id="skip, gaps x 1"),
+    pytest.param("dense", 1.0, 20, id="dense, gaps x 1"),
+    pytest.param("skip", 0.1, 20, id="skip, gaps x 0.1"),
+    pytest.param("dense", 0.1, 1, id="dense, gaps x 0.1"),
+])
+def test_engines(time_trials: Timer, engine: str, factor: float, count: int) -> None:
     means = 0.5 + factor * (Instance.load("bernoulli").means - 0.5)
     time_trials(Instance(means, Bernoulli(), name=f"bernoulli, gaps x {factor:g}"), ["fedelim"],
                 count, engine=engine, rounds=3)
