@@ -351,6 +351,22 @@ def test_the_first_100_of_1000_trials_are_a_run_of_100():
     np.testing.assert_array_equal(many.pulls[:, :100], few.pulls)
 
 
+@pytest.mark.parametrize("max_steps", [None, 1, 2, 3, 63, 64, 65, 500, 1000, 1023, 1024, 1025])
+@pytest.mark.parametrize("arms", [2, 3, 9])
+def test_a_lone_client_whose_server_talks_at_every_step(arms, max_steps):
+    """Then the server's pass is like a client's, and takes the same short cuts."""
+    means = 0.1 * np.arange(arms)[:, None] ** 1.5
+    run = {"delta": 0.1, "trials": 100, "max_steps": max_steps, "keep_pulls": True}
+    alone = ff.simulate(ff.Instance(means), "fedelim0", engine="skip", **run)
+    among = ff.simulate(ff.Instance(means), ["fedelim", "fedelim0"], engine="skip", **run)
+    dense = ff.simulate(ff.Instance(means), "fedelim0", engine="dense", **run)
+    without_bound = alone.frame.drop("skip_error")
+    assert_frame_equal(without_bound, dense.frame.drop("skip_error"))
+    assert_frame_equal(without_bound, among.frame.filter(pl.col("schedule") == "fedelim0")
+                       .drop("skip_error"))
+    np.testing.assert_array_equal(alone.pulls, dense.pulls)
+
+
 def test_any_range_of_trials_can_be_run_alone():
     inst = ff.Instance.load("synthetic")
     job = Job(inst, EIGHT, delta=0.1, seed=5, keep_pulls=True)
