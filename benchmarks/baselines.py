@@ -151,10 +151,12 @@ def numba_stepper(means, delta, trials, seed=0):
         sums[:, :] = 0.0
         local[:, :] = True
         server[:] = True
-        n, next_time, pulls, open_ends = 0, 1, 0, clients + 1
-        while open_ends > 0:
+        n, next_time, pulls, open_clients, server_open = 0, 1, 0, clients, True
+        while open_clients > 0 or server_open:
             n += 1
-            bar = 2.0 * math.sqrt(2.0 * n * math.log(8.0 * arms * clients * n * n / delta))
+            bar = 0.0
+            if open_clients > 0:
+                bar = 2.0 * math.sqrt(2.0 * n * math.log(8.0 * arms * clients * n * n / delta))
             for m in range(clients):
                 best, alive = -np.inf, 0
                 for k in range(arms):
@@ -171,7 +173,7 @@ def numba_stepper(means, delta, trials, seed=0):
                             alive -= 1
                     if alive == 1:
                         local[:, m] = False
-                        open_ends -= 1
+                        open_clients -= 1
             if n == next_time:
                 next_time *= 2
                 alive, best = 0, -np.inf
@@ -188,6 +190,6 @@ def numba_stepper(means, delta, trials, seed=0):
                             alive -= 1
                     if alive == 1:
                         server[:] = False
-                        open_ends -= 1
+                        server_open = False
         out[t] = pulls
     return out
