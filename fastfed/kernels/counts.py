@@ -52,7 +52,7 @@ def shuffle_steps(left, right, length, address, values, rest, first, steps):
     word = uint64(0)
     for i in range(length - 1):
         if i % (4 * _PICKS) == 0:
-            words = words_at(address, 0, 1 + i // (4 * _PICKS))
+            words = words_at(address, np.int64(0), 1 + i // (4 * _PICKS))
         if i % _PICKS == 0:
             word = words[(i // _PICKS) & 3]
         high, word = multiply_wide(word, uint64(length - i))

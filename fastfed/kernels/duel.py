@@ -154,6 +154,7 @@ def duel(seed, trial, m, noise, j, k, a, b, x_a, y_a, x_b, y_b, g_a, g_b, level,
 def settle_by_duels(count, seed, trial, m, noise, depth, level, logs, unit, log_c, scale, plan,
                     listed, frame, g, value, pairs, span, edge, work, state, out_at):
     """Carry the one schedule through the interval at `depth`, where `count` pairs are in doubt."""
+    s = np.uint32(0)
     a, b = frame[depth, A], frame[depth, B]
     left, right = frame[depth, LEFT], frame[depth, RIGHT]
     for p in range(count):
@@ -162,21 +163,21 @@ def settle_by_duels(count, seed, trial, m, noise, depth, level, logs, unit, log_
             seed, trial, m, noise, j, k, a, b, value[left, j, m], value[left, k, m],
             value[right, j, m], value[right, k, m], g[depth, 0], g[depth, 1], level, logs, unit,
             log_c, scale, span, edge, work)
-        state[0, SAFE_PAIRS] += safe
+        state[s, SAFE_PAIRS] += safe
         if pairs[p, 2] < 0:
             pairs[p, 0], pairs[p, 1], pairs[p, 2] = k, j, -pairs[p, 2]
     n = a
-    while n < b and state[0, ALIVE] > 1:
+    while n < b and state[s, ALIVE] > 1:
         n = b  # or the next step at which an arm falls
         for p in range(count):
-            if pairs[p, 2] > 0 and out_at[0, pairs[p, 0]] == out_at[0, pairs[p, 1]] == NEVER:
+            if pairs[p, 2] > 0 and out_at[s, pairs[p, 0]] == out_at[s, pairs[p, 1]] == NEVER:
                 n = min(n, pairs[p, 2])
-        passed = advance(0, n, plan, listed, state)
-        state[0, ROUNDS] += passed
-        state[0, UPLINKS] += passed * state[0, ALIVE]
+        passed = advance(s, n, plan, listed, state)
+        state[s, ROUNDS] += passed
+        state[s, UPLINKS] += passed * state[s, ALIVE]
         for p in range(count):
-            if pairs[p, 2] == n and out_at[0, pairs[p, 0]] >= n and out_at[0, pairs[p, 1]] == NEVER:
-                out_at[0, pairs[p, 1]] = n
-                state[0, ALIVE] -= 1
-        if state[0, ALIVE] == 1:
-            declare(0, n, state, out_at)
+            if pairs[p, 2] == n and out_at[s, pairs[p, 0]] >= n and out_at[s, pairs[p, 1]] == NEVER:
+                out_at[s, pairs[p, 1]] = n
+                state[s, ALIVE] -= 1
+        if state[s, ALIVE] == 1:
+            declare(s, n, state, out_at)

@@ -276,11 +276,11 @@ def _extend_spine(
         block = -1
         words = (np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0))
         for i in range(frame[0, DRAWN]):
-            k = drawn[0, i]
+            k = np.int64(drawn[0, i])
             for t in range(known[k, m], level + 1):
-                if t < level or np.int64(k) >> 2 != block:
-                    words = spine_words(seed, trial, m, np.int64(k) >> 2, 1 << t)
-                    block = np.int64(k) >> 2 if t == level else -1
+                if t < level or k >> 2 != block:
+                    words = spine_words(seed, trial, m, k >> 2, 1 << t)
+                    block = k >> 2 if t == level else -1
                 z = normal_from(words[k & 3], seed, trial, m, k, 1 << t)
                 if t == 0:
                     value[0, k, m] = means[k, m] + noise * z
@@ -472,7 +472,7 @@ def _draw_middles(seed, trial, noise, lo, hi, depth, frame, drawn, words, value,
                 w1, word, w3, _ = quarter_words(seed, trial, m, k, a, half >> 1)
                 words[depth, k, m, 0], words[depth, k, m, 1] = w1, w3
             elif depth == 0:  # a third quarter point: the first two are on the spine
-                _, _, word, _ = quarter_words(seed, trial, m, k, 0, half)
+                _, _, word, _ = quarter_words(seed, trial, m, k, np.int64(0), half)
             else:
                 word = words[depth - 1, k, m, frame[depth, IS_RIGHT]]
             z = normal_from(word, seed, trial, m, k, a + half)
@@ -509,7 +509,7 @@ def _draw_steps(seed, trial, noise, lo, hi, depth, frame, drawn, value, total, w
         s1 = s2 = s3 = 0.0
         for m in range(lo, hi):
             x0, x4 = value[left, k, m], value[right, k, m]
-            w1, w2, w3, _ = quarter_words(seed, trial, m, k, a & -4, 1)
+            w1, w2, w3, _ = quarter_words(seed, trial, m, k, a & -4, np.int64(1))
             if length == 2:  # (2, 4]
                 s1 += split(x0, x4, one, normal_from(w3, seed, trial, m, k, a + 1))
                 continue

@@ -78,7 +78,7 @@ def _settle(layer, place, seed, trial, client, arm, n):
     attempt = 0
     while True:
         attempt += 1
-        w0, w1, _, _ = further_words(seed, trial, client, arm, n, attempt)
+        w0, w1, _, _ = further_words(seed, trial, client, arm, n, uint64(attempt))
         if layer == 0:  # Marsaglia's tail: exact
             x = -math.log(unit(w0)) / _R
             if -2.0 * math.log(unit(w1)) >= x * x:

@@ -195,7 +195,7 @@ def _binomial_below(count, p, address, stream):
         return np.int64(cells[0]) + _from_mode(cells, n * p * (1.0 - p), address, stream)
     odds = p / (1.0 - p)
     share = math.exp(n * math.log1p(-p))
-    u = unit(words_at(address, stream, 1)[0])
+    u = unit(words_at(address, stream, np.int64(1))[0])
     k = 0
     while u > share and k < min(count, _LONGEST):
         u -= share
@@ -229,7 +229,7 @@ def _hypergeometric_below(marked, drawn, total, address, stream):
     if good == 0:
         return np.int64(0)
     if good <= _PLACED:
-        words = words_at(address, stream, 1)
+        words = words_at(address, stream, np.int64(1))
         k = np.int64(0)
         for i in range(good):
             high, _ = multiply_wide(words[i], uint64(total - i))
@@ -244,7 +244,7 @@ def _hypergeometric_below(marked, drawn, total, address, stream):
         return np.int64(cells[0]) + _from_mode(cells, variance, address, stream)
     # p(0) = (n - g)! (n - d)! / (n! (n - d - g)!)
     share = math.exp(_log_rise(n, -g) - _log_rise(n - d, -g) + g * math.log1p(-d / n))
-    u = unit(words_at(address, stream, 1)[0])
+    u = unit(words_at(address, stream, np.int64(1))[0])
     k = 0
     while u > share and k < min(good, _LONGEST):
         u -= share
@@ -292,7 +292,7 @@ def _select(left, right, items, address, out):
     """`split_counts` item by item. A word serves four: the low half of its product with a number
     of items is as good as a word that is shorter by the bits of that number."""
     draws = items // 2
-    words = words_at(address, 0, 1)
+    words = words_at(address, np.int64(0), np.int64(1))
     word = words[0]
     picks = 0
     for v in range(left.shape[0]):
@@ -300,7 +300,7 @@ def _select(left, right, items, address, out):
         for _ in range(right[v] - left[v]):
             if picks & 3 == 0:
                 if picks & 15 == 0 and picks > 0:
-                    words = words_at(address, 0, 1 + (picks >> 4))
+                    words = words_at(address, np.int64(0), 1 + (picks >> 4))
                 word = words[(picks >> 2) & 3]
             picks += 1
             high, word = multiply_wide(word, uint64(items))
