@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fastfed.instance import Instance
 
 ENGINES = ("auto", "skip", "dense")
+SCALES = (1e-100, 1e100)  # squares and products of what lies between stay finite and exact
 
 
 def number(name: str, value: object, rule: str = "must be a number") -> float:
@@ -68,10 +69,17 @@ def checked_sigma(sigma: object) -> float | str:
     if sigma == "proxy":
         return "proxy"
     value = number("sigma", sigma, "the confidence scale must be a number, or 'proxy'")
-    if not (value > 0 and math.isfinite(value)):
-        raise InputError(f"sigma = {sigma!r}: the confidence scale must be finite and above 0, or "
-                         "'proxy'")
+    refuse_odd_scale(value, sigma, "the confidence scale must be finite and above 0, or 'proxy'")
     return value
+
+
+def refuse_odd_scale(value: float, given: object, rule: str) -> None:
+    if not (value > 0 and math.isfinite(value)):
+        raise InputError(f"sigma = {given!r}: {rule}")
+    least, most = SCALES
+    if not least <= value <= most:
+        raise InputError(f"sigma = {given!r}: must lie from {least:g} to {most:g}; measure rewards "
+                         "in another unit")
 
 
 def resolve_sigma(instance: Instance, sigma: object) -> float:

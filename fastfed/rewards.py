@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfed.checks import number
+from fastfed.checks import number, refuse_odd_scale
 from fastfed.errors import InputError
 
 
@@ -20,8 +19,7 @@ class Gaussian:
 
     def __post_init__(self) -> None:
         sigma = number("sigma", self.sigma)
-        if not (sigma > 0 and math.isfinite(sigma)):
-            raise InputError(f"sigma = {self.sigma!r}: the noise must be finite and above 0")
+        refuse_odd_scale(sigma, self.sigma, "the noise must be finite and above 0")
         object.__setattr__(self, "sigma", sigma)
 
 

@@ -26,7 +26,7 @@ from fastfed.errors import InputError
 from fastfed.version import __version__
 
 FORMAT = 1
-ROWS = 1
+ROWS = 2
 """Changes when the same spec and seed would give other rows than before."""
 _KEY = b"fastfed"
 

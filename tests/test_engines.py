@@ -196,6 +196,33 @@ def test_an_arm_that_is_out_makes_no_other_fall():
         assert_as_printed(job, trial)
 
 
+@pytest.mark.parametrize(("arms", "scale", "trials"), [
+    (3, 0.12, 1031), (3, 0.16, 1031), (4, 0.2, 81), (6, 0.16, 1023)])
+def test_duels_with_an_arm_that_is_out(arms, scale, trials):
+    """The same where few pairs are in doubt, in trials known for it: in the last one of each case
+    an arm leads another by g only after it has fallen itself."""
+    run = {"delta": 0.5, "trials": trials, "seed": 9, "sigma": scale, "max_steps": 600,
+           "keep_pulls": True}
+    nearly_equal = ff.Instance(1e-9 * np.arange(arms)[:, None])
+    skip = ff.simulate(nearly_equal, "fedelim0", engine="skip", **run)
+    dense = ff.simulate(nearly_equal, "fedelim0", engine="dense", **run)
+    assert_frame_equal(skip.frame.drop("skip_error"), dense.frame.drop("skip_error"))
+    np.testing.assert_array_equal(skip.pulls, dense.pulls)
+
+
+@pytest.mark.parametrize("sigma", [1e-100, 1e-60, 1e60, 1e100])
+def test_any_unit_of_rewards(sigma):
+    """Where squares of sums are far from 1, in either direction."""
+    means = sigma * np.array([[0.0, 0.3], [0.5, 1.0], [0.9, 0.1]])
+    run = {"delta": 0.1, "trials": 20, "keep_pulls": True}
+    skip, dense = (ff.simulate(ff.Instance(means, ff.Gaussian(sigma)), ["fedelim", "fedelim0"],
+                               engine=engine, **run) for engine in ("skip", "dense"))
+    assert_frame_equal(skip.frame.drop("skip_error"), dense.frame.drop("skip_error"))
+    np.testing.assert_array_equal(skip.pulls, dense.pulls)
+    assert (skip.frame["skip_error"] > 0).all()
+    assert skip.frame["correct"].all()
+
+
 def assert_as_printed(job: Job, trial: int) -> None:
     inst = job.instance
     printed = reference.fedelim(

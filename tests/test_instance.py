@@ -388,6 +388,11 @@ def test_bad_sigma(sigma):
     refused(lambda: ff.Gaussian(sigma), f"sigma = {sigma!r}", "must be")
 
 
+@pytest.mark.parametrize("sigma", [1e-170, 1e154])
+def test_sigma_whose_square_is_no_number(sigma):
+    refused(lambda: ff.Gaussian(sigma), f"sigma = {sigma!r}", "from 1e-100 to 1e+100")
+
+
 def test_rewards():
     assert ff.Gaussian() == ff.Gaussian(1) == ff.Gaussian(sigma=1.0)
     assert isinstance(ff.Gaussian(2).sigma, float)

@@ -219,7 +219,8 @@ def test_a_trial_of_2_to_the_40_steps():
 
 def test_a_scale_that_the_gap_dwarfs():
     """gap / sigma past the square root of the largest double: decided at the first step."""
-    frame = small(sigma=1e-200).frame
+    far_apart = ff.Instance(1e60 * np.array([[0.0], [1.0]]))
+    frame = small(instance=far_apart, sigma=1e-100).frame
     assert (frame["steps"] == 1).all()
 
 
@@ -237,6 +238,8 @@ def test_a_scale_that_the_gap_dwarfs():
     ({"sigma": -1.0}, ["sigma = -1.0", "above 0"]),
     ({"sigma": math.nan}, ["sigma = nan", "above 0"]),
     ({"sigma": math.inf}, ["sigma = inf", "finite"]),
+    ({"sigma": 1e-170}, ["sigma = 1e-170", "from 1e-100 to 1e+100", "another unit"]),
+    ({"sigma": 1e101}, ["sigma = 1e+101", "from 1e-100 to 1e+100", "another unit"]),
     ({"sigma": "x"}, ["sigma = 'x'", "number"]),
     ({"trials": 0}, ["trials = 0", "whole number from 1"]),
     ({"trials": -5}, ["trials = -5", "whole number from 1"]),

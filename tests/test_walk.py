@@ -13,9 +13,12 @@ import pytest
 from numba import njit
 from scipy import stats
 
+import fastfed as ff
 from fastfed.kernels.normal import standard_normal
 from fastfed.kernels.trials import value
 from fastfed.kernels.walk import walk_value
+from fastfed.store import ROWS
+from fastfed.walks import walk
 
 ALARM = 1e-6
 TRIALS = 20_000
@@ -131,3 +134,16 @@ def test_the_mean_only_shifts_and_the_noise_only_stretches():
         assert value(np.uint64(4), 2, 1, 0, n, 0.0, 2.0) == 2 * plain
         assert value(np.uint64(4), 2, 1, 0, n, 0.25, 1.0) == pytest.approx(
             plain + 0.25 * n, rel=1e-12)
+
+
+def test_the_walks_of_this_version():
+    """Sweeps are resumed, merged and compared across versions of fastfed: if these values have to
+    change, so does `store.ROWS`, which keeps old rows and new ones apart."""
+    steps = (1, 2, 3, 7, 64, 1001, 10**6)
+    gaussian = walk(ff.Instance.load("synthetic"), seed=1, trial=2)
+    bernoulli = walk(ff.Instance.load("bernoulli"), seed=1, trial=2)
+    assert [gaussian(3, 1, n) for n in steps] == pytest.approx([
+        1.410523289, 2.931241462, 2.864263966, 7.448772146, 41.882480237, 417.176322528,
+        498949.112123831], rel=1e-8)
+    assert [bernoulli(2, 1, n) for n in steps] == [1, 1, 2, 5, 40, 610, 599996]
+    assert ROWS == 2

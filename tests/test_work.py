@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import fastfed as ff
+from fastfed.kernels.layout import SKIP_TOLERANCE
 from fastfed.simulate import Job
 
 EIGHT = ["fedelim", *(f"periodic:{10**p}" for p in range(6)), "superexponential"]
@@ -31,6 +32,21 @@ def test_work(name: str, schedules: list[str], count: int, intervals: int, draws
     looked, drawn = job.run(0, count).work.sum(axis=0)
     assert looked <= 1.02 * intervals
     assert drawn <= 1.02 * draws
+
+
+@pytest.mark.parametrize(("name", "schedules", "count", "verdicts"), [
+    ("synthetic", ["fedelim"], 200, 111_132),
+    ("synthetic", EIGHT, 100, 626_696),
+    ("random:20,38,1", ["fedelim"], 2, 574_541),
+    ("bernoulli", ["fedelim"], 20, 16_065),
+])
+def test_safe_verdicts_are_counted(
+    name: str, schedules: list[str], count: int, verdicts: int
+) -> None:
+    """`skip_error` is their number times 1e-15. Exactly so many: a verdict that is relied on and
+    not counted would make the bound too small, and nothing else would tell."""
+    job = Job(ff.Instance.load(name), schedules, delta=0.01, engine="skip")
+    assert round(job.run(0, count).skip_error.sum() / SKIP_TOLERANCE) == verdicts
 
 
 SIGNATURES = """

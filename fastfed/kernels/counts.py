@@ -32,8 +32,8 @@ def weigh(counts, values):
 
 
 @kernel
-def next_value(left_over, items, pick):
-    """Which value the ``pick``-th of ``items`` remaining rewards has."""
+def next_value(left_over, pick):
+    """Which value the ``pick``-th of the remaining rewards has."""
     v = 0
     while pick >= left_over[v]:
         pick -= left_over[v]
@@ -56,7 +56,7 @@ def shuffle_steps(left, right, length, address, values, rest, first, steps):
         if i % _PICKS == 0:
             word = words[(i // _PICKS) & 3]
         high, word = multiply_wide(word, uint64(length - i))
-        v = next_value(rest, length - i, np.int64(high))
+        v = next_value(rest, np.int64(high))
         rest[v] -= 1
         total += values[v]
         steps[i + 1] += total

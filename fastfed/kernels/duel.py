@@ -2,10 +2,10 @@
 
 A pass keeps lists of schedules and of arms for every interval. A client has one schedule, every
 step, and most of its intervals have one pair in doubt: there the lists cost more than the draws. A
-duel is the pass of one pair, with the same walks and the same verdicts, kept in registers. It
-finds the first step at which one arm leads the other by g or more; that is all a pair can do.
-Several duels in one interval do not disturb each other: an arm that falls ends the others it is
-in, so the earliest falls are carried out first, those of one step together.
+duel is the pass of one pair, on the same walks and by the same bound, kept in registers. It finds
+the first step at which one arm leads the other by g or more; that is all a pair can do. Several
+duels in one interval do not disturb each other: an arm that falls ends the others it is in, so the
+earliest falls are carried out first, those of one step together.
 
 A duel quarters its intervals, as one block of words does (see `normal`): it draws the middle, and
 then the middle of each half that is still in doubt.
@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from fastfed.kernels.boundary import boundary_between, reaches
+from fastfed.kernels.boundary import CHORD, boundary_between, reaches
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.layout import (
     ALIVE,
@@ -34,8 +34,6 @@ from fastfed.kernels.layout import (
 from fastfed.kernels.normal import is_power_of_four, normal_from, quarter_words
 from fastfed.kernels.times import advance, declare
 from fastfed.kernels.walk import split
-
-_DOWN = 1.0 - 2.0**-50  # rounds a chord down, below the rounding errors of what made it
 
 
 @inlined
@@ -95,8 +93,8 @@ def duel(seed, trial, m, noise, j, k, a, b, x_a, y_a, x_b, y_b, g_a, g_b, level,
             draws += 4
             rise = 0.25 * (g_b - g_a)
             lead1, lead2, lead3, lead4 = x1 - y1, x2 - y2, x3 - y3, x_b - y_b
-            if ((abs(lead1) >= _DOWN * (g_a + rise)) | (abs(lead2) >= _DOWN * (g_a + 2.0 * rise))
-                    | (abs(lead3) >= _DOWN * (g_a + 3.0 * rise)) | (abs(lead4) >= g_b)):
+            if ((abs(lead1) >= CHORD * (g_a + rise)) | (abs(lead2) >= CHORD * (g_a + 2.0 * rise))
+                    | (abs(lead3) >= CHORD * (g_a + 3.0 * rise)) | (abs(lead4) >= g_b)):
                 for i in range(1, 5):
                     lead = lead1 if i == 1 else lead2 if i == 2 else lead3 if i == 3 else lead4
                     octave = level + ((a + i) >> level)

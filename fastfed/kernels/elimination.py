@@ -32,7 +32,8 @@ exp(-d^2 / (2 (q V + d R / 3))), V the sum of the variances of its arms' rewards
 (over clients, too), R the range of a reward. The distance to g is nowhere below the smaller of d1
 and d2, q nowhere above N / 2, and the N - 1 steps inside cost ln N in the exponent.
 
-A client's pass with Gaussian rewards hands an interval with few pairs in doubt to `duel`.
+A pass of one client and every step, Gaussian rewards, hands an interval with few pairs in doubt to
+`duel`.
 
 With skipping off every pair is in doubt until nothing is left to split: each step is visited, on
 the same walk, by this code alone.
@@ -50,7 +51,7 @@ import math
 
 import numpy as np
 
-from fastfed.kernels.boundary import boundary_below, boundary_between, reaches
+from fastfed.kernels.boundary import CHORD, boundary_below, boundary_between, reaches
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.counts import STRETCH
 from fastfed.kernels.duel import settle_by_duels
@@ -90,7 +91,6 @@ from fastfed.kernels.normal import is_power_of_four, normal_from, quarter_words,
 from fastfed.kernels.times import advance, begin, declare
 from fastfed.kernels.walk import extended, split
 
-_DOWN = 1.0 - 2.0**-50  # rounds a chord down, below the rounding errors of what made it
 _LEAF = 4  # an interval in doubt that is no longer than this is walked
 
 
@@ -193,7 +193,7 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, logs, space, s
                     s = talkers[depth + 1, i]
                     while state[s, NEXT] <= b:
                         n = state[s, NEXT]
-                        chord = (g[depth, 0] + rise * float(n - a)) * _DOWN
+                        chord = (g[depth, 0] + rise * float(n - a)) * CHORD
                         _talk(s, i, depth + 1, STEP + n - a, n, chord, logs, unit, walks, log_c,
                               scale, plan, listed, arms, total, state, out_at)
             # or go on to the interval that follows it

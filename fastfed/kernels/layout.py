@@ -78,9 +78,10 @@ class Space(NamedTuple):
     winners: Any  # (M,)
     state: Any  # (S, 7) and of the server's
     out_at: Any  # (S, K)
-    pairs: Any  # (DUELS, 3) in doubt, and what follows: scratch of `duel`
-    span: Any  # (2 depths, 2)
-    edge: Any  # (2 depths, 6)
+    pairs: Any  # (DUELS, 3) two arms in doubt, then: who leads, who falls, when
+    # and what follows: the intervals that a duel has before it
+    span: Any  # (2 depths, 2) a, b
+    edge: Any  # (2 depths, 6) X of the two arms and g, at a and at b
 
 
 def make_space(arms: int, clients: int, schedules: int, support: int) -> Space:
