@@ -1,7 +1,9 @@
-"""Everything is warmed up before it is timed; `extra_info` says what a time was for."""
+"""Everything is warmed up before it is timed, but for first calls; `extra_info` says what a time
+was for."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +17,18 @@ from fastfed.simulate import Job
 
 @pytest.fixture
 def measure(benchmark: Any) -> Callable[..., tuple[Any, float]]:
-    """Time a call and watch its memory; what it returns, and the seconds of its best round."""
+    """Time a call and watch its memory; what it returns, and the seconds of its best round.
 
-    def run(call: Callable[[], Any], *, rounds: int, warmup_rounds: int = 1) -> tuple[Any, float]:
+    Without a number of rounds they fill a second and a half: on a busy machine the best of many
+    short rounds says what the best of a few does not."""
+
+    def run(call: Callable[[], Any], *, rounds: int | None = None) -> tuple[Any, float]:
         peak = memory.watch()
-        result = benchmark.pedantic(call, rounds=rounds, warmup_rounds=warmup_rounds)
+        if rounds is None:
+            begin = time.perf_counter()
+            call()
+            rounds = max(3, min(500, int(1.5 / (time.perf_counter() - begin))))
+        result = benchmark.pedantic(call, rounds=rounds)
         benchmark.extra_info.update(peak())
         return result, benchmark.stats.stats.min
 
@@ -31,10 +40,10 @@ def time_trials(benchmark: Any, measure: Callable[..., tuple[Any, float]]) -> Ca
     """Time ``count`` trials of a job on this thread, best of several rounds."""
 
     def run(instance: Instance, schedules: list[str], count: int, *, delta: float = 0.01,
-            engine: str = "auto", rounds: int = 15) -> None:
+            engine: str = "auto") -> None:
         job = Job(instance, schedules, delta=delta, engine=engine)
         job.run(0, 1)  # compiles
-        block, seconds = measure(lambda: job.run(0, count), rounds=rounds)
+        block, seconds = measure(lambda: job.run(0, count))
         work = Work()
         work.add(block)
         arms, clients = instance.shape

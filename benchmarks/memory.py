@@ -19,7 +19,7 @@ def watch() -> Callable[[], dict[str, float]]:
         before = _peak_on_linux()
     except OSError:
         return lambda: {"peak_memory_of_process_MB": _peak_of_process()}
-    return lambda: {"peak_memory_MB": _peak_on_linux(), "memory_before_MB": before}
+    return lambda: {"peak_memory_MB": max(before, _peak_on_linux()), "memory_before_MB": before}
 
 
 def _peak_on_linux() -> float:

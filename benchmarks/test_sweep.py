@@ -67,7 +67,7 @@ def test_sweep(benchmark: Any, measure: Any, tmp_path: Path,
         rounds.append((time.perf_counter() - wall, time.process_time() - busy, split, out))
 
     sweep(out=tmp_path / "warm", trials=10)
-    measure(run, rounds=5, warmup_rounds=0)
+    measure(run, rounds=5)
     wall, busy, split, out = min(rounds, key=lambda one: one[0])
     rows = pl.scan_parquet(out / "trials" / "*.parquet").select(pl.len()).collect().item()
     whole = CORES * wall

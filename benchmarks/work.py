@@ -41,4 +41,5 @@ class Work:
             "effective_pulls_a_second": self.pulls / seconds,
             "nodes_a_trial": self.nodes / self.trials,
             "draws_a_trial": self.draws / self.trials,
+            "draws_a_second": self.draws / seconds,
         }

@@ -21,4 +21,4 @@ _NO_ENTRANCE: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 kernel = njit(**_OPTIONS)
 inner = njit(**_OPTIONS, **_NO_ENTRANCE)
 inlined = njit(**_OPTIONS, **_NO_ENTRANCE, forceinline=True)
-entry_point = njit(**_OPTIONS, nogil=True, cache=True)
+entry_point = njit(**_OPTIONS, no_cfunc_wrapper=True, nogil=True, cache=True)
