@@ -16,9 +16,10 @@ from typing import Any
 from numba import njit
 
 _OPTIONS: Any = {"error_model": "numpy", "_nrt": False}
-_NO_ENTRANCE: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_FROM_PYTHON: Any = {"no_cfunc_wrapper": True}
+_NO_ENTRANCE: Any = {**_FROM_PYTHON, "no_cpython_wrapper": True}
 
 kernel = njit(**_OPTIONS)
 inner = njit(**_OPTIONS, **_NO_ENTRANCE)
 inlined = njit(**_OPTIONS, **_NO_ENTRANCE, forceinline=True)
-entry_point = njit(**_OPTIONS, no_cfunc_wrapper=True, nogil=True, cache=True)
+entry_point = njit(**_OPTIONS, **_FROM_PYTHON, nogil=True, cache=True)
