@@ -2,7 +2,8 @@
 
 `_nrt=False` turns Numba's reference counting off: kernels allocate nothing and keep nothing, so
 there is nothing to count, and counting costs. Counting every array at every call, atomically, made
-a trial of the paper's instance take 90 us and the first compile 13 s; without it 28 us and 6 s.
+a trial of the paper's instance take 90 us and the first compile 13 s, with an early version of the
+kernels; without it they were 28 us and 6 s.
 
 Numba gives every function a second entrance from Python and a third from C. Functions that only
 kernels call have none of them (`inner`, `inlined`): it saves a tenth of the first compile, and a

@@ -101,11 +101,10 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, logs, space, s
     left (NEVER if it did not)."""
     value, words, total, known, frame, g, talkers, arms, drawn, doubt, work = space[:11]
     counts, squares, variance, steps, rest = space[11:16]
-    pairs, span, edge = space[24:27]
+    pairs, span, edge = space.pairs, space.span, space.edge
     seed, means, noise, shares, scale, _, _, skip = problem
     clients = hi - lo
     walks = float(clients)
-    rate = 2.0 * walks * noise * noise
     unit = 8.0 * walks * scale * scale
     one_by_one = skip and plan.shape[0] == 1 and clients == 1 and plan[0, PERIOD] == 1
     _begin(plan, listed, state, out_at)
@@ -134,7 +133,7 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, logs, space, s
             a, b = frame[depth, A], frame[depth, B]
             if values is None:
                 finite, stretch = False, _LEAF
-                least, slack = 0.5 * rate * float(b - a) * BAR, 0.0
+                least, slack = walks * noise * noise * float(b - a) * BAR, 0.0
             else:
                 finite, stretch = True, STRETCH
                 bar = BAR + math.log(float(b - a))
@@ -177,7 +176,7 @@ def run_pass(problem, values, plan, listed, trial, lo, hi, log_c, logs, space, s
                         a, b, g[depth, 0], g[depth, 1], level, logs, unit, noise)
                     if values is None:
                         _draw_middles(seed, trial, noise, lo, hi, depth, frame, drawn, words, value,
-                                     total, work)
+                                      total, work)
                     else:
                         split_interval_counts(seed, trial, values, lo, hi, depth, frame, drawn,
                                               counts, value, squares, total, work)
