@@ -82,6 +82,13 @@ def test_threads_a_local_cluster_and_shards_give_the_same_rows(
     assert rows(tmp_path / "merged").equals(expected)
 
 
+def test_workers_of_a_local_cluster_leave_ctrl_c_to_their_master() -> None:
+    """A terminal sends it to all of them; who dies of it fills the screen with its traceback."""
+    with executors._connected("local:1") as client:
+        ignored = client.run(lambda: signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
+    assert list(ignored.values()) == [True]
+
+
 @pytest.mark.usefixtures("small_parts")
 def test_any_client_with_few_tasks_in_flight(
     cluster: Client, out: Path, expected: pl.DataFrame
