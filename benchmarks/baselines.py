@@ -13,9 +13,10 @@ import math
 import numpy as np
 from numba import njit, uint64
 
-from fastfed import Instance, reference
-from fastfed.kernels.normal import _EDGE, _R, _RATIO
-from fastfed.schedule import FedElim
+from fastfed import Instance
+from fastfed.engine import reference
+from fastfed.kernels.random.normal import _EDGE, _R, _RATIO
+from fastfed.problem.schedule import FedElim
 
 
 def literal(means: np.ndarray, delta: float, trials: int, seed: int = 0) -> np.ndarray:

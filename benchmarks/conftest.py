@@ -12,7 +12,7 @@ import pytest
 from work import Work
 
 from fastfed import Instance
-from fastfed.simulate import Job
+from fastfed.engine.job import Job
 
 
 @pytest.fixture

@@ -180,7 +180,7 @@ def machine(content: Info) -> str:
 def plot(found: Found, path: Path) -> None:
     """Time a trial against pulls a trial. Points are measured; where a baseline was not run, its
     line goes on dashed at its cost a pull."""
-    from fastfed.figures import save, style
+    from fastfed.results.figures import save, style
 
     fastfed = points([fastfed_at(found, factor) for factor in FACTORS])
     if len(fastfed) < 2:

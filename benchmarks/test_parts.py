@@ -16,9 +16,9 @@ import pytest
 from numba import uint64
 
 from fastfed.kernels.compiling import kernel
-from fastfed.kernels.normal import normal_from
-from fastfed.kernels.philox import philox
-from fastfed.sweep import sweep
+from fastfed.kernels.random.normal import normal_from
+from fastfed.kernels.random.philox import philox
+from fastfed.sweeps.run import sweep
 
 DRAWS = 1_000_000
 HERE = Path(__file__).parent

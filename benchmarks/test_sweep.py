@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 from work import CORES, Work
 
-from fastfed.simulate import Block, Job
-from fastfed.store import Store
-from fastfed.sweep import sweep
+from fastfed.engine.job import Block, Job
+from fastfed.sweeps.run import sweep
+from fastfed.sweeps.store import Store
 
 TRIALS = 10_000
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from work import CORES, EIGHT, Work
 
-from fastfed import Bernoulli, Instance, simulate
+from fastfed import Bernoulli, Instance
+from fastfed.engine import job as simulate
 
 Timer = Callable[..., None]
 

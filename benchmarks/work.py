@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from fastfed.engine.job import Block
 from fastfed.kernels.trials import PULLS
-from fastfed.simulate import Block
 
 EIGHT = ["fedelim", *(f"periodic:{10**p}" for p in range(6)), "superexponential"]
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

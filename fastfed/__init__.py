@@ -24,20 +24,17 @@ Why each part exists, from the ground up:
 from __future__ import annotations
 
 import importlib
-import sys
-import types
 from typing import TYPE_CHECKING
 
 from fastfed.version import __version__
 
 if TYPE_CHECKING:
-    from fastfed.bounds import Bounds, bounds
-    from fastfed.check import Check, check
+    from fastfed.engine.job import Result, simulate
+    from fastfed.engine.replay import Replay, replay
     from fastfed.errors import InputError
-    from fastfed.instance import Instance
-    from fastfed.replay import Replay, replay
-    from fastfed.rewards import Bernoulli, Finite, Gaussian
-    from fastfed.schedule import (
+    from fastfed.problem.instance import Instance
+    from fastfed.problem.rewards import Bernoulli, Finite, Gaussian
+    from fastfed.problem.schedule import (
         At,
         Exponential,
         FedElim,
@@ -46,28 +43,26 @@ if TYPE_CHECKING:
         Schedule,
         SuperExponential,
     )
-    from fastfed.simulate import Result, simulate
-    from fastfed.sweep import sweep, sweep_parts
+    from fastfed.sweeps.run import sweep, sweep_parts
+    from fastfed.theory.bounds import Bounds, bounds
+    from fastfed.theory.check import Check, check
 
 # Loaded when first used, so that `fastfed --help` need not wait for Numba.
 _HOME = {
-    "Bounds": "bounds",
-    "bounds": "bounds",
-    "Check": "check",
-    "check": "check",
-    "InputError": "errors",
-    "Instance": "instance",
-    **dict.fromkeys(("Bernoulli", "Finite", "Gaussian"), "rewards"),
-    "Replay": "replay",
-    "replay": "replay",
-    "Result": "simulate",
-    "simulate": "simulate",
-    "sweep": "sweep",
-    "sweep_parts": "sweep",
-    **dict.fromkeys(
-        ("At", "Exponential", "FedElim", "FedElim0", "Periodic", "Schedule", "SuperExponential"),
-        "schedule",
-    ),
+    name: f"fastfed.{module}"
+    for module, names in {
+        "engine.job": ("Result", "simulate"),
+        "engine.replay": ("Replay", "replay"),
+        "errors": ("InputError",),
+        "problem.instance": ("Instance",),
+        "problem.rewards": ("Bernoulli", "Finite", "Gaussian"),
+        "problem.schedule": ("At", "Exponential", "FedElim", "FedElim0", "Periodic", "Schedule",
+                             "SuperExponential"),
+        "sweeps.run": ("sweep", "sweep_parts"),
+        "theory.bounds": ("Bounds", "bounds"),
+        "theory.check": ("Check", "check"),
+    }.items()
+    for name in names
 }
 
 __all__ = [
@@ -97,22 +92,10 @@ __all__ = [
 ]
 
 
-class _Package(types.ModuleType):
-    """The import system binds each submodule to its name here, and some public functions bear the
-    name of their module (`simulate`, `replay`): the functions win."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in _HOME and isinstance(value, types.ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
-
-
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'fastfed' has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"fastfed.{_HOME[name]}"), name)
+    found = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = found
     return found
 

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Optional
 import typer
 
 from fastfed.errors import InputError
-from fastfed.tables import short, summary_text
+from fastfed.results.tables import short, summary_text
 from fastfed.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from fastfed.executors import Executor
+    from fastfed.sweeps.executors import Executor
 
 app = typer.Typer(
     name="fastfed",
@@ -84,8 +84,8 @@ def sweep(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
 ) -> None:
     """Run a grid of instances, deltas and schedules; write trial rows as Parquet; resumable."""
-    from fastfed.spec import make_spec, read_spec
-    from fastfed.sweep import Shard, iterate, stored_summary
+    from fastfed.sweeps.run import Shard, iterate, stored_summary
+    from fastfed.sweeps.spec import make_spec, read_spec
 
     given = {
         "instance": instance, "delta": _split(delta), "cost": _split(cost),
@@ -123,7 +123,7 @@ def summary(
     csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
 ) -> None:
     """The summary of a sweep's folder, for any costs: nothing is simulated again."""
-    from fastfed.sweep import stored_summary
+    from fastfed.sweeps.run import stored_summary
 
     if json and csv:
         raise InputError("--json and --csv: choose one")
@@ -142,7 +142,7 @@ def merge(
     out: Annotated[Path, typer.Option(help="Folder for all their rows.")],
 ) -> None:
     """Join the folders of one sweep, as its shards wrote them; the same command again goes on."""
-    from fastfed.merge import merge as join
+    from fastfed.sweeps.merge import merge as join
 
     merged = join(folders, out)
     for path in merged.left_out:
@@ -164,13 +164,13 @@ def plot(
                                          "beside the total cost against delta.")] = False,
 ) -> None:
     """Figures from a sweep: cost against delta, communication against delta, cost against H."""
-    from fastfed.figures import plot_sweep
-    from fastfed.sweep import stored_summary
+    from fastfed.results.figures import plot_sweep
+    from fastfed.sweeps.run import stored_summary
 
     frame = stored_summary(folder, _costs(cost))
     instances = None
     if bounds:
-        from fastfed.check import instances_of
+        from fastfed.theory.check import instances_of
 
         instances = instances_of(folder)
     for path in plot_sweep(frame, out or folder, _split([format]) or [], instances):
@@ -191,9 +191,9 @@ def bounds(
     """What the theorems say of an instance: T, the bounds of each scheme, the best H and lambda."""
     from json import dumps
 
-    from fastfed.bounds import bounds as bounds_of
-    from fastfed.instance import Instance
-    from fastfed.tables import bounds_text
+    from fastfed.problem.instance import Instance
+    from fastfed.results.tables import bounds_text
+    from fastfed.theory.bounds import bounds as bounds_of
 
     one = Instance.load(instance)
     found = [bounds_of(one, d, c, sigma, period, base)  # type: ignore[arg-type]
@@ -208,7 +208,7 @@ def check(
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Hold a sweep against the theorems: a verdict per claim, exit status 1 if one is violated."""
-    from fastfed.check import check as check_sweep
+    from fastfed.theory.check import check as check_sweep
 
     found = check_sweep(folder, _costs(cost))
     print(found.frame.write_json() if json else found)
@@ -228,8 +228,8 @@ def replay(
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """One trial's story, event by event, equal to its row in a sweep."""
-    from fastfed.instance import Instance
-    from fastfed.replay import replay as tell
+    from fastfed.engine.replay import replay as tell
+    from fastfed.problem.instance import Instance
 
     story = tell(Instance.load(instance), schedule, delta=delta, seed=seed, trial=trial,  # type: ignore[arg-type]
                  sigma=sigma, max_steps=max_steps)  # type: ignore[arg-type]
@@ -248,8 +248,8 @@ def reproduce(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no verdicts.")] = False,
 ) -> None:
     """The paper's experiments again: nine panels, the table, every claim with a verdict."""
-    from fastfed.checks import checked_whole
-    from fastfed.reproduce import plan, write
+    from fastfed.paper.experiments import plan, write
+    from fastfed.validation import checked_whole
 
     count = None if threads is None else _threads(threads)
     plans = plan(out, trials=checked_whole("trials", trials or 10_000, 1, 2**32), only=only,
@@ -273,7 +273,7 @@ def reproduce(
 @app.command()
 def instances() -> None:
     """What is built in, with sizes and gaps."""
-    from fastfed.instance_files import FAMILIES, builtin_names, load
+    from fastfed.problem.instance_files import FAMILIES, builtin_names, load
 
     print(f"{'name':<12} {'arms':>4} {'clients':>7} {'local gap':>9} {'global gap':>10}  "
           "description")
@@ -307,7 +307,7 @@ def movielens_build(
     empty: Annotated[str, typer.Option(help="Empty cells: zero or drop-country.")] = "zero",
 ) -> None:
     """Make the instance from the original data files, and compare its counts with the paper's."""
-    from fastfed.movielens import build_instance
+    from fastfed.problem.movielens import build_instance
 
     instance, report = build_instance(folder, rule, empty)
     instance.save(out)
@@ -390,7 +390,7 @@ def _split(values: list[str] | None) -> list[str] | None:
 
 
 def _costs(values: list[str] | None) -> list[float] | None:
-    from fastfed.summary import checked_costs
+    from fastfed.statistics.summary import checked_costs
 
     items = _split(values)
     return None if items is None else checked_costs(items)
@@ -408,7 +408,7 @@ def _split_schedules(values: list[str] | None) -> list[str] | None:
 
 
 def _dask(address: str, threads: str | None, quiet: bool) -> Executor:
-    from fastfed.executors import Dask
+    from fastfed.sweeps.executors import Dask
 
     if threads is not None:
         raise InputError(f"--threads {threads} with --dask {address}: the workers of a cluster "
@@ -417,7 +417,7 @@ def _dask(address: str, threads: str | None, quiet: bool) -> Executor:
 
 
 def _threads(text: str) -> int:
-    from fastfed.checks import checked_threads
+    from fastfed.validation import checked_threads
 
     return checked_threads(text)
 

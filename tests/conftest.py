@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fastfed import executors
+from fastfed.sweeps import executors
 
 if TYPE_CHECKING:
     from helpers import Call
 
 pytest.register_assert_rewrite("helpers")
-engine = importlib.import_module("fastfed.sweep")  # `fastfed.sweep` itself is the function
+engine = importlib.import_module("fastfed.sweeps.run")  # `fastfed.sweep` itself is the function
 
 
 @pytest.fixture

@@ -75,7 +75,8 @@ JOBS: list[dict[str, Any]] = [
 def rows(job: dict[str, Any]) -> pl.DataFrame:
     """The rows of a job, with the looks and draws of each trial."""
     options = {key: job[key] for key in ("trials", "delta", "seed", "engine", "sigma")}
-    result = ff.simulate(INSTANCES[job["instance"]], SCHEDULES, threads=1, max_steps=2**22 if job["engine"] == "dense" else 2**40,
+    most = 2**22 if job["engine"] == "dense" else 2**40
+    result = ff.simulate(INSTANCES[job["instance"]], SCHEDULES, threads=1, max_steps=most,
                          **options)
     looks, draws = np.tile(result.block.work, (len(SCHEDULES), 1)).T
     return result.frame.with_columns(engine=pl.lit(job["engine"]), looks=looks, draws=draws)

@@ -433,7 +433,7 @@ def test_folder_that_may_not_be_written(
 def test_folder_that_another_sweep_holds(
     place: Path, good: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from fastfed.store import Store
+    from fastfed.sweeps.store import Store
 
     folder = Path(made(place, good, "{good}"))
     before = listing(place)

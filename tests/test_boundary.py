@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from fastfed import confidence
+from fastfed import radius as confidence
 from fastfed.kernels import boundary
-from fastfed.kernels.layout import SPINE
+from fastfed.kernels.memory import SPINE
 
 
 @njit

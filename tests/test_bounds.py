@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import lambertw
 
-from fastfed import confidence, reference
-from fastfed.bounds import Bounds, bounds
+from fastfed import radius as confidence
+from fastfed.engine import reference
 from fastfed.errors import InputError
-from fastfed.instance import Instance
-from fastfed.rewards import Gaussian
-from fastfed.schedule import Exponential, FedElim, Periodic, SuperExponential
+from fastfed.problem.instance import Instance
+from fastfed.problem.rewards import Gaussian
+from fastfed.problem.schedule import Exponential, FedElim, Periodic, SuperExponential
+from fastfed.theory.bounds import Bounds, bounds
 
 VARIANTS = ("as_stated", "summed", "sharp")
 COSTS = ("pulls", "uplinks", "comm", "total")

@@ -15,8 +15,15 @@ import pyarrow as pa
 import pytest
 
 from fastfed import cli
-from fastfed.bounds import bounds
-from fastfed.check import (
+from fastfed.errors import InputError
+from fastfed.problem.instance import Instance
+from fastfed.results.figures import bound_lines
+from fastfed.results.tables import bounds_text
+from fastfed.statistics.summary import clopper_pearson
+from fastfed.sweeps.run import stored_summary
+from fastfed.sweeps.store import Cell, Store
+from fastfed.theory.bounds import bounds
+from fastfed.theory.check import (
     DOES_NOT_APPLY,
     HOLDS,
     NOT_ENOUGH_TRIALS,
@@ -24,13 +31,6 @@ from fastfed.check import (
     Check,
     check,
 )
-from fastfed.errors import InputError
-from fastfed.figures import bound_lines
-from fastfed.instance import Instance
-from fastfed.store import Cell, Store
-from fastfed.summary import clopper_pearson
-from fastfed.sweep import stored_summary
-from fastfed.tables import bounds_text
 
 DELTA = 0.1
 SYNTHETIC = Instance.load("synthetic")
@@ -264,7 +264,7 @@ def test_lower_bound_is_about_gaussian_rewards(
     class Other:
         sigma = 1.0
 
-    monkeypatch.setattr(sys.modules["fastfed.check"], "Gaussian", Other)
+    monkeypatch.setattr(sys.modules["fastfed.theory.check"], "Gaussian", Other)
     row = line(check(made_up(tmp_path, {"fedelim": {"pulls": np.full(100, 180)}})),
                "mean pulls >= lower")
     assert (row["verdict"], row["reason"]) == (DOES_NOT_APPLY,

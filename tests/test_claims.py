@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fastfed import claims
-from fastfed.claims import Frames, judge
-from fastfed.verdicts import Claim, conclude, measure, places
+from fastfed.paper import claims
+from fastfed.paper.claims import Frames, judge
+from fastfed.statistics.verdicts import Claim, conclude, measure, places
 
 DELTAS = (0.1, 0.01, 0.001)
 COSTS = (0.0, 10.0, 100.0)

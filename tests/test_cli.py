@@ -20,7 +20,8 @@ import typer
 from helpers import SMALL
 
 import fastfed as ff
-from fastfed import cli, executors
+from fastfed import cli
+from fastfed.sweeps import executors
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(
@@ -222,7 +223,7 @@ def test_summary_for_other_costs_reads_only(
 def test_summary_while_a_sweep_holds_the_folder(
     swept: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from fastfed.store import Store
+    from fastfed.sweeps.store import Store
 
     with Store(swept).lock():
         twice(capsys, "summary", str(swept))

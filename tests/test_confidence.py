@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from fastfed import confidence
+from fastfed import radius as confidence
 
 DELTAS = [1e-6, 0.01, 0.5]
 

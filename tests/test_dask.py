@@ -20,12 +20,13 @@ from distributed import Client, LocalCluster
 from helpers import rows
 
 import fastfed as ff
-from fastfed import cli, executors
+from fastfed import cli
 from fastfed.errors import InputError
-from fastfed.store import Store
+from fastfed.sweeps import executors
+from fastfed.sweeps.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
-engine = importlib.import_module("fastfed.sweep")  # `fastfed.sweep` itself is the function
+engine = importlib.import_module("fastfed.sweeps.run")  # `fastfed.sweep` itself is the function
 TRIALS = 2_000
 GRID = ["--instance", "random:3,2,1", "--delta", "0.1,0.01", "--schedule", "fedelim,fedelim0",
         "--trials", str(TRIALS), "--quiet"]
@@ -173,7 +174,7 @@ def test_the_scheduler_killed_in_mid_sweep(
 
 def spoil(name: str, value: Any) -> None:
     """On a worker: fail where trial 500 of delta 0.01 is asked for, or be whole again."""
-    from fastfed import executors
+    from fastfed.sweeps import executors
 
     real = getattr(executors, "real_compute", executors.compute)
     executors.real_compute = real  # type: ignore[attr-defined]

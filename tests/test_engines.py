@@ -17,11 +17,11 @@ from numba import njit
 from polars.testing import assert_frame_equal
 
 import fastfed as ff
-from fastfed import reference
-from fastfed.confidence import alpha_global, alpha_local, boundary, global_log, local_log
-from fastfed.kernels.walk import walk_value
-from fastfed.schedule import parse
-from fastfed.simulate import Job
+from fastfed.engine import reference
+from fastfed.engine.job import Job
+from fastfed.kernels.laws.walk import walk_value
+from fastfed.problem.schedule import parse
+from fastfed.radius import alpha_global, alpha_local, boundary, global_log, local_log
 
 KINDS = ["fedelim", "fedelim0", "periodic:7", "periodic:100", "exponential:1.5",
          "superexponential", "at:1,5,25,125,625,3125,15625,78125"]

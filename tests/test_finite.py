@@ -12,8 +12,9 @@ import pytest
 from scipy import stats
 
 import fastfed as ff
-from fastfed import reference, schedule
-from fastfed.walks import walk
+from fastfed.engine import reference
+from fastfed.engine.walk import walk
+from fastfed.problem import schedule
 
 KINDS = ["fedelim", "fedelim0", "periodic:7", "periodic:1000", "exponential:1.3",
          "superexponential", "at:3,50,700,9000,100000"]

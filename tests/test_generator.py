@@ -13,8 +13,8 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from fastfed.kernels import normal
-from fastfed.kernels.philox import philox
+from fastfed.kernels.random import normal
+from fastfed.kernels.random.philox import philox
 
 ALARM = 1e-6
 WORD = 2**64

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fastfed import confidence, reference
-from fastfed.bounds import bounds
-from fastfed.instance import Instance
-from fastfed.simulate import Departures, Job
+from fastfed import radius as confidence
+from fastfed.engine import reference
+from fastfed.engine.job import Departures, Job
+from fastfed.problem.instance import Instance
+from fastfed.theory.bounds import bounds
 
 INSTANCE = Instance([[4.0, 0.0], [0.0, 2.0], [1.0, 0.2]])  # settled by step 237
 TRIALS = 400

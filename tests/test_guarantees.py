@@ -16,8 +16,8 @@ import pytest
 from scipy import stats
 
 import fastfed as ff
-from fastfed import reference
-from fastfed.schedule import parse
+from fastfed.engine import reference
+from fastfed.problem.schedule import parse
 
 ALARM = 1e-6
 TRIALS = 4000

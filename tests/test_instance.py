@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fastfed as ff
-from fastfed.instance_files import builtin_names
+from fastfed.problem.instance_files import builtin_names
 
 PAPER = [[0.9, 0.1, 0.1], [0.1, 0.9, 0.1], [0.1, 0.1, 0.9], [0.5, 0.5, 0.5]]
 

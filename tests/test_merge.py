@@ -18,12 +18,12 @@ from helpers import KEYS, SMALL, rows
 import fastfed as ff
 from fastfed import cli
 from fastfed.errors import InputError
-from fastfed.merge import merge
-from fastfed.store import Cell, Store
-from fastfed.sweep import Shard
+from fastfed.sweeps.merge import merge
+from fastfed.sweeps.run import Shard
+from fastfed.sweeps.store import Cell, Store
 
-engine = importlib.import_module("fastfed.sweep")  # `fastfed.sweep` itself is the function
-joining = importlib.import_module("fastfed.merge")
+engine = importlib.import_module("fastfed.sweeps.run")  # `fastfed.sweep` itself is the function
+joining = importlib.import_module("fastfed.sweeps.merge")
 OTHER = ff.Instance([[0.1, 0.9], [0.8, 0.4]], name="small")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from fastfed import movielens
 from fastfed.errors import InputError
-from fastfed.instance_files import data_folder
+from fastfed.problem import movielens
+from fastfed.problem.instance_files import data_folder
 
 # movie: country, genres
 MOVIES = {

@@ -8,9 +8,9 @@ import pytest
 from helpers import refused
 
 import fastfed as ff
-from fastfed import reference
-from fastfed.confidence import alpha_global, alpha_local
-from fastfed.schedule import parse
+from fastfed.engine import reference
+from fastfed.problem.schedule import parse
+from fastfed.radius import alpha_global, alpha_local
 
 NAMED = ff.Instance([[1.0, -0.2], [0.1, 0.9], [0.6, 0.7]], arms=["ant", "bee", "cat"],
                     clients=["north", "south"], name="animals")

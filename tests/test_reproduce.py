@@ -10,11 +10,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fastfed import cli, executors, panels, reproduce
+from fastfed import cli
 from fastfed.errors import InputError
-from fastfed.instance import Instance
-from fastfed.reproduce import COSTS, DATA_SETS, compared, plan, scheme_table
-from fastfed.store import Store
+from fastfed.paper import experiments as reproduce
+from fastfed.paper import panels
+from fastfed.paper.experiments import COSTS, DATA_SETS, compared, plan, scheme_table
+from fastfed.problem.instance import Instance
+from fastfed.sweeps import executors
+from fastfed.sweeps.store import Store
 
 FEW = (0.1, 0.01, 1e-3)
 ALL_DELTAS, ALL_BASES = reproduce.DELTAS, reproduce.BASES

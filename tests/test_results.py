@@ -18,9 +18,9 @@ from helpers import KEYS, SMALL, Call, assert_whole, rows, run
 from scipy import stats
 
 import fastfed as ff
-from fastfed.store import Cell, Store, spec_hash
+from fastfed.sweeps.store import Cell, Store, spec_hash
 
-engine = importlib.import_module("fastfed.sweep")  # `fastfed.sweep` itself is the function
+engine = importlib.import_module("fastfed.sweeps.run")  # `fastfed.sweep` itself is the function
 
 
 # The folder

@@ -23,10 +23,10 @@ from helpers import KEYS, OTHER, SMALL, Call, assert_whole, rows, run, snapshot
 import fastfed as ff
 from fastfed import cli
 from fastfed.errors import InputError
-from fastfed.store import Store
+from fastfed.sweeps.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
-engine = importlib.import_module("fastfed.sweep")  # `fastfed.sweep` itself is the function
+engine = importlib.import_module("fastfed.sweeps.run")  # `fastfed.sweep` itself is the function
 
 
 # Resume
@@ -248,9 +248,9 @@ def test_leaving_early_keeps_what_is_there(out: Path) -> None:
 DRIVER = """
 import importlib, os, signal, sys
 from fastfed import cli
-engine = importlib.import_module("fastfed.sweep")
+engine = importlib.import_module("fastfed.sweeps.run")
 engine._Planner._size = lambda self, instance, workers: 5
-import fastfed.simulate, polars, pyarrow.parquet
+import fastfed.engine.job, polars, pyarrow.parquet
 left = int(sys.argv[1])  # until the kill: file operations, or none
 
 def counted(real):

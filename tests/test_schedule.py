@@ -9,7 +9,7 @@ import pytest
 from helpers import refused
 
 import fastfed as ff
-from fastfed.schedule import parse
+from fastfed.problem.schedule import parse
 
 
 @pytest.mark.parametrize(("schedule", "until", "times"), [

@@ -13,9 +13,9 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 
 import fastfed as ff
-from fastfed import reference
-from fastfed.schedule import parse
-from fastfed.simulate import Job, new_control, run_blocks
+from fastfed.engine import reference
+from fastfed.engine.job import Job, new_control, run_blocks
+from fastfed.problem.schedule import parse
 
 COLUMNS = {
     "instance": pl.String, "schedule": pl.String, "delta": pl.Float64, "seed": pl.UInt64,

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fastfed.errors import InputError
-from fastfed.store import ROWS, Cell, Store, replacing, spec_hash, versions
+from fastfed.sweeps.store import ROWS, Cell, Store, replacing, spec_hash, versions
 
 ROOT = Path(__file__).resolve().parents[1]
 CELL = Cell("small", "0" * 64, 0.1, 1.0, 0, "skip", None)
@@ -394,7 +394,7 @@ TRY = """
 import sys
 from pathlib import Path
 from fastfed.errors import InputError
-from fastfed.store import Store
+from fastfed.sweeps.store import Store
 try:
     with Store(Path(sys.argv[1])).lock():
         print("mine")

@@ -11,7 +11,7 @@ from scipy import stats
 
 import fastfed as ff
 from fastfed.errors import InputError
-from fastfed.summary import (
+from fastfed.statistics.summary import (
     Sample,
     checked_costs,
     clopper_pearson,

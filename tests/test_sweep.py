@@ -14,9 +14,10 @@ import pytest
 from helpers import KEYS, OTHER, SMALL, Call, assert_whole, rows, run
 
 import fastfed as ff
-from fastfed import cli, executors
+from fastfed import cli
+from fastfed.sweeps import executors
 
-engine = importlib.import_module("fastfed.sweep")  # `fastfed.sweep` itself is the function
+engine = importlib.import_module("fastfed.sweeps.run")  # `fastfed.sweep` itself is the function
 
 
 # The grid

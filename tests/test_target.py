@@ -11,7 +11,7 @@ import pytest
 from helpers import OTHER, SMALL, Call, rows, run
 from scipy import stats
 
-engine = importlib.import_module("fastfed.sweep")  # `fastfed.sweep` itself is the function
+engine = importlib.import_module("fastfed.sweeps.run")  # `fastfed.sweep` itself is the function
 
 
 def rse(frame: pl.DataFrame, costs: list[float]) -> float:

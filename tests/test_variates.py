@@ -15,9 +15,9 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from fastfed.kernels import variates
 from fastfed.kernels.compiling import kernel
-from fastfed.kernels.variates import (
+from fastfed.kernels.random import discrete as variates
+from fastfed.kernels.random.discrete import (
     binomial,
     binomial_cells,
     extend_counts,

@@ -14,11 +14,11 @@ from numba import njit
 from scipy import stats
 
 import fastfed as ff
-from fastfed.kernels.normal import standard_normal
+from fastfed.engine.walk import walk
+from fastfed.kernels.laws.walk import walk_value
+from fastfed.kernels.random.normal import standard_normal
 from fastfed.kernels.trials import value
-from fastfed.kernels.walk import walk_value
-from fastfed.store import ROWS
-from fastfed.walks import walk
+from fastfed.sweeps.store import ROWS
 
 ALARM = 1e-6
 TRIALS = 20_000

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import fastfed as ff
-from fastfed.kernels.layout import SKIP_TOLERANCE
-from fastfed.simulate import Job
+from fastfed.engine.job import Job
+from fastfed.kernels.memory import SKIP_TOLERANCE
 
 EIGHT = ["fedelim", *(f"periodic:{10**p}" for p in range(6)), "superexponential"]
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 
-from fastfed import confidence
+from fastfed import radius
 from fastfed.kernels.compiling import inlined, inner, kernel
 
 PART_BITS = 4
@@ -23,7 +23,7 @@ PARTS = 1 << PART_BITS
 _DOWN, _UP = 1.0 - 2.0**-48, 1.0 + 2.0**-48
 CHORD = 1.0 - 2.0**-50  # rounds a chord down, below the rounding errors of what made it
 
-boundary = kernel(confidence.boundary)
+boundary = kernel(radius.boundary)
 
 
 @inner

@@ -52,16 +52,18 @@ import math
 import numpy as np
 
 from fastfed.kernels.boundary import CHORD, boundary_below, boundary_between, reaches
+from fastfed.kernels.communication import advance, begin, declare
 from fastfed.kernels.compiling import inlined, inner
-from fastfed.kernels.counts import STRETCH
-from fastfed.kernels.duel import settle_by_duels
-from fastfed.kernels.finite import (
+from fastfed.kernels.laws.counts import STRETCH
+from fastfed.kernels.laws.duel import settle_by_duels
+from fastfed.kernels.laws.finite import (
     extend_spine_counts,
     measure_variance,
     shuffle_interval,
     split_interval_counts,
 )
-from fastfed.kernels.layout import (
+from fastfed.kernels.laws.walk import extended, split
+from fastfed.kernels.memory import (
     ALIVE,
     BAR,
     DRAWN,
@@ -87,9 +89,7 @@ from fastfed.kernels.layout import (
     A,
     B,
 )
-from fastfed.kernels.normal import is_power_of_four, normal_from, quarter_words, spine_words
-from fastfed.kernels.times import advance, begin, declare
-from fastfed.kernels.walk import extended, split
+from fastfed.kernels.random.normal import is_power_of_four, normal_from, quarter_words, spine_words
 
 _LEAF = 4  # an interval in doubt that is no longer than this is walked
 

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed import confidence
+from fastfed import radius
 from fastfed.kernels.boundary import tabulate_logs
 from fastfed.kernels.compiling import entry_point, inner
-from fastfed.kernels.counts import count_walk_value
 from fastfed.kernels.elimination import run_pass
-from fastfed.kernels.layout import ROUNDS as TALKED
-from fastfed.kernels.layout import SAFE_PAIRS, SKIP_TOLERANCE, WINNER
-from fastfed.kernels.layout import UPLINKS as SENT
-from fastfed.kernels.walk import walk_value
+from fastfed.kernels.laws.counts import count_walk_value
+from fastfed.kernels.laws.walk import walk_value
+from fastfed.kernels.memory import ROUNDS as TALKED
+from fastfed.kernels.memory import SAFE_PAIRS, SKIP_TOLERANCE, WINNER
+from fastfed.kernels.memory import UPLINKS as SENT
 
 (PULLS, UPLINKS, ROUNDS, STEPS, LOCAL_STEPS, GLOBAL_STEPS, GLOBAL_ARM, LOCAL_ERRORS, CORRECT,
  TRUNCATED) = range(10)
@@ -108,7 +108,7 @@ def _write_row(s, i, goal, local_out, winners, safe_pairs, state, out_at, rows):
 def _sources() -> int:
     """A number that changes with any source that the compiled kernels are made of."""
     digest = hashlib.sha256()
-    for path in [Path(confidence.__file__), *sorted(Path(__file__).parent.glob("*.py"))]:
+    for path in [Path(radius.__file__), *sorted(Path(__file__).parent.rglob("*.py"))]:
         digest.update(path.read_bytes())
     return int.from_bytes(digest.digest()[:7], "big")
 

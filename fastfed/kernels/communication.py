@@ -1,0 +1,52 @@
+"""Where each schedule stands: its next communication time, and how many an interval holds."""
+
+from __future__ import annotations
+
+from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.memory import BEGIN, END, INDEX, LAST, NEVER, NEXT, PERIOD, WINNER
+
+
+@inner
+def begin(s, plan, listed, state):
+    """Put schedule s before its first time."""
+    if plan[s, PERIOD] > 0:
+        first = plan[s, PERIOD] if plan[s, PERIOD] <= plan[s, LAST] else NEVER
+    else:
+        first = listed[plan[s, BEGIN]] if plan[s, BEGIN] < plan[s, END] else NEVER
+    state[s, NEXT] = first
+    state[s, INDEX] = plan[s, BEGIN]
+
+
+@inlined
+def advance(s, b, plan, listed, state):
+    """Move schedule s, whose next time is at most b, to its first time past b; how many times that
+    passes."""
+    time = state[s, NEXT]
+    period = plan[s, PERIOD]
+    if period > 0:
+        until = min(b, plan[s, LAST])
+        count = until - time + 1 if period == 1 else (until - time) // period + 1
+        time += count * period
+        state[s, NEXT] = time if time <= plan[s, LAST] else NEVER
+        return count
+    low, high = state[s, INDEX], plan[s, END]
+    while low < high:
+        middle = (low + high) // 2
+        if listed[middle] <= b:
+            low = middle + 1
+        else:
+            high = middle
+    count = low - state[s, INDEX]
+    state[s, INDEX] = low
+    state[s, NEXT] = listed[low] if low < plan[s, END] else NEVER
+    return count
+
+
+@inner
+def declare(s, n, state, out_at):
+    """Algorithm 1, lines 13-15 and 23-25: the last arm is declared at n, and pulled no more."""
+    for k in range(out_at.shape[1]):
+        if out_at[s, k] == NEVER:
+            out_at[s, k] = n
+            state[s, WINNER] = k
+    state[s, NEXT] = NEVER

@@ -1,0 +1,57 @@
+"""The Gaussian walk X(n), the sum of an arm's first n rewards, as a pure function of its address.
+
+Levy's construction on whole numbers. With Z(n) the standard normal of (seed, trial, arm, client,
+n), mu the arm's mean, sigma the noise,
+
+    X(1)   = mu + sigma Z(1)
+    X(2^t) = X(2^(t-1)) + mu 2^(t-1) + sigma sqrt(2^(t-1)) Z(2^t)                      (extend)
+    X(n)   = (X(n - s) + X(n + s)) / 2 + sigma sqrt(s / 2) Z(n)                        (split)
+
+where s is the largest power of two that divides n, n itself no power of two. The increments over
+disjoint intervals are independent normals with the right means and variances: given the sum of
+2s of them, half of it plus a normal of variance s / 2 is what the first s sum to. So X is exactly
+the walk of i.i.d. rewards, and X(n) costs log2(n) draws wherever n is.
+"""
+
+from __future__ import annotations
+
+import math
+
+from fastfed.kernels.compiling import kernel
+from fastfed.kernels.random.normal import standard_normal
+
+
+@kernel
+def extended(before, mu, sigma, half, z):
+    """X(2 half) from X(half)."""
+    return before + (mu * half + sigma * math.sqrt(half) * z)
+
+
+@kernel
+def split(left, right, spread, z):
+    """X in the middle of an interval from its ends; spread = sigma sqrt(length / 4)."""
+    return 0.5 * (left + right) + spread * z
+
+
+@kernel
+def walk_value(seed, trial, arm, client, n, mu, sigma):
+    """X(n), n >= 1, from nothing but its address."""
+    right = mu + sigma * standard_normal(seed, trial, client, arm, 1)
+    left = right
+    a, b = 1, 1
+    while b < n:
+        left, a = right, b
+        b = 2 * a
+        z = standard_normal(seed, trial, client, arm, b)
+        right = extended(left, mu, sigma, float(a), z)
+    while b != n:
+        middle = (a + b) // 2
+        z = standard_normal(seed, trial, client, arm, middle)
+        value = split(left, right, sigma * math.sqrt(0.25 * (b - a)), z)
+        if middle <= n:
+            left, a = value, middle
+            if middle == n:
+                return value
+        else:
+            right, b = value, middle
+    return right

@@ -1,0 +1,311 @@
+"""Binomial and hypergeometric variates as pure functions of an address, and the counts they make.
+
+A walk of rewards with V values is the vector of how often each value has come so far. It is
+extended by a multinomial draw and split by a multivariate hypergeometric one, value by value:
+
+    X(2 half)[v] = X(half)[v] + how often v comes in `half` further rewards                (extend)
+    X(middle)[v] = X(left)[v] + how often v comes in a random half of the interval          (split)
+
+Large draws. Ratio of uniforms, as in Stadlober ("The ratio of uniforms approach for generating
+discrete random variates", J. Comput. Appl. Math. 31, 1990): with m the mode, a = mean + 1/2 and
+2 s = `hat_width`, p(floor x) / p(m) <= min(1, (s / (x - a))^2) for all x, so that for uniforms u
+and v the cell floor(a + 2 s (v - 1/2) / u) may be accepted if u^2 <= p(floor x) / p(m). 73 % are.
+The hat fits: at large sigma s is sqrt(2 / e) sigma + 0.449, of the 0.449 a normal needs 0.303 and
+skewness at most 0.101 more; at small sigma the tests find 0.039 cells to spare, or more.
+Means below 16: inversion from 0, which is quicker there. Four items or fewer: each is placed by a
+word of its own. Short intervals: item by item.
+
+How p(k) / p(m) keeps its digits. ln n! itself is useless: at n = 2^40 it is 3e13, its last bit
+4e-3. With t = k - m and Loader's Stirling error d(n) = ln n! - ln(sqrt(2 pi n) n^n e^-n) ("Fast
+and accurate computation of binomial probabilities", 2000), v = t / (2 c + t) and
+r = ln(1 + t / c) - 2 v = 2 (v^3 / 3 + v^5 / 5 + ...),
+
+    ln (c + t)! / c! = t ln c + (t + 1) v + (c + t + 1/2) r + d(c + t) - d(c),
+
+where no term but the first is much larger than the result. The first ones cancel, over the two
+cells of a binomial or the four of a hypergeometric, up to t tilt, tilt = ln(1 + e / product of
+two cells), and e, which is m - n p or m total - good draws, is computed without rounding.
+
+What error is left: 4e-13 in ln p(k) / p(m) where that is above -40 (tested against 60 digits, up
+to counts of 2^52), and 2^-53 wherever a uniform decides; 2^-40 where `_select` uses a word four
+times. `p` is taken for the double that it is: the true 0.1 instead of the double next to it would
+move a binomial's mean by up to 2^-54 sqrt(n p / (1 - p)) standard deviations, 2^-34 at n = 2^40.
+
+Addresses map to counters as in `normal`: (n, trial, client 2^32 + arm, stream 2^32 + position),
+position = 1, 2, ...; position 0 is left to the normals. `address` is (seed, trial, client, arm,
+n), the seed a uint64; values of one reward law are streams 0, 1, ... of one address.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+from numba import uint64
+
+from fastfed.kernels.compiling import kernel
+from fastfed.kernels.random.normal import further_words, unit
+from fastfed.kernels.random.philox import multiply_wide
+
+_INVERTED = 16.0  # below this mean inversion is quicker: at 15, 75 ns against 90
+_LONGEST = 128  # steps of an inversion: at a mean of 16 more have a probability below 1e-60
+_PLACED = 4  # items that are placed one by one: the words of one block
+_SELECTED = 32  # an interval of up to so many items for each value but one is split item by item,
+_SELECTED_MOST = 64  # and no longer one, or four picks would use up more than 24 bits of a word
+_NO_CELL = math.inf  # the third and fourth of a binomial
+
+_TABLE = 1024
+_SHIFT = math.log(_TABLE) - 1.0
+
+
+def _shifted_logarithms() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """ln n! - shift n, and ln n - shift. The shift drops out of `_log_rise`, and leaves numbers
+    within 380 of 0, whose last bit is 6e-14."""
+    factorials, logs, total = [0.0], [0.0], Fraction(0)
+    for n in range(1, _TABLE):
+        total += Fraction(math.log(n)) - Fraction(_SHIFT)
+        factorials.append(float(total))
+        logs.append(math.log(n) - _SHIFT)
+    return np.array(factorials), np.array(logs)
+
+
+_FACTORIAL, _LOG = _shifted_logarithms()
+
+
+@kernel
+def words_at(address, stream, position):
+    seed, trial, client, arm, n = address
+    attempt = (uint64(stream) << uint64(32)) | uint64(position)
+    return further_words(seed, trial, client, arm, n, attempt)
+
+
+@kernel
+def _log_rise(c, t):
+    """ln (c + t)! / c! - t ln c, for whole c >= 1 and c + t >= 0."""
+    after = c + t
+    if max(c, after) < _TABLE:
+        before = np.uint32(c)
+        return _FACTORIAL[np.uint32(after)] - _FACTORIAL[before] - t * _LOG[before]
+    if after < 16.0:  # from 1024 or more: as good as impossible, and the series for d ends here
+        return 1e3
+    span = after + c
+    inverse = 1.0 / (c * after * span)  # one division makes three
+    v = t * (c * after * inverse)
+    w = v * v
+    if w < 0.001:
+        r = v * w * (2 / 3 + w * (2 / 5 + w * (2 / 7 + w * (2 / 9 + w * (2 / 11)))))
+    else:
+        r = math.log1p(t / c) - 2.0 * v
+    x, y = c * span * inverse, after * span * inverse  # d(n) = 1 / (12 n) - 1 / (360 n^3) + ...
+    d = (x - y) * (1 / 12 - (x * x + x * y + y * y) * (1 / 360))
+    return (t + 1.0) * v + (after + 0.5) * r + d
+
+
+@kernel
+def log_ratio(c1, c2, c3, c4, tilt, t):
+    """ln p(m + t) / p(m) of a law whose cells at m are c1, c2, c3, c4 and at m + t are c1 + t,
+    c2 - t, c3 - t, c4 + t."""
+    rise = _log_rise(c1, t) + _log_rise(c2, -t)
+    if c4 < _NO_CELL:
+        rise += _log_rise(c3, -t) + _log_rise(c4, t)
+    return -rise - t * tilt
+
+
+@kernel
+def hat_width(variance):
+    """2 s = sqrt(8 / e) sqrt(variance + 1/2) + 3 - sqrt(12 / e)."""
+    return 1.7155277699214135 * math.sqrt(variance + 0.5) + 0.8989161620588988
+
+
+@kernel
+def _from_mode(cells, variance, address, stream):
+    """A variate's distance from its mode, by rejection."""
+    c1, c2, c3, c4, tilt, mean = cells
+    width = hat_width(variance)
+    top = min(c2, c3) + 1.0
+    position = 0
+    while True:
+        position += 1
+        words = words_at(address, stream, position)
+        for i in range(0, 4, 2):
+            u = unit(words[i])
+            x = mean + 0.5 + width * (unit(words[i + 1]) - 0.5) / u
+            if x < -c1 or x >= top:
+                continue
+            t = math.floor(x)
+            height = log_ratio(c1, c2, c3, c4, tilt, float(t))
+            # u - 1 / u <= 2 ln u <= u (4 - u) - 3 settles most without a logarithm
+            if u * (4.0 - u) - 3.0 <= height:
+                return t
+            if u * (u - height) < 1.0 and 2.0 * math.log(u) <= height:
+                return t
+
+
+@kernel
+def _product_error(a, b, product):
+    """a b - product, exactly, where product is a b rounded (Dekker 1971)."""
+    big = 134217729.0 * a
+    a_high = big - (big - a)
+    big = 134217729.0 * b
+    b_high = big - (big - b)
+    a_low, b_low = a - a_high, b - b_high
+    return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@kernel
+def binomial_cells(count, p):
+    """The cells at the mode, the tilt, and the mean less the mode; 0 < p <= 1/2."""
+    n = float(count)
+    product = n * p
+    m = float(math.floor(product + p))
+    excess = (m - product) - _product_error(n, p, product)
+    return m, n - m, _NO_CELL, _NO_CELL, math.log1p(excess / ((n - m) * p)), -excess
+
+
+@kernel
+def hypergeometric_cells(good, draws, total):
+    """The same, for good <= draws <= total / 2."""
+    g, d, n = float(good), float(draws), float(total)
+    m = float(math.floor((g + 1.0) * (d + 1.0) / (n + 2.0)))
+    # either product may overflow, their difference does not: it is right modulo 2^64, and small
+    wrapped = uint64(np.int64(m)) * uint64(total) - uint64(good) * uint64(draws)
+    excess = float(np.int64(wrapped))
+    tilt = math.log1p(excess / ((g - m) * (d - m)))
+    return m, g - m, d - m, n - g - d + m, tilt, -excess / n
+
+
+@kernel
+def binomial(count, p, address, stream):
+    """How many of `count` <= 2^52 independent trials succeed, each with probability p."""
+    if p > 0.5:
+        return count - _binomial_below(count, 1.0 - p, address, stream)
+    return _binomial_below(count, p, address, stream)
+
+
+@kernel
+def _binomial_below(count, p, address, stream):
+    """`binomial` for p <= 1/2."""
+    if count == 0 or p <= 0.0:
+        return np.int64(0)
+    n = float(count)
+    if n * p >= _INVERTED:
+        cells = binomial_cells(count, p)
+        return np.int64(cells[0]) + _from_mode(cells, n * p * (1.0 - p), address, stream)
+    odds = p / (1.0 - p)
+    share = math.exp(n * math.log1p(-p))
+    u = unit(words_at(address, stream, np.int64(1))[0])
+    k = 0
+    while u > share and k < min(count, _LONGEST):
+        u -= share
+        share *= odds * (n - k) / (k + 1.0)
+        k += 1
+    return np.int64(k)
+
+
+@kernel
+def hypergeometric(good, bad, draws, address, stream):
+    """How many of `draws` items are good, drawn at random from good + bad <= 2^53."""
+    total = good + bad
+    few = min(good, bad)
+    k = _hypergeometric_below(few, min(draws, total - draws), total, address, stream)
+    if draws > total - draws:  # what was counted is left behind, not drawn
+        k = few - k
+    return k if good <= bad else draws - k
+
+
+@kernel
+def hypergeometric_half(successes, total, address, stream):
+    """How many of `successes` fall into the first half of `total` items in random order."""
+    return hypergeometric(successes, total - successes, total // 2, address, stream)
+
+
+@kernel
+def _hypergeometric_below(marked, drawn, total, address, stream):
+    """`hypergeometric` where neither number is above total / 2."""
+    good = min(marked, drawn)  # the law is the same with the two exchanged
+    draws = max(marked, drawn)
+    if good == 0:
+        return np.int64(0)
+    if good <= _PLACED:
+        words = words_at(address, stream, np.int64(1))
+        k = np.int64(0)
+        for i in range(good):
+            high, _ = multiply_wide(words[i], uint64(total - i))
+            if np.int64(high) < draws - k:
+                k += 1
+        return k
+    g, d, n = float(good), float(draws), float(total)
+    mean = g * (d / n)
+    if mean >= _INVERTED:
+        cells = hypergeometric_cells(good, draws, total)
+        variance = mean * (1.0 - g / n) * (1.0 - d / n)
+        return np.int64(cells[0]) + _from_mode(cells, variance, address, stream)
+    # p(0) = (n - g)! (n - d)! / (n! (n - d - g)!)
+    share = math.exp(_log_rise(n, -g) - _log_rise(n - d, -g) + g * math.log1p(-d / n))
+    u = unit(words_at(address, stream, np.int64(1))[0])
+    k = 0
+    while u > share and k < min(good, _LONGEST):
+        u -= share
+        share *= (g - k) * (d - k) / ((k + 1.0) * (n - g - d + k + 1.0))
+        k += 1
+    return np.int64(k)
+
+
+def shares(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Value v's share of the weight of values v, v + 1, ..., for `extend_counts`: weights
+    (..., V) in any unit, none below 0. The last value that has a weight has the share 1."""
+    left = np.cumsum(weights[..., ::-1], axis=-1)[..., ::-1]
+    return np.divide(weights, left, out=np.zeros_like(left), where=weights > 0)
+
+
+@kernel
+def extend_counts(before, shares, half, address, out):
+    """out = before + how often each value comes in `half` further rewards; arrays (V,)."""
+    left = np.int64(half)
+    for v in range(shares.shape[0]):
+        count = binomial(left, shares[v], address, v)
+        out[v] = before[v] + count
+        left -= count
+
+
+@kernel
+def split_counts(left, right, half, address, out):
+    """out = the counts in the middle of an interval of 2 half steps with counts left and right
+    at its ends; arrays (V,)."""
+    values = left.shape[0]
+    items, draws = np.int64(2 * half), np.int64(half)
+    if items <= min(_SELECTED * (values - 1), _SELECTED_MOST):
+        _select(left, right, items, address, out)
+        return
+    for v in range(values):
+        good = right[v] - left[v]
+        count = hypergeometric(good, items - good, draws, address, v)
+        out[v] = left[v] + count
+        items -= good
+        draws -= count
+
+
+@kernel
+def _select(left, right, items, address, out):
+    """`split_counts` item by item. A word serves four: the low half of its product with a number
+    of items is as good as a word that is shorter by the bits of that number."""
+    draws = items // 2
+    words = words_at(address, np.int64(0), np.int64(1))
+    word = words[0]
+    picks = 0
+    for v in range(left.shape[0]):
+        count = np.int64(0)
+        for _ in range(right[v] - left[v]):
+            if picks & 3 == 0:
+                if picks & 15 == 0 and picks > 0:
+                    words = words_at(address, np.int64(0), 1 + (picks >> 4))
+                word = words[(picks >> 2) & 3]
+            picks += 1
+            high, word = multiply_wide(word, uint64(items))
+            if np.int64(high) < draws:
+                count += 1
+                draws -= 1
+            items -= 1
+        out[v] = left[v] + count

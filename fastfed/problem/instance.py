@@ -1,0 +1,212 @@
+"""The problem: how much every arm pays at every client, and what follows from that.
+
+An `Instance` is checked when it is made, and never again: whatever receives one may trust that
+the means are a finite K x M matrix, that rewards fit it, and that each local best arm and the
+global best arm is unique.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.errors import InputError
+from fastfed.problem.rewards import Bernoulli, Finite, Gaussian, Rewards
+
+_T = TypeVar("_T", bound=np.generic)
+
+TIE = 1e-12
+"""Leads below this, relative to the means, are ties: decimal means that agree differ by as much."""
+MOST = 1e100
+"""No mean is larger: sums of rewards and squares of gaps must stay finite."""
+
+
+class Instance:
+    """K arms at M clients: ``means[k, m]`` is what arm k pays at client m, on average.
+
+    ``arms`` and ``clients`` are names to show, ``name`` is what tables call the instance.
+    """
+
+    means: npt.NDArray[np.float64]
+    rewards: Rewards
+    law: Finite | None
+    arms: tuple[str, ...]
+    clients: tuple[str, ...]
+    name: str
+    description: str
+    local_best: npt.NDArray[np.int64]
+    global_best: int
+    local_gaps: npt.NDArray[np.float64]
+    global_gaps: npt.NDArray[np.float64]
+
+    def __init__(
+        self,
+        means: npt.ArrayLike | None = None,
+        rewards: Rewards | None = None,
+        *,
+        arms: Sequence[str] | None = None,
+        clients: Sequence[str] | None = None,
+        name: str = "custom",
+        description: str = "",
+    ) -> None:
+        self.rewards = Gaussian() if rewards is None else rewards
+        if not isinstance(self.rewards, Rewards):
+            raise InputError(f"rewards = {rewards!r}: must be fastfed.Gaussian(sigma), "
+                             "fastfed.Bernoulli() or fastfed.Finite(values, weights)")
+        if isinstance(self.rewards, Finite):
+            if means is not None:
+                raise InputError("means: follow from the weights of Finite rewards; leave them out")
+            means = self.rewards.means
+        elif means is None:
+            raise InputError("means: missing; give a K x M matrix, row = arm, column = client")
+        self.means = _checked_means(means)
+        self.law = None
+        if isinstance(self.rewards, Finite):
+            self.law = self.rewards
+        elif isinstance(self.rewards, Bernoulli):
+            self.law = self.rewards.law(self.means)
+        self.arms = _names("arm", arms, self.means.shape[0])
+        self.clients = _names("client", clients, self.means.shape[1])
+        self.name = name
+        self.description = description
+
+        best, gaps = zip(
+            *(_lead(self.means[:, m], f"client {self._client(m)}", self.arms) for m in
+              range(self.means.shape[1])), strict=True
+        )
+        self.local_best = _frozen(np.array(best, dtype=np.int64))
+        self.local_gaps = _frozen(np.stack(gaps, axis=1))
+        # fsum: the mean over clients must not depend on their order, or ties would hide
+        averages = np.array([math.fsum(row) / len(row) for row in self.means])
+        self.global_best, global_gaps = _lead(averages, "the mean over clients", self.arms)
+        self.global_gaps = _frozen(global_gaps)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(K, M)."""
+        return self.means.shape[0], self.means.shape[1]
+
+    @property
+    def default_sigma(self) -> float:
+        """The confidence scale that a run takes if it is not told otherwise: the noise of Gaussian
+        rewards; 1 for others, as the paper uses its radii unchanged."""
+        return self.rewards.sigma if isinstance(self.rewards, Gaussian) else 1.0
+
+    @property
+    def proxy_sigma(self) -> float:
+        """The scale for which the radii are sure to hold: half the range of bounded rewards
+        (Hoeffding's lemma)."""
+        return self.rewards.sigma if self.law is None else self.law.range / 2  # type: ignore[union-attr]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the rewards depend on: equal digests give equal rows."""
+        text = f"{type(self.rewards).__name__} {self.rewards!r} {self.shape}"
+        law = b"" if self.law is None else self.law.values.tobytes() + self.law.weights.tobytes()
+        return hashlib.sha256(text.encode() + self.means.tobytes() + law).hexdigest()
+
+    @staticmethod
+    def load(source: str | Path) -> Instance:
+        """A built-in by name, a family member (``random:K,M,seed``, ``scaled:NAME,FACTOR``), or
+        a file (``.toml``, ``.csv``, ``.parquet``)."""
+        from fastfed.problem.instance_files import load
+
+        return load(source)
+
+    def save(self, path: str | Path) -> None:
+        """Write ``.toml`` (everything), ``.csv`` (means and names) or ``.parquet`` (a histogram
+        of rewards with finite support)."""
+        from fastfed.problem.instance_files import save
+
+        save(self, Path(path))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Instance):
+            return NotImplemented
+        return (
+            self.digest == other.digest
+            and self.arms == other.arms
+            and self.clients == other.clients
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        arms, clients = self.shape
+        return f"<Instance {self.name}: {arms} arms x {clients} clients, {self.rewards}>"
+
+    def _client(self, m: int) -> str:
+        return str(m) if self.clients[m] == str(m) else f"{m} ({self.clients[m]})"
+
+
+def _checked_means(means: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    try:
+        matrix = np.array(means, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(
+            "means: must be a K x M matrix of numbers, one row per arm, all rows equally long"
+        ) from None
+    if matrix.ndim != 2:
+        raise InputError(
+            f"means: {matrix.ndim}-dimensional, must be K x M (row = arm, column = client)"
+            + ("; for one client write [[a], [b], ...]" if matrix.ndim == 1 else "")
+        )
+    if matrix.size == 0:
+        raise InputError(f"means: empty ({matrix.shape[0]} x {matrix.shape[1]}), at least 1 x 1")
+    bad = np.argwhere(~np.isfinite(matrix))
+    if len(bad):
+        k, m = bad[0]
+        raise InputError(f"means[{k}, {m}] = {matrix[k, m]}: every mean must be finite")
+    if np.abs(matrix).max() > MOST:
+        k, m = np.unravel_index(int(np.argmax(np.abs(matrix))), matrix.shape)
+        raise InputError(f"means[{k}, {m}] = {matrix[k, m]:g}: too large, at most {MOST:g}; "
+                         "change the unit of the rewards")
+    return _frozen(np.ascontiguousarray(matrix))
+
+
+def _names(kind: str, names: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(str(i) for i in range(count))
+    if isinstance(names, str) or not isinstance(names, Iterable) or not all(
+            isinstance(name, str) for name in names):
+        raise InputError(f"{kind} names: must be a list of strings, one for each of {count}")
+    names = [str(name) for name in names]
+    if len(names) != count:
+        raise InputError(f"{kind} names: {len(names)} given for {count} {kind}s")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"{kind} name {twice[0]!r} is given twice: names must differ")
+    return tuple(names)
+
+
+def _lead(
+    values: npt.NDArray[np.float64], where: str, arms: tuple[str, ...]
+) -> tuple[int, npt.NDArray[np.float64]]:
+    """The unique best arm, and every arm's gap: the best arm's own is the smallest other."""
+    best = int(np.argmax(values))
+    gaps = values[best] - values
+    if len(values) == 1:
+        return best, np.array([math.inf])
+    others = np.delete(gaps, best)
+    tolerance = TIE * max(1e-300, float(np.max(np.abs(values))))
+    if others.min() <= tolerance:
+        tied = [f"{k}" if arms[k] == str(k) else f"{k} ({arms[k]})"
+                for k in np.flatnonzero(gaps <= tolerance)]
+        raise InputError(
+            f"tie for the best arm at {where}: arms {', '.join(tied)} all pay "
+            f"{values[best]:.12g}; the best arm must be unique, or no trial ever ends"
+        )
+    gaps[best] = others.min()
+    return best, gaps
+
+
+def _frozen(array: npt.NDArray[_T]) -> npt.NDArray[_T]:
+    array.setflags(write=False)
+    return array

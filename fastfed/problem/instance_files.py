@@ -1,0 +1,343 @@
+"""Instances by name and by file.
+
+TOML holds everything; CSV holds the means, with an optional header of client names and an
+optional first column of arm names; Parquet holds observed rewards, one row each (columns arm,
+client, reward) or counted (and count). Built-ins are in ``data/``.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastfed.errors import InputError, nearest
+from fastfed.problem.instance import Instance
+from fastfed.problem.rewards import Bernoulli, Finite, Gaussian, Rewards
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FAMILIES = {
+    "random": "random:K,M,SEED (uniform means)",
+    "scaled": "scaled:NAME,FACTOR (another instance's means, multiplied)",
+}
+_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
+_MAX_CELLS = 10_000_000
+
+
+def data_folder() -> Path:
+    """``data/`` inside an installed package, or beside the package in a checkout."""
+    here = Path(__file__).resolve().parents[1]
+    return here / "data" if (here / "data").is_dir() else here.parent / "data"
+
+
+def builtin_names() -> list[str]:
+    """What `Instance.load` knows by name."""
+    return sorted([*(path.stem for path in data_folder().glob("*.toml")), "movielens"])
+
+
+def known_by_name(name: str) -> bool:
+    """Whether `load` brings the instance back wherever it is called."""
+    return name in builtin_names() or name.partition(":")[0] in FAMILIES
+
+
+def load(source: str | Path) -> Instance:
+    text = str(source)
+    family, colon, arguments = text.partition(":")
+    if isinstance(source, str) and colon and family in FAMILIES:
+        return _random(text, arguments) if family == "random" else _scaled(text, arguments)
+    if isinstance(source, str) and text == "movielens":
+        return _movielens()
+    if isinstance(source, str) and text in builtin_names():
+        return _load_file(data_folder() / f"{text}.toml", text)
+    path = Path(source)
+    if path.suffix.lower() in _READERS:
+        return _load_file(path, path.stem)
+    known = [*builtin_names(), *(f"{name}:" for name in FAMILIES)]
+    raise InputError(
+        f"unknown instance {text!r}{nearest(text, known)}: a built-in "
+        f"({', '.join(builtin_names())}), {', '.join(FAMILIES.values())}, or a file ending in "
+        f"{', '.join(_READERS)}"
+    )
+
+
+def save(instance: Instance, path: Path) -> None:
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".parquet":
+            _to_histogram(instance).write_parquet(path)
+        elif suffix in (".toml", ".csv"):
+            text = to_toml(instance) if suffix == ".toml" else _to_csv(instance)
+            path.write_text(text, encoding="utf-8", newline="")
+        else:
+            raise InputError(f"{path}: an instance is saved as .toml, .csv or .parquet, not "
+                             f"{path.suffix!r}")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
+def _random(text: str, arguments: str) -> Instance:
+    try:
+        arms, clients, seed = (int(part) for part in arguments.split(","))
+    except ValueError:
+        raise InputError(f"{text!r}: must be random:K,M,SEED, three whole numbers") from None
+    if arms < 1 or clients < 1 or arms * clients > _MAX_CELLS:
+        raise InputError(f"{text!r}: K and M must be at least 1, K x M at most {_MAX_CELLS:,}")
+    if not 0 <= seed < 2**64:
+        raise InputError(f"{text!r}: the seed must lie in 0 .. 2^64 - 1")
+    # raw Philox words: NumPy promises them for ever, which it does not for Generator.random
+    words = np.random.Philox(key=seed).random_raw(arms * clients)
+    means = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return Instance(means.reshape(arms, clients), name=text,
+                    description=f"means uniform in [0, 1), seed {seed}")
+
+
+def _scaled(text: str, arguments: str) -> Instance:
+    name, comma, factor_text = arguments.rpartition(",")
+    if not comma or not _NUMBER.fullmatch(factor_text):
+        raise InputError(f"{text!r}: must be scaled:NAME,FACTOR, as in scaled:synthetic,0.1")
+    factor = float(factor_text)
+    if not 0 < factor < math.inf:
+        raise InputError(f"{text!r}: the factor must be above 0 and finite")
+    base = load(name)
+    description = f"{base.name}, means x {factor:g}"
+    if isinstance(base.rewards, Finite):
+        scaled = Finite(base.rewards.values * factor, base.rewards.weights)
+        return Instance(rewards=scaled, arms=base.arms, clients=base.clients, name=text,
+                        description=description)
+    return Instance(base.means * factor, base.rewards, arms=base.arms, clients=base.clients,
+                    name=text, description=description)
+
+
+def _load_file(path: Path, name: str) -> Instance:
+    reader = _READERS[path.suffix.lower()]
+    try:
+        content = reader(path)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{str(path)!r}: cannot be read ({reason})") from None
+    try:
+        return Instance(name=name, **content)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def from_toml(text: str, name: str) -> Instance:
+    """An instance from the text of a TOML file."""
+    return Instance(name=name, **_parse_toml(text, name))
+
+
+def _from_toml(path: Path) -> dict[str, Any]:
+    return _parse_toml(path.read_text(encoding="utf-8"), str(path))
+
+
+def _parse_toml(text: str, path: str) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from None
+    unknown = sorted(set(content) - {"means", "rewards", "arms", "clients", "description"})
+    if unknown:
+        raise InputError(f"{path}: unknown key {unknown[0]!r}"
+                         f"{nearest(unknown[0], ['means', 'rewards', 'arms', 'clients'])}")
+    if not isinstance(content.get("description", ""), str):
+        raise InputError(f"{path}: description must be a string")
+    content["rewards"] = _rewards(path, content.get("rewards", {}))
+    if "means" not in content and not isinstance(content["rewards"], Finite):
+        raise InputError(f"{path}: no 'means'; write means = [[...], ...], one row per arm")
+    return content
+
+
+_KINDS: dict[str, tuple[type[Rewards], set[str]]] = {
+    "gaussian": (Gaussian, {"sigma"}),
+    "bernoulli": (Bernoulli, set()),
+    "finite": (Finite, {"values", "weights", "empty"}),
+}
+
+
+def _rewards(path: str, table: object) -> Rewards:
+    if not isinstance(table, dict):
+        raise InputError(f"{path}: rewards must be a table, as in [rewards] kind = \"gaussian\"")
+    options = dict(table)
+    kind = options.pop("kind", "gaussian")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise InputError(f"{path}: unknown rewards kind {kind!r}{nearest(str(kind), _KINDS)}; "
+                         f"known: {', '.join(_KINDS)}")
+    make, known = _KINDS[kind]
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise InputError(f"{path}: unknown key {unknown[0]!r} in [rewards] of kind {kind}")
+    if kind == "finite" and not {"values", "weights"} <= set(options):
+        raise InputError(f"{path}: finite rewards need values and weights")
+    try:
+        return make(**options)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _from_csv(path: Path) -> dict[str, Any]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        try:
+            rows = [row for row in csv.reader(file, strict=True) if any(map(str.strip, row))]
+        except csv.Error as error:
+            raise InputError(f"{path}: not valid CSV: {error}") from None
+    if not rows:
+        raise InputError(f"{path}: empty; write one row of means per arm")
+    width = len(rows[0])
+    for number, row in enumerate(rows, 1):
+        if len(row) != width:
+            raise InputError(f"{path}: row {number} has {len(row)} cells, row 1 has {width}")
+
+    def is_number(cell: str) -> bool:
+        return _NUMBER.fullmatch(cell) is not None
+
+    corner = rows[0][0].strip().lower() in ("", "arm", "arms")
+    header = corner or not all(map(is_number, rows[0][1:])) or (
+        width == 1 and not is_number(rows[0][0]))
+    body = rows[1:] if header else rows
+    if not body:
+        raise InputError(f"{path}: a header and no means")
+    named = corner or any(not is_number(row[0]) for row in body)
+    cells = [row[1:] if named else row for row in body]
+    for number, row in enumerate(cells, 2 if header else 1):
+        for cell in row:
+            if not is_number(cell):
+                raise InputError(f"{path}: row {number}: {cell!r} is not a number")
+    clients = [cell.strip() for cell in (rows[0][1:] if named else rows[0])] if header else None
+    return {
+        "means": [[float(cell) for cell in row] for row in cells],
+        "clients": clients,
+        "arms": [row[0].strip() for row in body] if named else None,
+    }
+
+
+def _from_parquet(path: Path) -> dict[str, Any]:
+    import polars as pl
+
+    try:
+        frame = pl.read_parquet(path)
+    except FileNotFoundError:
+        raise InputError(f"{path}: cannot be read (No such file or directory)") from None
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = str(error).splitlines()[0][:120]
+        raise InputError(f"{path}: not a Parquet file that can be read ({reason})") from None
+    try:
+        return from_rewards(frame)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def from_rewards(frame: pl.DataFrame, empty: float | None = None) -> dict[str, Any]:
+    """What `Instance` takes, from observed rewards: columns arm, client, reward and, if they are
+    counted already, count. Arms and clients in order of name."""
+    import polars as pl
+
+    for name in ("arm", "client", "reward"):
+        if name not in frame.columns:
+            raise InputError(f"no column {name!r}: observed rewards need arm, client and reward, "
+                             f"and may have count (found: {', '.join(frame.columns)})")
+    count = pl.col("count") if "count" in frame.columns else pl.lit(1)
+    for name in ("reward", *(["count"] if "count" in frame.columns else [])):
+        if not frame[name].dtype.is_numeric():
+            raise InputError(f"column {name!r} holds {frame[name].dtype}, must be numbers")
+    try:
+        counted = (
+            frame.lazy()
+            .select(pl.col("arm").cast(pl.String), pl.col("client").cast(pl.String),
+                    pl.col("reward").cast(pl.Float64), count.cast(pl.Float64).alias("count"))
+            .group_by("arm", "client", "reward").agg(pl.col("count").sum()).collect()
+        )
+    except pl.exceptions.PolarsError as error:
+        raise InputError(str(error).splitlines()[0]) from None
+    if counted.height == 0:
+        raise InputError("no rewards in it")
+    if any(counted[name].null_count() for name in counted.columns):
+        raise InputError("a row with a missing arm, client, reward or count")
+    arms, clients, values = (counted[name].unique().sort() for name in ("arm", "client", "reward"))
+
+    def place(name: str, among: pl.Series) -> Any:
+        return among.search_sorted(counted[name]).to_numpy()
+
+    weights = np.zeros((len(arms), len(clients), len(values)))
+    weights[place("arm", arms), place("client", clients), place("reward", values)] = counted[
+        "count"].to_numpy()
+    return {"rewards": Finite(values.to_numpy(), weights, empty), "arms": arms.to_list(),
+            "clients": clients.to_list()}
+
+
+def _movielens() -> Instance:
+    from fastfed.problem.movielens import builtin_histogram
+
+    content = from_rewards(builtin_histogram(), empty=0.0)
+    return Instance(name="movielens", description="MovieLens (HetRec 2011): genres rated in "
+                    "countries; counts and means exact, reward shapes reconstructed", **content)
+
+
+_READERS = {".toml": _from_toml, ".csv": _from_csv, ".parquet": _from_parquet}
+
+
+def to_toml(instance: Instance) -> str:
+    """The text of a TOML file that holds everything."""
+
+    def strings(names: tuple[str, ...]) -> str:
+        return "[" + ", ".join(map(_toml_string, names)) + "]"
+
+    rows = "".join(f"  [{', '.join(repr(float(x)) for x in row)}],\n" for row in instance.means)
+    return (
+        f"description = {_toml_string(instance.description)}\n"
+        f"arms = {strings(instance.arms)}\n"
+        f"clients = {strings(instance.clients)}\n"
+        + _toml_rewards(instance, rows)
+    )
+
+
+def _toml_rewards(instance: Instance, rows: str) -> str:
+    rewards = instance.rewards
+    means = f"means = [\n{rows}]\n\n"
+    if isinstance(rewards, Gaussian):
+        return f'{means}[rewards]\nkind = "gaussian"\nsigma = {rewards.sigma!r}\n'
+    if isinstance(rewards, Bernoulli):
+        return f'{means}[rewards]\nkind = "bernoulli"\n'
+    return (f'[rewards]\nkind = "finite"\nvalues = {rewards.values.tolist()}\n'
+            f"weights = {rewards.weights.tolist()}\n")
+
+
+def _to_histogram(instance: Instance) -> pl.DataFrame:
+    import polars as pl
+
+    if not isinstance(instance.rewards, Finite):
+        raise InputError(f"a .parquet holds observed rewards: save {instance.rewards} as .toml")
+    k, m, v = np.nonzero(instance.rewards.weights)
+    return pl.DataFrame({
+        "arm": [instance.arms[i] for i in k], "client": [instance.clients[i] for i in m],
+        "reward": instance.rewards.values[v], "count": instance.rewards.weights[k, m, v],
+    })
+
+
+def _toml_string(text: str) -> str:
+    """A TOML basic string: JSON's escapes, plus DEL, which TOML wants escaped too."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _to_csv(instance: Instance) -> str:
+    if instance.rewards != Gaussian():
+        raise InputError(f"a .csv holds means only: save {instance.rewards} as .toml")
+    import io
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["arm", *instance.clients])
+    for name, row in zip(instance.arms, instance.means, strict=True):
+        writer.writerow([name, *(repr(float(x)) for x in row)])
+    return text.getvalue()

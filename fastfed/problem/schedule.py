@@ -1,0 +1,191 @@
+"""When the clients talk to the server.
+
+A schedule is a set of steps n at which every client sends, for each arm that the server still
+considers, one scalar. It is either "every H steps" (`period` is H) or a list of times. Equal
+schedules have equal names; ``fedelim`` and ``exponential:2`` are two names for the same times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.errors import InputError, nearest
+from fastfed.radius import MAX_STEPS
+from fastfed.validation import as_whole, number, shown
+
+_MOST_TIMES = 2**24  # a list of times longer than this is a periodic schedule in disguise
+
+
+class Schedule:
+    """The times at which clients talk: made by one of the subclasses, or by `parse`."""
+
+    period: int | None = None
+    """H if the clients talk at H, 2H, 3H, ...; None if the times are a list."""
+
+    def __str__(self) -> str:
+        raise TypeError("a schedule is one of its subclasses")
+
+    def times(self, until: int) -> npt.NDArray[np.int64]:
+        """The communication times up to and including ``until``, ascending."""
+        if self.period is None:
+            raise TypeError("a schedule without a period lists its times")
+        count = until // self.period
+        if count > _MOST_TIMES:
+            raise InputError(f"{self} has {count:,} times up to {until:,}: too many to list")
+        return np.arange(1, count + 1, dtype=np.int64) * self.period
+
+    def __repr__(self) -> str:
+        return f"<Schedule {self}>"
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == str(other) if isinstance(other, Schedule) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+class Periodic(Schedule):
+    """Every H steps: n = H, 2H, 3H, ... (The related work starts at 1, H + 1; the paper's bounds
+    and this package use multiples of H.)"""
+
+    def __init__(self, period: int) -> None:
+        whole = as_whole(period)
+        if whole is None or not 1 <= whole <= MAX_STEPS:
+            raise InputError(
+                f"period H = {shown(period)}: must be a whole number from 1 to 2^52, as in "
+                "periodic:100"
+            )
+        self.period: int = whole
+
+    def __str__(self) -> str:
+        return f"periodic:{self.period}"
+
+
+class FedElim0(Periodic):
+    """At every step: the paper's FedElim0."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def __str__(self) -> str:
+        return "fedelim0"
+
+
+class Exponential(Schedule):
+    """At the distinct values of ceil(base^t), t = 0, 1, 2, ..."""
+
+    def __init__(self, base: float) -> None:
+        self.base = number("base lambda", base, "must be a number above 1")
+        if not (self.base > 1 and math.isfinite(self.base)):
+            raise InputError(
+                f"base lambda = {base!r}: must be above 1"
+                + (", as fedelim0 for talking at every step" if self.base == 1 else "")
+            )
+        if math.log(MAX_STEPS) / math.log(self.base) > _MOST_TIMES:
+            raise InputError(f"base lambda = {base!r}: so near 1 that it talks at nearly every "
+                             "step; take fedelim0")
+
+    def __str__(self) -> str:
+        return f"exponential:{_plain(self.base)}"
+
+    def times(self, until: int) -> npt.NDArray[np.int64]:
+        times: list[int] = []
+        t = 0
+        while (power := self.base**t) <= until:
+            time = math.ceil(power)
+            if time <= until and (not times or time > times[-1]):
+                times.append(time)
+            t += 1
+        return np.array(times, dtype=np.int64)
+
+
+class FedElim(Exponential):
+    """At n = 1, 2, 4, 8, ...: the paper's FedElim."""
+
+    def __init__(self) -> None:
+        super().__init__(2.0)
+
+    def __str__(self) -> str:
+        return "fedelim"
+
+
+class SuperExponential(Schedule):
+    """At n = 2^(2^t): 2, 4, 16, 256, 65536, 2^32. The next, 2^64, is past every trial's end."""
+
+    def __str__(self) -> str:
+        return "superexponential"
+
+    def times(self, until: int) -> npt.NDArray[np.int64]:
+        return np.array([2**2**t for t in range(6) if 2**2**t <= until], dtype=np.int64)
+
+
+class At(Schedule):
+    """At the given steps, and never again."""
+
+    def __init__(self, times: Sequence[int] | Iterable[int]) -> None:
+        listed = list(times)
+        whole = [as_whole(time) for time in listed]
+        for time, value in zip(listed, whole, strict=True):
+            if value is None or not 1 <= value <= MAX_STEPS:
+                raise InputError(f"time {shown(time)}: times must be whole numbers from 1 to 2^52")
+        self._times: tuple[int, ...] = tuple(value for value in whole if value is not None)
+        if not listed:
+            raise InputError("no times: give at least one, as in at:1,5,25,125")
+        for before, after in zip(self._times, self._times[1:], strict=False):
+            if after <= before:
+                raise InputError(f"times {before}, {after}: must increase")
+
+    def __str__(self) -> str:
+        return "at:" + ",".join(map(str, self._times))
+
+    def times(self, until: int) -> npt.NDArray[np.int64]:
+        return np.array([time for time in self._times if time <= until], dtype=np.int64)
+
+
+_PLAIN = {"fedelim": FedElim, "fedelim0": FedElim0, "superexponential": SuperExponential}
+_WITH_VALUE = {"periodic": "periodic:100", "exponential": "exponential:1.5", "at": "at:1,5,25"}
+
+
+def parse(text: str | Schedule) -> Schedule:
+    """A schedule from its name; a schedule is returned as it is."""
+    if isinstance(text, Schedule):
+        return text
+    if not isinstance(text, str):
+        raise InputError(f"schedule {text!r}: must be a name, as in 'fedelim', or a Schedule")
+    name, colon, value = text.strip().partition(":")
+    if name in _PLAIN and not colon:
+        return _PLAIN[name]()
+    if name in _PLAIN:
+        raise InputError(f"schedule {text!r}: {name} takes no value")
+    if name not in _WITH_VALUE:
+        known = [*_PLAIN, *_WITH_VALUE]
+        raise InputError(f"unknown schedule {text!r}{nearest(name, known)}: one of "
+                         f"{', '.join(_PLAIN)}, {', '.join(_WITH_VALUE.values())}")
+    if not value.strip():
+        raise InputError(f"schedule {text!r}: needs a value, as in {_WITH_VALUE[name]}")
+    if name == "periodic":
+        return Periodic(value)  # type: ignore[arg-type]
+    if name == "exponential":
+        return Exponential(value)  # type: ignore[arg-type]
+    return At(value.split(","))  # type: ignore[arg-type]
+
+
+def parse_all(schedules: Sequence[str | Schedule] | str | Schedule) -> list[Schedule]:
+    """Several schedules, each once."""
+    given = [schedules] if isinstance(schedules, str | Schedule) else list(schedules)
+    parsed = [parse(one) for one in given]
+    if not parsed:
+        raise InputError("no schedules: give at least one, as in ['fedelim']")
+    for position, one in enumerate(parsed):
+        if one in parsed[:position]:
+            raise InputError(f"schedule {one} is given twice")
+    return parsed
+
+
+def _plain(number: float) -> str:
+    """The shortest text that reads back as ``number``, without a trailing '.0'."""
+    return repr(number).removesuffix(".0")
