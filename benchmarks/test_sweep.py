@@ -14,7 +14,8 @@ import polars as pl
 import pytest
 from work import CORES, Work
 
-from fastfed.engine.job import Block, Job
+from fastfed.engine.job import Job
+from fastfed.engine.rows import Block
 from fastfed.sweeps.run import sweep
 from fastfed.sweeps.store import Store
 

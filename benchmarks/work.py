@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from fastfed.engine.job import Block
+from fastfed.engine.rows import Block
 from fastfed.kernels.trials import PULLS
 
 EIGHT = ["fedelim", *(f"periodic:{10**p}" for p in range(6)), "superexponential"]

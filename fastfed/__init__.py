@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING
 from fastfed.version import __version__
 
 if TYPE_CHECKING:
-    from fastfed.engine.job import Result, simulate
+    from fastfed.api.simulate import Result, simulate
     from fastfed.engine.replay import Replay, replay
     from fastfed.errors import InputError
     from fastfed.problem.instance import Instance
-    from fastfed.problem.rewards import Bernoulli, Finite, Gaussian
+    from fastfed.problem.rewards import Bernoulli, Finite, Gaussian, Poisson
     from fastfed.problem.schedule import (
         At,
         Exponential,
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
 _HOME = {
     name: f"fastfed.{module}"
     for module, names in {
-        "engine.job": ("Result", "simulate"),
+        "api.simulate": ("Result", "simulate"),
         "engine.replay": ("Replay", "replay"),
         "errors": ("InputError",),
         "problem.instance": ("Instance",),
-        "problem.rewards": ("Bernoulli", "Finite", "Gaussian"),
+        "problem.rewards": ("Bernoulli", "Finite", "Gaussian", "Poisson"),
         "problem.schedule": ("At", "Exponential", "FedElim", "FedElim0", "Periodic", "Schedule",
                              "SuperExponential"),
         "sweeps.run": ("sweep", "sweep_parts"),
@@ -78,6 +78,7 @@ __all__ = [
     "InputError",
     "Instance",
     "Periodic",
+    "Poisson",
     "Replay",
     "Result",
     "Schedule",

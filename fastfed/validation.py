@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING
 
-from fastfed import radius
 from fastfed.errors import InputError, nearest
-
-if TYPE_CHECKING:
-    from fastfed.problem.instance import Instance
 
 ENGINES = ("auto", "skip", "dense")
 SCALES = (1e-100, 1e100)  # squares and products of what lies between stay finite and exact
@@ -82,14 +77,6 @@ def refuse_odd_scale(value: float, given: object, rule: str) -> None:
                          "in another unit")
 
 
-def resolve_sigma(instance: Instance, sigma: object) -> float:
-    """The confidence scale: the instance's own, half the range ("proxy"), or the number given."""
-    if sigma is None:
-        return instance.default_sigma
-    checked = checked_sigma(sigma)
-    return instance.proxy_sigma if isinstance(checked, str) else checked
-
-
 def checked_threads(threads: object) -> int:
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
@@ -102,31 +89,3 @@ def checked_engine(engine: object) -> str:
         raise InputError(f"engine {shown(engine)}{nearest(str(engine), ENGINES)}: must be one of "
                          f"{', '.join(ENGINES)}")
     return str(engine)
-
-
-def most_steps(instance: Instance) -> int:
-    """The last step that a trial may reach: beyond it an int64 could not count the pulls."""
-    arms, clients = instance.shape
-    return int(min(radius.MAX_STEPS, (2**63 - 1) // (arms * clients)))
-
-
-def refuse_endless(instance: Instance, delta: float, sigma: float) -> None:
-    """Gaps that the confidence radii cannot resolve before the last step that we can count."""
-    arms, clients = instance.shape
-    if arms == 1:
-        return
-    limit = most_steps(instance)
-    client = int(instance.local_gaps.min(axis=0).argmin())
-    for gap, walks, log_c, where in (
-        (float(instance.local_gaps.min()), 1, radius.local_log(arms, clients, delta),
-         f"client {instance.clients[client]}"),
-        (float(instance.global_gaps.min()), clients, radius.global_log(arms, delta),
-         "the mean over clients"),
-    ):
-        steps = radius.resolved_by(gap, walks, log_c, sigma)
-        if steps > limit:
-            raise InputError(
-                f"gap {gap:.3g} between the best two arms of {where} in {instance.name}: too "
-                f"small, a trial could need {steps:.2g} steps and the limit is {limit:,}; make the "
-                "gap larger, or set max_steps to get truncated trials"
-            )

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from fastfed import radius as confidence
+from fastfed import radius
 from fastfed.kernels import boundary
-from fastfed.kernels.memory import SPINE
 
 
 @njit
@@ -21,24 +20,24 @@ def logs_of(logs, log_c):
 
 
 @njit
-def below(n, level, logs, unit):
-    return boundary.boundary_below(n, level, logs, unit)
+def below(n, level, curve):
+    return boundary.boundary_below(n, level, curve)
 
 
 @njit
-def between(a, b, g_a, g_b, level, logs, unit, noise):
-    return boundary.boundary_between(a, b, g_a, g_b, level, logs, unit, noise)
+def between(a, b, g_a, g_b, level, curve, noise):
+    return boundary.boundary_between(a, b, g_a, g_b, level, curve, noise)
 
 
 @njit
-def reaches(lead, n, level, logs, unit, walks, log_c, scale):
-    return boundary.reaches(lead, n, level, logs, unit, walks, log_c, scale)
+def reaches(lead, n, level, curve):
+    return boundary.reaches(lead, n, level, curve)
 
 
-def setting(log_c: float, walks: float, scale: float) -> tuple[np.ndarray, float]:
-    logs = np.zeros((SPINE + 1, boundary.PARTS))
+def setting(log_c: float, walks: float, scale: float) -> boundary.Curve:
+    logs = np.zeros((boundary.LEVELS, boundary.PARTS))
     logs_of(logs, log_c)
-    return logs, 8.0 * walks * scale * scale
+    return boundary.Curve(float(walks), 8.0 * walks * scale * scale, log_c, scale, logs)
 
 
 steps = st.one_of(st.integers(1, 2**52), st.integers(0, 52).map(lambda t: 2**t),
@@ -51,9 +50,9 @@ steady = settings(derandomize=True, deadline=None)  # the first example compiles
 @steady
 @given(n=steps, log_c=log_cs, walks=st.integers(1, 100), scale=scales)
 def test_the_bound_is_below_and_near(n, log_c, walks, scale):
-    logs, unit = setting(log_c, walks, scale)
-    g = confidence.boundary(float(n), float(walks), log_c, scale)
-    low = below(n, n.bit_length(), logs, unit)
+    curve = setting(log_c, walks, scale)
+    g = radius.boundary(float(n), float(walks), log_c, scale)
+    low = below(n, n.bit_length(), curve)
     assert g * (1 - 3e-5) < low < g
 
 
@@ -62,10 +61,10 @@ def test_the_bound_is_below_and_near(n, log_c, walks, scale):
        off=st.sampled_from([0.0, 1e-15, -1e-15, 1e-10, -1e-10, 3e-6, -3e-6, 1e-3, -1e-3]))
 def test_who_reaches_the_boundary_is_decided_by_the_formula(n, log_c, walks, scale, off):
     """At g itself, the next numbers on either side of it, and further off."""
-    logs, unit = setting(log_c, walks, scale)
-    g = confidence.boundary(float(n), float(walks), log_c, scale)
+    curve = setting(log_c, walks, scale)
+    g = radius.boundary(float(n), float(walks), log_c, scale)
     for lead in (g * (1 + off), math.nextafter(g, 0.0), math.nextafter(g, math.inf)):
-        decided = reaches(lead, n, n.bit_length(), logs, unit, float(walks), log_c, scale)
+        decided = reaches(lead, n, n.bit_length(), curve)
         assert decided == (lead >= g), (lead, g)
 
 
@@ -78,10 +77,10 @@ def test_the_bound_in_the_middle_of_an_interval(level, place, depth, log_c, walk
     start = 2 ** (level - 1)
     a = start + int(place * (start // length - 1)) * length
     b = a + length
-    logs, unit = setting(log_c, walks, noise)
-    g_a, g_middle, g_b = (confidence.boundary(n, float(walks), log_c, noise)
+    curve = setting(log_c, walks, noise)
+    g_a, g_middle, g_b = (radius.boundary(n, float(walks), log_c, noise)
                           for n in (float(a), float((a + b) // 2), float(b)))
-    low = between(a, b, g_a, g_b, level, logs, unit, noise)
+    low = between(a, b, g_a, g_b, level, curve, noise)
     assert low < g_middle
     assert g_middle - low < 0.2 * noise + 3e-5 * g_middle
 
@@ -91,9 +90,9 @@ def test_most_decisions_need_no_logarithm(walks):
     """The bracket is narrow: a lead 1e-5 of g off is decided without the formula, whose result
     is forged here by a log_c that would turn every answer round."""
     log_c = 9.0
-    logs, unit = setting(log_c, walks, 1.0)
+    curve = setting(log_c, walks, 1.0)
     for n in (1, 3, 77, 5000, 10**9 + 7, 2**52 - 1):
-        g = confidence.boundary(float(n), float(walks), log_c, 1.0)
-        args = (n, n.bit_length(), logs, unit, float(walks))
-        assert reaches(g * (1 + 1e-5), *args, 1e6, 1.0)
-        assert not reaches(g * (1 - 1e-5), *args, -log_c, 1.0)
+        g = radius.boundary(float(n), float(walks), log_c, 1.0)
+        place = (n, n.bit_length())
+        assert reaches(g * (1 + 1e-5), *place, curve._replace(log_c=1e6))
+        assert not reaches(g * (1 - 1e-5), *place, curve._replace(log_c=-log_c))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import lambertw
 
-from fastfed import radius as confidence
+from fastfed import radius
 from fastfed.engine import reference
 from fastfed.errors import InputError
 from fastfed.problem.instance import Instance
@@ -132,11 +132,11 @@ def test_radii_at_n_on_random_instances() -> None:
         assert (b.n_km <= b.T_km).all()
         assert (b.n_k <= b.T_k).all()
         for n, gap in zip(b.n_km.flat, b.local_gaps.flat, strict=True):
-            assert confidence.alpha_local(n, K, M, delta, sigma) <= gap / 4
-            assert n == 1 or confidence.alpha_local(n - 1, K, M, delta, sigma) > gap / 4
+            assert radius.alpha_local(n, K, M, delta, sigma) <= gap / 4
+            assert n == 1 or radius.alpha_local(n - 1, K, M, delta, sigma) > gap / 4
         for n, gap in zip(b.n_k, b.global_gaps, strict=True):
-            assert confidence.alpha_global(n, K, M, delta, sigma) <= gap / 4
-            assert n == 1 or confidence.alpha_global(n - 1, K, M, delta, sigma) > gap / 4
+            assert radius.alpha_global(n, K, M, delta, sigma) <= gap / 4
+            assert n == 1 or radius.alpha_global(n - 1, K, M, delta, sigma) > gap / 4
 
 
 def test_tighter_variants_are_tighter() -> None:
@@ -317,7 +317,7 @@ def on_the_edge(instance: Instance, delta: float) -> reference.Rewards:
         if n == 0:
             return 0.0
         sign = -1.0 if k == instance.global_best else 1.0
-        edge = confidence.alpha_local(n, K, 1, delta) * (1 - 1e-9)
+        edge = radius.alpha_local(n, K, 1, delta) * (1 - 1e-9)
         return n * (float(instance.means[k, 0]) + sign * edge)
 
     return lambda k, m, n: total(k, n) - total(k, n - 1)
@@ -349,7 +349,7 @@ def test_paths_on_the_good_event_obey_the_sharp_bounds() -> None:
     steps = 2 * int(b.n_k.max() + b.n_km.max())
     n = np.arange(1, steps + 1)
     local, overall = (np.array([alpha(i, K, M, delta) for i in n])
-                      for alpha in (confidence.alpha_local, confidence.alpha_global))
+                      for alpha in (radius.alpha_local, radius.alpha_global))
     good = 0
     for _ in range(40):
         draws = instance.means[..., None] + rng.normal(size=(K, M, steps))

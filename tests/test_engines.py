@@ -19,7 +19,8 @@ from polars.testing import assert_frame_equal
 import fastfed as ff
 from fastfed.engine import reference
 from fastfed.engine.job import Job
-from fastfed.kernels.laws.walk import walk_value
+from fastfed.engine.replay import departures
+from fastfed.kernels.laws.gaussian_walk import value_at
 from fastfed.problem.schedule import parse
 from fastfed.radius import alpha_global, alpha_local, boundary, global_log, local_log
 
@@ -229,7 +230,7 @@ def assert_as_printed(job: Job, trial: int) -> None:
         inst, job.schedules[0], job.delta, reference.walk_rewards(inst, job.seed, trial),
         sigma=job.sigma, max_steps=job.max_steps,
     )
-    left = job.departures(trial)
+    left = departures(job, trial)
     arms, clients = inst.shape
     at_clients = [(int(left.local[k, m]), m, k) for m in range(clients) for k in range(arms)
                   if left.local[k, m] <= left.horizon and k != left.local_arms[m]]
@@ -276,7 +277,7 @@ def _walks(out, seed, trial, means, sigma):
     for k in range(out.shape[0]):
         for m in range(out.shape[1]):
             for n in range(out.shape[2]):
-                out[k, m, n] = walk_value(seed, trial, k, m, n + 1, means[k, m], sigma)
+                out[k, m, n] = value_at((seed, trial, m, k, n + 1), means[k, m], sigma)
 
 
 def falls(sums: np.ndarray, boundary: np.ndarray, times: np.ndarray) -> tuple[list[int], int]:
@@ -315,8 +316,8 @@ def test_engines_find_every_fall_of_a_long_walk(means, noise, scale, delta):
         for name in ["fedelim", "fedelim0", "periodic:10"]:
             server, winner = falls(walks.sum(axis=1), server_bar, parse(name).times(len(steps)))
             for engine in ("dense", "skip"):
-                left = Job(inst, [name], delta=delta, seed=31, engine=engine,
-                           sigma=scale).departures(trial)
+                job = Job(inst, [name], delta=delta, seed=31, engine=engine, sigma=scale)
+                left = departures(job, trial)
                 assert left.local.T.tolist() == [out for out, _ in local]
                 assert left.local_arms.tolist() == [arm for _, arm in local]
                 assert (left.server.tolist(), left.global_arm) == (server, winner)
@@ -465,7 +466,7 @@ def test_pulls_are_the_later_of_the_local_and_the_global_end(shared):
     for s, name in enumerate(names):
         job = Job(inst, [name], delta=0.01, seed=3)
         for trial in range(0, 1000, 50):
-            left = job.departures(trial)
+            left = departures(job, trial)
             assert (shared.pulls[s, trial] >= left.local).all()
             np.testing.assert_array_equal(
                 shared.pulls[s, trial], np.maximum(left.local, left.server[:, None]))

@@ -16,7 +16,8 @@ from scipy import stats
 
 from fastfed import radius as confidence
 from fastfed.engine import reference
-from fastfed.engine.job import Departures, Job
+from fastfed.engine.job import Job
+from fastfed.engine.replay import Departures, departures
 from fastfed.problem.instance import Instance
 from fastfed.theory.bounds import bounds
 
@@ -50,7 +51,7 @@ def follow(sigma: float) -> list[Path]:
         drawn = np.array([[[reward(k, m, i) for i in n] for m in range(M)] for k in range(K)])
         off = drawn.cumsum(axis=2) / n - INSTANCE.means[:, :, None]
         good = not ((np.abs(off) > local).any() or (np.abs(off.mean(axis=1)) > server).any())
-        paths.append(Path(good, *(job.departures(trial) for job in jobs)))
+        paths.append(Path(good, *(departures(job, trial) for job in jobs)))
     return paths
 
 
@@ -109,7 +110,7 @@ def test_departures_are_those_of_algorithm_1() -> None:
     """What the tests above take from the engine, against the algorithm as printed."""
     job = Job(INSTANCE, "fedelim", delta=DELTA, seed=SEED, engine="dense")
     for trial in range(10):
-        left = job.departures(trial)
+        left = departures(job, trial)
         out = reference.fedelim(INSTANCE, job.schedules[0], DELTA,
                                 reference.walk_rewards(INSTANCE, SEED, trial))
         assert out.eliminations

@@ -15,9 +15,8 @@ from scipy import stats
 
 import fastfed as ff
 from fastfed.engine.walk import walk
-from fastfed.kernels.laws.walk import walk_value
+from fastfed.kernels.laws.gaussian_walk import value_at
 from fastfed.kernels.random.normal import standard_normal
-from fastfed.kernels.trials import value
 from fastfed.sweeps.store import ROWS
 
 ALARM = 1e-6
@@ -28,7 +27,7 @@ TRIALS = 20_000
 def _sums(out, seed, arm, client, steps, mu, sigma):
     for trial in range(out.shape[0]):
         for i in range(steps.size):
-            out[trial, i] = walk_value(seed, trial, arm, client, steps[i], mu, sigma)
+            out[trial, i] = value_at((seed, trial, client, arm, steps[i]), mu, sigma)
 
 
 def increments(steps, *, seed=5, arm=0, client=0, mu=0.0, sigma=1.0, trials=TRIALS) -> np.ndarray:
@@ -105,6 +104,10 @@ def definition(n: int, address: tuple[int, int, int, int], mu: float, sigma: flo
         return definition(half, address, mu, sigma) + (mu * half + sigma * math.sqrt(half) * z)
     ends = definition(n - s, address, mu, sigma) + definition(n + s, address, mu, sigma)
     return ends / 2 + sigma * math.sqrt(s / 2) * z
+
+
+def value(seed, trial, arm, client, n, mu, sigma):
+    return value_at((np.uint64(seed), trial, client, arm, n), mu, sigma)
 
 
 @pytest.mark.parametrize("n", [*range(1, 8), 12, 100, 255, 256, 257, 1000, 4096, 5000, 2**20])

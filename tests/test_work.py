@@ -60,8 +60,8 @@ for schedules in (["fedelim"], ["fedelim0", "periodic:7", "superexponential"]):
     for delta in (0.1, 0.01):
         ff.simulate(instance, schedules, delta=delta, trials=2, engine="skip")
         ff.simulate(instance, schedules, delta=delta, trials=2, engine="skip", keep_pulls=True)
-modules = [importlib.import_module(f"fastfed.kernels.{found.name}")
-           for found in pkgutil.iter_modules(kernels.__path__)]
+modules = [importlib.import_module(found.name) for found in
+           pkgutil.walk_packages(kernels.__path__, "fastfed.kernels.")]
 functions = {function for module in modules for function in vars(module).values()
              if isinstance(function, Dispatcher)}
 compiled = [function for function in functions if function.signatures]

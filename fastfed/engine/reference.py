@@ -36,11 +36,8 @@ class Outcome:
 
 def independent_rewards(instance: Instance, rng: np.random.Generator) -> Rewards:
     """Rewards drawn one by one from a NumPy generator."""
-    law = instance.law
-    if law is None:
-        return lambda k, m, n: float(rng.normal(instance.means[k, m], instance.rewards.sigma))  # type: ignore[union-attr]
-    upto = law.weights.cumsum(axis=2) / law.weights.sum(axis=2, keepdims=True)
-    return lambda k, m, n: float(law.values[np.searchsorted(upto[k, m], rng.random(), "right")])
+    draw = instance.rewards.draw(instance.means, rng)
+    return lambda k, m, n: draw(k, m)
 
 
 def walk_rewards(instance: Instance, seed: int, trial: int) -> Rewards:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from fastfed.engine.job import Departures, Job
+from fastfed.engine.job import Job
+from fastfed.engine.rows import Block
 from fastfed.engine.walk import walk
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
@@ -89,11 +91,37 @@ def replay(
     job = Job(instance, [schedule], delta=delta, seed=seed, engine=engine, sigma=sigma,
               max_steps=max_steps)
     number = checked_whole("trial", trial, 0, 2**62)
-    departures = job.departures(number)
+    left = departures(job, number)
     title = (f"{instance.name}, {job.schedules[0]}, delta {job.delta:g}, seed {job.seed}, "
              f"trial {number}")
-    return Replay(title, _events(job, number, departures),
-                  job.frame(departures.block).row(0, named=True))
+    return Replay(title, _events(job, number, left),
+                  job.frame(left.block).row(0, named=True))
+
+
+@dataclass(frozen=True)
+class Departures:
+    """One trial of one schedule, arm by arm: the step at which each left, NEVER if it did not."""
+
+    local: npt.NDArray[np.int64]  # (K, M)
+    local_arms: npt.NDArray[np.int64]  # (M,) what the clients declare; -1: nothing
+    server: npt.NDArray[np.int64]  # (K,)
+    global_arm: int
+    horizon: int  # nothing is followed past this step
+    truncated: bool
+    block: Block
+
+
+def departures(job: Job, trial: int) -> Departures:
+    """When each arm left, at each client and at the server, under the job's first schedule."""
+    block = job.run(trial, 1, keep_departures=True)
+    left = block.departures
+    assert left is not None
+    global_arm = int(block.column("global_arm")[0, 0])
+    return Departures(
+        left.local_out[0], left.local_arms[0], left.global_out[0, 0], global_arm,
+        job.max_steps if global_arm >= 0 else job.horizon(0),
+        bool(block.column("truncated")[0, 0]), block,
+    )
 
 
 def _events(job: Job, trial: int, left: Departures) -> list[Event]:

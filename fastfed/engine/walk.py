@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
-from fastfed.engine.job import law_of, noise_of
-from fastfed.kernels.laws.counts import STRETCH
-from fastfed.kernels.trials import count_value, value
+from fastfed.kernels import trials as kernel
 from fastfed.problem.instance import Instance
 
 
 def walk(instance: Instance, seed: int, trial: int) -> Callable[[int, int, int], float]:
     """(arm, client, n) -> the sum of that arm's first n rewards in this trial."""
+    law = instance.rewards.kernel_law(instance.means)
+    memory = law.memory(0, *instance.shape)
     key = np.uint64(seed)
-    if instance.law is None:
-        noise = noise_of(instance)
-        return lambda k, m, n: float(
-            value(key, trial, k, m, n, float(instance.means[k, m]), noise))
-    values, shares = law_of(instance)
-    scratch, steps = np.zeros((4, len(values)), np.int64), np.zeros(STRETCH)
-    return lambda k, m, n: float(
-        count_value(key, trial, k, m, n, values, shares[k, m], scratch, steps))
+    return lambda k, m, n: float(kernel.value_at(law, memory, (key, trial, m, k, n)))
+
+
+def values_at(
+    instance: Instance, seed: int, trials: npt.NDArray[np.int64], steps: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """The sums of the first ``steps[i, k, m]`` rewards of trial ``trials[i]``, arm k, client m."""
+    law = instance.rewards.kernel_law(instance.means)
+    sums = np.zeros(steps.shape)
+    kernel.values_at(law, law.memory(0, *instance.shape), np.uint64(seed),
+                     np.ascontiguousarray(trials, np.int64), np.ascontiguousarray(steps, np.int64),
+                     sums)
+    return sums

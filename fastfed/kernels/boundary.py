@@ -14,9 +14,12 @@ roundings on the way to it and in the formula.
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 from fastfed import radius
 from fastfed.kernels.compiling import inlined, inner, kernel
+
+LEVELS = 54  # octaves, up to 2^53
 
 PART_BITS = 4
 PARTS = 1 << PART_BITS
@@ -24,6 +27,22 @@ _DOWN, _UP = 1.0 - 2.0**-48, 1.0 + 2.0**-48
 CHORD = 1.0 - 2.0**-50  # rounds a chord down, below the rounding errors of what made it
 
 boundary = kernel(radius.boundary)
+
+
+class Curve(NamedTuple):
+    """The boundary g of a pass."""
+
+    walks: Any  # over how many clients the pass sums
+    unit: Any  # 8 walks scale^2
+    log_c: Any
+    scale: Any
+    logs: Any  # (LEVELS, PARTS) see `tabulate_logs`
+
+
+@inlined
+def make_curve(walks, log_c, scale, logs):
+    """The paper's boundary for sums over so many clients; ``logs`` must have been tabulated."""
+    return Curve(walks, 8.0 * walks * scale * scale, log_c, scale, logs)
 
 
 @inner
@@ -46,35 +65,36 @@ def _log_below(n, level, logs):
 
 
 @inlined
-def boundary_below(n, level, logs, unit):
+def boundary_below(n, level, curve):
     """A lower bound on g(n); 2^(level-1) <= n < 2^level."""
-    low, _ = _log_below(n, level, logs)
-    return _DOWN * math.sqrt(unit * float(n) * low)
+    low, _ = _log_below(n, level, curve.logs)
+    return _DOWN * math.sqrt(curve.unit * float(n) * low)
 
 
 @inlined
-def boundary_between(a, b, g_a, g_b, level, logs, unit, noise):
+def boundary_between(a, b, g_a, g_b, level, curve, noise):
     """A lower bound on g in the middle of (a, b], from lower bounds at its ends if they are near.
 
     g'' = -g (L^2 + 4) / (4 n^2 L^2), so |g''| >= g / (4 n^2), which falls with n: the arc stands at
     least (b - a)^2 g(b) / (32 b^2) above its chord. That is off by a further factor (b - a) / b;
-    where this might matter, the table is asked: it costs a division and a root more.
+    where that is more than ``noise``, the noise of a step, and so might matter, the table gives the
+    bound: it costs a division and a root more.
     """
     share = float(b - a) / float(b)
     arc = share * share * g_b
     if arc * share > noise:
-        return boundary_below((a + b) >> 1, level, logs, unit)
+        return boundary_below((a + b) >> 1, level, curve)
     return _DOWN * (0.5 * (g_a + g_b) + 0.03125 * arc)
 
 
 @inner
-def reaches(lead, n, level, logs, unit, walks, log_c, scale):
+def reaches(lead, n, level, curve):
     """Whether lead >= g(n), as the formula decides it; 2^(level-1) <= n < 2^level."""
-    low, u = _log_below(n, level, logs)
+    low, u = _log_below(n, level, curve.logs)
     high = low + (2.0 / 3.0) * u * u * u
-    square = unit * float(n)
+    square = curve.unit * float(n)
     if lead < _DOWN * math.sqrt(square * low):
         return False
     if lead >= _UP * math.sqrt(square * high):
         return True
-    return lead >= boundary(float(n), walks, log_c, scale)
+    return lead >= boundary(float(n), curve.walks, curve.log_c, curve.scale)

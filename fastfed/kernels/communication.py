@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from fastfed.kernels.compiling import inlined, inner
-from fastfed.kernels.memory import BEGIN, END, INDEX, LAST, NEVER, NEXT, PERIOD, WINNER
+from fastfed.kernels.memory import (
+    ALIVE,
+    BEGIN,
+    END,
+    INDEX,
+    LAST,
+    NEVER,
+    NEXT,
+    PERIOD,
+    SENT,
+    TALKS,
+    WINNER,
+)
 
 
 @inner
-def begin(s, plan, listed, state):
+def begin(s, talks):
     """Put schedule s before its first time."""
+    plan, listed, state = talks.plan, talks.listed, talks.state
     if plan[s, PERIOD] > 0:
         first = plan[s, PERIOD] if plan[s, PERIOD] <= plan[s, LAST] else NEVER
     else:
@@ -18,9 +31,10 @@ def begin(s, plan, listed, state):
 
 
 @inlined
-def advance(s, b, plan, listed, state):
+def advance(s, b, talks):
     """Move schedule s, whose next time is at most b, to its first time past b; how many times that
     passes."""
+    plan, listed, state = talks.plan, talks.listed, talks.state
     time = state[s, NEXT]
     period = plan[s, PERIOD]
     if period > 0:
@@ -42,9 +56,32 @@ def advance(s, b, plan, listed, state):
     return count
 
 
+@inlined
+def talk_once(s, n, clients, talks):
+    """Communication time n of schedule s: every client sends a scalar for every arm alive."""
+    plan, listed, state = talks.plan, talks.listed, talks.state
+    state[s, SENT] += clients * state[s, ALIVE]
+    state[s, TALKS] += 1
+    if plan[s, PERIOD] > 0:
+        state[s, NEXT] = n + plan[s, PERIOD] if n < plan[s, LAST] else NEVER
+    else:
+        state[s, INDEX] += 1
+        more = state[s, INDEX] < plan[s, END]
+        state[s, NEXT] = listed[state[s, INDEX]] if more else NEVER
+
+
+@inlined
+def talk_through(s, b, clients, talks):
+    """All communication times of schedule s up to b, at none of which an arm is eliminated."""
+    count = advance(s, b, talks)
+    talks.state[s, SENT] += count * clients * talks.state[s, ALIVE]
+    talks.state[s, TALKS] += count
+
+
 @inner
-def declare(s, n, state, out_at):
+def declare(s, n, talks):
     """Algorithm 1, lines 13-15 and 23-25: the last arm is declared at n, and pulled no more."""
+    state, out_at = talks.state, talks.out_at
     for k in range(out_at.shape[1]):
         if out_at[s, k] == NEVER:
             out_at[s, k] = n

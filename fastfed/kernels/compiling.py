@@ -20,7 +20,9 @@ _OPTIONS: Any = {"error_model": "numpy", "_nrt": False}
 _FROM_PYTHON: Any = {"no_cfunc_wrapper": True}
 _NO_ENTRANCE: Any = {**_FROM_PYTHON, "no_cpython_wrapper": True}
 
+INLINED: Any = {**_OPTIONS, **_NO_ENTRANCE, "forceinline": True}
+
 kernel = njit(**_OPTIONS)
 inner = njit(**_OPTIONS, **_NO_ENTRANCE)
-inlined = njit(**_OPTIONS, **_NO_ENTRANCE, forceinline=True)
+inlined = njit(**INLINED)
 entry_point = njit(**_OPTIONS, **_FROM_PYTHON, nogil=True, cache=True)

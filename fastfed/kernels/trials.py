@@ -15,18 +15,42 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed import radius
-from fastfed.kernels.boundary import tabulate_logs
+from fastfed.kernels.boundary import make_curve, tabulate_logs
 from fastfed.kernels.compiling import entry_point, inner
 from fastfed.kernels.elimination import run_pass
-from fastfed.kernels.laws.counts import count_walk_value
-from fastfed.kernels.laws.walk import walk_value
-from fastfed.kernels.memory import ROUNDS as TALKED
-from fastfed.kernels.memory import SAFE_PAIRS, SKIP_TOLERANCE, WINNER
-from fastfed.kernels.memory import UPLINKS as SENT
+from fastfed.kernels.laws import hooks
+from fastfed.kernels.memory import (
+    SAFE_PAIRS,
+    SENT,
+    SKIP_TOLERANCE,
+    TALKS,
+    WINNER,
+    Talks,
+    Who,
+)
 
+# columns of `Rows.ints`
 (PULLS, UPLINKS, ROUNDS, STEPS, LOCAL_STEPS, GLOBAL_STEPS, GLOBAL_ARM, LOCAL_ERRORS, CORRECT,
  TRUNCATED) = range(10)
 COLUMNS = 10
+
+
+class Problem(NamedTuple):
+    """What is simulated."""
+
+    seed: Any
+    law: Any  # of the rewards, one of `kernels.laws`
+    scale: Any  # of the confidence radii
+    local_log: Any
+    global_log: Any
+    skip: Any  # False: visit every step
+
+
+class Times(NamedTuple):
+    """When each of S schedules talks, as `communication` reads it."""
+
+    plan: Any  # (S, 4)
+    listed: Any  # all listed times, one schedule after the other
 
 
 class Goal(NamedTuple):
@@ -39,12 +63,16 @@ class Goal(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What the trials leave behind, indexed by position in the range of trials."""
+    """The result of the trials, indexed by their position in the range of trials. What is not
+    wanted has a first dimension of 0."""
 
     ints: Any  # (S, trials, COLUMNS)
     skip_error: Any  # (S, trials)
-    pulls: Any  # (S, trials, K, M) pulls of each arm at each client; (0, 0, 0, 0) if not kept
+    pulls: Any  # (S, trials, K, M) pulls of each arm at each client
     work: Any  # (trials, 2) intervals looked at, variates drawn
+    local_out: Any  # (trials, K, M) the step at which each arm left at each client, or NEVER
+    local_arms: Any  # (trials, M) what the clients declared; -1: nothing
+    global_out: Any  # (trials, S, K) the step at which each arm left at the server, or NEVER
 
 
 class Control(NamedTuple):
@@ -54,17 +82,20 @@ class Control(NamedTuple):
     done: Any  # (1,) trials finished
 
 
-class Times(NamedTuple):
-    """When each of S schedules talks, as `elimination` reads it."""
+class Outcome(NamedTuple):
+    """How a trial ended, at the clients and at the server."""
 
-    plan: Any  # (S, 4)
-    listed: Any  # all listed times, one schedule after the other
+    local_out: Any  # (K, M)
+    winners: Any  # (M,)
+    state: Any  # (S, 7)
+    out_at: Any  # (S, K)
 
 
 @inner
-def _write_row(s, i, goal, local_out, winners, safe_pairs, state, out_at, rows):
+def _write_row(s, i, goal, outcome, safe_pairs, rows):
     """Row i of schedule s. A trial that cannot end, or is not followed to its end, is cut off at
     its horizon: what was spent until then counts, who has not declared by then has not declared."""
+    local_out, out_at, state = outcome.local_out, outcome.out_at, outcome.state
     arms, clients = local_out.shape
     winner = state[s, WINNER]
     horizon = goal.max_steps if winner >= 0 else goal.horizon[s]
@@ -86,7 +117,7 @@ def _write_row(s, i, goal, local_out, winners, safe_pairs, state, out_at, rows):
         local_steps = max(local_steps, min(declared, horizon))
         if declared > horizon:
             undeclared += 1
-        elif winners[m] != goal.local_best[m]:
+        elif outcome.winners[m] != goal.local_best[m]:
             wrong += 1
     global_steps = 0
     for k in range(arms):
@@ -94,7 +125,7 @@ def _write_row(s, i, goal, local_out, winners, safe_pairs, state, out_at, rows):
     right = wrong == 0 and undeclared == 0 and winner == goal.global_best
     rows.ints[s, i, PULLS] = pulls
     rows.ints[s, i, UPLINKS] = state[s, SENT]
-    rows.ints[s, i, ROUNDS] = state[s, TALKED]
+    rows.ints[s, i, ROUNDS] = state[s, TALKS]
     rows.ints[s, i, STEPS] = steps
     rows.ints[s, i, LOCAL_STEPS] = local_steps
     rows.ints[s, i, GLOBAL_STEPS] = global_steps
@@ -103,6 +134,19 @@ def _write_row(s, i, goal, local_out, winners, safe_pairs, state, out_at, rows):
     rows.ints[s, i, CORRECT] = 1 if right else 0
     rows.ints[s, i, TRUNCATED] = 1 if undeclared > 0 or winner < 0 else 0
     rows.skip_error[s, i] = SKIP_TOLERANCE * float(safe_pairs + state[s, SAFE_PAIRS])
+
+
+@inner
+def _keep_departures(i, outcome, rows):
+    """When each arm left, and what the clients declared, of trial i."""
+    arms, clients = outcome.local_out.shape
+    for m in range(clients):
+        rows.local_arms[i, m] = outcome.winners[m]
+        for k in range(arms):
+            rows.local_out[i, k, m] = outcome.local_out[k, m]
+    for s in range(outcome.out_at.shape[0]):
+        for k in range(arms):
+            rows.global_out[i, s, k] = outcome.out_at[s, k]
 
 
 def _sources() -> int:
@@ -115,63 +159,75 @@ def _sources() -> int:
 
 def _compiled(
     sources: int,
-) -> tuple[Callable[..., None], Callable[..., float], Callable[..., float]]:
+) -> tuple[Callable[..., None], Callable[..., float], Callable[..., None]]:
     """The entry points. Numba's disk cache looks only at the file that a function stands in;
     `sources`, a closure variable and so part of the cache's key, makes it look at them all."""
 
     @entry_point
-    def run_trials(problem, values, every, times, goal, first, space, rows, control):
+    def run_trials(problem, every, times, goal, space, rows, control, first):
         """Trials first, first + 1, ... into rows 0, 1, ..., as many as `rows` holds."""
         _ = sources
-        arms, clients = problem.means.shape
+        law, memory, walks, tree = problem.law, space.law, space.walks, space.tree
+        arms, clients = space.local_out.shape
         schedules = times.plan.shape[0]
-        local_state, local_out_at = space.local_state, space.local_out_at
-        state, out_at = space.state, space.out_at
-        local_out, winners = space.local_out, space.winners
+        outcome = Outcome(space.local_out, space.winners, space.state, space.out_at)
         tabulate_logs(space.local_logs, problem.local_log)
         tabulate_logs(space.global_logs, problem.global_log)
+        locally = Talks(every.plan, every.listed, space.local_state, space.local_out_at)
+        globally = Talks(times.plan, times.listed, space.state, space.out_at)
         for i in range(rows.ints.shape[1]):
             if control.stop[0] != 0:
                 return
             trial = first + i
             for k in range(arms):
                 for m in range(clients):
-                    space.known[k, m] = 0
-            space.work[0] = space.work[1] = 0
+                    walks.known[k, m] = 0
+            walks.work[0] = walks.work[1] = 0
             safe_pairs = np.int64(0)
+            curve = make_curve(1.0, problem.local_log, problem.scale, space.local_logs)
             for m in range(clients):
-                run_pass(problem, values, every.plan, every.listed, trial, m, m + 1,
-                         problem.local_log, space.local_logs, space, local_state, local_out_at)
+                run_pass(law, memory, Who(problem.seed, trial, m, m + 1), curve, locally, walks,
+                         tree, problem.skip)
                 for k in range(arms):
-                    local_out[k, m] = local_out_at[0, k]
-                winners[m] = local_state[0, WINNER]
-                safe_pairs += local_state[0, SAFE_PAIRS]
-            run_pass(problem, values, times.plan, times.listed, trial, np.int64(0), clients,
-                     problem.global_log, space.global_logs, space, state, out_at)
+                    space.local_out[k, m] = locally.out_at[0, k]
+                space.winners[m] = locally.state[0, WINNER]
+                safe_pairs += locally.state[0, SAFE_PAIRS]
+            curve = make_curve(float(clients), problem.global_log, problem.scale,
+                               space.global_logs)
+            run_pass(law, memory, Who(problem.seed, trial, np.int64(0), clients), curve, globally,
+                     walks, tree, problem.skip)
             if arms == 1:  # Algorithm 1 never pulls a lone arm (line 5), it only declares it
                 for m in range(clients):
-                    local_out[0, m] = winners[m] = 0
+                    space.local_out[0, m] = space.winners[m] = 0
                 for s in range(schedules):
-                    out_at[s, 0] = state[s, WINNER] = 0
+                    space.out_at[s, 0] = space.state[s, WINNER] = 0
             for s in range(schedules):
-                _write_row(s, i, goal, local_out, winners, safe_pairs, state, out_at, rows)
-            rows.work[i, 0], rows.work[i, 1] = space.work[0], space.work[1]
+                _write_row(s, i, goal, outcome, safe_pairs, rows)
+            if rows.local_out.shape[0] > 0:
+                _keep_departures(i, outcome, rows)
+            rows.work[i, 0], rows.work[i, 1] = walks.work[0], walks.work[1]
             control.done[0] += 1
 
     @entry_point
-    def value(seed, trial, arm, client, n, mu, sigma):
-        """X(n) of one Gaussian walk."""
+    def value_at(law, memory, address):
+        """X(n) of one walk; the address is (seed, trial, client, arm, n), n >= 1."""
         _ = sources
-        return walk_value(seed, trial, arm, client, n, mu, sigma)
+        return hooks.walk_value(law, memory, address)
 
     @entry_point
-    def count_value(seed, trial, arm, client, n, values, shares, scratch, steps):
-        """X(n) of one walk with finite support; shares (V,), scratch (4, V) int64, steps
-        (STRETCH,)."""
+    def values_at(law, memory, seed, trials, steps, out):
+        """out[i, k, m] = X(steps[i, k, m]) of trial trials[i]; 0 after no step."""
         _ = sources
-        return count_walk_value(seed, trial, arm, client, n, values, shares, scratch, steps)
+        count, arms, clients = steps.shape
+        for i in range(count):
+            for k in range(arms):
+                for m in range(clients):
+                    n = steps[i, k, m]
+                    out[i, k, m] = 0.0
+                    if n > 0:
+                        out[i, k, m] = hooks.walk_value(law, memory, (seed, trials[i], m, k, n))
 
-    return run_trials, value, count_value
+    return run_trials, value_at, values_at
 
 
-run_trials, value, count_value = _compiled(_sources())
+run_trials, value_at, values_at = _compiled(_sources())

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.errors import InputError
-from fastfed.problem.rewards import Bernoulli, Finite, Gaussian, Rewards
+from fastfed.problem.rewards import Gaussian, Rewards
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -35,7 +35,6 @@ class Instance:
 
     means: npt.NDArray[np.float64]
     rewards: Rewards
-    law: Finite | None
     arms: tuple[str, ...]
     clients: tuple[str, ...]
     name: str
@@ -58,19 +57,15 @@ class Instance:
         self.rewards = Gaussian() if rewards is None else rewards
         if not isinstance(self.rewards, Rewards):
             raise InputError(f"rewards = {rewards!r}: must be fastfed.Gaussian(sigma), "
-                             "fastfed.Bernoulli() or fastfed.Finite(values, weights)")
-        if isinstance(self.rewards, Finite):
-            if means is not None:
-                raise InputError("means: follow from the weights of Finite rewards; leave them out")
-            means = self.rewards.means
-        elif means is None:
+                             "fastfed.Bernoulli(), fastfed.Finite(values, weights) or "
+                             "fastfed.Poisson(sigma)")
+        own = self.rewards.own_means
+        if own is not None and means is not None:
+            raise InputError("means: follow from the weights of Finite rewards; leave them out")
+        if own is None and means is None:
             raise InputError("means: missing; give a K x M matrix, row = arm, column = client")
-        self.means = _checked_means(means)
-        self.law = None
-        if isinstance(self.rewards, Finite):
-            self.law = self.rewards
-        elif isinstance(self.rewards, Bernoulli):
-            self.law = self.rewards.law(self.means)
+        self.means = _checked_means(means if own is None else own)  # type: ignore[arg-type]
+        self.rewards.check(self.means)
         self.arms = _names("arm", arms, self.means.shape[0])
         self.clients = _names("client", clients, self.means.shape[1])
         self.name = name
@@ -95,21 +90,20 @@ class Instance:
     @property
     def default_sigma(self) -> float:
         """The confidence scale that a run takes if it is not told otherwise: the noise of Gaussian
-        rewards; 1 for others, as the paper uses its radii unchanged."""
-        return self.rewards.sigma if isinstance(self.rewards, Gaussian) else 1.0
+        rewards; 1 for bounded ones, as the paper uses its radii unchanged."""
+        return self.rewards.default_sigma
 
     @property
     def proxy_sigma(self) -> float:
         """The scale for which the radii are sure to hold: half the range of bounded rewards
         (Hoeffding's lemma)."""
-        return self.rewards.sigma if self.law is None else self.law.range / 2  # type: ignore[union-attr]
+        return self.rewards.proxy_sigma
 
     @property
     def digest(self) -> str:
         """SHA-256 of what the rewards depend on: equal digests give equal rows."""
-        text = f"{type(self.rewards).__name__} {self.rewards!r} {self.shape}"
-        law = b"" if self.law is None else self.law.values.tobytes() + self.law.weights.tobytes()
-        return hashlib.sha256(text.encode() + self.means.tobytes() + law).hexdigest()
+        text = f"{self.rewards.kind} {self.shape} "
+        return hashlib.sha256(text.encode() + self.rewards.fingerprint(self.means)).hexdigest()
 
     @staticmethod
     def load(source: str | Path) -> Instance:

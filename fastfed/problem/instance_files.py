@@ -19,7 +19,7 @@ import numpy as np
 
 from fastfed.errors import InputError, nearest
 from fastfed.problem.instance import Instance
-from fastfed.problem.rewards import Bernoulli, Finite, Gaussian, Rewards
+from fastfed.problem.rewards import KINDS, Finite, Gaussian, Rewards
 
 if TYPE_CHECKING:
     import polars as pl
@@ -108,12 +108,10 @@ def _scaled(text: str, arguments: str) -> Instance:
         raise InputError(f"{text!r}: the factor must be above 0 and finite")
     base = load(name)
     description = f"{base.name}, means x {factor:g}"
-    if isinstance(base.rewards, Finite):
-        scaled = Finite(base.rewards.values * factor, base.rewards.weights)
-        return Instance(rewards=scaled, arms=base.arms, clients=base.clients, name=text,
-                        description=description)
-    return Instance(base.means * factor, base.rewards, arms=base.arms, clients=base.clients,
-                    name=text, description=description)
+    rewards = base.rewards.scaled(factor)
+    means = None if rewards.own_means is not None else base.means * factor
+    return Instance(means, rewards, arms=base.arms, clients=base.clients, name=text,
+                    description=description)
 
 
 def _load_file(path: Path, name: str) -> Instance:
@@ -154,16 +152,9 @@ def _parse_toml(text: str, path: str) -> dict[str, Any]:
     if not isinstance(content.get("description", ""), str):
         raise InputError(f"{path}: description must be a string")
     content["rewards"] = _rewards(path, content.get("rewards", {}))
-    if "means" not in content and not isinstance(content["rewards"], Finite):
+    if "means" not in content and content["rewards"].own_means is None:
         raise InputError(f"{path}: no 'means'; write means = [[...], ...], one row per arm")
     return content
-
-
-_KINDS: dict[str, tuple[type[Rewards], set[str]]] = {
-    "gaussian": (Gaussian, {"sigma"}),
-    "bernoulli": (Bernoulli, set()),
-    "finite": (Finite, {"values", "weights", "empty"}),
-}
 
 
 def _rewards(path: str, table: object) -> Rewards:
@@ -171,11 +162,11 @@ def _rewards(path: str, table: object) -> Rewards:
         raise InputError(f"{path}: rewards must be a table, as in [rewards] kind = \"gaussian\"")
     options = dict(table)
     kind = options.pop("kind", "gaussian")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise InputError(f"{path}: unknown rewards kind {kind!r}{nearest(str(kind), _KINDS)}; "
-                         f"known: {', '.join(_KINDS)}")
-    make, known = _KINDS[kind]
-    unknown = sorted(set(options) - known)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError(f"{path}: unknown rewards kind {kind!r}{nearest(str(kind), KINDS)}; "
+                         f"known: {', '.join(KINDS)}")
+    make = KINDS[kind]
+    unknown = sorted(set(options) - make.options)
     if unknown:
         raise InputError(f"{path}: unknown key {unknown[0]!r} in [rewards] of kind {kind}")
     if kind == "finite" and not {"values", "weights"} <= set(options):
@@ -304,13 +295,8 @@ def to_toml(instance: Instance) -> str:
 
 def _toml_rewards(instance: Instance, rows: str) -> str:
     rewards = instance.rewards
-    means = f"means = [\n{rows}]\n\n"
-    if isinstance(rewards, Gaussian):
-        return f'{means}[rewards]\nkind = "gaussian"\nsigma = {rewards.sigma!r}\n'
-    if isinstance(rewards, Bernoulli):
-        return f'{means}[rewards]\nkind = "bernoulli"\n'
-    return (f'[rewards]\nkind = "finite"\nvalues = {rewards.values.tolist()}\n'
-            f"weights = {rewards.weights.tolist()}\n")
+    means = "" if rewards.own_means is not None else f"means = [\n{rows}]\n\n"
+    return f'{means}[rewards]\nkind = "{rewards.kind}"\n{rewards.toml()}'
 
 
 def _to_histogram(instance: Instance) -> pl.DataFrame:

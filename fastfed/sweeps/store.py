@@ -22,12 +22,13 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
+from fastfed.engine import rows
 from fastfed.errors import InputError
 from fastfed.version import __version__
 
 FORMAT = 1
-ROWS = 2
-"""Changes when the same spec and seed would give other rows than before."""
+ROWS = rows.VERSION
+"""The version of the rows: see `fastfed.engine.rows`."""
 _KEY = b"fastfed"
 
 

@@ -63,8 +63,10 @@ def shuffle_steps(left, right, length, address, values, rest, first, steps):
 
 
 @kernel
-def count_walk_value(seed, trial, arm, client, n, values, shares, scratch, steps):
-    """X(n), n >= 1, from nothing but its address; scratch is (4, V) of int64, steps (STRETCH,)."""
+def count_walk_value(address, values, shares, scratch, steps):
+    """X(n), n >= 1, from nothing but its address (seed, trial, client, arm, n); scratch is (4, V)
+    of int64, steps (STRETCH,)."""
+    seed, trial, client, arm, n = address
     size = values.shape[0]
     for v in range(size):
         scratch[0, v] = 0
@@ -77,15 +79,15 @@ def count_walk_value(seed, trial, arm, client, n, values, shares, scratch, steps
         extend_counts(scratch[left], shares, a, (seed, trial, client, arm, b), scratch[right])
     while b != n:
         middle = (a + b) // 2
-        address = (seed, trial, client, arm, middle)
+        place = (seed, trial, client, arm, middle)
         if b - a <= STRETCH:
             first, _ = weigh(scratch[left], values)
             for i in range(b - a):
                 steps[i] = 0.0
-            shuffle_steps(scratch[left], scratch[right], b - a, address, values, scratch[3],
-                          first, steps)
+            shuffle_steps(scratch[left], scratch[right], b - a, place, values, scratch[3], first,
+                          steps)
             return steps[n - a]
-        split_counts(scratch[left], scratch[right], (b - a) // 2, address, scratch[middle_row])
+        split_counts(scratch[left], scratch[right], (b - a) // 2, place, scratch[middle_row])
         if middle <= n:
             left, middle_row, a = middle_row, left, middle
             if middle == n:

@@ -4,8 +4,8 @@ A pass keeps lists of schedules and of arms for every interval. A client has one
 step, and most of its intervals have one pair in doubt: there the lists cost more than the draws. A
 duel is the pass of one pair, on the same walks and by the same bound, kept in registers. It finds
 the first step at which one arm leads the other by g or more; that is all a pair can do. Several
-duels in one interval do not disturb each other: an arm that falls ends the others it is in, so the
-earliest falls are carried out first, those of one step together.
+duels in one interval do not disturb each other: an arm that is eliminated ends the others it is in,
+so the earliest eliminations are carried out first, those of one step together.
 
 A duel quarters its intervals, as one block of words does (see `normal`): it draws the middle, and
 then the middle of each half that is still in doubt.
@@ -14,168 +14,229 @@ then the middle of each half that is still in doubt.
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastfed.kernels.boundary import CHORD, boundary_between, reaches
-from fastfed.kernels.communication import advance, declare
+from fastfed.kernels.communication import declare, talk_through
 from fastfed.kernels.compiling import inlined, inner
-from fastfed.kernels.laws.walk import split
+from fastfed.kernels.laws.gaussian_walk import noise_at, split
 from fastfed.kernels.memory import (
     ALIVE,
     BAR,
     LEFT,
     NEVER,
     RIGHT,
-    ROUNDS,
     SAFE_PAIRS,
-    UPLINKS,
     A,
     B,
 )
 from fastfed.kernels.random.normal import is_power_of_four, normal_from, quarter_words
 
 
+class Fight(NamedTuple):
+    """What a duel needs besides its pair: the boundary, and memory for intervals put off."""
+
+    curve: Any
+    span: Any  # (2 depths, 2)
+    edge: Any  # (2 depths, 6)
+
+
+class End(NamedTuple):
+    """An end of a duel's interval: the step, the two sums, g."""
+
+    n: Any
+    x: Any
+    y: Any
+    g: Any
+
+
+class Pair(NamedTuple):
+    """The two arms of a duel, where they are, and the noise of a step of each."""
+
+    seed: Any
+    trial: Any
+    client: Any
+    j: Any
+    k: Any
+    noise_j: Any
+    noise_k: Any
+
+
 @inlined
-def _safe(lead_a, lead_b, g_a, g_b, least):
-    """Whether a pair with these leads at the ends stays below g in between, whoever leads, by the
-    bridge's bound (see `elimination`). Without branches: either way is as likely."""
-    up_a, up_b, down_a, down_b = g_a - lead_a, g_b - lead_b, g_a + lead_a, g_b + lead_b
+def _safe(left, right, least):
+    """Whether the pair stays below g between two ends, whoever leads, by the bridge's bound (see
+    `gaussian`). Without branches: either way is as likely."""
+    lead_a, lead_b = left.x - left.y, right.x - right.y
+    up_a, up_b = left.g - lead_a, right.g - lead_b
+    down_a, down_b = left.g + lead_a, right.g + lead_b
     inside = (min(up_a, up_b) > 0.0) & (min(down_a, down_b) > 0.0)
     return inside & (min(up_a * up_b, down_a * down_b) >= least)
 
 
 @inlined
-def _push(top, a, b, x_a, y_a, g_a, x_b, y_b, g_b, span, edge):
-    span[top, 0], span[top, 1] = a, b
-    edge[top, 0], edge[top, 1], edge[top, 2] = x_a, y_a, g_a
-    edge[top, 3], edge[top, 4], edge[top, 5] = x_b, y_b, g_b
+def _push(fight, top, left, right):
+    """Put the interval between two ends on the stack of those that are still to be looked at."""
+    fight.span[top, 0], fight.span[top, 1] = left.n, right.n
+    edge = fight.edge[top]
+    edge[0], edge[1], edge[2] = left.x, left.y, left.g
+    edge[3], edge[4], edge[5] = right.x, right.y, right.g
+
+
+@inlined
+def _point(pair, words, n, left, right, root):
+    """The two sums in the middle n of an interval, from the words of j and of k at n; root is the
+    square root of a quarter of its length."""
+    z_j = normal_from(words[0], pair.seed, pair.trial, pair.client, pair.j, n)
+    z_k = normal_from(words[1], pair.seed, pair.trial, pair.client, pair.k, n)
+    return (split(left.x, right.x, pair.noise_j * root, z_j),
+            split(left.y, right.y, pair.noise_k * root, z_k))
+
+
+@inlined
+def _middle(pair, words, left, right, root, curve, level):
+    """The end in the middle of an interval."""
+    n = (left.n + right.n) >> 1
+    x, y = _point(pair, words, n, left, right, root)
+    g = boundary_between(left.n, right.n, left.g, right.g, level, curve,
+                         min(pair.noise_j, pair.noise_k))
+    return End(n, x, y, g)
+
+
+@inlined
+def _words(pair, a, s):
+    """The words of both arms at a + s, a + 2 s and a + 3 s."""
+    v1, v2, v3, _ = quarter_words(pair.seed, pair.trial, pair.client, pair.j, a, s)
+    w1, w2, w3, _ = quarter_words(pair.seed, pair.trial, pair.client, pair.k, a, s)
+    return (v1, w1), (v2, w2), (v3, w3)
+
+
+@inlined
+def _first_crossing(pair, left, right, words, curve, level):
+    """The first of four steps at which the pair's lead reaches g, negative if k leads; or 0."""
+    a, root = left.n, math.sqrt(0.5)
+    x2, y2 = _point(pair, words[1], a + 2, left, right, 1.0)
+    middle = End(a + 2, x2, y2, 0.0)
+    x1, y1 = _point(pair, words[0], a + 1, left, middle, root)
+    x3, y3 = _point(pair, words[2], a + 3, middle, right, root)
+    rise = 0.25 * (right.g - left.g)
+    lead1, lead2, lead3, lead4 = x1 - y1, x2 - y2, x3 - y3, right.x - right.y
+    if ((abs(lead1) >= CHORD * (left.g + rise)) | (abs(lead2) >= CHORD * (left.g + 2.0 * rise))
+            | (abs(lead3) >= CHORD * (left.g + 3.0 * rise)) | (abs(lead4) >= right.g)):
+        for i in range(1, 5):
+            lead = lead1 if i == 1 else lead2 if i == 2 else lead3 if i == 3 else lead4
+            octave = level + ((a + i) >> level)
+            if reaches(abs(lead), a + i, octave, curve):
+                return a + i if lead > 0.0 else -(a + i)
+    return np.int64(0)
 
 
 @inner
-def duel(seed, trial, m, noise, j, k, a, b, x_a, y_a, x_b, y_b, g_a, g_b, level, logs, unit, log_c,
-         scale, span, edge, work):
+def duel(pair, fight, left, right, level):
     """The first step in (a, b] at which j, whose sum is x, leads k, whose sum is y, by g or more,
-    or minus the first at which k leads j so, or 0; and the number of safe verdicts."""
-    least = noise * noise * BAR
+    or minus the first at which k leads j so, or 0; and the numbers of safe verdicts, of looks and
+    of draws."""
+    curve = fight.curve
+    # the bridge's bound for a pair of variance rate noise_j^2 + noise_k^2: see `gaussian`
+    least = 0.5 * (pair.noise_j * pair.noise_j + pair.noise_k * pair.noise_k) * BAR
     looks, draws, safe = 0, 0, 0
     top, one = np.uint64(0), np.uint64(1)
-    fallen = np.int64(0)
-    if not is_power_of_four(b - a):  # its middle is a first or third quarter point
-        half = (b - a) >> 1
-        middle = a + half
-        spread = noise * math.sqrt(0.5 * float(half))
-        v1, _, v3, _ = quarter_words(seed, trial, m, j, middle & -(4 * half), half)
-        w1, _, w3, _ = quarter_words(seed, trial, m, k, middle & -(4 * half), half)
-        third = middle & (2 * half) != 0
-        z_x = normal_from(v3 if third else v1, seed, trial, m, j, middle)
-        z_y = normal_from(w3 if third else w1, seed, trial, m, k, middle)
-        x, y = split(x_a, x_b, spread, z_x), split(y_a, y_b, spread, z_y)
-        g = boundary_between(a, b, g_a, g_b, level, logs, unit, noise)
-        _push(top, middle, b, x, y, g, x_b, y_b, g_b, span, edge)
+    crossing = np.int64(0)
+    if not is_power_of_four(right.n - left.n):  # its middle is a first or third quarter point
+        half = (right.n - left.n) >> 1
+        n = left.n + half
+        first, _, third = _words(pair, n & -(4 * half), half)
+        words = third if n & (2 * half) != 0 else first
+        middle = _middle(pair, words, left, right, math.sqrt(0.5 * float(half)), curve, level)
+        _push(fight, top, middle, right)
         top += one
         draws += 2
-        b, x_b, y_b, g_b = middle, x, y, g
+        right = middle
     while True:
-        s = (b - a) >> 2
-        v1, v2, v3, _ = quarter_words(seed, trial, m, j, a, s)
-        w1, w2, w3, _ = quarter_words(seed, trial, m, k, a, s)
-        spread = noise * math.sqrt(float(s))
-        narrow = noise * math.sqrt(0.5 * float(s))
-        x2 = split(x_a, x_b, spread, normal_from(v2, seed, trial, m, j, a + 2 * s))
-        y2 = split(y_a, y_b, spread, normal_from(w2, seed, trial, m, k, a + 2 * s))
-        draws += 2
+        s = (right.n - left.n) >> 2
+        words1, words2, words3 = _words(pair, left.n, s)
         if s == 1:
-            x1 = split(x_a, x2, narrow, normal_from(v1, seed, trial, m, j, a + 1))
-            y1 = split(y_a, y2, narrow, normal_from(w1, seed, trial, m, k, a + 1))
-            x3 = split(x2, x_b, narrow, normal_from(v3, seed, trial, m, j, a + 3))
-            y3 = split(y2, y_b, narrow, normal_from(w3, seed, trial, m, k, a + 3))
-            draws += 4
-            rise = 0.25 * (g_b - g_a)
-            lead1, lead2, lead3, lead4 = x1 - y1, x2 - y2, x3 - y3, x_b - y_b
-            if ((abs(lead1) >= CHORD * (g_a + rise)) | (abs(lead2) >= CHORD * (g_a + 2.0 * rise))
-                    | (abs(lead3) >= CHORD * (g_a + 3.0 * rise)) | (abs(lead4) >= g_b)):
-                for i in range(1, 5):
-                    lead = lead1 if i == 1 else lead2 if i == 2 else lead3 if i == 3 else lead4
-                    octave = level + ((a + i) >> level)
-                    if reaches(abs(lead), a + i, octave, logs, unit, 1.0, log_c, scale):
-                        fallen = a + i if lead > 0.0 else -(a + i)
-                        break
-                if fallen != 0:
-                    break
+            draws += 6
+            crossing = _first_crossing(pair, left, right, (words1, words2, words3), curve, level)
+            if crossing != 0:
+                break
         else:
-            g2 = boundary_between(a, b, g_a, g_b, level, logs, unit, noise)
-            bound = least * float(s)
-            left = _safe(x_a - y_a, x2 - y2, g_a, g2, 2.0 * bound)
-            right = _safe(x2 - y2, x_b - y_b, g2, g_b, 2.0 * bound)
+            middle = _middle(pair, words2, left, right, math.sqrt(float(s)), curve, level)
+            bound, root = least * float(s), math.sqrt(0.5 * float(s))
+            safe_left = _safe(left, middle, 2.0 * bound)
+            safe_right = _safe(middle, right, 2.0 * bound)
+            draws += 2
             looks += 2
-            safe += 2 * (np.int64(left) + np.int64(right))
-            if not right:
-                x3 = split(x2, x_b, narrow, normal_from(v3, seed, trial, m, j, a + 3 * s))
-                y3 = split(y2, y_b, narrow, normal_from(w3, seed, trial, m, k, a + 3 * s))
-                g3 = boundary_between(a + 2 * s, b, g2, g_b, level, logs, unit, noise)
-                safe3 = _safe(x2 - y2, x3 - y3, g2, g3, bound)
-                safe4 = _safe(x3 - y3, x_b - y_b, g3, g_b, bound)
+            safe += 2 * (np.int64(safe_left) + np.int64(safe_right))
+            if not safe_right:
+                third = _middle(pair, words3, middle, right, root, curve, level)
+                safe3, safe4 = _safe(middle, third, bound), _safe(third, right, bound)
                 draws += 2
                 looks += 2
                 safe += 2 * (np.int64(safe3) + np.int64(safe4))
-                _push(top, a + 3 * s, b, x3, y3, g3, x_b, y_b, g_b, span, edge)
+                _push(fight, top, third, right)
                 top += np.uint64(not safe4)
-                _push(top, a + 2 * s, a + 3 * s, x2, y2, g2, x3, y3, g3, span, edge)
+                _push(fight, top, middle, third)
                 top += np.uint64(not safe3)
-            if not left:
-                x1 = split(x_a, x2, narrow, normal_from(v1, seed, trial, m, j, a + s))
-                y1 = split(y_a, y2, narrow, normal_from(w1, seed, trial, m, k, a + s))
-                g1 = boundary_between(a, a + 2 * s, g_a, g2, level, logs, unit, noise)
-                safe1 = _safe(x_a - y_a, x1 - y1, g_a, g1, bound)
-                safe2 = _safe(x1 - y1, x2 - y2, g1, g2, bound)
+            if not safe_left:
+                first = _middle(pair, words1, left, middle, root, curve, level)
+                safe1, safe2 = _safe(left, first, bound), _safe(first, middle, bound)
                 draws += 2
                 looks += 2
                 safe += 2 * (np.int64(safe1) + np.int64(safe2))
-                _push(top, a + s, a + 2 * s, x1, y1, g1, x2, y2, g2, span, edge)
+                _push(fight, top, first, middle)
                 top += np.uint64(not safe2)
                 if not safe1:
-                    b, x_b, y_b, g_b = a + s, x1, y1, g1
+                    right = first
                     continue
         if top == 0:
             break
         top -= one
-        a, b = span[top, 0], span[top, 1]
-        x_a, y_a, g_a = edge[top, 0], edge[top, 1], edge[top, 2]
-        x_b, y_b, g_b = edge[top, 3], edge[top, 4], edge[top, 5]
-    work[0] += looks
-    work[1] += draws
-    return fallen, safe
+        edge = fight.edge[top]
+        left = End(fight.span[top, 0], edge[0], edge[1], edge[2])
+        right = End(fight.span[top, 1], edge[3], edge[4], edge[5])
+    return crossing, safe, looks, draws
 
 
-@inner
-def settle_by_duels(count, seed, trial, m, noise, depth, level, logs, unit, log_c, scale, plan,
-                    listed, frame, g, value, pairs, span, edge, work, state, out_at):
-    """Carry the one schedule through the interval at `depth`, where `count` pairs are in doubt."""
-    s = np.uint32(0)
+@inlined
+def settle_by_duels(law, who, walks, tree, talks, fight, here):
+    """Carry the one schedule through the interval at ``depth``, where ``count`` pairs are in
+    doubt; ``here`` is (count, depth, level)."""
+    count, depth, level = here
+    state, frame, g, value, pairs = talks.state, tree.frame, tree.g, walks.value, tree.pairs
+    s, m = np.uint32(0), who.lo
     a, b = frame[depth, A], frame[depth, B]
     left, right = frame[depth, LEFT], frame[depth, RIGHT]
     for p in range(count):
         j, k = pairs[p, 0], pairs[p, 1]
-        pairs[p, 2], safe = duel(
-            seed, trial, m, noise, j, k, a, b, value[left, j, m], value[left, k, m],
-            value[right, j, m], value[right, k, m], g[depth, 0], g[depth, 1], level, logs, unit,
-            log_c, scale, span, edge, work)
+        pair = Pair(who.seed, who.trial, m, j, k, noise_at(law, j, m), noise_at(law, k, m))
+        pairs[p, 2], safe, looks, draws = duel(
+            pair, fight, End(a, value[left, j, m], value[left, k, m], g[depth, 0]),
+            End(b, value[right, j, m], value[right, k, m], g[depth, 1]), level)
+        walks.work[0] += looks
+        walks.work[1] += draws
         state[s, SAFE_PAIRS] += safe
         if pairs[p, 2] < 0:
             pairs[p, 0], pairs[p, 1], pairs[p, 2] = k, j, -pairs[p, 2]
+    _carry_out(count, a, b, pairs, talks)
+
+
+@inner
+def _carry_out(count, a, b, pairs, talks):
+    """Eliminate who lost a duel in (a, b], the earliest first, those of one step together."""
+    s = np.uint32(0)
+    state, out_at = talks.state, talks.out_at
     n = a
     while n < b and state[s, ALIVE] > 1:
-        n = b  # or the next step at which an arm falls
+        n = b  # or the next step at which an arm is eliminated
         for p in range(count):
             if pairs[p, 2] > 0 and out_at[s, pairs[p, 0]] == out_at[s, pairs[p, 1]] == NEVER:
                 n = min(n, pairs[p, 2])
-        passed = advance(s, n, plan, listed, state)
-        state[s, ROUNDS] += passed
-        state[s, UPLINKS] += passed * state[s, ALIVE]
+        talk_through(s, n, np.int64(1), talks)
         for p in range(count):
             if pairs[p, 2] == n and out_at[s, pairs[p, 0]] >= n and out_at[s, pairs[p, 1]] == NEVER:
                 out_at[s, pairs[p, 1]] = n
                 state[s, ALIVE] -= 1
         if state[s, ALIVE] == 1:
-            declare(s, n, state, out_at)
+            declare(s, n, talks)

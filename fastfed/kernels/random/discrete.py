@@ -61,7 +61,7 @@ _SHIFT = math.log(_TABLE) - 1.0
 
 
 def _shifted_logarithms() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """ln n! - shift n, and ln n - shift. The shift drops out of `_log_rise`, and leaves numbers
+    """ln n! - shift n, and ln n - shift. The shift drops out of `log_rise`, and leaves numbers
     within 380 of 0, whose last bit is 6e-14."""
     factorials, logs, total = [0.0], [0.0], Fraction(0)
     for n in range(1, _TABLE):
@@ -82,7 +82,7 @@ def words_at(address, stream, position):
 
 
 @kernel
-def _log_rise(c, t):
+def log_rise(c, t):
     """ln (c + t)! / c! - t ln c, for whole c >= 1 and c + t >= 0."""
     after = c + t
     if max(c, after) < _TABLE:
@@ -107,9 +107,9 @@ def _log_rise(c, t):
 def log_ratio(c1, c2, c3, c4, tilt, t):
     """ln p(m + t) / p(m) of a law whose cells at m are c1, c2, c3, c4 and at m + t are c1 + t,
     c2 - t, c3 - t, c4 + t."""
-    rise = _log_rise(c1, t) + _log_rise(c2, -t)
+    rise = log_rise(c1, t) + log_rise(c2, -t)
     if c4 < _NO_CELL:
-        rise += _log_rise(c3, -t) + _log_rise(c4, t)
+        rise += log_rise(c3, -t) + log_rise(c4, t)
     return -rise - t * tilt
 
 
@@ -243,7 +243,7 @@ def _hypergeometric_below(marked, drawn, total, address, stream):
         variance = mean * (1.0 - g / n) * (1.0 - d / n)
         return np.int64(cells[0]) + _from_mode(cells, variance, address, stream)
     # p(0) = (n - g)! (n - d)! / (n! (n - d - g)!)
-    share = math.exp(_log_rise(n, -g) - _log_rise(n - d, -g) + g * math.log1p(-d / n))
+    share = math.exp(log_rise(n, -g) - log_rise(n - d, -g) + g * math.log1p(-d / n))
     u = unit(words_at(address, stream, np.int64(1))[0])
     k = 0
     while u > share and k < min(good, _LONGEST):

@@ -18,7 +18,13 @@ from __future__ import annotations
 import math
 
 from fastfed.kernels.compiling import kernel
+from fastfed.kernels.generic import generic
 from fastfed.kernels.random.normal import standard_normal
+
+
+@generic
+def noise_at(law, k, m):
+    """The standard deviation of a reward of arm k at client m, of a Gaussian law."""
 
 
 @kernel
@@ -34,8 +40,9 @@ def split(left, right, spread, z):
 
 
 @kernel
-def walk_value(seed, trial, arm, client, n, mu, sigma):
-    """X(n), n >= 1, from nothing but its address."""
+def value_at(address, mu, sigma):
+    """X(n), n >= 1, from nothing but its address (seed, trial, client, arm, n)."""
+    seed, trial, client, arm, n = address
     right = mu + sigma * standard_normal(seed, trial, client, arm, 1)
     left = right
     a, b = 1, 1

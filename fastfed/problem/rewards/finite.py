@@ -1,50 +1,81 @@
-"""What a pull pays: the law of one reward at each arm and client."""
+"""Rewards with finite support: a histogram for each arm and client; Bernoulli rewards."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfed.errors import InputError
-from fastfed.validation import number, refuse_odd_scale
+from fastfed.problem.rewards.base import Floats, Rewards
+from fastfed.validation import number
 
 
-@dataclass(frozen=True)
-class Gaussian:
-    """Normal rewards around the mean, standard deviation ``sigma`` for every arm and client."""
-
-    sigma: float = 1.0
-
-    def __post_init__(self) -> None:
-        sigma = number("sigma", self.sigma)
-        refuse_odd_scale(sigma, self.sigma, "the noise must be finite and above 0")
-        object.__setattr__(self, "sigma", sigma)
-
-
-@dataclass(frozen=True)
-class Bernoulli:
+class Bernoulli(Rewards):
     """Rewards 1 and 0, 1 with the mean's probability."""
 
-    def law(self, means: npt.NDArray[np.float64]) -> Finite:
+    kind = "bernoulli"
+
+    def check(self, means: Floats) -> None:
         outside = np.argwhere((means < 0) | (means > 1))
         if len(outside):
             k, m = outside[0]
             raise InputError(f"means[{k}, {m}] = {means[k, m]:g}: a Bernoulli mean is a "
                              "probability, from 0 to 1")
+
+    def as_finite(self, means: Floats) -> Finite:
+        """The same law as a histogram."""
         return Finite([0.0, 1.0], np.stack([1.0 - means, means], axis=-1))
 
+    def kernel_law(self, means: Floats) -> Any:
+        return self.as_finite(means).kernel_law(means)
 
-class Finite:
+    def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
+        return self.as_finite(means).draw(means, rng)
+
+    @property
+    def default_sigma(self) -> float:
+        """The paper uses its radii unchanged."""
+        return 1.0
+
+    @property
+    def proxy_sigma(self) -> float:
+        return 0.5
+
+    def fingerprint(self, means: Floats) -> bytes:
+        return means.tobytes()
+
+    def scaled(self, factor: float) -> Bernoulli:
+        return self
+
+    def toml(self) -> str:
+        return ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bernoulli)
+
+    def __hash__(self) -> int:
+        return hash(Bernoulli)
+
+    def __repr__(self) -> str:
+        return "Bernoulli()"
+
+
+class Finite(Rewards):
     """Rewards from a finite set of ``values``; ``weights[k, m, v]`` says how often arm k pays
     ``values[v]`` at client m (counts or probabilities, in any unit).
 
     A cell without any weight is an error unless ``empty`` says what it always pays.
     """
 
-    values: npt.NDArray[np.float64]
-    weights: npt.NDArray[np.float64]
+    kind = "finite"
+    options = frozenset({"values", "weights", "empty"})
+    observed = True
+
+    values: Floats
+    weights: Floats
 
     def __init__(self, values: npt.ArrayLike, weights: npt.ArrayLike,
                  empty: float | None = None) -> None:
@@ -81,9 +112,51 @@ class Finite:
         self.weights.setflags(write=False)
 
     @property
-    def means(self) -> npt.NDArray[np.float64]:
-        """(K, M)."""
-        return np.asarray(self.weights @ self.values / self.weights.sum(axis=2))
+    def own_means(self) -> Floats:
+        return self.means
+
+    @property
+    def means(self) -> Floats:
+        """(K, M). Summed value by value, in order: the same bits on every machine, which a matrix
+        product would not give."""
+        total, weight = np.zeros(self.weights.shape[:2]), np.zeros(self.weights.shape[:2])
+        for v, value in enumerate(self.values):
+            total += self.weights[:, :, v] * value
+            weight += self.weights[:, :, v]
+        return total / weight
+
+    def check(self, means: Floats) -> None:
+        """The means are its own."""
+
+    def kernel_law(self, means: Floats) -> Any:
+        from fastfed.kernels.laws.finite import FiniteLaw
+        from fastfed.kernels.random.discrete import shares
+
+        return FiniteLaw(np.array(self.values), shares(self.weights))
+
+    def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
+        upto = self.weights.cumsum(axis=2) / self.weights.sum(axis=2, keepdims=True)
+        return lambda k, m: float(
+            self.values[np.searchsorted(upto[k, m], rng.random(), "right")])
+
+    @property
+    def default_sigma(self) -> float:
+        """The paper uses its radii unchanged."""
+        return 1.0
+
+    @property
+    def proxy_sigma(self) -> float:
+        """Half the range (Hoeffding's lemma)."""
+        return self.range / 2
+
+    def fingerprint(self, means: Floats) -> bytes:
+        return self.values.tobytes() + self.weights.tobytes()
+
+    def scaled(self, factor: float) -> Finite:
+        return Finite(self.values * factor, self.weights)
+
+    def toml(self) -> str:
+        return f"values = {self.values.tolist()}\nweights = {self.weights.tolist()}\n"
 
     @property
     def range(self) -> float:
@@ -100,5 +173,3 @@ class Finite:
     def __repr__(self) -> str:
         return f"Finite({len(self.values)} values from {self.values[0]:g} to {self.values[-1]:g})"
 
-
-Rewards = Gaussian | Bernoulli | Finite

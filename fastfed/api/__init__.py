@@ -1,0 +1,1 @@
+"""What a user holds: `simulate` and its `Result`, `sweep` and its folder."""

@@ -1,0 +1,44 @@
+"""What a run may ask of an instance: confidence scales, and how far a trial can be followed."""
+
+from __future__ import annotations
+
+from fastfed import radius
+from fastfed.errors import InputError
+from fastfed.problem.instance import Instance
+from fastfed.validation import checked_sigma
+
+
+def resolve_sigma(instance: Instance, sigma: object) -> float:
+    """The confidence scale: the instance's own, half the range ("proxy"), or the number given."""
+    if sigma is None:
+        return instance.default_sigma
+    checked = checked_sigma(sigma)
+    return instance.proxy_sigma if isinstance(checked, str) else checked
+
+
+def most_steps(instance: Instance) -> int:
+    """The last step that a trial may reach: beyond it an int64 could not count the pulls."""
+    arms, clients = instance.shape
+    return int(min(instance.rewards.most_steps, (2**63 - 1) // (arms * clients)))
+
+
+def refuse_endless(instance: Instance, delta: float, sigma: float) -> None:
+    """Gaps that the confidence radii cannot resolve before the last step that we can count."""
+    arms, clients = instance.shape
+    if arms == 1:
+        return
+    limit = most_steps(instance)
+    client = int(instance.local_gaps.min(axis=0).argmin())
+    for gap, walks, log_c, where in (
+        (float(instance.local_gaps.min()), 1, radius.local_log(arms, clients, delta),
+         f"client {instance.clients[client]}"),
+        (float(instance.global_gaps.min()), clients, radius.global_log(arms, delta),
+         "the mean over clients"),
+    ):
+        steps = radius.resolved_by(gap, walks, log_c, sigma)
+        if steps > limit:
+            raise InputError(
+                f"gap {gap:.3g} between the best two arms of {where} in {instance.name}: too "
+                f"small, a trial could need {steps:.2g} steps and the limit is {limit:,}; make the "
+                "gap larger, or set max_steps to get truncated trials"
+            )

@@ -1,0 +1,75 @@
+"""What the law of the rewards has to answer for itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.radius import MAX_STEPS
+
+Floats = npt.NDArray[np.float64]
+
+
+class Rewards(ABC):
+    """The law of one reward at each arm and client. ``means`` is always the instance's K x M."""
+
+    kind: ClassVar[str]
+    """What files call it."""
+    options: ClassVar[frozenset[str]] = frozenset()
+    """What else a file's table of rewards may say."""
+    observed: ClassVar[bool] = False
+    """Whether the law is a histogram of observed rewards, which a Parquet file can hold."""
+
+    @property
+    def own_means(self) -> Floats | None:
+        """The means, if they follow from the law itself; None if they must be given."""
+        return None
+
+    @abstractmethod
+    def check(self, means: Floats) -> None:
+        """Raise an InputError if these means cannot be those of such rewards."""
+
+    @abstractmethod
+    def kernel_law(self, means: Floats) -> Any:
+        """The law as the kernels know it, from a file of `fastfed.kernels.laws`."""
+
+    @abstractmethod
+    def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
+        """(arm, client) -> one reward from a NumPy generator: for the reference."""
+
+    @property
+    @abstractmethod
+    def default_sigma(self) -> float:
+        """The confidence scale that a run takes if it is not told otherwise."""
+
+    @property
+    @abstractmethod
+    def proxy_sigma(self) -> float:
+        """The scale for which the guarantee is sure, or a refusal where there is none."""
+
+    @property
+    def noise(self) -> float | None:
+        """The standard deviation, if it is the same everywhere and the rewards are Gaussian:
+        what the paper's lower bound is about."""
+        return None
+
+    @property
+    def most_steps(self) -> int:
+        """The last step up to which the walks can be followed exactly."""
+        return MAX_STEPS
+
+    @abstractmethod
+    def fingerprint(self, means: Floats) -> bytes:
+        """All that the walks depend on, as the user gave it: the same on every machine."""
+
+    @abstractmethod
+    def scaled(self, factor: float) -> Rewards:
+        """The law that goes with means multiplied by ``factor``."""
+
+    @abstractmethod
+    def toml(self) -> str:
+        """The lines of a file's table of rewards, less its kind."""

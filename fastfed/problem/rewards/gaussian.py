@@ -1,0 +1,107 @@
+"""Normal rewards, with one noise for all or one for each arm and client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.errors import InputError
+from fastfed.problem.rewards.base import Floats, Rewards
+from fastfed.validation import SCALES, number, refuse_odd_scale, shown
+
+
+class Gaussian(Rewards):
+    """Normal rewards around the mean. ``sigma`` is their standard deviation: a number for every
+    arm and client, or a K x M array with one for each."""
+
+    kind = "gaussian"
+    options = frozenset({"sigma"})
+
+    sigma: float | Floats
+
+    def __init__(self, sigma: npt.ArrayLike = 1.0) -> None:
+        if isinstance(sigma, (list, tuple, np.ndarray)) and np.ndim(sigma) > 0:
+            self.sigma = _checked_array(sigma)
+        else:
+            scale = number("sigma", sigma)
+            refuse_odd_scale(scale, sigma, "the noise must be finite and above 0")
+            self.sigma = scale
+
+    def check(self, means: Floats) -> None:
+        if isinstance(self.sigma, np.ndarray) and self.sigma.shape != means.shape:
+            raise InputError(f"sigma: {_shape(self.sigma.shape)} for means that are "
+                             f"{_shape(means.shape)}; give one for each arm and client")
+
+    def kernel_law(self, means: Floats) -> Any:
+        if isinstance(self.sigma, float):
+            from fastfed.kernels.laws.gaussian import GaussianLaw
+
+            return GaussianLaw(means, self.sigma)
+        from fastfed.kernels.laws.gaussian_cells import GaussianCellsLaw
+
+        return GaussianCellsLaw(means, self.sigma, float(self.sigma.min()))
+
+    def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
+        noise = np.broadcast_to(self.sigma, means.shape)
+        return lambda k, m: float(rng.normal(means[k, m], noise[k, m]))
+
+    @property
+    def default_sigma(self) -> float:
+        """The noise; of several the largest, with which every radius holds."""
+        return float(np.max(self.sigma))
+
+    @property
+    def proxy_sigma(self) -> float:
+        return self.default_sigma
+
+    @property
+    def noise(self) -> float | None:
+        return self.sigma if isinstance(self.sigma, float) else None
+
+    def fingerprint(self, means: Floats) -> bytes:
+        return means.tobytes() + np.asarray(self.sigma).tobytes()
+
+    def scaled(self, factor: float) -> Gaussian:
+        return self
+
+    def toml(self) -> str:
+        sigma = self.sigma if isinstance(self.sigma, float) else self.sigma.tolist()
+        return f"sigma = {sigma!r}\n"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Gaussian) and np.array_equal(self.sigma, other.sigma)
+
+    def __hash__(self) -> int:
+        return hash(np.asarray(self.sigma).tobytes())
+
+    def __repr__(self) -> str:
+        if isinstance(self.sigma, float):
+            return f"Gaussian(sigma={self.sigma!r})"
+        return (f"Gaussian(sigma={_shape(self.sigma.shape)}, from {self.sigma.min():g} to "
+                f"{self.sigma.max():g})")
+
+
+def _checked_array(sigma: npt.ArrayLike) -> Floats:
+    try:
+        array = np.array(sigma, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError("sigma: must be a number, or K x M numbers, one for each arm and client"
+                         ) from None
+    if array.ndim != 2 or array.size == 0:
+        raise InputError(f"sigma = {shown(sigma)}: {array.ndim}-dimensional, must be a number or "
+                         "K x M numbers, one for each arm and client")
+    bad = np.argwhere(~((array >= SCALES[0]) & (array <= SCALES[1])))
+    if len(bad):
+        k, m = bad[0]
+        raise InputError(f"sigma[{k}, {m}] = {array[k, m]:g}: the noise must be finite and above "
+                         f"0, from {SCALES[0]:g} to {SCALES[1]:g}")
+    array = np.ascontiguousarray(array)
+    array.setflags(write=False)
+    return array
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))
