@@ -25,7 +25,9 @@ from fastfed.kernels.laws.gaussian_walk import noise_at, split
 from fastfed.kernels.memory import (
     ALIVE,
     BAR,
+    LAST,
     LEFT,
+    MOST_DUELS,
     NEVER,
     RIGHT,
     SAFE_PAIRS,
@@ -33,6 +35,8 @@ from fastfed.kernels.memory import (
     B,
 )
 from fastfed.kernels.random.normal import is_power_of_four, normal_from, quarter_words
+
+SHORTEST = 4  # steps of an interval that a duel can take on
 
 
 class Fight(NamedTuple):
@@ -199,14 +203,16 @@ def duel(pair, fight, left, right, level):
     return crossing, safe, looks, draws
 
 
-@inlined
-def settle_by_duels(law, who, walks, tree, talks, fight, here):
-    """Carry the one schedule through the interval at ``depth``, where ``count`` pairs are in
-    doubt; ``here`` is (count, depth, level)."""
+def settle_by_duels(law, memory, who, walks, tree, talks, curve, here):
+    """`hooks.settle_few` of Gaussian laws: carry the one schedule of a client through the interval
+    at ``depth``, where ``count`` pairs are in doubt; ``here`` is (count, depth, level)."""
     count, depth, level = here
+    a, b = tree.frame[depth, A], tree.frame[depth, B]
+    if count > MOST_DUELS or b - a < SHORTEST or b > talks.plan[0, LAST]:
+        return False
+    fight = Fight(curve, memory.span, memory.edge)
     state, frame, g, value, pairs = talks.state, tree.frame, tree.g, walks.value, tree.pairs
     s, m = np.uint32(0), who.lo
-    a, b = frame[depth, A], frame[depth, B]
     left, right = frame[depth, LEFT], frame[depth, RIGHT]
     for p in range(count):
         j, k = pairs[p, 0], pairs[p, 1]
@@ -220,6 +226,7 @@ def settle_by_duels(law, who, walks, tree, talks, fight, here):
         if pairs[p, 2] < 0:
             pairs[p, 0], pairs[p, 1], pairs[p, 2] = k, j, -pairs[p, 2]
     _carry_out(count, a, b, pairs, talks)
+    return True
 
 
 @inner

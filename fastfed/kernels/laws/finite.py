@@ -72,21 +72,6 @@ def _noise_floor(law):
     return 1.0
 
 
-@hooks.extend_spine.of(FiniteLaw)
-def _extend_spine(law, memory, who, walks, tree, level):
-    _extend_counts(law, memory, who, walks, tree.drawn[0], tree.frame[0, DRAWN], level)
-
-
-@hooks.split_interval.of(FiniteLaw)
-def _split_interval(law, memory, who, walks, tree, depth):
-    _split_counts(law, memory, who, walks, tree.frame, tree.drawn[depth + 1], depth)
-
-
-@hooks.walk_interval.of(FiniteLaw)
-def _walk_interval(law, memory, who, walks, tree, depth):
-    _shuffle(law, memory, who, walks, tree.frame, tree.drawn[depth + 1], depth)
-
-
 @hooks.judge_by.of(FiniteLaw)
 def _judge_by(law, memory, who, walks, tree, depth):
     values = law.values
@@ -116,9 +101,10 @@ def _walk_value(law, memory, address):
                             memory.steps)
 
 
-@inner
-def _extend_counts(law, memory, who, walks, drawn, count, level):
+@hooks.extend_spine.of(FiniteLaw)
+def _extend_spine(law, memory, who, walks, tree, level):
     """Draw the counts of a pass's next spine node, and what is missing below it."""
+    drawn, count = tree.drawn[0], tree.frame[0, DRAWN]
     counts, value, known = memory.counts, walks.value, walks.known
     for i in range(count):
         k = drawn[i]
@@ -137,9 +123,10 @@ def _extend_counts(law, memory, who, walks, drawn, count, level):
         walks.total[level, k] = sum_over_clients
 
 
-@inner
-def _split_counts(law, memory, who, walks, frame, drawn, depth):
+@hooks.split_interval.of(FiniteLaw)
+def _split_interval(law, memory, who, walks, tree, depth):
     """Draw the counts in the middle of the interval at `depth`."""
+    frame, drawn = tree.frame, tree.drawn[depth + 1]
     counts, value = memory.counts, walks.value
     slot, left, right = MIDDLE + depth, frame[depth, LEFT], frame[depth, RIGHT]
     middle = (frame[depth, A] + frame[depth, B]) // 2
@@ -158,9 +145,10 @@ def _split_counts(law, memory, who, walks, frame, drawn, depth):
     walks.work[1] += count * (who.hi - who.lo)
 
 
-@inner
-def _shuffle(law, memory, who, walks, frame, drawn, depth):
+@hooks.walk_interval.of(FiniteLaw)
+def _walk_interval(law, memory, who, walks, tree, depth):
     """Shuffle the interval at `depth` and walk it: S at each step n in slot STEP + n - a."""
+    frame, drawn = tree.frame, tree.drawn[depth + 1]
     counts, total, steps = memory.counts, walks.total, memory.steps
     a, length = frame[depth, A], frame[depth, B] - frame[depth, A]
     left, right = frame[depth, LEFT], frame[depth, RIGHT]

@@ -18,19 +18,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.laws import hooks
-from fastfed.kernels.laws.duel import Fight, settle_by_duels
+from fastfed.kernels.laws.duel import settle_by_duels
 from fastfed.kernels.laws.gaussian_walk import extended, noise_at, split, value_at
 from fastfed.kernels.memory import (
     BAR,
     DEPTHS,
     DRAWN,
     IS_RIGHT,
-    LAST,
     LEFT,
     MIDDLE,
-    MOST_DUELS,
     RIGHT,
     STEP,
     A,
@@ -44,7 +41,7 @@ from fastfed.kernels.random.normal import (
     spine_words,
 )
 
-LEAF = 4
+LEAF = 4  # as long as the shortest interval of a duel
 
 
 class GaussianMemory(NamedTuple):
@@ -104,7 +101,7 @@ def draws_as_gaussian(cls: type) -> None:
     hooks.extend_spine.of(cls)(_extend_spine)
     hooks.split_interval.of(cls)(_split_interval)
     hooks.walk_interval.of(cls)(_walk_interval)
-    hooks.settle_few.of(cls)(_settle_few)
+    hooks.settle_few.of(cls)(settle_by_duels)
     hooks.walk_value.of(cls)(_walk_value)
 
 
@@ -112,35 +109,14 @@ def _leaf(law):
     return LEAF
 
 
-def _extend_spine(law, memory, who, walks, tree, level):
-    _draw_spine(law, who, walks, tree.drawn[0], tree.frame[0, DRAWN], level)
-
-
-def _split_interval(law, memory, who, walks, tree, depth):
-    _draw_middles(law, memory.words, who, walks, tree.frame, tree.drawn[depth + 1], depth)
-
-
-def _walk_interval(law, memory, who, walks, tree, depth):
-    _draw_steps(law, who, walks, tree.frame, tree.drawn[depth + 1], depth)
-
-
-def _settle_few(law, memory, who, walks, tree, talks, curve, here):
-    count, depth, _ = here
-    a, b = tree.frame[depth, A], tree.frame[depth, B]
-    if count > MOST_DUELS or b - a < LEAF or b > talks.plan[0, LAST]:
-        return False
-    settle_by_duels(law, who, walks, tree, talks, Fight(curve, memory.span, memory.edge), here)
-    return True
-
-
 def _walk_value(law, memory, address):
     client, arm = address[2], address[3]
     return value_at(address, law.means[arm, client], noise_at(law, arm, client))
 
 
-@inner
-def _draw_spine(law, who, walks, drawn, count, level):
-    """Draw X(2^level), and whatever spine node below is missing, for the listed arms."""
+def _extend_spine(law, memory, who, walks, tree, level):
+    """Draw X(2^level), and whatever spine node below is missing, for the arms of depth 0."""
+    drawn, count = tree.drawn[0], tree.frame[0, DRAWN]
     seed, trial, value, total, known = who.seed, who.trial, walks.value, walks.total, walks.known
     for i in range(count):
         total[level, drawn[i]] = 0.0
@@ -165,13 +141,13 @@ def _draw_spine(law, who, walks, drawn, count, level):
             total[level, k] += value[level, k, m]
 
 
-@inlined
-def _draw_middles(law, words, who, walks, frame, drawn, depth):
+def _split_interval(law, memory, who, walks, tree, depth):
     """X and S in the middle of the interval at `depth`, for the arms that depth + 1 needs.
 
     The middle shares its block of words with the middles of the two halves (see `normal`): whoever
     comes first makes the block, and `words` keeps the rest.
     """
+    frame, drawn, words = tree.frame, tree.drawn[depth + 1], memory.words
     seed, trial, lo, hi, value = who.seed, who.trial, who.lo, who.hi, walks.value
     slot, left, right = MIDDLE + depth, frame[depth, LEFT], frame[depth, RIGHT]
     a, half = frame[depth, A], (frame[depth, B] - frame[depth, A]) >> 1
@@ -196,12 +172,12 @@ def _draw_middles(law, words, who, walks, frame, drawn, depth):
     walks.work[1] += frame[depth + 1, DRAWN] * (hi - lo)
 
 
-@inlined
-def _draw_steps(law, who, walks, frame, drawn, depth):
+def _walk_interval(law, memory, who, walks, tree, depth):
     """S at every step of the interval at `depth`, step n in slot STEP + n - a.
 
     The interval is 4 long, or 2 at the foot of the spine, and its splits are written out.
     """
+    frame, drawn = tree.frame, tree.drawn[depth + 1]
     seed, trial, lo, hi, value = who.seed, who.trial, who.lo, who.hi, walks.value
     total, count = walks.total, frame[depth + 1, DRAWN]
     a, length = frame[depth, A], frame[depth, B] - frame[depth, A]

@@ -131,21 +131,6 @@ def _noise_floor(law):
     return 1.0
 
 
-@hooks.extend_spine.of(PoissonLaw)
-def _extend_spine(law, memory, who, walks, tree, level):
-    _extend(law, who, walks, tree.drawn[0], tree.frame[0, DRAWN], level)
-
-
-@hooks.split_interval.of(PoissonLaw)
-def _split_interval(law, memory, who, walks, tree, depth):
-    _split(who, walks, tree.frame, tree.drawn[depth + 1], depth)
-
-
-@hooks.walk_interval.of(PoissonLaw)
-def _walk_interval(law, memory, who, walks, tree, depth):
-    _walk(who, walks, tree.frame, tree.drawn[depth + 1], depth)
-
-
 @hooks.judge_by.of(PoissonLaw)
 def _judge_by(law, memory, who, walks, tree, depth):
     _count_events(who, walks, tree.frame, tree.drawn[depth], tree.variance, depth)
@@ -170,9 +155,10 @@ def _walk_value(law, memory, address):
     return value_at(address, law.means[address[3], address[2]])
 
 
-@inner
-def _extend(law, who, walks, drawn, count, level):
-    """Draw X(2^level), and whatever spine node below is missing, for the listed arms."""
+@hooks.extend_spine.of(PoissonLaw)
+def _extend_spine(law, memory, who, walks, tree, level):
+    """Draw X(2^level), and whatever spine node below is missing, for the arms of depth 0."""
+    drawn, count = tree.drawn[0], tree.frame[0, DRAWN]
     value, known = walks.value, walks.known
     for i in range(count):
         k = np.int64(drawn[i])
@@ -188,9 +174,10 @@ def _extend(law, who, walks, drawn, count, level):
         walks.total[level, k] = sum_over_clients
 
 
-@inner
-def _split(who, walks, frame, drawn, depth):
+@hooks.split_interval.of(PoissonLaw)
+def _split_interval(law, memory, who, walks, tree, depth):
     """Draw X and S in the middle of the interval at `depth`."""
+    frame, drawn = tree.frame, tree.drawn[depth + 1]
     value = walks.value
     left, right = frame[depth, LEFT], frame[depth, RIGHT]
     middle = (frame[depth, A] + frame[depth, B]) >> 1
@@ -207,9 +194,10 @@ def _split(who, walks, frame, drawn, depth):
     walks.work[1] += count * (who.hi - who.lo)
 
 
-@inner
-def _walk(who, walks, frame, drawn, depth):
+@hooks.walk_interval.of(PoissonLaw)
+def _walk_interval(law, memory, who, walks, tree, depth):
     """S at both steps of the interval at `depth`, which is 2 long."""
+    frame, drawn = tree.frame, tree.drawn[depth + 1]
     value, total = walks.value, walks.total
     left, right, a = frame[depth, LEFT], frame[depth, RIGHT], frame[depth, A]
     count = frame[depth + 1, DRAWN]
