@@ -79,8 +79,9 @@ class Job:
             local_log, global_log, self.engine == "skip",
         )
         self._goal = kernel.Goal(
-            instance.local_best, np.int64(instance.global_best), np.int64(self.max_steps),
-            self._horizon,
+            instance.local_best, np.int64(instance.global_best),
+            np.array(instance.local_ties.T, order="C"), instance.global_ties,
+            np.int64(self.max_steps), self._horizon,
         )
 
     def run(
@@ -100,7 +101,8 @@ class Job:
             ints(True, passes, count, kernel.COLUMNS), np.zeros((passes, count)),
             ints(self.keep_pulls, passes, count, arms, clients), ints(True, count, 2),
             ints(keep_departures, count, arms, clients), ints(keep_departures, count, clients),
-            ints(keep_departures, count, passes, arms),
+            ints(keep_departures, count, passes, arms), ints(keep_departures, count, clients),
+            ints(keep_departures, count, passes),
         )
         kernel.run_trials(
             self._problem, self._every, self._times, self._goal, space or self.space(), found,
@@ -108,6 +110,7 @@ class Job:
         )
         departures = Departures(
             found.local_out, found.local_arms, found.global_out[:, self._pass_of],
+            found.local_gave_up, found.global_gave_up[:, self._pass_of],
         ) if keep_departures else None
         if len(self.schedules) == passes:
             return Block(first, found.ints, found.skip_error, found.pulls, found.work, departures)

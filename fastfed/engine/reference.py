@@ -95,6 +95,10 @@ def fedelim(
             if len(S_l[m]) == 1:  # declaration rule
                 (out.local_arms[m],) = S_l[m]
                 S_l[m] = set()
+            elif S_l[m] and len({instance.local_ties[k, m] for k in S_l[m]}) == 1:
+                # not in the paper: the arms that are left do not differ, and the best is lost
+                S_l[m] = set()
+                out.truncated = True
         talks = n % schedule.period == 0 if schedule.period is not None else n in (times or ())
         if len(S_g) > 1 and talks:  # communication rule
             out.uplinks += M * len(S_g)
@@ -109,6 +113,9 @@ def fedelim(
         if len(S_g) == 1:  # declaration rule
             (out.global_arm,) = S_g
             S_g = set()
+        elif S_g and len({instance.global_ties[k] for k in S_g}) == 1:  # as for the clients
+            S_g = set()
+            out.truncated = True
         if all(not (S_l[m] | S_g) for m in range(M)):  # termination rule
             run = False
         elif n == max_steps or (times is not None and S_g and n >= max(times)):

@@ -94,7 +94,7 @@ def replay(
     left = departures(job, number)
     title = (f"{instance.name}, {job.schedules[0]}, delta {job.delta:g}, seed {job.seed}, "
              f"trial {number}")
-    return Replay(title, _events(job, number, left),
+    return Replay(title, _Story(job, number, left).events(),
                   job.frame(left.block).row(0, named=True))
 
 
@@ -106,6 +106,8 @@ class Departures:
     local_arms: npt.NDArray[np.int64]  # (M,) what the clients declare; -1: nothing
     server: npt.NDArray[np.int64]  # (K,)
     global_arm: int
+    local_gave_up: npt.NDArray[np.int64]  # (M,) when a client gave up; 0: it did not
+    global_gave_up: int
     horizon: int  # nothing is followed past this step
     truncated: bool
     block: Block
@@ -117,67 +119,94 @@ def departures(job: Job, trial: int) -> Departures:
     left = block.departures
     assert left is not None
     global_arm = int(block.column("global_arm")[0, 0])
+    gave_up = int(left.global_gave_up[0, 0])
     return Departures(
         left.local_out[0], left.local_arms[0], left.global_out[0, 0], global_arm,
-        job.max_steps if global_arm >= 0 else job.horizon(0),
+        left.local_gave_up[0], gave_up,
+        job.max_steps if global_arm >= 0 or gave_up else job.horizon(0),
         bool(block.column("truncated")[0, 0]), block,
     )
 
 
-def _events(job: Job, trial: int, left: Departures) -> list[Event]:
-    instance, schedule = job.instance, job.schedules[0]
-    arms, clients = instance.shape
-    sigma, delta = job.sigma, job.delta
-    times = np.zeros(0) if schedule.period is not None else schedule.times(job.max_steps)
+class _Story:
+    """The events of one trial, from when each arm left and from single values of the walks."""
 
-    sums = walk(instance, job.seed, trial)
+    def __init__(self, job: Job, trial: int, left: Departures) -> None:
+        self.job, self.left, self.instance = job, left, job.instance
+        self.arms, self.clients = job.instance.shape
+        self._schedule = job.schedules[0]
+        self._times = (np.zeros(0) if self._schedule.period is not None
+                       else self._schedule.times(job.max_steps))
+        self._sums = walk(job.instance, job.seed, trial)
 
-    def mean(k: int, m: int, n: int) -> float:
-        return sums(k, m, n) / n
+    def events(self) -> list[Event]:
+        """All of them, in order of step; clients before the server, the end of the trial last."""
+        told: list[tuple[int, int, list[Event]]] = []
+        if self.arms == 1:  # declared at the first step, without a pull
+            told = [(1, m, [Event(1, self._name(m), "declared", self.instance.arms[0], None, None,
+                                  None, 0, 0)]) for m in range(self.clients + 1)]
+        for m in range(self.clients + 1):
+            out, _, gave_up = self._of(m)
+            for n in sorted({int(n) for n in out if 0 < n <= self.left.horizon}):
+                told.append((n, m, self._departed(m, n)))
+            if gave_up:
+                told.append((gave_up, m, self._given_up(m, gave_up)))
+        if self.left.truncated:
+            ended = self.left.horizon
+            if self.left.global_gave_up or self.left.global_arm >= 0:
+                ended = min(ended, max((n for n, _, _ in told), default=ended))
+            told.append((ended, self.clients + 1, [
+                Event(ended, "trial", "truncated", "", None, None, None, *self._spent(ended))]))
+        return [event for _, _, group in sorted(told, key=lambda one: one[:2]) for event in group]
 
-    def server_mean(k: int, n: int) -> float:
-        return sum(mean(k, m, n) for m in range(clients)) / clients
+    def _of(self, m: int) -> tuple[npt.NDArray[np.int64], int, int]:
+        """When each arm left, what was declared, when it was given up: at client m, or at the
+        server, which comes after the clients."""
+        left = self.left
+        if m < self.clients:
+            return left.local[:, m], int(left.local_arms[m]), int(left.local_gave_up[m])
+        return left.server, left.global_arm, left.global_gave_up
 
-    def spent(n: int) -> tuple[int, int]:
-        pulled = np.minimum(np.maximum(left.local, left.server[:, None]), n)
-        considered = np.minimum(left.server, n)
-        if schedule.period is not None:
-            talks = considered // schedule.period
+    def _name(self, m: int) -> str:
+        return f"client {self.instance.clients[m]}" if m < self.clients else "server"
+
+    def _mean(self, k: int, m: int, n: int) -> float:
+        if m < self.clients:
+            return self._sums(k, m, n) / n
+        return sum(self._sums(k, client, n) / n for client in range(self.clients)) / self.clients
+
+    def _threshold(self, m: int, n: int) -> float:
+        alpha = alpha_local if m < self.clients else alpha_global
+        return 2 * alpha(n, self.arms, self.clients, self.job.delta, self.job.sigma)
+
+    def _departed(self, m: int, n: int) -> list[Event]:
+        """Who left at step n: the eliminated arms, then the declared one."""
+        out, winner, _ = self._of(m)
+        means = {k: self._mean(k, m, n) for k in range(self.arms) if out[k] >= n}
+        gone = sorted((k for k in means if out[k] == n), key=lambda k: (k == winner, k))
+        leader, threshold = max(means.values()), self._threshold(m, n)
+        return [Event(n, self._name(m), "declared" if k == winner else "eliminated",
+                      self.instance.arms[k], means[k], leader, threshold, *self._spent(n))
+                for k in gone]
+
+    def _given_up(self, m: int, n: int) -> list[Event]:
+        """The arms that tie and are left at step n."""
+        out = self._of(m)[0]
+        means = {k: self._mean(k, m, n) for k in range(self.arms) if out[k] > n}
+        return [Event(n, self._name(m), "given up", self.instance.arms[k], mean,
+                      max(means.values()), self._threshold(m, n), *self._spent(n))
+                for k, mean in means.items()]
+
+    def _spent(self, n: int) -> tuple[int, int]:
+        """Pulls and uplinks up to and including step n."""
+        left = self.left
+        server = np.minimum(left.server, left.global_gave_up or n)
+        client = np.where(left.local_gave_up > 0,
+                          np.minimum(left.local, left.local_gave_up), left.local)
+        pulled = np.minimum(np.maximum(client, server[:, None]), n)
+        considered = np.minimum(server, n)
+        if self._schedule.period is not None:
+            talks = considered // self._schedule.period
         else:
-            talks = np.searchsorted(times, considered, side="right")
-        return int(pulled.sum()), int(talks.sum()) * clients
-
-    def fall(actor: str, n: int, gone: list[int], means: dict[int, float], threshold: float,
-             winner: int) -> list[Event]:
-        leader = max(means.values())
-        pulls, uplinks = spent(n)
-        return [
-            Event(n, actor, "declared" if k == winner else "eliminated", instance.arms[k],
-                  means[k], leader, threshold, pulls, uplinks)
-            for k in sorted(gone, key=lambda k: (k == winner, k))
-        ]
-
-    events: list[tuple[int, int, list[Event]]] = []
-    for m in range(clients):
-        for n in sorted({int(n) for n in left.local[:, m] if 0 < n <= left.horizon}):
-            means = {k: mean(k, m, n) for k in range(arms) if left.local[k, m] >= n}
-            gone = [k for k in range(arms) if left.local[k, m] == n]
-            events.append((n, m, fall(f"client {instance.clients[m]}", n, gone, means,
-                                      2 * alpha_local(n, arms, clients, delta, sigma),
-                                      int(left.local_arms[m]))))
-    for n in sorted({int(n) for n in left.server if 0 < n <= left.horizon}):
-        means = {k: server_mean(k, n) for k in range(arms) if left.server[k] >= n}
-        gone = [k for k in range(arms) if left.server[k] == n]
-        events.append((n, clients, fall("server", n, gone, means,
-                                        2 * alpha_global(n, arms, clients, delta, sigma),
-                                        left.global_arm)))
-    if arms == 1:  # declared at the first step, without a pull
-        for m, actor in enumerate([*(f"client {name}" for name in instance.clients), "server"]):
-            events.append((1, m, [Event(1, actor, "declared", instance.arms[0], None, None, None,
-                                        0, 0)]))
-    if left.truncated:
-        pulls, uplinks = spent(left.horizon)
-        events.append((left.horizon, clients + 1,
-                       [Event(left.horizon, "trial", "truncated", "", None, None, None, pulls,
-                              uplinks)]))
-    return [event for _, _, group in sorted(events, key=lambda e: e[:2]) for event in group]
+            talks = np.searchsorted(self._times, considered, side="right")
+        return int(pulled.sum()), int(talks.sum()) * self.clients

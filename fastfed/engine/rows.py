@@ -15,7 +15,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import polars as pl
 
-VERSION = 2
+VERSION = 3
 """Changes when the same job and seed would give other rows than before."""
 
 # What is the same in all rows of a job, what names a row within it, what the kernel counts (in the
@@ -48,6 +48,8 @@ class Departures:
     local_out: npt.NDArray[np.int64]  # (trials, K, M) at each client
     local_arms: npt.NDArray[np.int64]  # (trials, M) what the clients declared; -1: nothing
     global_out: npt.NDArray[np.int64]  # (trials, S, K) at the server
+    local_gave_up: npt.NDArray[np.int64]  # (trials, M) when a client gave up; 0: it did not
+    global_gave_up: npt.NDArray[np.int64]  # (trials, S) when the server did
 
 
 @dataclass(frozen=True)

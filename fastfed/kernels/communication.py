@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.memory import (
     ALIVE,
     BEGIN,
     END,
+    GAVE_UP,
     INDEX,
     LAST,
     NEVER,
@@ -79,11 +82,24 @@ def talk_through(s, b, clients, talks):
 
 
 @inner
-def declare(s, n, talks):
-    """Algorithm 1, lines 13-15 and 23-25: the last arm is declared at n, and pulled no more."""
-    state, out_at = talks.state, talks.out_at
+def conclude(s, n, talks):
+    """After an elimination at n. Algorithm 1, lines 13-15 and 23-25: the last arm is declared, and
+    pulled no more.
+
+    Not in the paper: if all arms that are left tie exactly, the best arm was lost. No answer that
+    could still be given would be right, and to tell arms apart that do not differ may take for
+    ever, so the schedule is given up here.
+    """
+    state, out_at, ties = talks.state, talks.out_at, talks.ties
+    last = np.int64(-1)
     for k in range(out_at.shape[1]):
         if out_at[s, k] == NEVER:
-            out_at[s, k] = n
-            state[s, WINNER] = k
+            if last >= 0 and ties[k] != ties[last]:
+                return
+            last = k
+    if state[s, ALIVE] == 1:
+        out_at[s, last] = n
+        state[s, WINNER] = last
+    else:
+        state[s, GAVE_UP] = n
     state[s, NEXT] = NEVER

@@ -37,12 +37,13 @@ from __future__ import annotations
 import numpy as np
 
 from fastfed.kernels.boundary import CHORD, boundary_below, boundary_between, reaches
-from fastfed.kernels.communication import begin, declare, talk_once, talk_through
+from fastfed.kernels.communication import begin, conclude, talk_once, talk_through
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.doubt import collect_arms, list_arms, pairs_in_doubt
 from fastfed.kernels.laws import hooks
 from fastfed.kernels.memory import (
     ALIVE,
+    GAVE_UP,
     IS_RIGHT,
     LEFT,
     MIDDLE,
@@ -115,6 +116,7 @@ def _begin(talks):
         state[s, SENT] = 0
         state[s, TALKS] = 0
         state[s, SAFE_PAIRS] = 0
+        state[s, GAVE_UP] = 0
         if arms == 1:
             state[s, NEXT] = NEVER
 
@@ -211,8 +213,7 @@ def _eliminate(s, n, best, curve, talks, arms, total):
         if out_at[s, k] == NEVER and reaches(best - total[k], n, level, curve):
             out_at[s, k] = n
             state[s, ALIVE] -= 1
-    if state[s, ALIVE] == 1:
-        declare(s, n, talks)
+    conclude(s, n, talks)
 
 
 @inlined

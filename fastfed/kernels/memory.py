@@ -33,8 +33,9 @@ A, B, LEFT, RIGHT, IS_RIGHT, TALKERS, DRAWN = range(7)
 PERIOD, LAST, BEGIN, END = range(4)
 # columns of `state`, one row a schedule: its next time (NEVER if there is none) and where that
 # stands in `listed`, how many arms are alive, the declared one, scalars sent, communication times
-# used, safe verdicts
-NEXT, INDEX, ALIVE, WINNER, SENT, TALKS, SAFE_PAIRS = range(7)
+# used, safe verdicts, the step at which it was given up (0: it was not)
+NEXT, INDEX, ALIVE, WINNER, SENT, TALKS, SAFE_PAIRS, GAVE_UP = range(8)
+STATES = 8
 
 
 class Who(NamedTuple):
@@ -74,8 +75,9 @@ class Talks(NamedTuple):
 
     plan: Any  # (S, 4)
     listed: Any  # all listed times, one schedule after the other
-    state: Any  # (S, 7)
+    state: Any  # (S, STATES)
     out_at: Any  # (S, K) the step at which each arm left; NEVER if it did not
+    ties: Any  # (K,) arms of equal number tie exactly: see `communication.conclude`
 
 
 class Test(NamedTuple):
@@ -95,11 +97,12 @@ class Space(NamedTuple):
     law: Any  # what the law asks for: see `laws`
     local_logs: Any  # (LEVELS, PARTS) see `boundary`
     global_logs: Any
-    local_state: Any  # (1, 7) the result of a client's pass,
+    local_state: Any  # (1, STATES) the result of a client's pass,
     local_out_at: Any  # (1, K)
     local_out: Any  # (K, M) of all clients' passes,
     winners: Any  # (M,)
-    state: Any  # (S, 7) and of the server's
+    local_gave_up: Any  # (M,)
+    state: Any  # (S, STATES) and of the server's
     out_at: Any  # (S, K)
 
 
@@ -130,10 +133,11 @@ def make_space(law: Any, arms: int, clients: int, schedules: int) -> Space:
         law=law.memory(slots, arms, clients),
         local_logs=np.zeros((LEVELS, PARTS)),
         global_logs=np.zeros((LEVELS, PARTS)),
-        local_state=ints(1, 7),
+        local_state=ints(1, STATES),
         local_out_at=ints(1, arms),
         local_out=ints(arms, clients),
         winners=ints(clients),
-        state=ints(schedules, 7),
+        local_gave_up=ints(clients),
+        state=ints(schedules, STATES),
         out_at=ints(schedules, arms),
     )

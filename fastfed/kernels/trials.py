@@ -20,6 +20,8 @@ from fastfed.kernels.compiling import entry_point, inner
 from fastfed.kernels.elimination import run_pass
 from fastfed.kernels.laws import hooks
 from fastfed.kernels.memory import (
+    GAVE_UP,
+    NEVER,
     SAFE_PAIRS,
     SENT,
     SKIP_TOLERANCE,
@@ -58,6 +60,8 @@ class Goal(NamedTuple):
 
     local_best: Any  # (M,)
     global_best: Any
+    local_ties: Any  # (M, K) arms of equal number tie exactly at a client,
+    global_ties: Any  # (K,) and at the server
     max_steps: Any
     horizon: Any  # (S,) where an undecided schedule is given up: its last time, or max_steps
 
@@ -73,6 +77,8 @@ class Rows(NamedTuple):
     local_out: Any  # (trials, K, M) the step at which each arm left at each client, or NEVER
     local_arms: Any  # (trials, M) what the clients declared; -1: nothing
     global_out: Any  # (trials, S, K) the step at which each arm left at the server, or NEVER
+    local_gave_up: Any  # (trials, M) the step at which a client gave up; 0: it did not
+    global_gave_up: Any  # (trials, S) and at which the server did
 
 
 class Control(NamedTuple):
@@ -87,18 +93,21 @@ class Outcome(NamedTuple):
 
     local_out: Any  # (K, M)
     winners: Any  # (M,)
-    state: Any  # (S, 7)
+    gave_up: Any  # (M,)
+    state: Any  # (S, STATES)
     out_at: Any  # (S, K)
 
 
 @inner
 def _write_row(s, i, goal, outcome, safe_pairs, rows):
     """Row i of schedule s. A trial that cannot end, or is not followed to its end, is cut off at
-    its horizon: what was spent until then counts, who has not declared by then has not declared."""
+    its horizon: what was spent until then counts, who has not declared by then has not declared.
+    A client or server that gives up pulls and sends no more; the others go on."""
     local_out, out_at, state = outcome.local_out, outcome.out_at, outcome.state
     arms, clients = local_out.shape
     winner = state[s, WINNER]
-    horizon = goal.max_steps if winner >= 0 else goal.horizon[s]
+    server_end = state[s, GAVE_UP] if state[s, GAVE_UP] > 0 else NEVER
+    horizon = goal.max_steps if winner >= 0 or server_end < NEVER else goal.horizon[s]
     keep = rows.pulls.shape[0] > 0
     pulls = 0
     steps = 0
@@ -107,21 +116,23 @@ def _write_row(s, i, goal, outcome, safe_pairs, rows):
     undeclared = 0
     for m in range(clients):
         declared = 0
+        client_end = outcome.gave_up[m] if outcome.gave_up[m] > 0 else NEVER
         for k in range(arms):
-            declared = max(declared, local_out[k, m])
-            count = min(max(local_out[k, m], out_at[s, k]), horizon)
+            locally, globally = min(local_out[k, m], client_end), min(out_at[s, k], server_end)
+            declared = max(declared, locally)
+            count = min(max(locally, globally), horizon)
             pulls += count
             steps = max(steps, count)
             if keep:
                 rows.pulls[s, i, k, m] = count
         local_steps = max(local_steps, min(declared, horizon))
-        if declared > horizon:
+        if declared > horizon or client_end < NEVER:
             undeclared += 1
         elif outcome.winners[m] != goal.local_best[m]:
             wrong += 1
     global_steps = 0
     for k in range(arms):
-        global_steps = max(global_steps, min(out_at[s, k], horizon))
+        global_steps = max(global_steps, min(out_at[s, k], server_end, horizon))
     right = wrong == 0 and undeclared == 0 and winner == goal.global_best
     rows.ints[s, i, PULLS] = pulls
     rows.ints[s, i, UPLINKS] = state[s, SENT]
@@ -142,9 +153,11 @@ def _keep_departures(i, outcome, rows):
     arms, clients = outcome.local_out.shape
     for m in range(clients):
         rows.local_arms[i, m] = outcome.winners[m]
+        rows.local_gave_up[i, m] = outcome.gave_up[m]
         for k in range(arms):
             rows.local_out[i, k, m] = outcome.local_out[k, m]
     for s in range(outcome.out_at.shape[0]):
+        rows.global_gave_up[i, s] = outcome.state[s, GAVE_UP]
         for k in range(arms):
             rows.global_out[i, s, k] = outcome.out_at[s, k]
 
@@ -170,11 +183,11 @@ def _compiled(
         law, memory, walks, tree = problem.law, space.law, space.walks, space.tree
         arms, clients = space.local_out.shape
         schedules = times.plan.shape[0]
-        outcome = Outcome(space.local_out, space.winners, space.state, space.out_at)
+        outcome = Outcome(space.local_out, space.winners, space.local_gave_up, space.state,
+                          space.out_at)
         tabulate_logs(space.local_logs, problem.local_log)
         tabulate_logs(space.global_logs, problem.global_log)
-        locally = Talks(every.plan, every.listed, space.local_state, space.local_out_at)
-        globally = Talks(times.plan, times.listed, space.state, space.out_at)
+        globally = Talks(times.plan, times.listed, space.state, space.out_at, goal.global_ties)
         for i in range(rows.ints.shape[1]):
             if control.stop[0] != 0:
                 return
@@ -186,11 +199,14 @@ def _compiled(
             safe_pairs = np.int64(0)
             curve = make_curve(1.0, problem.local_log, problem.scale, space.local_logs)
             for m in range(clients):
+                locally = Talks(every.plan, every.listed, space.local_state, space.local_out_at,
+                                goal.local_ties[m])
                 run_pass(law, memory, Who(problem.seed, trial, m, m + 1), curve, locally, walks,
                          tree, problem.skip)
                 for k in range(arms):
                     space.local_out[k, m] = locally.out_at[0, k]
                 space.winners[m] = locally.state[0, WINNER]
+                space.local_gave_up[m] = locally.state[0, GAVE_UP]
                 safe_pairs += locally.state[0, SAFE_PAIRS]
             curve = make_curve(float(clients), problem.global_log, problem.scale,
                                space.global_logs)

@@ -43,6 +43,10 @@ class Instance:
     global_best: int
     local_gaps: npt.NDArray[np.float64]
     global_gaps: npt.NDArray[np.float64]
+    local_ties: npt.NDArray[np.int64]
+    """(K, M): arms of equal number tie at a client,"""
+    global_ties: npt.NDArray[np.int64]
+    """(K,): and in the mean over clients."""
 
     def __init__(
         self,
@@ -81,6 +85,8 @@ class Instance:
         averages = np.array([math.fsum(row) / len(row) for row in self.means])
         self.global_best, global_gaps = _lead(averages, "the mean over clients", self.arms)
         self.global_gaps = _frozen(global_gaps)
+        self.local_ties = _frozen(np.stack([_ties(column) for column in self.means.T], axis=1))
+        self.global_ties = _frozen(_ties(averages))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -199,6 +205,15 @@ def _lead(
         )
     gaps[best] = others.min()
     return best, gaps
+
+
+def _ties(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Equal numbers for arms whose values tie, by the same rule as for the best arm."""
+    order = np.argsort(values, kind="stable")
+    apart = np.diff(values[order]) > TIE * max(1e-300, float(np.max(np.abs(values))))
+    numbers = np.empty(len(values), np.int64)
+    numbers[order] = np.concatenate([[0], np.cumsum(apart)])
+    return numbers
 
 
 def _frozen(array: npt.NDArray[_T]) -> npt.NDArray[_T]:

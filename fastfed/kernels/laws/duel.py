@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels.boundary import CHORD, boundary_between, reaches
-from fastfed.kernels.communication import declare, talk_through
+from fastfed.kernels.communication import conclude, talk_through
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.laws.gaussian_walk import noise_at, split
 from fastfed.kernels.memory import (
@@ -29,6 +29,7 @@ from fastfed.kernels.memory import (
     LEFT,
     MOST_DUELS,
     NEVER,
+    NEXT,
     RIGHT,
     SAFE_PAIRS,
     A,
@@ -235,7 +236,7 @@ def _carry_out(count, a, b, pairs, talks):
     s = np.uint32(0)
     state, out_at = talks.state, talks.out_at
     n = a
-    while n < b and state[s, ALIVE] > 1:
+    while n < b and state[s, NEXT] < NEVER:
         n = b  # or the next step at which an arm is eliminated
         for p in range(count):
             if pairs[p, 2] > 0 and out_at[s, pairs[p, 0]] == out_at[s, pairs[p, 1]] == NEVER:
@@ -245,5 +246,4 @@ def _carry_out(count, a, b, pairs, talks):
             if pairs[p, 2] == n and out_at[s, pairs[p, 0]] >= n and out_at[s, pairs[p, 1]] == NEVER:
                 out_at[s, pairs[p, 1]] = n
                 state[s, ALIVE] -= 1
-        if state[s, ALIVE] == 1:
-            declare(s, n, talks)
+        conclude(s, n, talks)
