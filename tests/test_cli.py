@@ -165,7 +165,7 @@ def test_table_fits_100_columns(capsys: pytest.CaptureFixture[str]) -> None:
         "--period", "1,1e9", "--trials", "4", "--threads", "1")
     table = shown.splitlines()[:-1]
     assert [line for line in table if len(line) > 100] == []
-    assert "* some trials were truncated" in table
+    assert any(line.startswith("note: some trials did not end") for line in table)
 
 
 # summary

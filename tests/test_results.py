@@ -135,8 +135,9 @@ def test_column_types_are_plain_and_as_promised(made: Path) -> None:
 
 def test_summary_against_duckdb_from_the_parquet_alone(made: Path) -> None:
     statistics = ", ".join(
-        f"avg({x}) {name}_mean, stddev_samp({x}) {name}_std, "
-        f"stddev_samp({x}) / sqrt(count(*)) {name}_sem, quantile_cont({x}, 0.05) {name}_q05, "
+        f"avg({x}) filter (not truncated) {name}_mean, "
+        f"stddev_samp({x}) filter (not truncated) {name}_std, "
+        f"{name}_std / sqrt(ended) {name}_sem, quantile_cont({x}, 0.05) {name}_q05, "
         f"quantile_cont({x}, 0.5) {name}_q50, quantile_cont({x}, 0.95) {name}_q95"
         for name, x in (("pulls", "pulls::double"), ("communication", "cost * uplinks"),
                         ("total", "total")))
@@ -144,25 +145,33 @@ def test_summary_against_duckdb_from_the_parquet_alone(made: Path) -> None:
         with costs as (select unnest([0, 10, 100])::double cost),
         trials as (select *, pulls + cost * uplinks total
                    from '{made}/trials/*.parquet', costs),
-        paired as (select a.*, b.total below from trials a join trials b
+        paired as (select a.*, b.total below, not (a.truncated or b.truncated) both_ended
+                   from trials a join trials b
                    using (instance, delta, sigma, cost, trial) where b.schedule = 'fedelim0'),
-        ratios as (select *, avg(total) over cell / avg(below) over cell ratio from paired
+        ratios as (select *, sum(total * both_ended::int) over cell
+                             / sum(below * both_ended::int) over cell ratio from paired
                    window cell as (partition by instance, delta, sigma, cost, schedule))
-        select instance, schedule, delta, sigma, cost, count(*) trials, {statistics},
+        select instance, schedule, delta, sigma, cost, count(*) trials,
+               count(*) filter (not truncated) ended, {statistics},
                avg((not correct)::int) error_rate, sum((not correct)::int)::bigint errors,
                any_value(ratio) ratio_to_fedelim0,
-               stddev_samp(total - ratio * below) / sqrt(count(*)) / avg(below) ratio_sem,
-               sum(truncated::int)::bigint truncated
+               stddev_samp(total - ratio * below) filter (both_ended)
+                   / sqrt(count(*) filter (both_ended)) / avg(below) filter (both_ended) ratio_sem,
+               sum(truncated::int)::bigint truncated, truncated / trials truncated_rate,
+               0 quantile_error
         from ratios group by all""").pl()
     keys = ["instance", "schedule", "delta", "sigma", "cost"]
     expected = expected.sort(keys)
     found = pl.read_parquet(made / "summary.parquet").sort(keys)
     assert found.height == expected.height == 2 * 2 * 3 * 3
-    for low, high, errors in zip(found["error_low"], found["error_high"], expected["errors"],
-                                 strict=True):
-        interval = stats.binomtest(int(errors), 400).proportion_ci(method="exact")
-        assert (low, high) == pytest.approx((interval.low, interval.high), rel=1e-9)
-    assert set(found.columns) - set(expected.columns) == {"error_low", "error_high"}
+    intervals = {"error": "errors", "truncated": "truncated"}
+    for name, counted in intervals.items():
+        for low, high, count in zip(found[f"{name}_low"], found[f"{name}_high"],
+                                    expected[counted], strict=True):
+            interval = stats.binomtest(int(count), 400).proportion_ci(method="exact")
+            assert (low, high) == pytest.approx((interval.low, interval.high), rel=1e-9)
+    assert set(found.columns) - set(expected.columns) == {
+        f"{name}_{end}" for name in intervals for end in ("low", "high")}
     for name in set(found.columns) & set(expected.columns):
         if name in ("instance", "schedule"):
             assert found[name].equals(expected[name])

@@ -1,8 +1,9 @@
-"""Summaries against NumPy and SciPy by hand."""
+"""Summaries against NumPy and SciPy by hand, and whatever the batches."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,166 +12,161 @@ from scipy import stats
 
 import fastfed as ff
 from fastfed.errors import InputError
+from fastfed.results.tables import summary_text
+from fastfed.statistics import quantiles
 from fastfed.statistics.summary import (
-    Sample,
     checked_costs,
-    clopper_pearson,
-    describe,
-    ratio_of_means,
+    not_ended_text,
     summarise,
-    summary_rows,
+    summary_of,
     to_frame,
+    yardstick_of,
 )
 
 QUANTITIES = ("pulls", "communication", "total")
 STATISTICS = ("mean", "std", "sem", "q05", "q50", "q95")
+Columns = dict[str, np.ndarray]
 
 
-def quantile_by_hand(values: np.ndarray, q: float) -> float:
-    """Linear interpolation between order statistics, as in NumPy's and R's default."""
-    ordered = sorted(float(x) for x in values)
-    position = q * (len(ordered) - 1)
-    below = math.floor(position)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (position - below) * (ordered[above] - ordered[below])
+def made_up(rng: np.random.Generator, trials: int, cut: float = 0.1) -> Columns:
+    truncated = rng.random(trials) < cut
+    return {"trial": np.arange(trials), "pulls": rng.integers(1_000, 100_000, trials),
+            "uplinks": rng.integers(10, 500, trials), "truncated": truncated,
+            "correct": (rng.random(trials) > 0.1) & ~truncated}
 
 
-def made_up(rng: np.random.Generator, trials: int) -> Sample:
-    pulls = rng.integers(1_000, 100_000, trials)
-    return Sample(range(trials), pulls, rng.integers(10, 500, trials), rng.random(trials) > 0.1,
-                  rng.random(trials) > 0.9)
+def plain(pulls: np.ndarray, first: int = 0) -> Columns:
+    """Trials that ended well and without an uplink."""
+    none = np.zeros(len(pulls), bool)
+    return {"trial": first + np.arange(len(pulls)), "pulls": pulls, "uplinks": none.astype(int),
+            "correct": ~none, "truncated": none}
 
 
-@pytest.mark.parametrize("size", [2, 3, 10, 101, 5000])
-def test_describe_by_hand(size: int) -> None:
-    values = np.random.default_rng(size).lognormal(10, 1, size)
-    found = describe("x", values)
-    mean = math.fsum(values) / size
-    std = math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (size - 1))
-    assert list(found) == [f"x_{name}" for name in STATISTICS]
-    assert found["x_mean"] == pytest.approx(mean, rel=1e-12)
-    assert found["x_std"] == pytest.approx(std, rel=1e-12)
-    assert found["x_sem"] == pytest.approx(stats.sem(values), rel=1e-12)
-    for name, q in (("q05", 0.05), ("q50", 0.5), ("q95", 0.95)):
-        assert found[f"x_{name}"] == pytest.approx(quantile_by_hand(values, q), rel=1e-12)
+def cut_up(batch: dict[str, Columns], parts: int, rng: np.random.Generator
+           ) -> list[dict[str, Columns]]:
+    """The same trials in batches of any size and order."""
+    last = max(int(columns["trial"].max()) for columns in batch.values()) + 1
+    edges = [0, *sorted(rng.integers(0, last, parts - 1).tolist()), last]
+    batches = []
+    for low, high in zip(edges, edges[1:], strict=False):
+        here = {}
+        for name, columns in batch.items():
+            keep = (columns["trial"] >= low) & (columns["trial"] < high)
+            here[name] = {key: values[keep] for key, values in columns.items()}
+        batches.append(here)
+    return [batches[index] for index in rng.permutation(len(batches))]
 
 
-def test_describe_one_trial_has_no_spread() -> None:
-    found = describe("x", np.array([7.0]))
-    assert (found["x_std"], found["x_sem"]) == (None, None)
-    assert [found[f"x_{name}"] for name in ("mean", "q05", "q50", "q95")] == [7.0] * 4
-
-
-def test_describe_equal_values() -> None:
-    found = describe("x", np.full(10, 3.0))
-    assert (found["x_std"], found["x_sem"]) == (0.0, 0.0)
-
-
-def test_std_of_large_counts_keeps_its_digits() -> None:
-    values = 1e15 + np.array([0.0, 1.0, 2.0, 3.0])
-    assert describe("x", values)["x_std"] == pytest.approx(np.std(range(4), ddof=1), rel=1e-9)
-
-
-@pytest.mark.parametrize(("errors", "trials"), [
-    (0, 1), (1, 1), (0, 10), (10, 10), (1, 10), (5, 10), (3, 1000), (0, 10_000), (37, 10_000),
-    (999_999, 1_000_000),
-])
-@pytest.mark.parametrize("level", [0.95, 0.99])
-def test_clopper_pearson_is_scipys(errors: int, trials: int, level: float) -> None:
-    interval = stats.binomtest(errors, trials).proportion_ci(level, method="exact")
-    assert clopper_pearson(errors, trials, level) == pytest.approx(
-        (interval.low, interval.high), rel=1e-9, abs=1e-15)
-
-
-def test_clopper_pearson_by_its_definition() -> None:
-    """At either end, what was seen has probability 2.5 %."""
-    low, high = clopper_pearson(4, 50)
-    assert stats.binom.cdf(4, 50, high) == pytest.approx(0.025, rel=1e-9)
-    assert stats.binom.sf(3, 50, low) == pytest.approx(0.025, rel=1e-9)
-
-
-def test_no_error_is_no_zero() -> None:
-    low, high = clopper_pearson(0, 10_000)
-    assert low == 0
-    assert high == pytest.approx(1 - 0.025 ** (1 / 10_000), rel=1e-9)
-
-
-@pytest.mark.parametrize("size", [2, 50, 4000])
-def test_ratio_and_its_error_by_hand(size: int) -> None:
-    rng = np.random.default_rng(size)
-    y = rng.lognormal(3, 0.5, size)
-    x = 0.7 * y + rng.lognormal(1, 1, size)
-    ratio, sem = ratio_of_means(x, y)
-    (s_xx, s_xy), (_, s_yy) = np.cov(x, y)
-    by_hand = x.mean() / y.mean()
-    variance = (s_xx - 2 * by_hand * s_xy + by_hand**2 * s_yy) / size / y.mean() ** 2
-    assert ratio == pytest.approx(by_hand, rel=1e-12)
-    assert sem == pytest.approx(math.sqrt(variance), rel=1e-7)
-
-
-def test_ratio_error_against_the_jackknife() -> None:
-    """Another estimate of the same quantity; they differ by O(1/n), relatively."""
-    rng = np.random.default_rng(1)
-    size = 2000
-    y = rng.gamma(4, 100, size)
-    x = y * rng.uniform(0.5, 1.5, size)
-    left_out = (x.sum() - x) / (y.sum() - y)
-    jackknife = math.sqrt((size - 1) / size * ((left_out - left_out.mean()) ** 2).sum())
-    assert ratio_of_means(x, y)[1] == pytest.approx(jackknife, rel=0.01)
-
-
-def test_pairing_lowers_the_error() -> None:
-    rng = np.random.default_rng(2)
-    y = rng.gamma(4, 100, 1000)
-    x = 1.1 * y + rng.normal(0, 1, 1000)
-    paired = ratio_of_means(x, y)[1]
-    assert paired < 0.05 * ratio_of_means(rng.permutation(x), y)[1]
-
-
-def test_ratio_to_itself_is_one_without_error() -> None:
-    y = np.random.default_rng(3).gamma(4, 100, 1000)
-    assert ratio_of_means(y, y) == (1.0, 0.0)
-
-
-def test_ratio_to_nothing() -> None:
-    assert all(map(math.isnan, ratio_of_means(np.ones(3), np.zeros(3))))
-    ratio, sem = ratio_of_means(np.array([3.0]), np.array([2.0]))
-    assert ratio == 1.5
-    assert math.isnan(sem)
-
-
-def test_summary_rows_one_per_cost() -> None:
+def test_rows_by_hand() -> None:
     rng = np.random.default_rng(4)
-    sample, yardstick = made_up(rng, 200), made_up(rng, 200)
+    mine, yard = made_up(rng, 200), made_up(rng, 200)
     costs = [0.0, 2.5, 100.0]
-    rows = summary_rows(sample, yardstick, costs)
+    rows = [row for row in summary_of([{"fedelim": mine, "fedelim0": yard}],
+                                      ["fedelim", "fedelim0"], costs)
+            if row["schedule"] == "fedelim"]
     assert [row["cost"] for row in rows] == costs
+    ended, both = ~mine["truncated"], ~mine["truncated"] & ~yard["truncated"]
+    assert 0 < ended.sum() < 200
     for cost, row in zip(costs, rows, strict=True):
-        columns = {"pulls": sample.pulls, "communication": cost * sample.uplinks,
-                   "total": sample.pulls + cost * sample.uplinks}
+        columns = {"pulls": mine["pulls"], "communication": cost * mine["uplinks"],
+                   "total": mine["pulls"] + cost * mine["uplinks"]}
         for name, values in columns.items():
-            expected = [values.mean(), values.std(ddof=1), stats.sem(values),
+            expected = [values[ended].mean(), values[ended].std(ddof=1), stats.sem(values[ended]),
                         *np.quantile(values, [0.05, 0.5, 0.95])]
             assert [row[f"{name}_{s}"] for s in STATISTICS] == pytest.approx(expected, rel=1e-12)
-        interval = stats.binomtest(sample.errors, 200).proportion_ci(method="exact")
-        assert row["error_rate"] == sample.errors / 200
+        wrong = int((~mine["correct"]).sum())
+        interval = stats.binomtest(wrong, 200).proportion_ci(method="exact")
+        assert row["error_rate"] == wrong / 200
         assert (row["error_low"], row["error_high"]) == pytest.approx(
             (interval.low, interval.high), rel=1e-9)
-        assert row["truncated"] == sample.truncated
-        assert row["trials"] == 200
-        below = yardstick.pulls + cost * yardstick.uplinks
-        residual = columns["total"] - row["ratio_to_fedelim0"] * below
-        assert row["ratio_to_fedelim0"] == pytest.approx(columns["total"].mean() / below.mean())
-        assert row["ratio_sem"] == pytest.approx(stats.sem(residual) / below.mean(), rel=1e-12)
+        cut = 200 - int(ended.sum())
+        assert (row["trials"], row["ended"], row["truncated"]) == (200, 200 - cut, cut)
+        interval = stats.binomtest(cut, 200).proportion_ci(method="exact")
+        assert row["truncated_rate"] == cut / 200
+        assert (row["truncated_low"], row["truncated_high"]) == pytest.approx(
+            (interval.low, interval.high), rel=1e-9)
+        x = columns["total"][both]
+        y = (yard["pulls"] + cost * yard["uplinks"])[both]
+        assert row["ratio_to_fedelim0"] == pytest.approx(x.mean() / y.mean(), rel=1e-12)
+        residual = x - x.mean() / y.mean() * y
+        assert row["ratio_sem"] == pytest.approx(stats.sem(residual) / y.mean(), rel=1e-9)
+
+
+def test_one_endless_trial_ruins_no_mean() -> None:
+    pulls = np.arange(1000, 2000)
+    columns = plain(pulls)
+    columns["pulls"] = np.append(pulls[:-1], 2**60)
+    columns["truncated"] = np.arange(1000) == 999
+    (row,) = summary_of([{"fedelim": columns}], ["fedelim"], [0.0])
+    assert row["total_mean"] == pulls[:-1].mean()
+    assert row["error_rate"] == 0.001  # correct or not: it has not given every answer
+    assert (row["ended"], row["truncated"]) == (999, 1)
+    assert row["total_q95"] == np.quantile(columns["pulls"].astype(float), 0.95)
+
+
+def test_no_trial_ended() -> None:
+    columns = plain(np.array([5, 7]))
+    columns["truncated"] = np.ones(2, bool)
+    (row,) = summary_of([{"fedelim": columns}], ["fedelim"], [1.0])
+    assert (row["total_mean"], row["total_sem"], row["ended"]) == (None, None, 0)
+    assert (row["total_q50"], row["truncated_rate"], row["error_rate"]) == (6.0, 1.0, 1.0)
+    assert "2 of 2" in summary_text(to_frame([{"instance": "a", "delta": 0.1, "sigma": 1.0,
+                                               **row}]))
+
+
+def test_a_warning_stands_above_the_table() -> None:
+    rng = np.random.default_rng(3)
+    for cut, first in ((0.1, "note: some trials did not end, up to "), (0.0, "instance")):
+        rows = summary_of([{"fedelim": made_up(rng, 300, cut)}], ["fedelim"], [1.0])
+        frame = to_frame([{"instance": "a", "delta": 0.1, "sigma": 1.0, **row} for row in rows])
+        assert summary_text(frame).startswith(first)
+        assert (not_ended_text(frame) == "") == (cut == 0)
+
+
+@pytest.mark.parametrize("exact", [quantiles.EXACT, 300])
+def test_batches_do_not_matter(exact: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit for bit, with every kind of batch, on both sides of the border of exact quantiles."""
+    monkeypatch.setattr(quantiles, "EXACT", exact)
+    rng = np.random.default_rng(11)
+    batch = {name: made_up(rng, trials) for name, trials in
+             (("fedelim", 1000), ("fedelim0", 1000), ("periodic:10", 700), ("at:1,9", 1000))}
+    whole = summary_of([batch], list(batch), [0.0, 0.1, 1e4])
+    for parts in (2, 3, 17, 400):
+        assert summary_of(cut_up(batch, parts, rng), list(batch), [0.0, 0.1, 1e4]) == whole
+    assert {row["quantile_error"] for row in whole} == {
+        0.0 if exact > 1000 else quantiles.SKETCH_ERROR}
+
+
+def test_the_sketch_is_as_good_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(12)
+    columns = plain(rng.lognormal(10, 2, 5000).astype(np.int64))
+    columns["uplinks"] = rng.integers(0, 3, 5000)
+    (exact,) = summary_of([{"fedelim": columns}], ["fedelim"], [0.3])
+    monkeypatch.setattr(quantiles, "EXACT", 100)
+    (sketch,) = summary_of([{"fedelim": columns}], ["fedelim"], [0.3])
+    for name, values in (("pulls", columns["pulls"]),
+                         ("communication", 0.3 * columns["uplinks"]),
+                         ("total", columns["pulls"] + 0.3 * columns["uplinks"])):
+        for key, share in (("q05", 0.05), ("q50", 0.5), ("q95", 0.95)):
+            # the order statistic of that rank, which interpolation lies next to
+            rank = np.sort(values)[math.floor(share * 4999)]
+            assert sketch[f"{name}_{key}"] == pytest.approx(
+                rank, rel=quantiles.SKETCH_ERROR * (1 + 1e-9))
+    same = [key for key in exact if "_q" not in key and key != "quantile_error"]
+    assert [exact[key] for key in same] == [sketch[key] for key in same]
+
+
+def test_large_counts_keep_every_digit() -> None:
+    (row,) = summary_of([{"fedelim": plain(2**62 + np.arange(4))}], ["fedelim"], [0.0])
+    assert row["pulls_std"] == np.std(range(4), ddof=1)
+    assert row["pulls_mean"] == 2.0**62
 
 
 def test_only_common_trials_are_paired() -> None:
     rng = np.random.default_rng(8)
     x, y = rng.integers(100, 200, 30), rng.integers(100, 200, 30)
-    none = np.zeros(20, bool)
-    one = Sample(np.arange(20), x[:20], none, ~none, none)
-    other = Sample(np.arange(10, 30), y[10:], none, ~none, none)
-    (row,) = summary_rows(one, other, [3.0])
+    row = summary_of([{"fedelim": plain(x[:20]), "fedelim0": plain(y[10:], 10)}],
+                     ["fedelim", "fedelim0"], [3.0])[0]
     ratio = x[10:20].mean() / y[10:20].mean()
     assert row["trials"] == 20
     assert row["pulls_mean"] == x[:20].mean()
@@ -180,8 +176,15 @@ def test_only_common_trials_are_paired() -> None:
 
 
 def test_without_yardstick_no_ratio() -> None:
-    (row,) = summary_rows(made_up(np.random.default_rng(5), 10), None, [1.0])
+    (row,) = summary_of([{"fedelim": made_up(np.random.default_rng(5), 10)}], ["fedelim"], [1.0])
     assert (row["ratio_to_fedelim0"], row["ratio_sem"]) == (None, None)
+
+
+def test_the_yardstick_talks_at_every_step() -> None:
+    """FedElim0 under either of its names, the first of them first, and nobody else."""
+    assert yardstick_of(["periodic:1", "fedelim", "fedelim0"]) == "fedelim0"
+    assert yardstick_of(["fedelim", "periodic:10", "periodic:1"]) == "periodic:1"
+    assert yardstick_of(["fedelim", "periodic:10", "at:1"]) is None
 
 
 @pytest.fixture(scope="module")
@@ -224,9 +227,13 @@ def test_cells_are_kept_apart(result: ff.Result) -> None:
 
 
 def test_periodic_1_serves_as_yardstick(result: ff.Result) -> None:
+    """The ratios are those to FedElim0, which are not all 1, and none is missing."""
     renamed = result.frame.with_columns(pl.col("schedule").replace("fedelim0", "periodic:1"))
     one, other = result.summary([10]), summarise(renamed, [10])
-    assert one["ratio_to_fedelim0"].equals(other["ratio_to_fedelim0"])
+    assert other["ratio_to_fedelim0"].null_count() == 0
+    assert (other.filter(schedule="fedelim")["ratio_to_fedelim0"] < 0.9).all()
+    for column in ("ratio_to_fedelim0", "ratio_sem"):
+        assert one[column].equals(other[column])
 
 
 def test_one_trial() -> None:
@@ -238,7 +245,7 @@ def test_one_trial() -> None:
 
 def test_column_types(result: ff.Result) -> None:
     types = result.summary([0]).schema
-    counts = {"trials", "truncated"}
+    counts = {"trials", "ended", "truncated"}
     texts = {"instance", "schedule"}
     assert all(types[name] == pl.Int64 for name in counts)
     assert all(types[name] == pl.String for name in texts)

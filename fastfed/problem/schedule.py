@@ -25,6 +25,19 @@ class Schedule:
 
     period: int | None = None
     """H if the clients talk at H, 2H, 3H, ...; None if the times are a list."""
+    base: float | None = None
+    """lambda if they talk at ceil(lambda^t); else None."""
+
+    @property
+    def kind(self) -> str:
+        """The first word of its name: fedelim, fedelim0, periodic, exponential, ..."""
+        return str(self).partition(":")[0]
+
+    @property
+    def sort_key(self) -> tuple[int, float, str]:
+        """The order in which tables list schedules: the paper's two, then periods and bases."""
+        order = ("fedelim", "fedelim0", "periodic", "exponential", "superexponential", "at")
+        return order.index(self.kind), float(self.period or self.base or 0.0), str(self)
 
     def __str__(self) -> str:
         raise TypeError("a schedule is one of its subclasses")
@@ -79,7 +92,7 @@ class Exponential(Schedule):
     """At the distinct values of ceil(base^t), t = 0, 1, 2, ..."""
 
     def __init__(self, base: float) -> None:
-        self.base = number("base lambda", base, "must be a number above 1")
+        self.base: float = number("base lambda", base, "must be a number above 1")
         if not (self.base > 1 and math.isfinite(self.base)):
             raise InputError(
                 f"base lambda = {base!r}: must be above 1"

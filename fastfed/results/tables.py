@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fastfed.statistics.summary import not_ended_text
+from fastfed.statistics.verdicts import short
+
 if TYPE_CHECKING:
     import polars as pl
 
     from fastfed.theory.bounds import Bounds
 
 _MOST_ARMS = 20  # of an instance, in a table of bounds
-
-
-def short(number: float | None) -> str:
-    """In at most nine characters: thousands apart, or in powers of ten."""
-    if number is None:
-        return ""
-    return f"{number:,.0f}" if 1000 <= number < 9_999_999 else f"{number:.4g}"
 
 
 def _clipped(name: str, width: int) -> str:
@@ -32,14 +28,12 @@ def summary_text(frame: pl.DataFrame) -> str:
     for row in frame.iter_rows(named=True):
         sem = "" if row["total_sem"] is None else f"±{row['total_sem']:.3g}"
         ratio = "" if row["ratio_to_fedelim0"] is None else f"{row['ratio_to_fedelim0']:.3g}"
-        cut = "*" if row["truncated"] else ""
+        cut = "*" if row["truncated"] else ""  # see the line above the table
         text.append(f"{_clipped(row['instance'], 10)} {row['delta']:>8.3g} {row['cost']:>8.3g} "
                     f"{_clipped(row['schedule'], 20)} {short(row['total_mean']):>9} {sem:<9} "
                     f"{short(row['pulls_mean']):>9} {row['error_high']:>7.2g} {ratio:>8}{cut}")
-    if frame["truncated"].sum():
-        text += ["* some trials were truncated", "  what they spent until then is in the means; "
-                 "--max-steps cuts them off earlier"]
-    return "\n".join(text)
+    warning = not_ended_text(frame)
+    return "\n".join([warning, *text] if warning else text)
 
 
 def bounds_text(found: Sequence[Bounds]) -> str:

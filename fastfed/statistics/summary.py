@@ -2,49 +2,54 @@
 
 The cost of an uplink, C, enters here and nowhere before: communication cost = C x uplinks, total
 cost = pulls + C x uplinks.
+
+Some trials never end, and are given up (`truncated`): if the server loses its best arm by mistake
+and the others tie, nothing can separate them. Their cost has no mean. So means, standard
+deviations, standard errors and ratios are over the trials that *ended*, ``ended`` in number, and
+beside them stand the number and the share of the others with an exact interval. Quantiles are
+over all trials: one that was given up counts with what it had spent by then, so a quantile that
+lies among such trials is a lower bound. In the error rate such a trial counts as wrong, because it
+has not given all the answers.
+
+Rows come in batches (`fastfed.statistics.moments`), whether from files or from memory. One pass
+over them is enough, memory stays flat, and every bit of the result is independent of the batches.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from fastfed.errors import InputError
+from fastfed.problem.schedule import parse
+from fastfed.statistics.intervals import clopper_pearson
+from fastfed.statistics.moments import (
+    COLUMNS as TRIAL_COLUMNS,
+)
+from fastfed.statistics.moments import (
+    PULLS,
+    Batch,
+    Moments,
+    Prices,
+    Trials,
+)
+from fastfed.statistics.quantiles import Quantiles
 from fastfed.validation import number
 
 if TYPE_CHECKING:
     import polars as pl
 
-EVERY_STEP = ("fedelim0", "periodic:1")
-"""Names under which talking at every step, the yardstick of the ratios, may be in a run."""
-
 COLUMNS = (
-    "instance", "schedule", "delta", "sigma", "cost", "trials",
+    "instance", "schedule", "delta", "sigma", "cost", "trials", "ended", "truncated",
+    "truncated_rate", "truncated_low", "truncated_high",
     *(f"{what}_{how}" for what in ("pulls", "communication", "total")
       for how in ("mean", "std", "sem", "q05", "q50", "q95")),
-    "error_rate", "error_low", "error_high", "ratio_to_fedelim0", "ratio_sem", "truncated",
+    "quantile_error", "error_rate", "error_low", "error_high", "ratio_to_fedelim0", "ratio_sem",
 )
+"""``quantile_error`` is the largest relative error of the quantiles: 0 up to 262,144 trials."""
 
-Floats = npt.NDArray[np.float64]
-
-
-class Sample:
-    """What a summary needs of the trials of one schedule, in order of trial."""
-
-    def __init__(self, trial: npt.ArrayLike, pulls: npt.ArrayLike, uplinks: npt.ArrayLike,
-                 correct: npt.ArrayLike, truncated: npt.ArrayLike) -> None:
-        self.trial = np.asarray(trial, dtype=np.int64)
-        self.pulls = np.asarray(pulls, dtype=np.float64)
-        self.uplinks = np.asarray(uplinks, dtype=np.float64)
-        self.errors = int(np.count_nonzero(~np.asarray(correct, dtype=bool)))
-        self.truncated = int(np.count_nonzero(truncated))
-
-    def total(self, cost: float) -> Floats:
-        return self.pulls + cost * self.uplinks
+_SHARES = (0.05, 0.5, 0.95)
 
 
 def checked_costs(costs: Iterable[float | str]) -> list[float]:
@@ -60,108 +65,121 @@ def checked_costs(costs: Iterable[float | str]) -> list[float]:
     return checked
 
 
-def clopper_pearson(errors: int, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """The exact confidence interval of an error rate."""
-    from scipy.special import betaincinv
-
-    tail = (1 - level) / 2
-    low = 0.0 if errors == 0 else float(betaincinv(errors, trials - errors + 1, tail))
-    high = 1.0 if errors == trials else float(betaincinv(errors + 1, trials - errors, 1 - tail))
-    return low, high
+def yardstick_of(schedules: Iterable[str]) -> str | None:
+    """The schedule that talks at every step, with which the others are compared: FedElim0, or
+    the same times under their other name, periodic:1."""
+    every_step = [name for name in schedules if parse(name).period == 1]
+    return min(every_step, key=lambda name: parse(name).sort_key, default=None)
 
 
-def paired(one: Sample, other: Sample, cost: float) -> tuple[Floats, Floats]:
-    """The total costs of the trials that both have."""
-    if np.array_equal(one.trial, other.trial):
-        return one.total(cost), other.total(cost)
-    _, here, there = np.intersect1d(one.trial, other.trial, assume_unique=True,
-                                    return_indices=True)
-    return one.total(cost)[here], other.total(cost)[there]
+class Summary:
+    """The summary of one cell, from batches of its trials."""
+
+    def __init__(self, schedules: Sequence[str], costs: Sequence[float]) -> None:
+        self.schedules, self.costs = tuple(schedules), tuple(costs)
+        self.yardstick = yardstick_of(self.schedules)
+        self.moments = Moments(self.schedules, [self.yardstick] if self.yardstick else [])
+        self._quantiles = [Quantiles(self.costs) for _ in self.schedules]
+
+    def add(self, batch: Batch) -> None:
+        trials = Trials.of(batch, self.schedules)
+        self.moments.add(trials)
+        for row, quantiles in enumerate(self._quantiles):
+            here = trials.present[row]
+            quantiles.add(trials.pulls[row, here], trials.uplinks[row, here])
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        """One row per schedule that has trials and per cost."""
+        for schedule, quantiles in zip(self.schedules, self._quantiles, strict=True):
+            if quantiles.count:
+                for cost in self.costs:
+                    yield self._row(schedule, cost, quantiles)
+
+    def _row(self, schedule: str, cost: float, quantiles: Quantiles) -> dict[str, object]:
+        moments = self.moments
+        trials, errors, ended = (f(schedule) for f in (moments.trials, moments.errors,
+                                                       moments.ended))
+        low, high = clopper_pearson(errors, trials)
+        cut_low, cut_high = clopper_pearson(trials - ended, trials)
+        pair = None if self.yardstick is None else moments.pair(schedule, self.yardstick,
+                                                                Prices.total(cost))
+        return {
+            "schedule": schedule, "cost": cost, "trials": trials, "ended": ended,
+            "truncated": trials - ended, "truncated_rate": (trials - ended) / trials,
+            "truncated_low": cut_low, "truncated_high": cut_high,
+            **self._described("pulls", schedule, PULLS, quantiles.pulls(_SHARES)),
+            **self._described("communication", schedule, Prices.communication(cost),
+                              [cost * one for one in quantiles.uplinks(_SHARES)]),
+            **self._described("total", schedule, Prices.total(cost),
+                              quantiles.total(cost, _SHARES)),
+            "quantile_error": quantiles.error,
+            "error_rate": errors / trials, "error_low": low, "error_high": high,
+            "ratio_to_fedelim0": None if pair is None else pair.ratio,
+            "ratio_sem": None if pair is None else pair.ratio_sem,
+        }
+
+    def _described(self, name: str, schedule: str, prices: Prices, quantiles: Sequence[float]
+                   ) -> dict[str, float | None]:
+        low, middle, high = quantiles
+        return {f"{name}_mean": self.moments.mean(schedule, prices),
+                f"{name}_std": self.moments.std(schedule, prices),
+                f"{name}_sem": self.moments.sem(schedule, prices),
+                f"{name}_q05": low, f"{name}_q50": middle, f"{name}_q95": high}
 
 
-def ratio_of_means(x: Floats, y: Floats) -> tuple[float, float]:
-    """mean(x) / mean(y) of paired samples and its standard error (delta method)."""
-    if len(x) == 0:
-        return math.nan, math.nan
-    below = float(y.mean())
-    if below == 0:
-        return math.nan, math.nan
-    ratio = float(x.mean()) / below
-    if len(x) < 2:
-        return ratio, math.nan
-    return ratio, float((x - ratio * y).std(ddof=1)) / math.sqrt(len(x)) / abs(below)
+def summary_of(batches: Iterable[Batch], schedules: Sequence[str], costs: Sequence[float]
+               ) -> list[dict[str, object]]:
+    """The summary rows of one cell: without the columns that name the cell."""
+    summary = Summary(schedules, costs)
+    for batch in batches:
+        summary.add(batch)
+    return list(summary.rows())
 
 
-def describe(name: str, values: Floats) -> dict[str, float | None]:
-    """mean, std, sem and three quantiles of a sample; no std of a single trial."""
-    std = float(values.std(ddof=1)) if len(values) > 1 else None
-    low, middle, high = np.quantile(values, [0.05, 0.5, 0.95])
-    return {
-        f"{name}_mean": float(values.mean()),
-        f"{name}_std": std,
-        f"{name}_sem": None if std is None else std / math.sqrt(len(values)),
-        f"{name}_q05": float(low),
-        f"{name}_q50": float(middle),
-        f"{name}_q95": float(high),
-    }
-
-
-def summary_rows(
-    sample: Sample, yardstick: Sample | None, costs: Sequence[float]
-) -> list[dict[str, object]]:
-    """One row per cost; ``yardstick`` is talking at every step, paired trial by trial."""
-    trials = len(sample.pulls)
-    low, high = clopper_pearson(sample.errors, trials)
-    rows: list[dict[str, object]] = []
-    for cost in costs:
-        ratio, ratio_sem = (None, None) if yardstick is None else ratio_of_means(
-            *paired(sample, yardstick, cost))
-        rows.append({
-            "cost": cost,
-            "trials": trials,
-            **describe("pulls", sample.pulls),
-            **describe("communication", cost * sample.uplinks),
-            **describe("total", sample.total(cost)),
-            "error_rate": sample.errors / trials,
-            "error_low": low,
-            "error_high": high,
-            "ratio_to_fedelim0": ratio,
-            "ratio_sem": ratio_sem,
-            "truncated": sample.truncated,
-        })
-    return rows
+def relative_error(moments: Moments, schedule: str, cost: float) -> float | None:
+    """The standard error of the mean total cost over that mean; None below two trials that ended,
+    and where nothing is spent."""
+    mean, sem = (f(schedule, Prices.total(cost)) for f in (moments.mean, moments.sem))
+    return None if not mean or sem is None else sem / mean
 
 
 def to_frame(rows: list[dict[str, object]]) -> pl.DataFrame:
     import polars as pl
 
     texts = {"instance": pl.String, "schedule": pl.String}
-    counts = {"trials": pl.Int64, "truncated": pl.Int64}
+    counts = {"trials": pl.Int64, "ended": pl.Int64, "truncated": pl.Int64}
     types = {name: {**texts, **counts}.get(name, pl.Float64) for name in COLUMNS}
     return pl.DataFrame(rows, schema=types)
 
 
+def frame_batch(frame: pl.DataFrame) -> dict[str, dict[str, object]]:
+    """The rows of one cell that are in memory, as one batch."""
+    return {str(schedule): {name: trials[name].to_numpy() for name in TRIAL_COLUMNS}
+            for (schedule,), trials in frame.sort("trial", maintain_order=True).group_by(
+                ["schedule"], maintain_order=True)}
+
+
 def summarise(frame: pl.DataFrame, costs: Sequence[float]) -> pl.DataFrame:
     """The summary of trial rows held in memory: one row per instance, delta, schedule, cost."""
-    import polars as pl
-
     wanted = checked_costs(costs)
     rows: list[dict[str, object]] = []
-    for cell, part in frame.group_by(["instance", "delta", "sigma"], maintain_order=True):
-        samples = {
-            str(schedule): Sample(*(trials[name] for name in
-                                    ("trial", "pulls", "uplinks", "correct", "truncated")))
-            for (schedule,), trials in part.sort(pl.col("trial"), maintain_order=True).group_by(
-                ["schedule"], maintain_order=True)
-        }
-        instance, delta, sigma = cell
-        for schedule in part["schedule"].unique(maintain_order=True):
-            rows += [
-                {"instance": instance, "schedule": schedule, "delta": delta, "sigma": sigma, **row}
-                for row in summary_rows(samples[schedule], yardstick_of(samples), wanted)
-            ]
+    for (instance, delta, sigma), part in frame.group_by(["instance", "delta", "sigma"],
+                                                         maintain_order=True):
+        names = part["schedule"].unique(maintain_order=True).to_list()
+        rows += [{"instance": instance, "delta": delta, "sigma": sigma, **row}
+                 for row in summary_of([frame_batch(part)], names, wanted)]
     return to_frame(rows)
 
 
-def yardstick_of(samples: dict[str, Sample]) -> Sample | None:
-    return next((samples[name] for name in EVERY_STEP if name in samples), None)
+def not_ended_text(frame: pl.DataFrame) -> str:
+    """What stands above any table of a summary in which some trials did not end; empty if all
+    did."""
+    import polars as pl
+
+    some = frame.filter(pl.col("truncated") > 0)
+    if not len(some):
+        return ""
+    worst = some.row(int(some["truncated_rate"].arg_max() or 0), named=True)
+    return (f"note: some trials did not end, up to {worst['truncated']:,} of {worst['trials']:,} "
+            f"(95 % interval {worst['truncated_low']:.2g} to {worst['truncated_high']:.2g}), "
+            "marked *;\n      means are over those that ended, quantiles over all")

@@ -1,7 +1,27 @@
-"""Cells, each a measured value against a limit, and the verdict that they add up to.
+"""One way from measurements to verdicts, for `fastfed check` and for the paper's claims.
 
-A cell more than two standard errors from its limit is decided, any other is open; the verdict on
-a claim follows from its decided cells, and says where the others are.
+A *cell* is one measured value that should be at most (or below) a limit: one instance, delta and
+schedule, say. It carries two p-values: ``p_below``, how probable so small a value would be if the
+truth lay at the limit, and ``p_above``, how probable so large a one. A claim is judged over all
+its cells together:
+
+    holds                     the evidence says that the value lies on the claim's side
+    violated                  the evidence says that it lies on the other side
+    not refuted (power ...)   a claim of probability: too few trials to confirm it, and nothing
+                              speaks against it. The power is the probability that so many trials
+                              refute it, in a single test, if the true rate is twice the limit:
+                              near 0, that nothing was found means nothing
+    not enough trials         the evidence decides neither way
+    does not apply            nobody claims it here; ``reason`` says why
+
+With several hundred cells some differ from their limit by chance. Therefore what counts as
+evidence is decided by the procedure of Benjamini and Yekutieli over a claim's cells, on two-sided
+p-values and at the level `LEVEL`: of the cells that are decided, the expected share of wrong
+decisions (a wrong side counts as wrong) is at most 5 %. Benjamini and Hochberg's procedure, which
+decides a few more, assumes independent or positively dependent cells; ours share trials and
+schedules in every way (a schedule that stands above the line in one cell stands below it in
+another), and Benjamini and Yekutieli's holds whatever the dependence. A claim with one cell is an
+ordinary two-sided test.
 """
 
 from __future__ import annotations
@@ -9,12 +29,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
-Cell = dict[str, Any]
-"""instance, delta, whatever else says where it lies, value, sem, limit, holds, text."""
+from fastfed.problem.schedule import parse
+from fastfed.statistics.intervals import (
+    clopper_pearson,
+    difference,
+    paired_tails,
+    share_power,
+    share_tails,
+)
+from fastfed.statistics.moments import Paired
 
-FIRM = 2.0  # standard errors
+HOLDS, VIOLATED, NOT_REFUTED = "holds", "violated", "not refuted"
+NOT_ENOUGH_TRIALS, DOES_NOT_APPLY = "not enough trials", "does not apply"
+VERDICTS = (HOLDS, VIOLATED, NOT_REFUTED, NOT_ENOUGH_TRIALS, DOES_NOT_APPLY)
+LEVEL = 0.05
+
+Cell = dict[str, Any]
+"""instance, delta, whatever else says where it lies; value, sem, limit, p_below, p_above, power
+(None unless the claim is one of probability), text; `decide` adds verdict and ``holds``, which is
+True, False, or None for what is not decided."""
+
 _NAMES = {"delta": "delta", "cost": "C", "sigma": "scale", "schedule": "", "what": ""}
 
 
@@ -27,56 +64,168 @@ class Claim:
     where: str
     criterion: str
     verdict: str
-    """Begins with "holds", "holds only for", "does not hold" or "undecided"."""
+    """Begins with "holds", "holds only for", "does not hold", "not refuted" or "undecided"."""
     measured: list[str]
     """For each data set the cell that comes closest to its limit, or is furthest beyond it."""
     value: float
     """That of all data sets, with its standard error and the limit."""
     sem: float | None
     limit: float
-    firmness: float | None
-    """How many standard errors the least firm of the decided cells lies from its limit; None
-    where nothing is random."""
+    doubt: float | None
+    """The largest adjusted p-value among the decided cells; None if none is decided."""
     cells: list[Cell]
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def conclude(key: str, text: str, where: str, criterion: str, cells: list[Cell]) -> Claim | None:
+def share(broken: int, unknown: int, trials: int, limit: float) -> Cell:
+    """A share of trials that should be at most ``limit``. Trials of which nothing is known count
+    as kept when the claim is to be refuted, and as broken when it is to be confirmed."""
+    low, high = clopper_pearson(broken, trials)[0], clopper_pearson(broken + unknown, trials)[1]
+    return {"value": broken / trials, "sem": None, "limit": limit, "low": low, "high": high,
+            "p_below": share_tails(broken + unknown, trials, limit)[0],
+            "p_above": share_tails(broken, trials, limit)[1],
+            "power": share_power(trials, limit),
+            "reason": f"{unknown} trials did not end" if unknown else "",
+            "text": f"{broken:,} of {trials:,} trials (95 % interval {low:.2g} to {high:.2g})"}
+
+
+def ratio(pairs: Paired, limit: float, note: str = "") -> Cell:
+    """A ratio of two mean costs that should be at most ``limit``, from paired trials."""
+    value, sem = pairs.ratio, pairs.ratio_sem
+    if value is None:
+        return {"value": math.nan, "sem": None, "limit": limit, "p_below": 1.0, "p_above": 1.0,
+                "power": None, "text": "nothing to compare with"}
+    below, above = paired_tails(pairs, Fraction(limit))
+    text = number(value, sem)
+    if limit == 1 and abs(value - 1) < NEAR:
+        text += f"; {_difference_text(pairs)}"
+    return {"value": value, "sem": sem, "limit": limit, "p_below": below, "p_above": above,
+            "power": None, "text": f"{text} ({note})" if note else text}
+
+
+NEAR = 0.01  # a ratio closer to 1 shows the difference, too
+
+
+def _difference_text(pairs: Paired) -> str:
+    value, sem = difference(pairs)
+    trials = f"{pairs.differ:,} of {pairs.count:,} trials differ"
+    if not pairs.differ:
+        high = clopper_pearson(0, pairs.count)[1]
+        return f"equal in all {pairs.count:,} trials, at most {high:.2g} of all differ"
+    error = "" if sem is None else f" ± {sem:.2g}"
+    return f"difference {value:+.3g}{error}, {trials}"
+
+
+def normal(value: float, limit: float, sem: float | None, text: str = "") -> Cell:
+    """A value with a normal error that should be at most ``limit``."""
+    from scipy.special import ndtr
+
+    if sem is None or not math.isfinite(sem):
+        below, above = 1.0, 1.0
+    elif sem == 0:
+        below, above = (0.0, 1.0) if value <= limit else (1.0, 0.0)
+    else:
+        below, above = (float(ndtr(sign * (value - limit) / sem)) for sign in (1, -1))
+    return {"value": value, "sem": sem, "limit": limit, "p_below": below, "p_above": above,
+            "power": None, "text": text or number(value, sem)}
+
+
+def computed(value: float, limit: float, text: str = "") -> Cell:
+    """A value that no chance has touched."""
+    return normal(value, limit, 0.0, text) | {"sem": None}
+
+
+def does_not_apply(cell: Cell, reason: str) -> Cell:
+    return {**cell, "verdict": DOES_NOT_APPLY, "reason": reason}
+
+
+def decide(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells of one claim with their verdicts; those that have one (`does_not_apply`) keep
+    it."""
+    from scipy.stats import false_discovery_control
+
+    open_cells = [cell for cell in cells if "verdict" not in cell]
+    two_sided = [min(1.0, 2 * min(cell["p_below"], cell["p_above"])) for cell in open_cells]
+    adjusted = iter(false_discovery_control(two_sided, method="by").tolist() if two_sided else [])
+    decided = []
+    for cell in cells:
+        if "verdict" in cell:
+            decided.append({"adjusted_p": None, **cell, "holds": None})
+            continue
+        p = next(adjusted)
+        if p <= LEVEL:
+            verdict = HOLDS if cell["p_below"] < cell["p_above"] else VIOLATED
+        elif cell["power"] is not None and cell["value"] <= cell["limit"]:
+            verdict = NOT_REFUTED
+        else:
+            verdict = NOT_ENOUGH_TRIALS
+        decided.append({**cell, "adjusted_p": p, "verdict": verdict,
+                        "holds": {HOLDS: True, VIOLATED: False}.get(verdict)})
+    return decided
+
+
+def in_words(cell: Cell) -> str:
+    """A cell's verdict, with its power if that is what it hangs on."""
+    if cell["verdict"] == NOT_REFUTED:
+        return f"{NOT_REFUTED} (power {cell['power']:.2g})"
+    return str(cell["verdict"])
+
+
+def conclude(key: str, text: str, where: str, criterion: str, cells: Sequence[Cell]
+             ) -> Claim | None:
+    """The claim that these cells add up to; None without any."""
     if not cells:
         return None
-    decided = [cell for cell in cells if cell["holds"] is not None]
+    judged = decide(cells)
     by_instance: dict[str, list[Cell]] = {}
-    for cell in cells:
+    for cell in judged:
         by_instance.setdefault(cell["instance"], []).append(cell)
     closest = {name: max(group, key=_nearness) for name, group in by_instance.items()}
     worst = max(closest.values(), key=_nearness)
-    firm = [abs(cell["value"] - cell["limit"]) / cell["sem"] for cell in decided if cell["sem"]]
-    return Claim(key, text, where, criterion, _verdict(cells),
+    doubts = [cell["adjusted_p"] for cell in judged if cell["holds"] is not None]
+    return Claim(key, text, where, criterion, _verdict(judged),
                  [f"{_place(cell)}: {cell['text']}" for cell in closest.values()],
-                 worst["value"], worst["sem"], worst["limit"], min(firm, default=None), cells)
+                 worst["value"], worst["sem"], worst["limit"], max(doubts, default=None), judged)
 
 
 def _nearness(cell: Cell) -> float:
-    """1 at the limit, more beyond it."""
-    return float(cell["value"] / cell["limit"])
+    """1 at the limit, more beyond it; what has no value comes last."""
+    near = float(cell["value"] / cell["limit"]) if cell["limit"] else math.inf
+    return -math.inf if math.isnan(near) else near
 
 
 def _verdict(cells: Sequence[Cell]) -> str:
-    open_cells = [cell for cell in cells if cell["holds"] is None]
-    good = [cell for cell in cells if cell["holds"]]
-    bad = [cell for cell in cells if cell["holds"] is False]
+    by: dict[str, list[Cell]] = {verdict: [] for verdict in VERDICTS}
+    for cell in cells:
+        by[cell["verdict"]].append(cell)
+    good, bad, unrefuted = by[HOLDS], by[VIOLATED], by[NOT_REFUTED]
+    rest = [f"undecided for {places(by[NOT_ENOUGH_TRIALS], cells)}"
+            ] if by[NOT_ENOUGH_TRIALS] else []
+    if by[DOES_NOT_APPLY] and len(by[DOES_NOT_APPLY]) < len(cells):
+        rest.append(f"does not apply to {places(by[DOES_NOT_APPLY], cells)}")
+    if unrefuted and (good or bad):
+        rest.insert(0, f"not refuted{_power(unrefuted)} for {places(unrefuted, cells)}")
     if not good and not bad:
-        return "undecided: more trials are needed"
-    undecided = f"; undecided for {places(open_cells, cells)}" if open_cells else ""
+        if unrefuted:
+            return "; ".join([f"not refuted{_power(unrefuted)}", *rest])
+        return "undecided: more trials are needed" if by[NOT_ENOUGH_TRIALS] else DOES_NOT_APPLY
     if not bad:
-        return "holds" + undecided
-    if not good:
-        return "does not hold" + undecided
-    if len(bad) < len(good):
-        return f"holds only for all but {places(bad, cells)}{undecided}"
-    return f"holds only for {places(good, cells)}{undecided}"
+        head = "holds"
+    elif not good:
+        head = "does not hold" if not unrefuted else f"does not hold for {places(bad, cells)}"
+    elif len(bad) < len(good):
+        head = f"holds only for all but {places(bad, cells)}"
+    else:
+        head = f"holds only for {places(good, cells)}"
+    return "; ".join([head, *rest])
+
+
+def _power(cells: Sequence[Cell]) -> str:
+    powers = sorted(cell["power"] for cell in cells)
+    span = dict.fromkeys(f"{one:.2g}" for one in (powers[0], powers[-1]))
+    return f" (power {' to '.join(span)})"
 
 
 def places(chosen: Sequence[Cell], among: Sequence[Cell]) -> str:
@@ -136,8 +285,8 @@ def _coordinate(key: str, value: Any) -> str:
 
 
 def _in_words(schedule: str) -> str:
-    kind, _, value = schedule.partition(":")
-    return f"H = {value}" if kind == "periodic" else schedule
+    one = parse(schedule)
+    return f"H = {one.period}" if one.kind == "periodic" else schedule
 
 
 def _place(cell: Cell) -> str:
@@ -145,25 +294,16 @@ def _place(cell: Cell) -> str:
         _coordinate(key, cell[key]) for key in _NAMES if key in cell)])
 
 
-def measure(row: Cell, tested: float, limit: float, sem: float | None, *, text: str = "",
-          note: str = "", value: float | None = None, strict: bool = False, **where: Any
-            ) -> Cell:
-    """``tested`` against its limit, which it may reach unless ``strict``; ``value`` is what is
-    shown, if it is something else."""
-    if sem is not None and not math.isfinite(sem):
-        holds = None
-    else:
-        below = tested < limit if strict else tested <= limit
-        holds = None if sem and abs(tested - limit) < FIRM * sem else bool(below)
-    text = text or number(tested, sem)
-    return {"instance": row["instance"], "delta": row["delta"], **where,
-            "value": tested if value is None else value, "sem": sem, "limit": limit,
-            "holds": holds, "text": f"{text} ({note})" if note else text}
-
-
 def number(value: float, sem: float | None) -> str:
     """With as many digits as the error allows."""
     if sem is None or not math.isfinite(sem) or sem == 0:
-        return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     digits = max(0, 1 - math.floor(math.log10(sem)))
     return f"{value:,.{digits}f} ± {sem:,.{digits}f}"
+
+
+def short(value: float | None) -> str:
+    """In at most nine characters: thousands apart, or in powers of ten."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if 1000 <= value < 9_999_999 else f"{value:.4g}"

@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 from fastfed.errors import InputError
 from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
-from fastfed.statistics.summary import Sample, checked_costs, summary_rows, to_frame, yardstick_of
+from fastfed.problem.schedule import parse
+from fastfed.statistics.moments import Moments, Trials
+from fastfed.statistics.summary import checked_costs, relative_error, summary_of, to_frame
 from fastfed.sweeps.executors import Dask, Done, Executor, Task, Threads
 from fastfed.sweeps.spec import DEFAULT_COSTS, DEFAULT_DELTAS, Spec, costs_of, make_spec
 from fastfed.sweeps.store import ROWS, Cell, Part, Store, spec_hash, versions
@@ -200,18 +202,14 @@ class _Planner:
     def _precise(self, cell: Cell, trials: int) -> bool:
         """Whether the first ``trials`` trials alone reach the target: no matter who ran them."""
         assert self.spec.target_rse is not None
-        for name in self.spec.schedules:
-            sample = _sample(self.store, cell, name, trials)
-            if sample is None:
-                return False
-            for cost in self.spec.costs:
-                total = sample.total(cost)
-                mean = float(total.mean())
-                if len(total) < 2 or mean == 0:
-                    continue
-                if float(total.std(ddof=1)) / math.sqrt(len(total)) / mean >= self.spec.target_rse:
-                    return False
-        return True
+        names = self.spec.schedules
+        moments = Moments(names)
+        for batch in self.store.batches(cell, names, trials):
+            moments.add(Trials.of(batch, names))
+        errors = [relative_error(moments, name, cost) for name in names
+                  for cost in self.spec.costs if moments.trials(name)]
+        return all(map(moments.trials, names)) and all(
+            error is None or error < self.spec.target_rse for error in errors)
 
 
 @dataclass
@@ -339,43 +337,11 @@ def _summarise(store: Store, costs: Sequence[float]) -> pl.DataFrame:
         held = dict(sorted(held.items(), key=lambda item: listed.get(item[0], len(listed))))
     rows: list[dict[str, object]] = []
     for cell in held:
-        samples = _Samples(store, cell)
-        for name in sorted(held[cell], key=_schedule_order):
-            sample = samples[name]
-            head = {"instance": cell.instance, "schedule": name, "delta": cell.delta,
-                    "sigma": cell.sigma}
-            rows += [{**head, **row} for row in
-                     summary_rows(sample, samples.yardstick, costs)]
+        names = sorted(held[cell], key=lambda name: parse(name).sort_key)
+        head = {"instance": cell.instance, "delta": cell.delta, "sigma": cell.sigma}
+        rows += [{**head, **row} for row in
+                 summary_of(store.batches(cell, names), names, costs)]
     return to_frame(rows)
-
-
-class _Samples:
-    """Samples of a cell, one schedule at a time, the yardstick kept."""
-
-    def __init__(self, store: Store, cell: Cell) -> None:
-        self._store, self._cell = store, cell
-        self.yardstick = yardstick_of({
-            name: sample for name in ("fedelim0", "periodic:1")
-            if (sample := _sample(store, cell, name)) is not None
-        })
-
-    def __getitem__(self, name: str) -> Sample:
-        sample = _sample(self._store, self._cell, name)
-        assert sample is not None
-        return sample
-
-
-def _sample(store: Store, cell: Cell, name: str, until: int | None = None) -> Sample | None:
-    columns = store.samples(cell, name, until)
-    if not len(columns["trial"]):
-        return None
-    return Sample(**columns)
-
-
-def _schedule_order(name: str) -> tuple[int, float, str]:
-    kind, _, value = name.partition(":")
-    rank = {"fedelim": 0, "fedelim0": 1, "periodic": 2, "exponential": 3}.get(kind, 4)
-    return rank, float(value) if kind in ("periodic", "exponential") else 0.0, name
 
 
 def _summary_key(store: Store, costs: Sequence[float]) -> str:

@@ -15,7 +15,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -202,6 +202,11 @@ class Store:
         if until is not None:
             keep = keep[trial < until]
         return {name: column[keep] for name, column in columns.items()}
+
+    def batches(self, cell: Cell, schedules: Sequence[str], until: int | None = None
+                ) -> Iterator[dict[str, dict[str, Any]]]:
+        """The trials of several schedules, batch by batch, by schedule and column."""
+        yield {name: self.samples(cell, name, until) for name in schedules}
 
     def write_manifest(self, content: dict[str, Any]) -> None:
         with replacing(self.manifest_path) as file:

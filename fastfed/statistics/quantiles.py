@@ -1,0 +1,112 @@
+"""Quantiles of trials that arrive in batches.
+
+Up to `EXACT` trials are kept, and their quantiles are exact: linear interpolation between order
+statistics, as NumPy and R do by default. Beyond that memory stays flat: a value is counted in the
+bucket that its leading `BITS` bits name, and a quantile is the middle of the bucket that it lies
+in, off by at most `SKETCH_ERROR` of itself. Which of the two applies depends on the number of
+trials alone, and buckets hold counts: the answer does not depend on batches or their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+EXACT = 2**18
+"""So many trials are kept as they are: 4 MB of pulls and uplinks for each schedule."""
+BITS = 12
+SKETCH_ERROR = 2.0 ** -(BITS + 1)
+"""The largest relative error of a quantile of more trials: a bucket is 2^-BITS wide, relatively."""
+
+_LEAST = int(np.float64(0.5).view(np.int64)) >> (52 - BITS)
+_Floats = npt.NDArray[np.float64]
+
+
+class Quantiles:
+    """Quantiles of pulls, of uplinks and of the total at each cost, for one schedule."""
+
+    def __init__(self, costs: Sequence[float]) -> None:
+        self.costs = tuple(costs)
+        self.count = 0
+        self._kept: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] | None = []
+        self._buckets = [_Buckets() for _ in range(2 + len(self.costs))]
+
+    @property
+    def error(self) -> float:
+        """The largest relative error: 0 while all trials are kept."""
+        return 0.0 if self._kept is not None else SKETCH_ERROR
+
+    def add(self, pulls: npt.NDArray[np.int64], uplinks: npt.NDArray[np.int64]) -> None:
+        self.count += len(pulls)
+        if self._kept is None:
+            self._sort_in(pulls, uplinks)
+            return
+        self._kept.append((pulls, uplinks))
+        if self.count > EXACT:
+            for batch in self._kept:
+                self._sort_in(*batch)
+            self._kept = None
+
+    def pulls(self, shares: Sequence[float]) -> list[float]:
+        return self._of(0, shares)
+
+    def uplinks(self, shares: Sequence[float]) -> list[float]:
+        return self._of(1, shares)
+
+    def total(self, cost: float, shares: Sequence[float]) -> list[float]:
+        return self._of(2 + self.costs.index(cost), shares)
+
+    def _of(self, which: int, shares: Sequence[float]) -> list[float]:
+        if self._kept is None:
+            return self._buckets[which].quantiles(shares)
+        pulls, uplinks = (np.concatenate(column) for column in zip(*self._kept, strict=True))
+        values = self._values(which, pulls, uplinks)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return [float(one) for one in np.quantile(values, shares)]
+
+    def _values(self, which: int, pulls: npt.NDArray[np.int64], uplinks: npt.NDArray[np.int64]
+                ) -> _Floats:
+        if which < 2:
+            return (pulls, uplinks)[which].astype(np.float64)
+        with np.errstate(over="ignore"):
+            return np.asarray(pulls + self.costs[which - 2] * uplinks, dtype=np.float64)
+
+    def _sort_in(self, pulls: npt.NDArray[np.int64], uplinks: npt.NDArray[np.int64]) -> None:
+        for which, buckets in enumerate(self._buckets):
+            buckets.add(self._values(which, pulls, uplinks))
+
+
+class _Buckets:
+    """Counts of values by the leading bits of their doubles, which sort as the values do. What is
+    below 1/2 is 0, as costs are whole numbers of pulls and what is added to them."""
+
+    def __init__(self) -> None:
+        self._first = 0
+        self._counts = np.zeros(0, np.int64)
+
+    def add(self, values: _Floats) -> None:
+        if not len(values):
+            return
+        keys = np.maximum((values.view(np.int64) >> (52 - BITS)) - _LEAST, 0)
+        low, high = int(keys.min()), int(keys.max())
+        end = self._first + len(self._counts)
+        if not len(self._counts):
+            self._first, self._counts = low, np.zeros(high - low + 1, np.int64)
+        elif low < self._first or high >= end:
+            self._counts = np.pad(self._counts, (max(0, self._first - low),
+                                                 max(0, high + 1 - end)))
+            self._first = min(low, self._first)
+        found = np.bincount(keys - low)
+        self._counts[low - self._first:low - self._first + len(found)] += found
+
+    def quantiles(self, shares: Sequence[float]) -> list[float]:
+        """The middle of the bucket that holds the value of that rank."""
+        until = np.cumsum(self._counts)
+        ranks = np.asarray(shares) * (until[-1] - 1)
+        keys = self._first + np.searchsorted(until, ranks, side="right")
+        edges = np.stack([keys, keys + 1]) + _LEAST << (52 - BITS)
+        low, high = edges.view(np.float64)
+        middle = np.where(keys == 0, 0.0, low + (high - low) / 2)
+        return [float(one) for one in middle]
