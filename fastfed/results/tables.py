@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fastfed.statistics.summary import not_ended_text
-from fastfed.statistics.verdicts import short
+from fastfed.statistics.numbers import short
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,6 +31,8 @@ def summary_text(frame: pl.DataFrame) -> str:
         text.append(f"{_clipped(row['instance'], 10)} {row['delta']:>8.3g} {row['cost']:>8.3g} "
                     f"{_clipped(row['schedule'], 20)} {short(row['total_mean']):>9} {sem:<9} "
                     f"{short(row['pulls_mean']):>9} {row['error_high']:>7.2g} {ratio:>8}{cut}")
+    from fastfed.statistics.summary import not_ended_text
+
     warning = not_ended_text(frame)
     return "\n".join([warning, *text] if warning else text)
 

@@ -68,7 +68,7 @@ def checked_costs(costs: Iterable[float | str]) -> list[float]:
 def yardstick_of(schedules: Iterable[str]) -> str | None:
     """The schedule that talks at every step, with which the others are compared: FedElim0, or
     the same times under their other name, periodic:1."""
-    every_step = [name for name in schedules if parse(name).period == 1]
+    every_step = [name for name in schedules if parse(name).every_step]
     return min(every_step, key=lambda name: parse(name).sort_key, default=None)
 
 

@@ -41,6 +41,7 @@ from fastfed.statistics.intervals import (
     share_tails,
 )
 from fastfed.statistics.moments import Paired
+from fastfed.statistics.numbers import number
 
 HOLDS, VIOLATED, NOT_REFUTED = "holds", "violated", "not refuted"
 NOT_ENOUGH_TRIALS, DOES_NOT_APPLY = "not enough trials", "does not apply"
@@ -292,18 +293,3 @@ def _in_words(schedule: str) -> str:
 def _place(cell: Cell) -> str:
     return ", ".join([cell["instance"], *(
         _coordinate(key, cell[key]) for key in _NAMES if key in cell)])
-
-
-def number(value: float, sem: float | None) -> str:
-    """With as many digits as the error allows."""
-    if sem is None or not math.isfinite(sem) or sem == 0:
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-    digits = max(0, 1 - math.floor(math.log10(sem)))
-    return f"{value:,.{digits}f} ± {sem:,.{digits}f}"
-
-
-def short(value: float | None) -> str:
-    """In at most nine characters: thousands apart, or in powers of ten."""
-    if value is None:
-        return ""
-    return f"{value:,.0f}" if 1000 <= value < 9_999_999 else f"{value:.4g}"

@@ -204,8 +204,8 @@ class _Planner:
         assert self.spec.target_rse is not None
         names = self.spec.schedules
         moments = Moments(names)
-        for batch in self.store.batches(cell, names, trials):
-            moments.add(Trials.of(batch, names))
+        for batch in self.store.batches(cell, names, until=trials):
+            moments.add(Trials.of(batch.columns, names))
         errors = [relative_error(moments, name, cost) for name in names
                   for cost in self.spec.costs if moments.trials(name)]
         return all(map(moments.trials, names)) and all(
@@ -340,7 +340,8 @@ def _summarise(store: Store, costs: Sequence[float]) -> pl.DataFrame:
         names = sorted(held[cell], key=lambda name: parse(name).sort_key)
         head = {"instance": cell.instance, "delta": cell.delta, "sigma": cell.sigma}
         rows += [{**head, **row} for row in
-                 summary_of(store.batches(cell, names), names, costs)]
+                 summary_of((batch.columns for batch in store.batches(cell, names)),
+                            names, costs)]
     return to_frame(rows)
 
 

@@ -76,6 +76,15 @@ class Part:
     schedules: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Trials first .. end - 1: the asked columns of every schedule that has them all."""
+
+    first: int
+    end: int
+    columns: dict[str, dict[str, Any]]  # by schedule, then by column: a NumPy array
+
+
 class Store:
     """The folder, opened for one sweep (`open`) or for reading (`Store(path)`)."""
 
@@ -203,10 +212,10 @@ class Store:
             keep = keep[trial < until]
         return {name: column[keep] for name, column in columns.items()}
 
-    def batches(self, cell: Cell, schedules: Sequence[str], until: int | None = None
-                ) -> Iterator[dict[str, dict[str, Any]]]:
+    def batches(self, cell: Cell, schedules: Sequence[str], columns: Sequence[str] = (),
+                until: int | None = None) -> Iterator[Batch]:
         """The trials of several schedules, batch by batch, by schedule and column."""
-        yield {name: self.samples(cell, name, until) for name in schedules}
+        yield Batch(0, 0, {name: self.samples(cell, name, until) for name in schedules})
 
     def write_manifest(self, content: dict[str, Any]) -> None:
         with replacing(self.manifest_path) as file:
