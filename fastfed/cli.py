@@ -207,7 +207,10 @@ def check(
     cost: Annotated[Texts, typer.Option(help="Costs of an uplink [those of the sweep].")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Hold a sweep against the theorems: a verdict per claim, exit status 1 if one is violated."""
+    """Hold a sweep against the theorems: a verdict per claim, exit status 1 if one is violated.
+
+    This tests the theorems, which leave a fourfold slack: it does not validate the simulator.
+    """
     from fastfed.theory.check import check as check_sweep
 
     found = check_sweep(folder, _costs(cost))

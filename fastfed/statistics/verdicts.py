@@ -167,13 +167,6 @@ def decide(cells: Sequence[Cell]) -> list[Cell]:
     return decided
 
 
-def in_words(cell: Cell) -> str:
-    """A cell's verdict, with its power if that is what it hangs on."""
-    if cell["verdict"] == NOT_REFUTED:
-        return f"{NOT_REFUTED} (power {cell['power']:.2g})"
-    return str(cell["verdict"])
-
-
 def conclude(key: str, text: str, where: str, criterion: str, cells: Sequence[Cell]
              ) -> Claim | None:
     """The claim that these cells add up to; None without any."""
