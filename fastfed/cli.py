@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Optional
 import typer
 
 from fastfed.errors import InputError
-from fastfed.results.tables import short, summary_text
+from fastfed.results.tables import summary_text
+from fastfed.statistics.numbers import short
 from fastfed.version import __version__
 
 if TYPE_CHECKING:
@@ -242,8 +243,7 @@ def replay(
 @app.command()
 def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for everything.")] = Path("paper"),
-    trials: Annotated[Text, typer.Option(help="Trials of each cell [10000]; MovieLens has at most "
-                                         "300.")] = None,
+    trials: Annotated[Text, typer.Option(help="Trials of each cell [10000].")] = None,
     only: Annotated[Text, typer.Option(help="synthetic, bernoulli or movielens.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few trials: about a minute.")] = False,
     threads: Annotated[Text, typer.Option(help="Threads [all cores].")] = None,

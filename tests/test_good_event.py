@@ -88,6 +88,15 @@ def test_on_the_event_fedelim_waits_for_the_next_power_of_two(good_paths: list[P
         assert pulls(left) <= b.fedelim.sharp.pulls
 
 
+def test_a_step_of_the_proof_of_theorem_4_is_false_path_by_path(good_paths: list[Path]) -> None:
+    """On the event an arm need not leave FedElim's server before twice the step at which it
+    leaves FedElim0's, as the proof says; but it does before twice n_k, which is enough."""
+    n_k = bounds(INSTANCE, DELTA).n_k
+    twice = [(path.fedelim.server >= 2 * path.fedelim0.server).any() for path in good_paths]
+    assert any(twice)
+    assert all((path.fedelim.server < 2 * n_k).all() for path in good_paths)
+
+
 def test_on_the_event_answers_are_right(good_paths: list[Path]) -> None:
     for path in good_paths:
         for left in (path.fedelim0, path.fedelim):

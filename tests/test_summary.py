@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -48,7 +48,7 @@ def cut_up(batch: dict[str, Columns], parts: int, rng: np.random.Generator
     last = max(int(columns["trial"].max()) for columns in batch.values()) + 1
     edges = [0, *sorted(rng.integers(0, last, parts - 1).tolist()), last]
     batches = []
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise(edges):
         here = {}
         for name, columns in batch.items():
             keep = (columns["trial"] >= low) & (columns["trial"] < high)

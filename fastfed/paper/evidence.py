@@ -77,13 +77,13 @@ class Place:
         known = {name: mean for name, mean in means.items() if mean is not None}
         return min(known, key=known.__getitem__, default=None)
 
-    def against_best(self, one: str, names: Iterable[str], cost: float, *, limit: float = 1.0,
+    def against_best(self, one: str, names: Iterable[str], price: float, *, limit: float = 1.0,
                      **where: Any) -> list[Cell]:
-        """A schedule over the cheapest of others; no cell without any."""
-        best = self.cheapest(names, cost)
+        """A schedule over the cheapest of others, an uplink at ``price``; no cell without any."""
+        best = self.cheapest(names, price)
         if best is None:
             return []
-        return [self.compare(one, best, Prices.total(cost), limit=limit, judge=self.halves.odd,
+        return [self.compare(one, best, Prices.total(price), limit=limit, judge=self.halves.odd,
                              note=f"best {in_words(best)}, chosen by the other half of the trials",
                              **where)]
 

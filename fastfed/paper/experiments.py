@@ -25,14 +25,21 @@ import numpy as np
 import polars as pl
 
 from fastfed.errors import InputError, nearest
-from fastfed.paper.claims import COST, Frames, judge
+from fastfed.paper.claims import COST, GROWTH, SLIPS, judge
+from fastfed.paper.claims_text import claims_text, table_row
+from fastfed.paper.evidence import Evidence, Place
+from fastfed.paper.good_event import good_event
+from fastfed.paper.panels import Frames
 from fastfed.problem.instance import Instance
-from fastfed.statistics.summary import ratio_of_means
-from fastfed.statistics.verdicts import Claim, number
+from fastfed.statistics.moments import COLUMNS, Halves
+from fastfed.statistics.numbers import number
+from fastfed.statistics.summary import not_ended_text
+from fastfed.statistics.verdicts import Claim, computed
 from fastfed.sweeps.run import Run, iterate, stored_summary
 from fastfed.sweeps.spec import Spec
 from fastfed.sweeps.store import Cell, Part, Store, replacing
 from fastfed.theory.bounds import Bounds, bounds
+from fastfed.theory.check import check, instances_of
 
 DATA_SETS = ("synthetic", "bernoulli", "movielens")
 DELTAS = (0.5, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
@@ -46,10 +53,9 @@ STUDY_DELTA = 0.01  # that of the studies, the table, and the panels against H
 # Not on MovieLens: there it is too narrow, best arms are lost, and two that are equal never part.
 SCALES = {"bernoulli": (None, 0.5)}
 FACTORS = (2, 1, 0.5, 0.25, 0.125)  # of the gaps
-QUICK_TRIALS = 200
-MOST_MOVIELENS = 300  # trials: 760 walks each of finite support, a twentieth of a second a cell
-MOST_GAUSSIAN = 1_000  # of the same means with Gaussian rewards, ten times as fast
-QUICK_MOVIELENS = 20
+QUICK_TRIALS = 50  # of every cell: about a minute in all
+MOST_RUNS = 1_000  # of the good event, which is followed step by step, in at most
+MOST_WALKS = 40_000  # walks: a microsecond a step each
 
 
 @dataclass(frozen=True)
@@ -73,22 +79,18 @@ def plan(out: Path, *, trials: int = 10_000, only: str | None = None, quick: boo
                          f"{', '.join(DATA_SETS)}")
     plans: list[Plan] = []
     for name in DATA_SETS if only is None else (only,):
-        most = QUICK_TRIALS if quick else trials
-        if name == "movielens":
-            most = min(most, QUICK_MOVIELENS if quick else MOST_MOVIELENS)
         base = Spec(instances=(name,), deltas=DELTAS, costs=COSTS, schedules=SCHEDULES,
-                    trials=min(trials, most), seed=seed)
+                    trials=min(trials, QUICK_TRIALS) if quick else trials, seed=seed)
         study = replace(base, deltas=(STUDY_DELTA,), schedules=_study_schedules(name))
         plans += [Plan(name, out / name, replace(base, sigmas=SCALES.get(name, (None,)))),
                   Plan(f"studies of {name}", out / "studies" / name, study)]
         if name == "synthetic":
             scaled = tuple(f"scaled:synthetic,{factor:g}" for factor in FACTORS)
             plans.append(Plan("gaps", out / "gaps", replace(
-                study, instances=scaled, schedules=("fedelim", "fedelim0"))))
+                study, instances=scaled, schedules=("fedelim", "fedelim0", "superexponential"))))
         if name == "movielens":
             plans.append(Plan("movielens-gaussian", out / "movielens-gaussian",
-                              replace(base, instances=(_gaussian(),), trials=min(
-                                  trials, QUICK_TRIALS if quick else MOST_GAUSSIAN))))
+                              replace(base, instances=(_gaussian(),))))
     return plans
 
 
@@ -107,21 +109,23 @@ def write(out: Path) -> tuple[list[Claim], list[Path]]:
     """Figures, table and claims from the finished sweeps in ``out``; what was written."""
     from fastfed.paper import panels as drawn
 
-    frames = read(out)
-    claims = judge(frames)
-    paths = drawn.write(frames, out)
+    frames, evidence = read(out)
+    claims = judge(evidence)
+    minimum = next((one for one in claims if one.key == "minimum-map"), None)
+    paths = drawn.write(frames, [] if minimum is None else minimum.cells, out)
     table = scheme_table(frames.studies)
     trials = frames.panels.group_by("instance", maintain_order=True).agg(pl.col("trials").min())
     counts = dict(trials.iter_rows())
+    warning = not_ended_text(frames.panels)
     for name, text in (
         ("table.md", _table_text(table)), ("table.json", _json(table)),
-        ("claims.md", _claims_text(claims, counts)),
-        ("claims.json", _json({"trials": counts, "claims": [one.to_dict() for one in claims]})),
+        ("claims.md", claims_text(claims, counts, warning)),
+        ("claims.json", _json({"trials": counts, "claims": [one.to_dict() for one in claims],
+                               "slips": SLIPS})),
     ):
         with replacing(out / name) as file:
             file.write(text.encode())
         paths.append(out / name)
-    minimum = next((one for one in claims if one.key == "minimum-map"), None)
     if minimum is not None:
         with replacing(out / "minimum.parquet") as file:
             pl.DataFrame(minimum.cells).write_parquet(file)
@@ -129,70 +133,80 @@ def write(out: Path) -> tuple[list[Claim], list[Path]]:
     return claims, paths
 
 
-def read(out: Path) -> Frames:
-    """The frames of every data set whose sweeps are finished."""
-    panels, scales, studies = [], [], []
+def read(out: Path) -> tuple[Frames, Evidence]:
+    """Summaries and evidence of every data set whose sweeps are finished."""
+    summaries, studied = [], []
+    panels: list[Place] = []
+    scales: list[Place] = []
+    studies: list[Place] = []
+    checked: list[dict[str, Any]] = []
+    runs: list[dict[str, Any]] = []
     for name in (*DATA_SETS, "movielens-gaussian"):
         if _finished(out / name):
-            frame = compared(out / name)
+            frame, places = stored_summary(out / name, COSTS), places_of(out / name)
             own = frame["sigma"][0]  # cells stand in the spec's order: the paper's scale first
-            panels.append(frame.filter(pl.col("sigma") == own))
+            summaries.append(frame.filter(pl.col("sigma") == own))
+            panels += [place for place in places if place.sigma == own]
+            checked += [line for line in check(out / name, COSTS).lines if line["sigma"] == own]
             if name in DATA_SETS:
-                scales.append(frame)
+                scales += places
+            if name != "movielens":  # its twin's walks are fifty times as fast to follow
+                instance = instances_of(out / name)[name]
+                runs += good_event(instance, DELTAS, min(
+                    int(frame["trials"].min()), MOST_RUNS,  # type: ignore[arg-type]
+                    MOST_WALKS // instance.means.size))
         if _finished(out / "studies" / name):
             b = _bounds(name)
-            studies.append(compared(out / "studies" / name).with_columns(
+            studies += places_of(out / "studies" / name)
+            studied.append(stored_summary(out / "studies" / name, COSTS).with_columns(
                 pl.lit(float(b.period_opt)).alias("period_opt"),
-                pl.lit(_whole_period(b)).alias("best_period"),
                 pl.lit(float(b.base_opt)).alias("base_opt")))
-    gaps = pl.DataFrame()
-    if _finished(out / "gaps"):
-        gaps = compared(out / "gaps")
-        smallest = {name: float(Instance.load(name).local_gaps.min())
-                    for name in gaps["instance"].unique()}
-        gaps = gaps.with_columns(pl.col("instance").replace_strict(smallest).alias("gap"))
-    if not panels:
+    if not summaries:
         raise InputError(f"{out}: no finished sweep of the paper's in it")
-    return Frames(pl.concat(panels), _together(studies), gaps, _together(scales))
+    gaps = places_of(out / "gaps") if _finished(out / "gaps") else []
+    synthetic = any(place.instance == "synthetic" for place in panels)
+    return (Frames(pl.concat(summaries), pl.concat(studied) if studied else pl.DataFrame()),
+            Evidence(panels, scales, studies, gaps, checked, runs,
+                     tightness() if synthetic else ()))
 
 
-def _together(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    return pl.concat(frames) if frames else pl.DataFrame()
-
-
-def compared(folder: Path) -> pl.DataFrame:
-    """The summary of a sweep, with the ratios of `fastfed.claims` from its paired trials."""
+def places_of(folder: Path) -> list[Place]:
+    """The cells of a sweep, with the exact sums over their trials."""
     store = Store(folder)
     held: dict[Cell, dict[str, None]] = {}
     for part in store.parts():
         held.setdefault(part.cell, {}).update(dict.fromkeys(part.schedules))
-    rows = []
-    for cell, schedules in held.items():
-        fedelim, every_step = (store.samples(cell, name) for name in ("fedelim", "fedelim0"))
-        for name in schedules:
-            mine = store.samples(cell, name)
-            for cost in COSTS:
-                rows.append({
-                    "instance": cell.instance, "schedule": name, "delta": cell.delta,
-                    "sigma": cell.sigma, "cost": cost,
-                    **_paired("over_fedelim", mine, (1, cost), fedelim, (1, cost)),
-                    **_paired("over_pulls0", mine, (1, cost), every_step, (1, 0)),
-                    **_paired("more_pulls", mine, (1, 0), fedelim, (1, 0)),
-                    **_paired("more_uplinks", mine, (0, 1), fedelim, (0, 1)),
-                })
-    keys = ["instance", "schedule", "delta", "sigma", "cost"]
-    return stored_summary(folder, COSTS).join(pl.DataFrame(rows), on=keys, how="left",
-                                              maintain_order="left")
+    known = instances_of(folder)
+    places = []
+    for cell, names in held.items():
+        halves = Halves.of((batch.columns for batch in store.batches(cell, list(names), COLUMNS)),
+                           list(names), list(names))
+        b = bounds(known[cell.instance], cell.delta, np.array(COSTS), cell.sigma)
+        at_cost = COSTS.index(COST)
+        places.append(Place(
+            cell.instance, cell.delta, cell.sigma, halves, COSTS,
+            {cost: bool(b.condition[index].all()) for index, cost in enumerate(COSTS)},
+            T=float(b.T[0]), gap=float(b.local_gaps.min()),
+            best_period=int(b.periodic.parameter[at_cost]),  # type: ignore[index]
+            base_opt=float(b.base_opt[at_cost])))
+    return places
 
 
-def _paired(name: str, mine: dict[str, Any], prices: tuple[float, float], other: dict[str, Any],
-            others: tuple[float, float]) -> dict[str, float]:
-    """The ratio of two mean costs; prices are those of a pull and of an uplink."""
-    _, here, there = np.intersect1d(mine["trial"], other["trial"], return_indices=True)
-    above = (prices[0] * mine["pulls"] + prices[1] * mine["uplinks"])[here]
-    below = (others[0] * other["pulls"] + others[1] * other["uplinks"])[there]
-    ratio, sem = ratio_of_means(above, below) if len(here) else (math.nan, math.nan)
-    return {name: ratio, f"{name}_sem": sem}
+def tightness() -> list[dict[str, Any]]:
+    """T over the lower bound as the clients of the synthetic instance are repeated, relative to
+    the first number of clients from which on Delta_km <= sqrt(M) Delta_k."""
+    means = Instance.load("synthetic").means
+    found: dict[int, float] = {}
+    for times in (16, 64, 256, 1024):
+        many = Instance(np.tile(means, times))
+        wide = np.sqrt(many.shape[1]) * many.global_gaps
+        assert (many.local_gaps <= wide[:, None]).all()
+        b = bounds(many, STUDY_DELTA)
+        found[many.shape[1]] = float(b.T / b.lower)
+    first = next(iter(found.values()))
+    return [{"instance": "synthetic", "delta": STUDY_DELTA, "what": f"M = {clients:,}",
+             **computed(value / first, GROWTH, f"{value / first:.3f}, T over the lower bound "
+                        f"{value:,.0f}")} for clients, value in found.items()]
 
 
 def scheme_table(studies: pl.DataFrame) -> list[dict[str, Any]]:
@@ -232,58 +246,16 @@ def _table_text(table: Sequence[dict[str, Any]]) -> str:
              "steps at which the radii settle each arm.", ""]
     head = ["data", "delta", "scheme", "trials", "quantity", "measured", "sharp", "summed",
             "stated"]
-    lines += [_row(head), _row(["---"] * 3 + ["---:"] + ["---"] + ["---:"] * 4)]
+    lines += [table_row(head), table_row(["---"] * 3 + ["---:"] + ["---"] + ["---:"] * 4)]
     for row in table:
         for quantity, words in (("pulls", "pulls"), ("comm", "communication cost"),
                                 ("total", "total cost")):
-            lines.append(_row([
+            lines.append(table_row([
                 row["instance"], f"{row['delta']:g}", row["scheme"], f"{row['trials']:,}", words,
                 number(row[f"{quantity}_mean"], row[f"{quantity}_sem"]),
                 *(_large(row[f"{quantity}_{variant}"])
                   for variant in ("sharp", "summed", "as_stated"))]))
     return "\n".join(lines) + "\n"
-
-
-def _claims_text(claims: Sequence[Claim], trials: dict[str, int]) -> str:
-    counts = ", ".join(f"{name} {count:,}" for name, count in trials.items())
-    lines = ["# The paper's claims", "",
-             f"Trials of each cell: {counts}. A cell closer to its limit than two standard errors "
-             "is left undecided. ± is one standard error.", "",
-             _row(["claim", "in the paper", "verdict"]), _row(["---"] * 3)]
-    lines += [_row([one.claim, one.where, f"**{one.verdict}**"]) for one in claims
-              if one.key != "minimum-map"]
-    for one in claims:
-        lines += ["", f"## {one.key}", "", one.claim, "", f"- in the paper: {one.where}",
-                  f"- criterion: {one.criterion}", f"- verdict: **{one.verdict}**"]
-        if one.firmness is not None:
-            lines.append(f"- firmness: the least firm decided cell is {one.firmness:.3g} standard "
-                         "errors from the limit")
-        lines += ["- closest to the limit, or furthest beyond it:",
-                  *(f"  - {text}" for text in one.measured)]
-        if one.key == "minimum-map":
-            lines += ["", *_map_text(one)]
-    return "\n".join(lines) + "\n"
-
-
-def _map_text(claim: Claim) -> list[str]:
-    """FedElim's cost over the best period's, by delta (down) and C (across)."""
-    lines = ["FedElim's mean total cost over that of the best period, in bold where no period "
-             "is cheaper, with ? where that is undecided."]
-    frame = pl.DataFrame(claim.cells)
-    for (instance, sigma), rows in frame.group_by(["instance", "sigma"], maintain_order=True):
-        costs = rows["cost"].unique().sort().to_list()
-        lines += ["", f"{instance}, confidence scale {sigma:g}", "",
-                  _row(["delta", *(f"C = {cost:g}" for cost in costs)]),
-                  _row(["---:"] * (1 + len(costs)))]
-        for (delta,), some in rows.group_by(["delta"], maintain_order=True):
-            shown = [{True: "**{:.4f}**", False: "{:.4f}", None: "{:.4f} ?"}[one["holds"]].format(
-                one["value"]) for one in some.sort("cost").iter_rows(named=True)]
-            lines.append(_row([f"{delta:g}", *shown]))
-    return lines
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _large(value: float) -> str:

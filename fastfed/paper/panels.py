@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from fastfed.paper.claims import COST, PAPER_COSTS, Frames, minimum_everywhere
+from fastfed.paper.claims import COST, PAPER_COSTS
 from fastfed.results.figures import FORMATS, Line, draw, in_words, save, style
+from fastfed.statistics.verdicts import Cell
 from fastfed.sweeps.store import make_folder
 
 PANEL_DELTA = 0.01  # that of the panels against H
@@ -24,8 +26,19 @@ _SIZE = (3.35, 3.2)  # inches: a column of a two-column paper
 _SHEET_DPI = 95  # the contact sheet stays below 300 kB
 
 
-def write(frames: Frames, out: Path) -> list[Path]:
-    """Every figure in every format, and the contact sheet."""
+@dataclass(frozen=True)
+class Frames:
+    """The summaries that are drawn."""
+
+    panels: pl.DataFrame
+    """Every data set at its own confidence scale, over delta."""
+    studies: pl.DataFrame
+    """One delta, many bases and periods; columns period_opt and base_opt. May be empty."""
+
+
+def write(frames: Frames, minima: Sequence[Cell], out: Path) -> list[Path]:
+    """Every figure in every format, and the contact sheet. ``minima`` are the cells of the map
+    of FedElim's cost over the best period's."""
     folder = out / "figures"
     make_folder(folder)
     names = [name for name in frames.panels["instance"].unique(maintain_order=True)
@@ -42,10 +55,9 @@ def write(frames: Frames, out: Path) -> list[Path]:
         for (name,), rows in studied:
             paths += _figure(plt, base_study, rows, folder / f"{name}-base")
             paths += _figure(plt, period_study, rows, folder / f"{name}-period")
-        mapped = frames.scales.group_by(["instance"], maintain_order=True) if len(
-            frames.scales) else ()
-        for (name,), rows in mapped:
-            paths += _map(plt, rows, folder / f"{name}-minimum")
+        for name in dict.fromkeys(cell["instance"] for cell in minima):
+            cells = pl.DataFrame([cell for cell in minima if cell["instance"] == name])
+            paths += _map(plt, cells, folder / f"{name}-minimum")
         figure, axes = plt.subplots(len(names), len(PANELS), squeeze=False, layout="constrained",
                                     figsize=(10.5, 3.15 * len(names)))
         for name, line in zip(names, axes, strict=True):
@@ -163,11 +175,8 @@ def _against_period(plt: Any, ax: Any, here: pl.DataFrame, periods: pl.DataFrame
     _finish(plt, ax)
 
 
-def _map(plt: Any, rows: pl.DataFrame, stem: Path) -> list[Path]:
+def _map(plt: Any, cells: pl.DataFrame, stem: Path) -> list[Path]:
     """FedElim's cost over the best period's, by delta and C, for each confidence scale."""
-    claim = minimum_everywhere(rows)
-    assert claim is not None
-    cells = pl.DataFrame(claim.cells)
     scales = cells["sigma"].unique(maintain_order=True).to_list()
     deltas = cells["delta"].unique().sort(descending=True).to_list()
     costs = cells["cost"].unique().sort().to_list()
@@ -191,7 +200,7 @@ def _map(plt: Any, rows: pl.DataFrame, stem: Path) -> list[Path]:
         ax.set_xlabel(_DELTA)
         ax.set_ylabel("cost of an uplink C")
         ax.grid(visible=False)
-        ax.set_title(f"{rows['instance'][0]}, confidence scale {sigma:g}: FedElim's mean total "
+        ax.set_title(f"{cells['instance'][0]}, confidence scale {sigma:g}: FedElim's mean total "
                      "cost over the best period's (boxed: no period is cheaper)")
     paths = save(figure, stem, FORMATS)
     plt.close(figure)
@@ -223,8 +232,10 @@ def _periods(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _title(rows: pl.DataFrame, what: str) -> str:
+    cut = int(rows["truncated"].max() or 0)  # type: ignore[arg-type]
+    ended = f" (up to {cut:,} did not end: left out)" if cut else ""
     return (f"{rows['instance'][0]} {what}\n"
-            f"mean ± one standard deviation, {rows['trials'][0]:,} trials")
+            f"mean ± one standard deviation, {rows['trials'][0]:,} trials{ended}")
 
 
 def _finish(plt: Any, ax: Any, lines: Sequence[Line] = (), ends: Sequence[str] = ()) -> None:

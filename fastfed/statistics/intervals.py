@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 
 from fastfed.statistics.moments import Paired, as_float, root
 
@@ -41,15 +42,18 @@ def share_tails(errors: int, trials: int, limit: float) -> tuple[float, float]:
     return few, many
 
 
+@cache
 def share_power(trials: int, limit: float, level: float = 0.95) -> float:
     """The probability that ``trials`` trials show that a rate is above ``limit``, in a single
     test, if it is twice as large."""
-    from scipy.stats import binom
-
-    if limit >= 1 or trials == 0:
-        return 0.0
-    least = int(binom.isf((1 - level) / 2, trials, limit)) + 1  # errors that show it
-    return float(binom.sf(least - 1, trials, min(1.0, 2 * limit)))
+    low, high = 0, trials + 1  # the least number of errors that shows it lies in between
+    while high - low > 1:
+        middle = (low + high) // 2
+        if share_tails(middle, trials, limit)[1] <= (1 - level) / 2:
+            high = middle
+        else:
+            low = middle
+    return share_tails(high, trials, min(1.0, 2 * limit))[1] if high <= trials else 0.0
 
 
 def student(mean: float, sem: float | None, count: int, level: float = 0.95

@@ -82,9 +82,9 @@ class Trials:
     def half(self, odd: bool) -> Trials:
         """The trials with an even, or with an odd number."""
         keep = self.trial % 2 == int(odd)
-        return Trials(self.schedules, self.trial[keep],
-                      *(table[:, keep] for table in (self.present, self.ended, self.wrong,
-                                                     self.pulls, self.uplinks)))
+        return Trials(self.schedules, self.trial[keep], self.present[:, keep],
+                      self.ended[:, keep], self.wrong[:, keep], self.pulls[:, keep],
+                      self.uplinks[:, keep])
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Moments:
         for name in ("_present", "_wrong", "_own", "_across", "_differ"):
             setattr(both, name, getattr(self, name) + getattr(other, name))
         for pair in {**self._alone, **other._alone}:
-            both._alone[pair] = self._alone.get(pair, 0) + other._alone.get(pair, 0)
+            both._alone[pair] = np.asarray(self._alone.get(pair, 0) + other._alone.get(pair, 0))
         return both
 
     def trials(self, schedule: str) -> int:
@@ -306,8 +306,8 @@ def root(number: Fraction) -> float:
 
 def _combined(products: npt.NDArray[np.object_], x: Prices, y: Prices) -> Fraction:
     """The sum of x times y, from the products of pulls and uplinks."""
-    return (x.pull * y.pull * products[0, 0] + x.pull * y.uplink * products[0, 1]
-            + x.uplink * y.pull * products[1, 0] + x.uplink * y.uplink * products[1, 1])
+    return Fraction(x.pull * y.pull * products[0, 0] + x.pull * y.uplink * products[0, 1]
+                    + x.uplink * y.pull * products[1, 0] + x.uplink * y.uplink * products[1, 1])
 
 
 def _own_products(columns: _Integers) -> npt.NDArray[np.object_]:

@@ -152,7 +152,7 @@ def to_frame(rows: list[dict[str, object]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=types)
 
 
-def frame_batch(frame: pl.DataFrame) -> dict[str, dict[str, object]]:
+def frame_batch(frame: pl.DataFrame) -> Batch:
     """The rows of one cell that are in memory, as one batch."""
     return {str(schedule): {name: trials[name].to_numpy() for name in TRIAL_COLUMNS}
             for (schedule,), trials in frame.sort("trial", maintain_order=True).group_by(

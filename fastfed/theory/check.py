@@ -29,7 +29,6 @@ import numpy as np
 from fastfed.errors import InputError
 from fastfed.problem.instance import Instance
 from fastfed.problem.instance_files import from_toml
-from fastfed.problem.rewards import Gaussian
 from fastfed.problem.schedule import Exponential, Periodic, Schedule, SuperExponential, parse
 from fastfed.statistics.intervals import mean_tails, student
 from fastfed.statistics.moments import COLUMNS, PULLS, UPLINKS, Moments, Prices, Trials
@@ -274,23 +273,24 @@ class _Checker:
         and nothing is violated."""
         bound, mean = float(self.bounds.lower[0]), moments.mean(name, PULLS)
         line: _Line = {"claim": "mean pulls >= lower", "mean": mean, "bound": bound}
-        rewards = self.instance.rewards
-        if not isinstance(rewards, Gaussian):
-            return does_not_apply(line, "Theorem 3 is about Gaussian rewards")
-        if self.cell.sigma < rewards.sigma:
+        noise = self.instance.rewards.noise
+        if noise is None:
+            return does_not_apply(line, "Theorem 3 is about Gaussian rewards of one variance")
+        if self.cell.sigma < noise:
             return does_not_apply(line, "radii below the noise: the algorithm is not delta-PAC")
         count, cut = moments.ended(name), moments.trials(name) - moments.ended(name)
         if mean is None:
-            return {**line, "value": math.nan, "limit": -bound, "p_below": 1.0, "p_above": 1.0,
-                    "power": None, "reason": "no trial ended"}
+            return {**line, "value": math.nan, "sem": None, "limit": 1.0, "p_below": 1.0,
+                    "p_above": 1.0, "power": None, "reason": "no trial ended", "text": "none ended"}
         low, high = student(mean, moments.sem(name, PULLS), count)
         if bound == 0:  # what no trial can be below
-            return {**line, **computed(-mean, 0.0), "low": low, "high": high}
+            return {**line, **computed(0.0, 1.0, "the bound is 0"), "low": low, "high": high}
         small, large = mean_tails(count, mean - bound, (moments.std(name, PULLS) or 0.0) ** 2)
-        return {**line, "value": -mean, "limit": -bound, "p_below": large,
-                "p_above": 1.0 if cut else small, "power": None, "low": _finite(low),
-                "high": None if cut else _finite(high),
-                "reason": f"{cut} trials did not end" if cut else ""}
+        return {**line, "value": bound / mean if mean else math.inf, "sem": None, "limit": 1.0,
+                "p_below": large, "p_above": 1.0 if cut else small, "power": None,
+                "low": _finite(low), "high": None if cut else _finite(high),
+                "reason": f"{cut} trials did not end" if cut else "",
+                "text": f"mean pulls {short(mean)}, the bound {short(bound)}"}
 
     def _ratios(self, moments: Moments, name: str, yardstick: str | None) -> Iterator[_Line]:
         """The paper's takeaway: FedElim's pulls are at most 2 times, its total cost at most 3
@@ -315,16 +315,14 @@ class _Checker:
             yield line
 
     def _best_period(self, moments: Moments, names: list[str]) -> Iterator[_Line]:
-        periods = {parse(name).period: name for name in names
-                   if parse(name).period is not None and moments.ended(name)}
-        if len(periods) < 2:
-            return
         for index, cost in enumerate(self.costs):
-            best = min(periods, key=lambda period: moments.mean(  # type: ignore[return-value]
-                periods[period], Prices.total(cost)))  # noqa: B023
-            assert best is not None
+            means = {parse(name).period: mean for name in names if parse(name).period is not None
+                     and (mean := moments.mean(name, Prices.total(cost))) is not None}
+            if len(means) < 2:
+                continue
+            best = min(means, key=means.__getitem__)
             yield does_not_apply(
-                {"claim": "best H, H_opt", "cost": cost, "mean": float(best),
+                {"claim": "best H, H_opt", "cost": cost, "mean": float(best or 0),
                  "bound": float(self.bounds.period_opt[index])},
                 "for information: H_opt minimises a bound, not the mean")
 

@@ -1,0 +1,75 @@
+"""The claims as a page: every verdict, the cells that come closest, and what to know of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from fastfed.paper.claims import SLIPS
+from fastfed.statistics.verdicts import DOES_NOT_APPLY, LEVEL, Claim
+
+_METHOD = f"""Schedules are compared trial by trial, on the same rewards, over the trials that both
+ended. Where a claim speaks of the best of several schedules, the trials with even numbers choose it
+and those with odd numbers judge it. A claim's cells are decided together: among those that are
+decided, the expected share of wrong decisions is at most {LEVEL:.0%}, whatever their dependence
+(Benjamini and Yekutieli on two-sided p-values). Trials in which two schedules cost the same say
+nothing of which is cheaper, so only those that differ are tested (Student, and never surer than
+2^-k from k of them). *Not refuted* is said of a claim of probability that too few trials confirm
+and nothing speaks against; its power is the probability that so many trials would refute it if
+the true rate were twice the limit. ± is one standard error."""
+
+_OURS = """What is ours and not the paper's: the grid of deltas (the paper shows no values), the
+uplink costs beyond 0, 10 and 100, and the number of trials. The shape of the MovieLens instance
+(which films, which users, what an unseen rating pays) is reconstructed from the paper's
+description, and its Gaussian twin is added to see what the discrete rewards change."""
+
+
+def claims_text(claims: Sequence[Claim], trials: dict[str, int], warning: str = "") -> str:
+    """claims.md. ``trials`` is by data set, ``warning`` what is to be said of trials that did not
+    end."""
+    counts = ", ".join(f"{name} {count:,}" for name, count in trials.items())
+    notes = [f"Trials of each cell: {counts}.", *([warning.replace(chr(10), " ")] if warning else
+                                                  []), _METHOD, _OURS]
+    lines = ["# The paper's claims", ""]
+    for note in notes:
+        lines += [" ".join(note.split()), ""]
+    lines += [table_row(["claim", "in the paper", "verdict"]), table_row(["---"] * 3)]
+    lines += [table_row([one.claim, one.where, f"**{one.verdict}**"]) for one in claims
+              if one.key != "minimum-map"]
+    for one in claims:
+        lines += ["", f"## {one.key}", "", one.claim, "", f"- in the paper: {one.where}",
+                  f"- criterion: {one.criterion}", f"- verdict: **{one.verdict}**"]
+        if one.doubt is not None:
+            lines.append(f"- the least certain decided cell has an adjusted p-value of "
+                         f"{one.doubt:.2g}")
+        lines += ["- closest to the limit, or furthest beyond it:",
+                  *(f"  - {text}" for text in one.measured)]
+        if one.key == "minimum-map":
+            lines += ["", *_map_text(one)]
+    lines += ["", "## Slips in the paper", "", *(f"- {slip}" for slip in SLIPS)]
+    return "\n".join(lines) + "\n"
+
+
+def _map_text(claim: Claim) -> list[str]:
+    """FedElim's cost over the best period's, by delta (down) and C (across)."""
+    lines = ["FedElim's mean total cost over that of the best period, in bold where no period "
+             "is cheaper, with ? where that is undecided."]
+    frame = pl.DataFrame([{key: cell[key] for key in ("instance", "sigma", "delta", "cost",
+                                                      "value", "holds")} for cell in claim.cells
+                          if cell["verdict"] != DOES_NOT_APPLY])
+    for (instance, sigma), rows in frame.group_by(["instance", "sigma"], maintain_order=True):
+        costs = rows["cost"].unique().sort().to_list()
+        lines += ["", f"{instance}, confidence scale {sigma:g}", "",
+                  table_row(["delta", *(f"C = {cost:g}" for cost in costs)]),
+                  table_row(["---:"] * (1 + len(costs)))]
+        for (delta,), some in rows.group_by(["delta"], maintain_order=True):
+            shown = [{True: "**{:.4f}**", False: "{:.4f}", None: "{:.4f} ?"}[one["holds"]].format(
+                one["value"]) for one in some.sort("cost").iter_rows(named=True)]
+            lines.append(table_row([f"{delta:g}", *shown]))
+    return lines
+
+
+def table_row(cells: Sequence[str]) -> str:
+    """A row of a Markdown table."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

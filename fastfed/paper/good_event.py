@@ -1,0 +1,55 @@
+"""How often every empirical mean stays within its radius, at every step: the event E.
+
+Followed step by step on the simulator's own walks, all arms and clients, up to the step `HORIZON`.
+What may happen beyond it is bounded by the paper's own inequality: an arm at a client leaves its
+radius at step n with a probability of at most 2 exp(-L), L = ln(8 K M n^2 / delta), and an arm at
+the server likewise, so that the sum over all arms, clients and n > N is at most
+(delta / 2) sum 1/n^2 < delta / (2 N).
+
+One run serves all deltas. |mean - mu| <= alpha(n) says delta <= D with ln D = ln(8 K M n^2) -
+n (mean - mu)^2 / (2 sigma^2); a run is on E for every delta up to the least D that it meets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.engine.walk import values_at
+from fastfed.problem.instance import Instance
+from fastfed.statistics.verdicts import share
+
+HORIZON = 256
+SEED = 0
+
+
+def good_event(instance: Instance, deltas: Sequence[float], runs: int,
+               sigma: float | None = None) -> list[dict[str, Any]]:
+    """A cell for each delta: the share of runs that leave the event by `HORIZON`. ``sigma`` is
+    the confidence scale (None: the instance's own)."""
+    least = least_delta(instance, runs, instance.default_sigma if sigma is None else sigma)
+    cells = []
+    for delta in deltas:
+        left = int((least < math.log(delta)).sum())
+        limit = delta * (1 - 1 / (2 * HORIZON))  # the rest is what may happen beyond
+        cells.append({"instance": instance.name, "delta": delta, **share(left, 0, runs, limit)})
+    return cells
+
+
+def least_delta(instance: Instance, runs: int, scale: float) -> npt.NDArray[np.float64]:
+    """For each run the logarithm of the least D: for smaller deltas it is on the event."""
+    arms, clients = instance.shape
+    trials = np.arange(runs)
+    least = np.full(runs, math.inf)
+    for n in range(1, HORIZON + 1):
+        sums = values_at(instance, SEED, trials, np.full((runs, arms, clients), n))
+        off = sums / n - instance.means
+        local = math.log(8 * arms * clients * n**2) - n * off**2 / (2 * scale**2)
+        server = (math.log(8 * arms * n**2)
+                  - clients * n * off.mean(axis=2)**2 / (2 * scale**2))
+        least = np.minimum(least, np.minimum(local.min(axis=(1, 2)), server.min(axis=1)))
+    return least
