@@ -270,22 +270,21 @@ def test_near_ties_show_the_difference() -> None:
 
 
 def test_the_best_is_chosen_by_other_trials_than_judge_it() -> None:
-    """Thirty equally dear periods and FedElim: the least of thirty noisy means is below FedElim's
-    by two standard errors, and yet no period is called cheaper."""
+    """Fifteen noisy periods as dear as FedElim: the least of their means lies below FedElim's,
+    and yet no period is called cheaper more often than chance allows."""
     names = ("fedelim", *(f"periodic:{10**p}" for p in range(15)))
+    none = np.zeros(400, bool)
     alarms = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        none = np.zeros(400, bool)
         batch = {name: {"trial": np.arange(400), "uplinks": none.astype(int), "correct": ~none,
-                        "truncated": none, "pulls": np.rint(1e6 + 1e5 * rng.normal(size=400)
-                                                            ).astype(np.int64)} for name in names}
+                        "truncated": none, "pulls": np.rint(
+                            1e6 + 1e5 * rng.normal(size=400) * (name != "fedelim")
+                            ).astype(np.int64)} for name in names}
         place = Place("bernoulli", 0.1, 1.0, Halves.of([batch], names, names), (10.0,),
                       {10.0: True})
         alarms += found(claims.minimum_bernoulli, [place]).verdict == "does not hold"
-    # at 2.5 % each, 8 of 40 or more have a probability of 1e-5; chosen and judged by the same
-    # trials, 13 of 40 were called cheaper
-    assert alarms < 8
+    assert alarms < 6  # at 2.5 % each, 6 of 40 have a probability of 3e-4
 
 
 def test_false_discoveries_are_controlled() -> None:

@@ -75,6 +75,15 @@ def test_sums_survive_many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sums(given).pair("fedelim", "fedelim0", PULLS) == whole
 
 
+def test_the_largest_numbers_fill_every_bit() -> None:
+    """A chunk of trials whose limbs are all ones: one bit more in a limb and doubles would
+    round."""
+    most = 2**62 - 1
+    pair = paired(np.full(8_191, most), np.full(8_191, most - 1))
+    assert pair.xx == 8_191 * most**2
+    assert pair.xy == 8_191 * most * (most - 1)
+
+
 def test_halves_add_up() -> None:
     given = batch(np.random.default_rng(3))
     halves = Halves.of([given], NAMES, NAMES)
