@@ -23,7 +23,7 @@ class Gaussian(Rewards):
     sigma: float | Floats
 
     def __init__(self, sigma: npt.ArrayLike = 1.0) -> None:
-        if isinstance(sigma, (list, tuple, np.ndarray)) and np.ndim(sigma) > 0:
+        if isinstance(sigma, list | tuple) or (isinstance(sigma, np.ndarray) and sigma.ndim):
             self.sigma = _checked_array(sigma)
         else:
             scale = number("sigma", sigma)
