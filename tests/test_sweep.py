@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import shlex
 from pathlib import Path
@@ -15,16 +14,14 @@ from helpers import KEYS, OTHER, SMALL, Call, assert_whole, rows, run
 
 import fastfed as ff
 from fastfed import cli
-from fastfed.sweeps import executors
-
-engine = importlib.import_module("fastfed.sweeps.run")  # `fastfed.sweep` itself is the function
-
+from fastfed.sweeps import task as tasks
+from fastfed.sweeps.spec import make_spec
 
 # The grid
 
 
 def test_default_grid_is_the_papers() -> None:
-    spec = engine.make_spec({})
+    spec = make_spec({})
     assert spec.instances == ("synthetic",)
     assert spec.deltas == (0.1, 0.05, 0.01, 0.005, 0.001)
     assert spec.costs == (0.0, 10.0, 100.0)
@@ -174,14 +171,14 @@ def test_options_override_the_spec(
 
 
 def broken(monkeypatch: pytest.MonkeyPatch, first: int, delta: float) -> None:
-    real = executors.compute
+    real = tasks.compute
 
-    def compute(task: executors.Task, control: Any = None) -> tuple[bytes, int]:
+    def compute(task: tasks.Task, control: Any = None) -> tuple[Any, int]:
         if task.first == first and task.cell.delta == delta:
             raise ZeroDivisionError("the kernel's own words")
         return real(task, control)
 
-    monkeypatch.setattr(executors, "compute", compute)
+    monkeypatch.setattr(tasks, "compute", compute)
 
 
 @pytest.mark.parametrize("options", [

@@ -56,12 +56,6 @@ class Spec:
         return {key: value for key, value in content.items() if value not in (None, [])}
 
 
-def costs_of(record: dict[str, Any]) -> list[float]:
-    """The uplink costs of a recorded spec."""
-    given = record.get("cost")
-    return checked_costs(DEFAULT_COSTS if given is None else _list(given))
-
-
 SPEC_KEYS = ("instance", "delta", "cost", "schedule", "period", "trials", "seed", "engine",
              "sigma", "max_steps", "target_rse")
 
