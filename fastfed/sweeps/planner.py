@@ -64,9 +64,10 @@ class Planner:
                 return None
             self._next_stage(*idle)
         cell, instance, schedules, first, end = self._gaps[0]
-        count = min(self._size(instance, workers), end - first, _MOST_ROWS // len(schedules))
+        most = max(1, _MOST_ROWS // len(schedules))
+        count = min(self._size(instance, workers), end - first, most)
         if end - first < 1.5 * count:  # no crumbs
-            count = min(end - first, _MOST_ROWS // len(schedules))
+            count = min(end - first, most)
         if first + count == end:
             self._gaps.popleft()
         else:
@@ -129,8 +130,7 @@ class Planner:
     def _precise(self, cell: Cell, trials: int) -> bool:
         """Whether the first ``trials`` trials alone reach the target: no matter who ran them."""
         assert self.spec.target_rse is not None
-        for name in self.spec.schedules:
-            sample = self.store.samples(cell, name, trials)
+        for _, sample in self.store.all_samples(cell, self.spec.schedules, trials):
             if not len(sample["trial"]):
                 return False
             for cost in self.spec.costs:

@@ -31,6 +31,7 @@ from fastfed.sweeps.lock import Lock
 from fastfed.sweeps.manifest import Footer, Record, SpecRecord, Unfit
 from fastfed.sweeps.sealed import Damaged
 
+_MOST_ROWS = 4_000_000  # whose samples are held in memory at once, unless one schedule has more
 _SAMPLE = ("trial", "pulls", "uplinks", "correct", "truncated")
 
 
@@ -269,13 +270,33 @@ class Store:
 
     def samples(self, cell: Cell, schedule: str, until: int | None = None) -> dict[str, Any]:
         """trial, pulls, uplinks, correct and truncated of one schedule, in order of trial."""
+        return next(self.all_samples(cell, [schedule], until))[1]
+
+    def all_samples(self, cell: Cell, schedules: Sequence[str], until: int | None = None
+                    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """`samples` of several schedules, one after the other.
+
+        A part is read for as many schedules at once as fit in memory: reading it for each alone
+        would parse a footer of thousands of schedules thousands of times.
+        """
         import numpy as np
 
-        found = [batch.columns[schedule] for batch in
-                 self.batches(cell, [schedule], _SAMPLE, until)]
-        if not found:
-            return {name: np.zeros(0) for name in _SAMPLE}
-        return {name: np.concatenate([one[name] for one in found]) for name in _SAMPLE}
+        waiting = list(schedules)
+        while waiting:
+            rows, now = 0, 0
+            while now < len(waiting) and (not now or rows <= _MOST_ROWS):
+                spans = self.spans(cell, waiting[now])
+                rows += sum(end - first for first, end, _ in spans)
+                now += 1
+            found: dict[str, list[dict[str, Any]]] = {name: [] for name in waiting[:now]}
+            for batch in self.batches(cell, waiting[:now], _SAMPLE, until):
+                for name, columns in batch.columns.items():
+                    found[name].append(columns)
+            for name in waiting[:now]:
+                held = found.pop(name)
+                yield name, {column: np.concatenate([one[column] for one in held])
+                             if held else np.zeros(0) for column in _SAMPLE}
+            del waiting[:now]
 
     def write_part(self, cell: Cell, schedules: tuple[str, ...], first: int, count: int,
                    table: Any, spec: SpecRecord, instances: dict[str, str] | None = None) -> Part:

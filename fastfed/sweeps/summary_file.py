@@ -22,7 +22,7 @@ from fastfed.statistics.summary import (
     to_frame,
 )
 from fastfed.sweeps import sealed
-from fastfed.sweeps.grid import ROWS, Cell
+from fastfed.sweeps.grid import ROWS
 from fastfed.sweeps.store import Store
 
 if TYPE_CHECKING:
@@ -81,14 +81,9 @@ def _summarise(store: Store, costs: Sequence[float]) -> pl.DataFrame:
     rows: list[dict[str, object]] = []
     for cell, schedules in store.held().items():
         every_step = [name for name in schedules if parse(name).every_step]
-        yardstick = _sample(store, cell, every_step[0]) if every_step else None
-        for name in schedules:
+        yardstick = Sample(**store.samples(cell, every_step[0])) if every_step else None
+        for name, sample in store.all_samples(cell, schedules):
             head = {"instance": cell.instance, "schedule": name, "delta": cell.delta,
                     "sigma": cell.sigma}
-            rows += [{**head, **row} for row in
-                     summary_rows(_sample(store, cell, name), yardstick, costs)]
+            rows += [{**head, **row} for row in summary_rows(Sample(**sample), yardstick, costs)]
     return to_frame(rows)
-
-
-def _sample(store: Store, cell: Cell, name: str) -> Sample:
-    return Sample(**store.samples(cell, name))
