@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from fastfed.engine import rows
 from fastfed.errors import InputError
+from fastfed.files import valid_unicode
 from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
 from fastfed.sweeps.spec import Spec
@@ -74,6 +75,9 @@ class Grid:
         for source in spec.instances:
             instance = source if isinstance(source, Instance) else Instance.load(source)
             digest = instance.digest
+            if valid_unicode(instance.name) != instance.name:
+                raise InputError(f"instance name {instance.name!r}: not valid Unicode; give it "
+                                 "another name")
             if names.setdefault(instance.name, digest) != digest:
                 raise InputError(f"two instances are called {instance.name!r}: names must differ")
             for delta in spec.deltas:

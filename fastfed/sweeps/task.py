@@ -65,14 +65,12 @@ def compute(task: Task, control: Control | None = None) -> tuple[Any, int]:
     """The rows of a task as a pyarrow table, and how many pulls they stand for."""
     import pyarrow as pa
 
-    from fastfed.kernels.trials import PULLS
-
     job = _job(task.cell, task.instance, task.schedules)
     block = job.run(task.first, task.count, control)
     table = job.frame(block).to_arrow()
     plain = pa.schema([(field.name, _PLAIN.get(str(field.type), field.type))
                        for field in table.schema])
-    return table.cast(plain), int(block.ints[:, :, PULLS].sum())
+    return table.cast(plain), int(block.column("pulls").sum())
 
 
 _PLAIN = dict.fromkeys(("large_string", "string_view"), "string")
