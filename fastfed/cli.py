@@ -107,7 +107,8 @@ def sweep(
     executor = None if dask is None else _dask(dask, threads, quiet)
     run = _watch(iterate(grid, out, executor=executor, threads=count, shard=share), quiet)
     for problem in run.damaged:
-        print(f"fastfed: {problem}: put aside as .damaged, done again", file=sys.stderr)
+        print(f"fastfed: {problem}: put aside as .damaged; its trials are done again where this "
+              "sweep asks for them", file=sys.stderr)
     for failure in run.failures:
         print(f"fastfed: {failure}", file=sys.stderr)
     if not quiet:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -224,3 +226,51 @@ def test_sweep_in_python_raises_at_the_end(out: Path, monkeypatch: pytest.Monkey
     with pytest.raises(RuntimeError, match=r"small, delta 0\.1.*trials 5 to 9.*ZeroDivisionError"):
         run(out)
     assert rows(out).height == 2 * 15
+
+
+# How tasks run
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_job_is_laid_out_once_for_all_parts_of_a_cell(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fastfed.engine.job import Job
+
+    made = []
+    real = Job.__init__
+
+    def counted(self: Job, *arguments: Any, **options: Any) -> None:
+        made.append(options["delta"])
+        real(self, *arguments, **options)
+
+    monkeypatch.setattr(Job, "__init__", counted)
+    tasks._job.cache_clear()
+    run(out, deltas=[0.1, 0.05], trials=30)
+    assert len(list((out / "trials").iterdir())) == 12
+    assert made == [0.1, 0.05]
+
+
+def test_leaving_early_tells_the_kernels_to_stop(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that would run on is told so by the flag that kernels look at between trials."""
+    started, stopped = threading.Event(), threading.Event()
+
+    def endless(task: tasks.Task, control: Any = None) -> tuple[Any, int]:
+        started.set()
+        for _ in range(3000):
+            if control.stop[0]:
+                stopped.set()
+                break
+            time.sleep(0.01)
+        raise RuntimeError("stopped")
+
+    monkeypatch.setattr(tasks, "compute", endless)
+    parts = ff.sweep_parts(instances=SMALL, deltas=[0.1], schedules=["fedelim"], trials=20,
+                           out=out, threads=1)
+    while not started.is_set():
+        next(parts)
+    assert not stopped.is_set()
+    parts.close()
+    assert stopped.wait(20)

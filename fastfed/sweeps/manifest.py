@@ -139,7 +139,8 @@ def decoded(content: bytes, kind: type[_T]) -> _T:
 
 def _validate(found: Record | Footer) -> None:
     """What a schema of types cannot say: hashes and ids fit, the spec can be understood."""
-    if found.spec.hash != found.spec_hash:
+    spec = _canonical(found.spec.to_dict())
+    if _digest(spec) != found.spec_hash:
         raise Unfit("its spec does not fit its spec_hash: damaged, or edited by hand")
     cells = found.cells if isinstance(found, Record) else {found.id: found.cell}
     for name, cell in cells.items():
@@ -147,7 +148,7 @@ def _validate(found: Record | Footer) -> None:
             raise Unfit(f"cell {name!r} does not fit its id: damaged, or edited by hand")
     if isinstance(found, Footer):
         _known_schedules(found.schedules)
-    _understood(found.spec_hash, found.spec)
+    _understood(spec)
 
 
 @lru_cache(maxsize=64)
@@ -156,13 +157,10 @@ def _known_schedules(names: tuple[str, ...]) -> None:
         raise Unfit("schedules that are not written in their usual form")
 
 
-_specs: dict[str, bool] = {}
-
-
-def _understood(key: str, spec: SpecRecord) -> None:
+@lru_cache(maxsize=64)
+def _understood(spec: str) -> None:
     """Check a spec as if it were given now, once for all parts that have the same."""
-    if key not in _specs:
-        _specs[key] = bool(make_spec({**spec.to_dict(), "instance": None}))
+    make_spec({**json.loads(spec), "instance": None})
 
 
 def encoded(content: Record | Footer, indent: int = 0) -> bytes:
@@ -232,7 +230,15 @@ def with_costs(record: Record, costs: list[float]) -> Record:
 
 
 def spec_hash(spec: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
+    return _digest(_canonical(spec))
+
+
+def _canonical(spec: dict[str, Any]) -> str:
+    return json.dumps(spec, sort_keys=True)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @cache
