@@ -309,6 +309,20 @@ def test_a_copy_of_a_part_is_told_and_put_aside(
     assert rows(folder).equals(whole)
 
 
+def test_nothing_but_damaged_parts_and_no_record(folder: Path, tmp_path: Path) -> None:
+    """There is nothing to go by: the sweep is done again, and nothing is lost."""
+    whole = rows(folder)
+    shutil.copy(folder / "sweep.json", tmp_path / "spec.json")
+    (folder / "sweep.json").unlink()
+    for path in parts(folder):
+        path.write_bytes(b"")
+    assert cli.run(["summary", str(folder)]) == 2
+    assert cli.run(["sweep", "--spec", str(tmp_path / "spec.json"), "--out", str(folder),
+                    "--quiet", "--threads", "1"]) == 0
+    assert rows(folder).equals(whole)
+    assert len(list((folder / "trials").glob("*.damaged"))) == 2
+
+
 # Merging
 
 

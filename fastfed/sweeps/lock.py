@@ -59,9 +59,13 @@ class Lock:
         if self._beating is not None:
             self._beating.join()
         with suppress(OSError):
-            if self._is_ours():
+            ours = self._is_ours()
+            if os.name == "nt":  # no open file can be removed there
+                os.close(self._file)
+            if ours:
                 self.path.unlink()
-        os.close(self._file)
+        if os.name != "nt":
+            os.close(self._file)
 
     def check(self) -> None:
         """Raise unless the lock is still ours: called before a file gets its name."""
@@ -90,7 +94,8 @@ class Lock:
             raise InputError(f"{self.path}: others keep taking it; try again")
         content = {"owner": self._owner, "pid": os.getpid(), "host": socket.gethostname()}
         os.ftruncate(self._file, 0)
-        os.pwrite(self._file, json.dumps(content).encode(), 0)
+        os.lseek(self._file, 0, os.SEEK_SET)
+        os.write(self._file, json.dumps(content).encode())
 
     def _open(self) -> bool:
         """Open the file without following a link and without emptying it; whether it is new."""
@@ -178,7 +183,8 @@ class Lock:
 def _content(file: int) -> dict[str, Any]:
     """What a lock file says; empty if it says nothing that can be understood."""
     try:
-        found = json.loads(os.pread(file, 4096, 0))
+        os.lseek(file, 0, os.SEEK_SET)
+        found = json.loads(os.read(file, 4096))
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

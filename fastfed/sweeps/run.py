@@ -130,12 +130,11 @@ def sweep(
 
     Takes the arguments of `sweep_parts`.
     """
-    failures: list[Failure] = []
     for run, _ in sweep_parts(out=out, costs=costs, **options):
-        failures = run.failures
-    if failures:
-        raise RuntimeError("\n".join(map(str, failures)))
-    return stored_summary(Path(out), costs)
+        last = run
+    if last.failures:
+        raise RuntimeError("\n".join(map(str, last.failures)))
+    return stored_summary(last.store, costs)
 
 
 def _reject_other_sweeps(store: Store, before: Record, grid: Grid) -> None:

@@ -122,8 +122,9 @@ class Store:
 
     def record_if_any(self) -> Record | None:
         """As `record`; None if the folder is not a sweep's yet."""
-        empty = not self.manifest_path.exists() and not any(True for _ in self._files())
-        return None if empty else self.record()
+        known = self.manifest_path.exists() or any(
+            isinstance(found, Footer) for _, found, _ in self._scan())
+        return self.record() if known else None
 
     def _rebuilt(self) -> Record:
         footers = [found for _, found, _ in self._scan() if isinstance(found, Footer)]
