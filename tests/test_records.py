@@ -174,6 +174,15 @@ def test_other_versions_are_called_so_and_left_alone(
     assert {**snapshot(folder), "sweep.json": b""} == {**before, "sweep.json": b""}
 
 
+def test_what_a_file_says_cannot_write_on_the_terminal(folder: Path) -> None:
+    about = footer(folder)
+    put_footer(folder, json.dumps({**about, "spec": {"\x1b[31m\n\x1e": 1}}).encode())
+    status, err = told("summary", str(folder))
+    assert (status, err.count("\n")) == (1, 1)
+    assert "\x1b" not in err
+    assert r"\x1b[31m\n\x1e" in err
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "\x00", "[" * 100_000, "{}",
                                   '{"format": 2}', '{"format": "2", "rows": 2}'])
 def test_a_record_that_is_none_says_how_to_mend_it(folder: Path, text: str) -> None:

@@ -18,7 +18,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from fastfed.errors import InputError
+from fastfed.errors import InputError, printable
 from fastfed.files import replacing
 from fastfed.problem.schedule import parse_all
 from fastfed.sweeps.grid import ROWS, Cell, Grid
@@ -108,7 +108,7 @@ class Unfit(InputError):
     """A record or footer that cannot be used; ``other``: of another version, not damaged."""
 
     def __init__(self, reason: str, other: bool = False) -> None:
-        super().__init__(reason)
+        super().__init__(printable(reason))
         self.other = other
 
 

@@ -22,7 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from fastfed.errors import InputError
+from fastfed.errors import InputError, printable
 from fastfed.files import PARTIAL, make_folder, read_regular
 from fastfed.problem.schedule import parse
 from fastfed.sweeps import manifest, sealed
@@ -60,7 +60,7 @@ class Problem:
     redo: bool  # whether a sweep may put it aside and do its trials again
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.reason}"
+        return printable(f"{self.path}: {self.reason}")
 
 
 @dataclass(frozen=True)
