@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Optional
 import typer
 
 from fastfed.errors import InputError
+from fastfed.files import checked_folder
 from fastfed.results.tables import short, summary_text
 from fastfed.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from fastfed.sweeps.executors import Executor
+    from fastfed.sweeps.store import Store
+    from fastfed.sweeps.task import Executor
 
 app = typer.Typer(
     name="fastfed",
@@ -68,7 +70,8 @@ def sweep(
     schedule: Annotated[Texts, typer.Option(help="Schedules: fedelim,exponential:1.5.")] = None,
     trials: Annotated[Text, typer.Option(help="Trials of each cell [10000].")] = None,
     seed: Annotated[Text, typer.Option(help="Seed [0].")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder for the results.",
+                                      parser=checked_folder)] = Path("results"),
     threads: Annotated[Text, typer.Option(help="Threads [all cores].")] = None,
     engine: Annotated[Text, typer.Option(help="skip, dense or auto [auto].")] = None,
     sigma: Annotated[Texts, typer.Option(help="Confidence scale [what fits the instance].")] = None,
@@ -84,8 +87,10 @@ def sweep(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
 ) -> None:
     """Run a grid of instances, deltas and schedules; write trial rows as Parquet; resumable."""
-    from fastfed.sweeps.run import Shard, iterate, stored_summary
+    from fastfed.sweeps.grid import Shard
+    from fastfed.sweeps.run import iterate
     from fastfed.sweeps.spec import make_spec, read_spec
+    from fastfed.sweeps.summary_file import stored_summary
 
     given = {
         "instance": instance, "delta": _split(delta), "cost": _split(cost),
@@ -101,13 +106,14 @@ def sweep(
     share = None if shard is None else Shard.parse(shard)
     executor = None if dask is None else _dask(dask, threads, quiet)
     run = _watch(iterate(grid, out, executor=executor, threads=count, shard=share), quiet)
-    for path in run.damaged:
-        print(f"fastfed: {path}: unreadable, was done again", file=sys.stderr)
+    for problem in run.damaged:
+        print(f"fastfed: {problem}: put aside as .damaged; its trials are done again where this "
+              "sweep asks for them", file=sys.stderr)
     for failure in run.failures:
         print(f"fastfed: {failure}", file=sys.stderr)
     if not quiet:
         names = {cell.instance for cell, _ in run.grid.cells}
-        frame = stored_summary(out, grid.costs)
+        frame = stored_summary(run.store, grid.costs)
         print(summary_text(_only(frame, names, grid.deltas, grid.schedules)))
         print(f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
               f"spec: {out}/sweep.json")
@@ -123,28 +129,34 @@ def summary(
     csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
 ) -> None:
     """The summary of a sweep's folder, for any costs: nothing is simulated again."""
-    from fastfed.sweeps.run import stored_summary
+    from fastfed.sweeps.store import Store
+    from fastfed.sweeps.summary_file import stored_summary
 
     if json and csv:
         raise InputError("--json and --csv: choose one")
-    frame = stored_summary(folder, _costs(cost))
+    store = Store(folder)
+    frame = stored_summary(store, _costs(cost))
     if json:
         print(frame.write_json())
     elif csv:
         print(frame.write_csv(), end="")
     else:
         print(summary_text(frame))
+    _name_problems(store)
 
 
 @app.command()
 def merge(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Sweeps' folders.")],
-    out: Annotated[Path, typer.Option(help="Folder for all their rows.")],
+    out: Annotated[Path, typer.Option(help="Folder for all their rows.", parser=checked_folder)],
 ) -> None:
     """Join the folders of one sweep, as its shards wrote them; the same command again goes on."""
     from fastfed.sweeps.merge import merge as join
 
     merged = join(folders, out)
+    for problem in merged.damaged:
+        print(f"fastfed: {problem}: {'put aside as .damaged' if problem.redo else 'left alone'}",
+              file=sys.stderr)
     for path in merged.left_out:
         print(f"fastfed: {path}: left out, unreadable or of another sweep", file=sys.stderr)
     if merged.missing:
@@ -152,6 +164,8 @@ def merge(
         print(f"fastfed: {merged.missing:,} rows of the spec are in none of the folders; compute "
               f"them with: {go_on}", file=sys.stderr)
     print(f"{merged.parts} parts added to {out}/trials/   summary: {out}/summary.parquet")
+    if merged.damaged:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -165,16 +179,19 @@ def plot(
 ) -> None:
     """Figures from a sweep: cost against delta, communication against delta, cost against H."""
     from fastfed.results.figures import plot_sweep
-    from fastfed.sweeps.run import stored_summary
+    from fastfed.sweeps.store import Store
+    from fastfed.sweeps.summary_file import stored_summary
 
-    frame = stored_summary(folder, _costs(cost))
+    store = Store(folder)
+    frame = stored_summary(store, _costs(cost))
     instances = None
     if bounds:
         from fastfed.theory.check import instances_of
 
-        instances = instances_of(folder)
+        instances = instances_of(store)
     for path in plot_sweep(frame, out or folder, _split([format]) or [], instances):
         print(path)
+    _name_problems(store)
 
 
 @app.command()
@@ -208,10 +225,13 @@ def check(
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Hold a sweep against the theorems: a verdict per claim, exit status 1 if one is violated."""
+    from fastfed.sweeps.store import Store
     from fastfed.theory.check import check as check_sweep
 
-    found = check_sweep(folder, _costs(cost))
+    store = Store(folder)
+    found = check_sweep(store, _costs(cost))
     print(found.frame.write_json() if json else found)
+    _name_problems(store)
     if found.violated:
         raise typer.Exit(1)
 
@@ -238,7 +258,8 @@ def replay(
 
 @app.command()
 def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder for everything.")] = Path("paper"),
+    out: Annotated[Path, typer.Option(help="Folder for everything.",
+                                      parser=checked_folder)] = Path("paper"),
     trials: Annotated[Text, typer.Option(help="Trials of each cell [10000]; MovieLens has at most "
                                          "300.")] = None,
     only: Annotated[Text, typer.Option(help="synthetic, bernoulli or movielens.")] = None,
@@ -381,6 +402,15 @@ def _only(frame: pl.DataFrame, names: set[str], deltas: tuple[float, ...],
 
     return frame.filter(pl.col("instance").is_in(list(names)), pl.col("delta").is_in(list(deltas)),
                         pl.col("schedule").is_in(list(schedules)))
+
+
+def _name_problems(store: Store) -> None:
+    """Name the files whose trials are missing in what was shown; exit status 1 if there are."""
+    problems = store.problems()
+    for problem in problems:
+        print(f"fastfed: {problem}", file=sys.stderr)
+    if problems:
+        raise typer.Exit(1)
 
 
 def _split(values: list[str] | None) -> list[str] | None:

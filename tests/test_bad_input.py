@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from helpers import SMALL
 
@@ -225,21 +224,6 @@ def _no_rows(folder: Path) -> None:
         path.unlink()
 
 
-def _rot(folder: Path) -> None:
-    """The bytes of a column go bad; the footer of the part is whole."""
-    (path,) = (folder / "trials").iterdir()
-    group = pq.read_metadata(path).row_group(0)
-    column = group.column(path_in_schema(group).index("pulls"))
-    first = column.dictionary_page_offset or column.data_page_offset
-    content = bytearray(path.read_bytes())
-    content[first:first + column.total_compressed_size] = b"\xff" * column.total_compressed_size
-    path.write_bytes(content)
-
-
-def path_in_schema(group: pq.RowGroupMetaData) -> list[str]:
-    return [group.column(i).path_in_schema for i in range(group.num_columns)]
-
-
 def _replace_by_folder(path: Path) -> None:
     path.unlink(missing_ok=True)
     path.mkdir()
@@ -248,7 +232,6 @@ def _replace_by_folder(path: Path) -> None:
 DAMAGED: dict[str, tuple[Callable[[Path], object], str, str]] = {
     # what happened to the folder, what must be named, which commands refuse it
     "nothing in it": (shutil.rmtree, "sweep.json", "summary"),
-    "no record": (lambda f: (f / "sweep.json").unlink(), "sweep.json", "both"),
     "record is empty": (lambda f: (f / "sweep.json").write_text(""), "JSON", "both"),
     "record is cut": (lambda f: os.truncate(f / "sweep.json", 100), "JSON", "both"),
     "record is text": (lambda f: (f / "sweep.json").write_text("hello"), "JSON", "both"),
@@ -260,9 +243,9 @@ DAMAGED: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "record of something else": (lambda f: (f / "sweep.json").write_text('{"name": "x"}'),
                                  "sweep.json", "both"),
     "record is a folder": (lambda f: _replace_by_folder(f / "sweep.json"), "sweep.json", "both"),
-    "record with a cost that is none": (lambda f: _record(f, spec={"cost": ["x"]}), "cost",
+    "record with a cost that is none": (lambda f: _record(f, spec={"cost": ["x"]}), "sweep.json",
                                         "summary"),
-    "record with no costs": (lambda f: _record(f, spec={"cost": []}), "cost", "summary"),
+    "record with no costs": (lambda f: _record(f, spec={"cost": []}), "sweep.json", "summary"),
     "record with cells that are none": (lambda f: _record(f, cells=[3]), "sweep.json", "sweep"),
     "record with a number for cells": (lambda f: _record(f, cells=3), "sweep.json", "sweep"),
     "record with a cell that lacks something": (lambda f: _record(f, cells=[{"instance": "x"}]),
@@ -274,7 +257,6 @@ DAMAGED: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "trials are a file": (lambda f: (shutil.rmtree(f / "trials"), (f / "trials").touch()),
                           "trials", "sweep"),
     "lock is a folder": (lambda f: _replace_by_folder(f / ".lock"), "good", "sweep"),
-    "part with bad bytes": (_rot, ".parquet", "summary of other costs"),
 }
 
 ROOT_ONLY_CAN = os.geteuid() == 0 if hasattr(os, "geteuid") else False
@@ -301,9 +283,7 @@ def _cases() -> dict[str, tuple[list[str], str]]:
                 ["sweep", "--instance", "{small.toml}", "--trials", "7", "--out",
                  f"{{damaged {name}}}"], named)
         if who != "sweep":
-            cost = ["--cost", "7"] if who == "summary of other costs" else []
-            cases[f"summary of a folder: {name}"] = (
-                ["summary", f"{{damaged {name}}}", *cost], named)
+            cases[f"summary of a folder: {name}"] = (["summary", f"{{damaged {name}}}"], named)
     for name in ("missing", "file.txt", "file.txt/below", "/dev/null", "/proc/self/mem", "folder",
                  "x" * 5000):
         cases[f"summary of {name[:20]}"] = (["summary", name], name)

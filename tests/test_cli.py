@@ -21,7 +21,7 @@ from helpers import SMALL
 
 import fastfed as ff
 from fastfed import cli
-from fastfed.sweeps import executors
+from fastfed.sweeps import task as tasks
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(
@@ -206,7 +206,7 @@ def test_summary_for_other_costs_reads_only(
     def never(*_: object) -> None:
         raise AssertionError("nothing is simulated again")
 
-    monkeypatch.setattr(executors, "compute", never)
+    monkeypatch.setattr(tasks, "compute", never)
     before = {path: path.read_bytes() for path in swept.rglob("*") if path.is_file()}
     told = json.loads(twice(capsys, "summary", str(swept), "--cost", "1,3", "--cost", "7",
                             "--json"))
@@ -359,7 +359,7 @@ def every_task_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr(executors, "compute", never)
+    monkeypatch.setattr(tasks, "compute", never)
 
 
 @pytest.mark.usefixtures("every_task_fails")

@@ -56,7 +56,8 @@ def cluster() -> Iterator[Client]:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty parts, whatever the speed."""
-    monkeypatch.setattr(engine._Planner, "_size", lambda self, instance, workers: 100)
+    for function in (engine.iterate, engine.sweep_parts):
+        monkeypatch.setitem(function.__kwdefaults__, "part_size", 100)
 
 
 def one_line(error: str) -> str:
@@ -166,7 +167,7 @@ def test_the_scheduler_killed_in_mid_sweep(
         capfd.readouterr().err)
     held = Store(out)
     assert 0 < len(held.parts()) < 40
-    assert held.unreadable == []
+    assert held.problems() == []
     assert cli.run(["sweep", *GRID, "--out", str(out), "--threads", "2"]) == 0
     assert {part.path for part in held.parts()} <= {part.path for part in Store(out).parts()}
     assert rows(out).equals(expected)
@@ -174,17 +175,17 @@ def test_the_scheduler_killed_in_mid_sweep(
 
 def spoil(name: str, value: Any) -> None:
     """On a worker: fail where trial 500 of delta 0.01 is asked for, or be whole again."""
-    from fastfed.sweeps import executors
+    from fastfed.sweeps import task as tasks
 
-    real = getattr(executors, "real_compute", executors.compute)
-    executors.real_compute = real  # type: ignore[attr-defined]
+    real = getattr(tasks, "real_compute", tasks.compute)
+    tasks.real_compute = real  # type: ignore[attr-defined]
 
-    def compute(task: executors.Task, control: Any = None) -> tuple[bytes, int]:
+    def compute(task: tasks.Task, control: Any = None) -> tuple[Any, int]:
         if task.cell.delta == 0.01 and task.first == 500:
             raise ZeroDivisionError("no luck")
         return real(task, control)
 
-    executors.compute = compute if value else real
+    tasks.compute = compute if value else real
 
 
 @pytest.mark.usefixtures("small_parts")

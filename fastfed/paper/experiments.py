@@ -25,13 +25,15 @@ import numpy as np
 import polars as pl
 
 from fastfed.errors import InputError, nearest
+from fastfed.files import replacing
 from fastfed.paper.claims import COST, Frames, judge
 from fastfed.problem.instance import Instance
 from fastfed.statistics.summary import ratio_of_means
 from fastfed.statistics.verdicts import Claim, number
-from fastfed.sweeps.run import Run, iterate, stored_summary
+from fastfed.sweeps.run import Run, iterate
 from fastfed.sweeps.spec import Spec
-from fastfed.sweeps.store import Cell, Part, Store, replacing
+from fastfed.sweeps.store import Part, Store
+from fastfed.sweeps.summary_file import stored_summary
 from fastfed.theory.bounds import Bounds, bounds
 
 DATA_SETS = ("synthetic", "bernoulli", "movielens")
@@ -163,11 +165,8 @@ def _together(frames: list[pl.DataFrame]) -> pl.DataFrame:
 def compared(folder: Path) -> pl.DataFrame:
     """The summary of a sweep, with the ratios of `fastfed.claims` from its paired trials."""
     store = Store(folder)
-    held: dict[Cell, dict[str, None]] = {}
-    for part in store.parts():
-        held.setdefault(part.cell, {}).update(dict.fromkeys(part.schedules))
     rows = []
-    for cell, schedules in held.items():
+    for cell, schedules in store.held().items():
         fedelim, every_step = (store.samples(cell, name) for name in ("fedelim", "fedelim0"))
         for name in schedules:
             mine = store.samples(cell, name)
@@ -181,7 +180,7 @@ def compared(folder: Path) -> pl.DataFrame:
                     **_paired("more_uplinks", mine, (0, 1), fedelim, (0, 1)),
                 })
     keys = ["instance", "schedule", "delta", "sigma", "cost"]
-    return stored_summary(folder, COSTS).join(pl.DataFrame(rows), on=keys, how="left",
+    return stored_summary(store, COSTS).join(pl.DataFrame(rows), on=keys, how="left",
                                               maintain_order="left")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -180,9 +181,9 @@ def _names(kind: str, names: Sequence[str] | None, count: int) -> tuple[str, ...
     names = [str(name) for name in names]
     if len(names) != count:
         raise InputError(f"{kind} names: {len(names)} given for {count} {kind}s")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"{kind} name {twice[0]!r} is given twice: names must differ")
+    if len(set(names)) < count:
+        twice = min(name for name, times in Counter(names).items() if times > 1)
+        raise InputError(f"{kind} name {twice!r} is given twice: names must differ")
     return tuple(names)
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastfed.errors import InputError, nearest
+from fastfed.files import valid_unicode
 from fastfed.problem.instance import Instance
 from fastfed.problem.rewards import KINDS, Finite, Gaussian, Rewards
 
@@ -59,7 +60,7 @@ def load(source: str | Path) -> Instance:
         return _load_file(data_folder() / f"{text}.toml", text)
     path = Path(source)
     if path.suffix.lower() in _READERS:
-        return _load_file(path, path.stem)
+        return _load_file(path, valid_unicode(path.stem))
     known = [*builtin_names(), *(f"{name}:" for name in FAMILIES)]
     raise InputError(
         f"unknown instance {text!r}{nearest(text, known)}: a built-in "

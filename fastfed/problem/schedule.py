@@ -25,6 +25,23 @@ class Schedule:
 
     period: int | None = None
     """H if the clients talk at H, 2H, 3H, ...; None if the times are a list."""
+    kind: str = ""
+    """The family, as its names begin: "fedelim", "periodic", "exponential" and so on."""
+
+    @property
+    def value(self) -> float | None:
+        """The number that tells members of the family apart (H, lambda); None if it has none."""
+        return None
+
+    @property
+    def every_step(self) -> bool:
+        """Whether the clients talk at every step: the yardstick of all ratios."""
+        return self.period == 1
+
+    @property
+    def sort_key(self) -> tuple[int, float, str]:
+        """The order of tables and legends: by family as `KINDS` lists them, then by value."""
+        return KINDS.index(self.kind), self.value or 0.0, str(self)
 
     def __str__(self) -> str:
         raise TypeError("a schedule is one of its subclasses")
@@ -52,6 +69,8 @@ class Periodic(Schedule):
     """Every H steps: n = H, 2H, 3H, ... (The related work starts at 1, H + 1; the paper's bounds
     and this package use multiples of H.)"""
 
+    kind = "periodic"
+
     def __init__(self, period: int) -> None:
         whole = as_whole(period)
         if whole is None or not 1 <= whole <= MAX_STEPS:
@@ -61,12 +80,18 @@ class Periodic(Schedule):
             )
         self.period: int = whole
 
+    @property
+    def value(self) -> float | None:
+        return float(self.period)
+
     def __str__(self) -> str:
         return f"periodic:{self.period}"
 
 
 class FedElim0(Periodic):
     """At every step: the paper's FedElim0."""
+
+    kind = "fedelim0"
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -78,6 +103,8 @@ class FedElim0(Periodic):
 class Exponential(Schedule):
     """At the distinct values of ceil(base^t), t = 0, 1, 2, ..."""
 
+    kind = "exponential"
+
     def __init__(self, base: float) -> None:
         self.base = number("base lambda", base, "must be a number above 1")
         if not (self.base > 1 and math.isfinite(self.base)):
@@ -88,6 +115,10 @@ class Exponential(Schedule):
         if math.log(MAX_STEPS) / math.log(self.base) > _MOST_TIMES:
             raise InputError(f"base lambda = {base!r}: so near 1 that it talks at nearly every "
                              "step; take fedelim0")
+
+    @property
+    def value(self) -> float | None:
+        return self.base
 
     def __str__(self) -> str:
         return f"exponential:{_plain(self.base)}"
@@ -106,6 +137,8 @@ class Exponential(Schedule):
 class FedElim(Exponential):
     """At n = 1, 2, 4, 8, ...: the paper's FedElim."""
 
+    kind = "fedelim"
+
     def __init__(self) -> None:
         super().__init__(2.0)
 
@@ -116,6 +149,8 @@ class FedElim(Exponential):
 class SuperExponential(Schedule):
     """At n = 2^(2^t): 2, 4, 16, 256, 65536, 2^32. The next, 2^64, is past every trial's end."""
 
+    kind = "superexponential"
+
     def __str__(self) -> str:
         return "superexponential"
 
@@ -125,6 +160,8 @@ class SuperExponential(Schedule):
 
 class At(Schedule):
     """At the given steps, and never again."""
+
+    kind = "at"
 
     def __init__(self, times: Sequence[int] | Iterable[int]) -> None:
         listed = list(times)
@@ -145,6 +182,9 @@ class At(Schedule):
     def times(self, until: int) -> npt.NDArray[np.int64]:
         return np.array([time for time in self._times if time <= until], dtype=np.int64)
 
+
+KINDS = ("fedelim", "fedelim0", "periodic", "exponential", "superexponential", "at")
+"""All families, in the order of tables."""
 
 _PLAIN = {"fedelim": FedElim, "fedelim0": FedElim0, "superexponential": SuperExponential}
 _WITH_VALUE = {"periodic": "periodic:100", "exponential": "exponential:1.5", "at": "at:1,5,25"}
@@ -180,9 +220,11 @@ def parse_all(schedules: Sequence[str | Schedule] | str | Schedule) -> list[Sche
     parsed = [parse(one) for one in given]
     if not parsed:
         raise InputError("no schedules: give at least one, as in ['fedelim']")
-    for position, one in enumerate(parsed):
-        if one in parsed[:position]:
-            raise InputError(f"schedule {one} is given twice")
+    seen: set[str] = set()
+    for name in map(str, parsed):
+        if name in seen:
+            raise InputError(f"schedule {name} is given twice")
+        seen.add(name)
     return parsed
 
 

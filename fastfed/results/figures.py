@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastfed.errors import InputError
-from fastfed.sweeps.store import make_folder, replacing
+from fastfed.files import make_folder, replacing
 
 if TYPE_CHECKING:
     import polars as pl
