@@ -408,7 +408,7 @@ def _split_schedules(values: list[str] | None) -> list[str] | None:
 
 
 def _dask(address: str, threads: str | None, quiet: bool) -> Executor:
-    from fastfed.sweeps.executors import Dask
+    from fastfed.sweeps.dask import Dask
 
     if threads is not None:
         raise InputError(f"--threads {threads} with --dask {address}: the workers of a cluster "

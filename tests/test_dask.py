@@ -22,7 +22,7 @@ from helpers import rows
 import fastfed as ff
 from fastfed import cli
 from fastfed.errors import InputError
-from fastfed.sweeps import executors
+from fastfed.sweeps import dask
 from fastfed.sweeps.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,7 +85,7 @@ def test_threads_a_local_cluster_and_shards_give_the_same_rows(
 
 def test_workers_of_a_local_cluster_leave_ctrl_c_to_their_master() -> None:
     """A terminal sends it to all of them; who dies of it fills the screen with its traceback."""
-    with executors._connected("local:1") as client:
+    with dask._connected("local:1") as client:
         ignored = client.run(lambda: signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
     assert list(ignored.values()) == [True]
 
@@ -174,17 +174,17 @@ def test_the_scheduler_killed_in_mid_sweep(
 
 def spoil(name: str, value: Any) -> None:
     """On a worker: fail where trial 500 of delta 0.01 is asked for, or be whole again."""
-    from fastfed.sweeps import executors
+    from fastfed.sweeps import dask
 
-    real = getattr(executors, "real_compute", executors.compute)
-    executors.real_compute = real  # type: ignore[attr-defined]
+    real = getattr(dask, "real_compute", dask.compute)
+    dask.real_compute = real  # type: ignore[attr-defined]
 
-    def compute(task: executors.Task, control: Any = None) -> tuple[bytes, int]:
+    def compute(task: dask.Task, control: Any = None) -> tuple[bytes, int]:
         if task.cell.delta == 0.01 and task.first == 500:
             raise ZeroDivisionError("no luck")
         return real(task, control)
 
-    executors.compute = compute if value else real
+    dask.compute = compute if value else real
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -279,7 +279,7 @@ def test_bad_address(address: str, out: Path, capsys: pytest.CaptureFixture[str]
 def test_nobody_at_the_address(
     out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executors, "_CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr(dask, "_CONNECT_SECONDS", 0.3)
     assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", "tcp://127.0.0.1:9"]) == 2
     assert "'tcp://127.0.0.1:9': no scheduler answers there" in one_line(capsys.readouterr().err)
 

@@ -22,7 +22,8 @@ from fastfed.errors import InputError
 from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
 from fastfed.statistics.summary import Sample, checked_costs, summary_rows, to_frame, yardstick_of
-from fastfed.sweeps.executors import Dask, Done, Executor, Task, Threads
+from fastfed.sweeps.dask import Dask
+from fastfed.sweeps.executors import Done, Executor, Task, Threads
 from fastfed.sweeps.spec import DEFAULT_COSTS, DEFAULT_DELTAS, Spec, costs_of, make_spec
 from fastfed.sweeps.store import ROWS, Cell, Part, Store, spec_hash, versions
 from fastfed.validation import checked_threads, checked_whole
