@@ -332,8 +332,7 @@ def run_process(arguments: list[str]) -> int:
     console.open_standard_files()
     status = run(arguments)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # all is done: Ctrl-C may end it without a word
-    lost = console.lost_output()
-    return 2 if lost and status == 0 else status
+    return 2 if console.lost_output() and status == 0 else status
 
 
 def run(arguments: list[str]) -> int:
@@ -354,8 +353,7 @@ def run(arguments: list[str]) -> int:
         console.lost_output()
         return 0
     except OSError as error:
-        where = error.filename or ("stdout" if console.lost_output() else "file")
-        console.say(f"{where}: {error.strerror or error}")
+        console.say(f"{error.filename or 'file'}: {error.strerror or error}")
         return 2
     except MemoryError:
         console.say("not enough memory; take fewer threads, or a smaller instance")

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from contextlib import suppress
+from typing import Any, TextIO
 
 from fastfed.errors import printable
 
@@ -41,13 +42,33 @@ def open_standard_files() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, mode)  # gets the lowest free number, which is this one
-    # Python has None for a file that was closed when it started
-    sys.stdout = sys.stdout or os.fdopen(1, "w")
-    sys.stderr = sys.stderr or os.fdopen(2, "w")
     codecs.register_error("fastfed", _spelt)
-    for file in (sys.stdout, sys.stderr):
-        if isinstance(file, io.TextIOWrapper):
-            file.reconfigure(errors="fastfed")
+    sys.stdout = _opened(1, "stdout", sys.stdout)
+    sys.stderr = _opened(2, "stderr", sys.stderr)
+
+
+class _Named(io.FileIO):
+    """A file known by its number, whose errors say its name."""
+
+    def __init__(self, number: int, name: str) -> None:
+        super().__init__(number, "w", closefd=False)
+        self._shown = name
+
+    def write(self, content: Any) -> int:
+        try:
+            return super().write(content)
+        except OSError as error:
+            error.filename = self._shown
+            raise
+
+
+def _opened(number: int, name: str, before: TextIO | None) -> TextIO:
+    """A standard file anew. ``before`` is Python's own, None if it was closed."""
+    at_once = name == "stderr" or (isinstance(before, io.TextIOWrapper) and (
+        before.line_buffering or before.write_through))
+    return io.TextIOWrapper(io.BufferedWriter(_Named(number, name)), errors="fastfed",
+                            encoding=before.encoding if before else "utf-8",
+                            line_buffering=at_once)
 
 
 def lost_output() -> bool:

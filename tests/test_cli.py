@@ -25,7 +25,7 @@ from fastfed import cli
 from fastfed.sweeps import executors
 
 ROOT = Path(__file__).resolve().parents[1]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(
+ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "", "PYTHONPATH": os.pathsep.join(
     filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
 COMMANDS = sorted(typer.main.get_command(cli.app).commands)
 GRID = ["--delta", "0.1", "--schedule", "fedelim,fedelim0", "--period", "10", "--trials", "20",

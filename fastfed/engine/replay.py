@@ -69,7 +69,8 @@ class Replay:
             cells = [f"{x:9.4g}" if x is not None else " " * 9
                      for x in (e.mean, e.leader, e.threshold)]
             lines.append(f"{e.step:>16,} {printable(e.actor):<16.16} {e.event:<10} "
-                         f"{printable(e.arm):<12.12} {' '.join(cells)} {e.pulls:>18,} {e.uplinks:>12,}")
+                         f"{printable(e.arm):<12.12} {' '.join(cells)} {e.pulls:>18,} "
+                         f"{e.uplinks:>12,}")
         row = self.row
         lines.append(f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks in "
                      f"{row['rounds']:,} rounds, {row['steps']:,} steps, "

@@ -68,9 +68,9 @@ def _arms_text(b: Bounds) -> list[str]:
     for k in range(min(arms, _MOST_ARMS)):
         m = int(b.local_gaps[k].argmin())
         text.append(f"{_clipped(b.instance.arms[k], 16)} {b.global_gaps[k]:>9.4g} "
-                    f"{short(b.T_k[k]):>11} {short(b.n_k[k]):>11}   {_clipped(b.instance.clients[m], 16)} "
-                    f"{b.local_gaps[k, m]:>9.4g} {short(b.T_km[k, m]):>9} "
-                    f"{short(b.n_km[k, m]):>9}")
+                    f"{short(b.T_k[k]):>11} {short(b.n_k[k]):>11}   "
+                    f"{_clipped(b.instance.clients[m], 16)} {b.local_gaps[k, m]:>9.4g} "
+                    f"{short(b.T_km[k, m]):>9} {short(b.n_km[k, m]):>9}")
     if arms > _MOST_ARMS:
         text.append(f"... {arms - _MOST_ARMS:,} more arms: --json has all")
     return text

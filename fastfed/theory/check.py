@@ -347,7 +347,8 @@ def _check_text(found: Check) -> str:
                                                                 maintain_order=True):
         counts = sorted({count for count in lines["trials"] if count is not None})
         span = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
-        text += [f"{printable(str(instance))}, delta {delta:g}, sigma {sigma:g}, {span} trials", head]
+        text += [f"{printable(str(instance))}, delta {delta:g}, sigma {sigma:g}, {span} trials",
+                 head]
         text += [_line_text(line) for line in lines.iter_rows(named=True)]
         text.append("")
     text += [f"{verdict}: {count}" for verdict, count in found.counts().items()]
