@@ -79,6 +79,8 @@ def sweep(
                                              "the mean total cost.")] = None,
     dask: Annotated[Text, typer.Option(help="Run on a Dask cluster: tcp://host:8786, or local:4 "
                                        "for four processes here.")] = None,
+    dashboard: Annotated[bool, typer.Option("--dashboard", help="With --dask local:N: a dashboard, "
+                                            "which every user of this machine can see.")] = False,
     shard: Annotated[Text, typer.Option(help="Only this share, as in 3/16; `fastfed merge` joins "
                                         "the folders.")] = None,
     spec: Annotated[Optional[Path], typer.Option(  # noqa: UP045
@@ -101,7 +103,9 @@ def sweep(
     grid = make_spec({**base, **{key: value for key, value in given.items() if value is not None}})
     count = None if threads is None else _threads(threads)
     share = None if shard is None else Shard.parse(shard)
-    executor = None if dask is None else _dask(dask, threads, quiet)
+    if dashboard and dask is None:
+        raise InputError("--dashboard: only a Dask cluster has one; add --dask local:4")
+    executor = None if dask is None else _dask(dask, threads, quiet, dashboard)
     run = _watch(iterate(grid, out, executor=executor, threads=count, shard=share), quiet)
     for path in run.damaged:
         console.say(f"{path}: unreadable, was done again")
@@ -425,13 +429,14 @@ def _split_schedules(values: list[str] | None) -> list[str] | None:
     return None if values is None else items
 
 
-def _dask(address: str, threads: str | None, quiet: bool) -> Executor:
+def _dask(address: str, threads: str | None, quiet: bool, dashboard: bool) -> Executor:
     from fastfed.sweeps.dask import Dask
 
     if threads is not None:
         raise InputError(f"--threads {threads} with --dask {address}: the workers of a cluster "
                          "have their own threads; leave one of them out")
-    return Dask(address, say=lambda line: None if quiet else console.say(line))
+    return Dask(address, say=lambda line: None if quiet else console.say(line),
+                dashboard=dashboard)
 
 
 def _threads(text: str) -> int:
