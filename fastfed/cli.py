@@ -264,11 +264,11 @@ def reproduce(
 ) -> None:
     """The paper's experiments again: nine panels, the table, every claim with a verdict."""
     from fastfed.paper.experiments import plan, write
-    from fastfed.validation import checked_whole
+    from fastfed.validation import checked_seed, checked_trials
 
     count = None if threads is None else _threads(threads)
-    plans = plan(out, trials=checked_whole("trials", trials or 10_000, 1, 2**32), only=only,
-                 quick=quick, seed=checked_whole("seed", seed or 0, 0, 2**64 - 1))
+    plans = plan(out, trials=checked_trials(trials or 10_000), only=only,
+                 quick=quick, seed=checked_seed(seed or 0))
     for one in plans:
         if not quiet:
             print(f"{one.name}: {one.spec.trials:,} trials of each cell", file=sys.stderr)
@@ -412,7 +412,7 @@ def _split(values: list[str] | None) -> list[str] | None:
 
 
 def _costs(values: list[str] | None) -> list[float] | None:
-    from fastfed.statistics.summary import checked_costs
+    from fastfed.validation import checked_costs
 
     items = _split(values)
     return None if items is None else checked_costs(items)

@@ -16,6 +16,7 @@ ENGINES = ("auto", "skip", "dense")
 SCALES = (1e-100, 1e100)  # squares and products of what lies between stay finite and exact
 LEAST_DELTA = 1e-300  # what is divided by it stays finite
 MOST_COST = 1e100
+MOST_BASE = 1e100
 MOST_TRIALS = 2**32
 MOST_SEED = 2**64 - 1
 MOST_TRIAL = 2**62  # the number of a trial that is told on its own

@@ -20,7 +20,7 @@ from fastfed.errors import printable
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
 from fastfed.radius import alpha_global, alpha_local
-from fastfed.validation import checked_whole
+from fastfed.validation import checked_trial
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,7 +93,7 @@ def replay(
     """Trial number ``trial`` of a run with this seed, event by event; equal to its row."""
     job = Job(instance, [schedule], delta=delta, seed=seed, engine=engine, sigma=sigma,
               max_steps=max_steps)
-    number = checked_whole("trial", trial, 0, 2**62)
+    number = checked_trial(trial)
     left = departures(job, number)
     title = (f"{instance.name}, {job.schedules[0]}, delta {job.delta:g}, seed {job.seed}, "
              f"trial {number}")
