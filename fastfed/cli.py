@@ -347,7 +347,7 @@ def run(arguments: list[str]) -> int:
         return _interrupted(arguments) if status == 130 else int(status or 0)
     except (InputError, _UsageError) as error:
         message = error.format_message() if isinstance(error, _UsageError) else str(error)
-        console.say(" ".join(message.split()))
+        console.say(_in_brief(" ".join(message.split())))
         return 2
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted(arguments)
@@ -362,6 +362,11 @@ def run(arguments: list[str]) -> int:
     except MemoryError:
         console.say("not enough memory; take fewer threads, or a smaller instance")
         return 2
+
+
+def _in_brief(line: str) -> str:
+    """A line of bearable length: what is too long about it is most often a value."""
+    return line if len(line) <= 900 else f"{line[:500]} ... {line[-350:]}"
 
 
 def _interrupted(arguments: list[str]) -> int:

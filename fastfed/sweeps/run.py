@@ -21,7 +21,14 @@ from typing import TYPE_CHECKING, Any
 from fastfed.errors import InputError
 from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
-from fastfed.statistics.summary import Sample, checked_costs, summary_rows, to_frame, yardstick_of
+from fastfed.statistics.summary import (
+    COLUMNS,
+    Sample,
+    checked_costs,
+    summary_rows,
+    to_frame,
+    yardstick_of,
+)
 from fastfed.sweeps.dask import Dask
 from fastfed.sweeps.executors import Done, Executor, Task, Threads
 from fastfed.sweeps.spec import DEFAULT_COSTS, DEFAULT_DELTAS, Spec, costs_of, make_spec
@@ -327,7 +334,9 @@ def stored_summary(out: Path, costs: Sequence[float] | None = None) -> pl.DataFr
     wanted = costs_of(manifest["spec"]) if costs is None else checked_costs(costs)
     if manifest.get("summary_of") == _summary_key(store, wanted) and store.summary_path.exists():
         with suppress(pl.exceptions.PolarsError, OSError):
-            return pl.read_parquet(store.summary_path)
+            kept = pl.read_parquet(store.summary_path)
+            if kept.columns == list(COLUMNS):
+                return kept
     return _summarise(store, wanted)
 
 

@@ -111,7 +111,7 @@ def make_spec(options: dict[str, Any]) -> Spec:
 def read_spec(path: Path) -> dict[str, Any]:
     """The keys of a spec file: TOML, or the sweep.json of an earlier sweep."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
