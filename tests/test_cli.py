@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -130,25 +131,25 @@ def test_no_bar_where_there_is_no_terminal() -> None:
     assert done.stdout.splitlines()[0].startswith("instance")
 
 
-def test_bar_on_a_terminal_and_results_on_stdout() -> None:
+def on_a_terminal(*arguments: str) -> tuple[str, str]:
+    """What a command that ends well shows on a terminal as stderr, and what on stdout."""
     ours, theirs = pty.openpty()
-    with subprocess.Popen([sys.executable, "-m", "fastfed", "sweep", "--instance", "small.toml",
-                           *GRID], env={**ENVIRONMENT, "TERM": "xterm", "COLUMNS": "120"},
+    with subprocess.Popen([sys.executable, "-m", "fastfed", *arguments],
+                          env={**ENVIRONMENT, "TERM": "xterm", "COLUMNS": "120"},
                           stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
         os.close(theirs)
         shown = io.BytesIO()
-        while True:
-            try:
-                piece = os.read(ours, 4096)
-            except OSError:  # the other end has gone
-                break
-            if not piece:
-                break
-            shown.write(piece)
-        table = process.stdout.read()
+        with contextlib.suppress(OSError):  # the other end has gone
+            while piece := os.read(ours, 4096):
+                shown.write(piece)
+        printed = process.stdout.read()
     os.close(ours)
     assert process.returncode == 0
-    bar = shown.getvalue().decode()
+    return shown.getvalue().decode(), printed
+
+
+def test_bar_on_a_terminal_and_results_on_stdout() -> None:
+    bar, table = on_a_terminal("sweep", "--instance", "small.toml", *GRID)
     for part in ("small, delta 0.1", "100%", "trials/s", "pulls/s"):
         assert part in bar
     assert table.splitlines()[0].startswith("instance")
@@ -376,15 +377,8 @@ def test_bar_of_a_name_with_markup(folder: Path) -> None:
     """Rich reads [/x] as the end of a style."""
     (folder / "spec.toml").write_text(
         'instance = [{name = "a [/x]", toml = "means = [[0.9, 0.1], [0.1, 0.4]]"}]\n')
-    ours, theirs = pty.openpty()
-    done = subprocess.run([sys.executable, "-m", "fastfed", "sweep", "--spec", "spec.toml", *GRID],
-                          env={**ENVIRONMENT, "TERM": "xterm"}, stdout=subprocess.PIPE,
-                          stderr=theirs, check=False)
-    os.close(theirs)
-    shown = os.read(ours, 100_000)
-    os.close(ours)
-    assert done.returncode == 0
-    assert b"a [/x], delta 0.1" in shown
+    bar, _ = on_a_terminal("sweep", "--spec", "spec.toml", *GRID)
+    assert "a [/x], delta 0.1" in bar
 
 
 # How it ends
