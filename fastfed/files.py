@@ -69,17 +69,14 @@ def read_regular(path: Path, most: int = 2**31) -> bytes:
     A pipe or a device of that name does not make us wait, and is not read.
     """
     number = os.open(path, _READ)
-    try:
+    with os.fdopen(number, "rb") as file:
         about = os.fstat(number)
         if not stat.S_ISREG(about.st_mode):
             kind = "a folder" if stat.S_ISDIR(about.st_mode) else "a pipe or device"
             raise OSError(None, f"{kind}, not a file")
         if about.st_size > most:
             raise OSError(None, f"{about.st_size:,} bytes, more than {most:,}")
-        with os.fdopen(number, "rb", closefd=False) as file:
-            return file.read()
-    finally:
-        os.close(number)
+        return file.read()
 
 
 def valid_unicode(name: str) -> str:

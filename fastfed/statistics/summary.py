@@ -7,14 +7,13 @@ cost = pulls + C x uplinks.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfed.errors import InputError
-from fastfed.validation import number
+from fastfed.validation import checked_costs as checked_costs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,19 +44,6 @@ class Sample:
 
     def total(self, cost: float) -> Floats:
         return self.pulls + cost * self.uplinks
-
-
-def checked_costs(costs: Iterable[float | str]) -> list[float]:
-    checked: list[float] = []
-    for cost in costs:
-        value = number("cost", cost, "must be a number, as in 0, 10, 100")
-        if not (value >= 0 and math.isfinite(value)):
-            raise InputError(f"cost {cost!r}: an uplink's cost must be finite and at least 0")
-        if value not in checked:
-            checked.append(value)
-    if not checked:
-        raise InputError("no costs: give at least one, as in 10")
-    return checked
 
 
 def clopper_pearson(errors: int, trials: int, level: float = 0.95) -> tuple[float, float]:

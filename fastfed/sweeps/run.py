@@ -17,7 +17,7 @@ from fastfed.errors import InputError
 from fastfed.files import checked_folder
 from fastfed.problem.instance import Instance
 from fastfed.sweeps import manifest
-from fastfed.sweeps.executors import Dask
+from fastfed.sweeps.dask import Dask
 from fastfed.sweeps.grid import Grid, Shard
 from fastfed.sweeps.manifest import Record
 from fastfed.sweeps.planner import Planner, Progress

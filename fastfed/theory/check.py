@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfed.errors import InputError
+from fastfed.errors import InputError, printable
 from fastfed.problem import schedule as schedules
 from fastfed.problem.instance import Instance
 from fastfed.problem.instance_files import from_toml
@@ -343,7 +343,8 @@ def _check_text(found: Check) -> str:
                                                                 maintain_order=True):
         counts = sorted({count for count in lines["trials"] if count is not None})
         span = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
-        text += [f"{instance}, delta {delta:g}, sigma {sigma:g}, {span} trials", head]
+        text += [f"{printable(str(instance))}, delta {delta:g}, sigma {sigma:g}, {span} trials",
+                 head]
         text += [_line_text(line) for line in lines.iter_rows(named=True)]
         text.append("")
     text += [f"{verdict}: {count}" for verdict, count in found.counts().items()]
