@@ -23,11 +23,9 @@ Why each part exists, from the ground up:
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING
-
 from fastfed.version import __version__
 
+TYPE_CHECKING = False  # as in typing, which need not be imported for it
 if TYPE_CHECKING:
     from fastfed.api.simulate import Result, simulate
     from fastfed.engine.replay import Replay, replay
@@ -96,6 +94,8 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'fastfed' has no attribute {name!r}")
+    import importlib
+
     found = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = found
     return found

@@ -1,5 +1,28 @@
-"""`python -m fastfed` is `fastfed`."""
+"""The entry point: `python -m fastfed` is `fastfed`.
 
-from fastfed.cli import main
+Next to nothing is imported before Ctrl-C can be caught: imports take the first quarter of a
+second, and whoever changes their mind within it shall not see a traceback.
+"""
 
-main()
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command line of this process; end with its exit status."""
+    try:
+        from fastfed.cli import run_process
+
+        status = run_process(sys.argv[1:])
+    except KeyboardInterrupt:
+        try:
+            os.write(2, b"fastfed: stopped\n")
+        finally:
+            os._exit(130)
+    if status == 130:
+        os._exit(status)  # a kernel may be in the middle of a long trial: do not wait for it
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,17 +6,20 @@ neither Numba nor Polars. Bad input is one line and exit status 2.
 
 from __future__ import annotations
 
-import os
 import shlex
+import signal
 import sys
 import time
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from fastfed.errors import InputError
+from fastfed import console
+from fastfed.errors import InputError, printable
+from fastfed.files import checked_folder
 from fastfed.results.tables import summary_text
 from fastfed.statistics.numbers import short
 from fastfed.version import __version__
@@ -24,7 +27,8 @@ from fastfed.version import __version__
 if TYPE_CHECKING:
     import polars as pl
 
-    from fastfed.sweeps.executors import Executor
+    from fastfed.sweeps.store import Store
+    from fastfed.sweeps.task import Executor
 
 app = typer.Typer(
     name="fastfed",
@@ -69,7 +73,8 @@ def sweep(
     schedule: Annotated[Texts, typer.Option(help="Schedules: fedelim,exponential:1.5.")] = None,
     trials: Annotated[Text, typer.Option(help="Trials of each cell [10000].")] = None,
     seed: Annotated[Text, typer.Option(help="Seed [0].")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder for the results.",
+                                      parser=checked_folder)] = Path("results"),
     threads: Annotated[Text, typer.Option(help="Threads [all cores].")] = None,
     engine: Annotated[Text, typer.Option(help="skip, dense or auto [auto].")] = None,
     sigma: Annotated[Texts, typer.Option(help="Confidence scale [what fits the instance].")] = None,
@@ -78,6 +83,8 @@ def sweep(
                                              "the mean total cost.")] = None,
     dask: Annotated[Text, typer.Option(help="Run on a Dask cluster: tcp://host:8786, or local:4 "
                                        "for four processes here.")] = None,
+    dashboard: Annotated[bool, typer.Option("--dashboard", help="With --dask local:N: a dashboard, "
+                                            "which every user of this machine can see.")] = False,
     shard: Annotated[Text, typer.Option(help="Only this share, as in 3/16; `fastfed merge` joins "
                                         "the folders.")] = None,
     spec: Annotated[Optional[Path], typer.Option(  # noqa: UP045
@@ -85,8 +92,10 @@ def sweep(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
 ) -> None:
     """Run a grid of instances, deltas and schedules; write trial rows as Parquet; resumable."""
-    from fastfed.sweeps.run import Shard, iterate, stored_summary
+    from fastfed.sweeps.grid import Shard
+    from fastfed.sweeps.run import iterate
     from fastfed.sweeps.spec import make_spec, read_spec
+    from fastfed.sweeps.summary_file import stored_summary
 
     given = {
         "instance": instance, "delta": _split(delta), "cost": _split(cost),
@@ -100,17 +109,20 @@ def sweep(
     grid = make_spec({**base, **{key: value for key, value in given.items() if value is not None}})
     count = None if threads is None else _threads(threads)
     share = None if shard is None else Shard.parse(shard)
-    executor = None if dask is None else _dask(dask, threads, quiet)
+    if dashboard and dask is None:
+        raise InputError("--dashboard: only a Dask cluster has one; add --dask local:4")
+    executor = None if dask is None else _dask(dask, threads, quiet, dashboard)
     run = _watch(iterate(grid, out, executor=executor, threads=count, shard=share), quiet)
-    for path in run.damaged:
-        print(f"fastfed: {path}: unreadable, was done again", file=sys.stderr)
+    for problem in run.damaged:
+        console.say(f"{problem}: put aside as .damaged; its trials are done again where this "
+                    "sweep asks for them")
     for failure in run.failures:
-        print(f"fastfed: {failure}", file=sys.stderr)
+        console.say(str(failure))
     if not quiet:
         names = {cell.instance for cell, _ in run.grid.cells}
-        frame = stored_summary(out, grid.costs)
-        print(summary_text(_only(frame, names, grid.deltas, grid.schedules)))
-        print(f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
+        frame = stored_summary(run.store, grid.costs)
+        console.show(summary_text(_only(frame, names, grid.deltas, grid.schedules)))
+        console.show(f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
               f"spec: {out}/sweep.json")
     if run.failures:
         raise typer.Exit(1)
@@ -124,35 +136,43 @@ def summary(
     csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
 ) -> None:
     """The summary of a sweep's folder, for any costs: nothing is simulated again."""
-    from fastfed.sweeps.run import stored_summary
+    from fastfed.sweeps.store import Store
+    from fastfed.sweeps.summary_file import stored_summary
 
     if json and csv:
         raise InputError("--json and --csv: choose one")
-    frame = stored_summary(folder, _costs(cost))
+    store = Store(folder)
+    frame = stored_summary(store, _costs(cost))
     if json:
         print(frame.write_json())
     elif csv:
         print(frame.write_csv(), end="")
     else:
-        print(summary_text(frame))
+        console.show(summary_text(frame))
+    _name_problems(store)
 
 
 @app.command()
 def merge(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Sweeps' folders.")],
-    out: Annotated[Path, typer.Option(help="Folder for all their rows.")],
+    out: Annotated[Path, typer.Option(help="Folder for all their rows.", parser=checked_folder)],
 ) -> None:
     """Join the folders of one sweep, as its shards wrote them; the same command again goes on."""
     from fastfed.sweeps.merge import merge as join
 
     merged = join(folders, out)
+    for problem in merged.damaged:
+        print(f"fastfed: {problem}: {'put aside as .damaged' if problem.redo else 'left alone'}",
+              file=sys.stderr)
     for path in merged.left_out:
-        print(f"fastfed: {path}: left out, unreadable or of another sweep", file=sys.stderr)
+        console.say(f"{path}: left out, unreadable or of another sweep")
     if merged.missing:
         go_on = shlex.join(["fastfed", "sweep", "--spec", f"{out}/sweep.json", "--out", str(out)])
-        print(f"fastfed: {merged.missing:,} rows of the spec are in none of the folders; compute "
-              f"them with: {go_on}", file=sys.stderr)
-    print(f"{merged.parts} parts added to {out}/trials/   summary: {out}/summary.parquet")
+        console.say(f"{merged.missing:,} rows of the spec are in none of the folders; compute "
+                    f"them with: {go_on}")
+    console.show(f"{merged.parts} parts added to {out}/trials/   summary: {out}/summary.parquet")
+    if merged.damaged:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -166,16 +186,19 @@ def plot(
 ) -> None:
     """Figures from a sweep: cost against delta, communication against delta, cost against H."""
     from fastfed.results.figures import plot_sweep
-    from fastfed.sweeps.run import stored_summary
+    from fastfed.sweeps.store import Store
+    from fastfed.sweeps.summary_file import stored_summary
 
-    frame = stored_summary(folder, _costs(cost))
+    store = Store(folder)
+    frame = stored_summary(store, _costs(cost))
     instances = None
     if bounds:
         from fastfed.theory.check import instances_of
 
-        instances = instances_of(folder)
+        instances = instances_of(store)
     for path in plot_sweep(frame, out or folder, _split([format]) or [], instances):
-        print(path)
+        console.show(path)
+    _name_problems(store)
 
 
 @app.command()
@@ -190,8 +213,6 @@ def bounds(
                                        "for each delta and cost.")] = False,
 ) -> None:
     """What the theorems say of an instance: T, the bounds of each scheme, the best H and lambda."""
-    from json import dumps
-
     from fastfed.problem.instance import Instance
     from fastfed.results.tables import bounds_text
     from fastfed.theory.bounds import bounds as bounds_of
@@ -199,7 +220,12 @@ def bounds(
     one = Instance.load(instance)
     found = [bounds_of(one, d, c, sigma, period, base)  # type: ignore[arg-type]
              for d in _split(delta) or ["0.01"] for c in _costs(cost) or [10.0]]
-    print(dumps([b.to_dict() for b in found], allow_nan=False) if json else bounds_text(found))
+    if json:
+        from json import dumps
+
+        print(dumps([b.to_dict() for b in found], allow_nan=False))
+    else:
+        console.show(bounds_text(found))
 
 
 @app.command()
@@ -212,10 +238,16 @@ def check(
 
     This tests the theorems, which leave a fourfold slack: it does not validate the simulator.
     """
+    from fastfed.sweeps.store import Store
     from fastfed.theory.check import check as check_sweep
 
-    found = check_sweep(folder, _costs(cost))
-    print(found.frame.write_json() if json else found)
+    store = Store(folder)
+    found = check_sweep(store, _costs(cost))
+    if json:
+        print(found.frame.write_json())
+    else:
+        console.show(found)
+    _name_problems(store)
     if found.violated:
         raise typer.Exit(1)
 
@@ -237,12 +269,16 @@ def replay(
 
     story = tell(Instance.load(instance), schedule, delta=delta, seed=seed, trial=trial,  # type: ignore[arg-type]
                  sigma=sigma, max_steps=max_steps)  # type: ignore[arg-type]
-    print(story.frame.write_json() if json else story)
+    if json:
+        print(story.frame.write_json())
+    else:
+        console.show(story)
 
 
 @app.command()
 def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder for everything.")] = Path("paper"),
+    out: Annotated[Path, typer.Option(help="Folder for everything.",
+                                      parser=checked_folder)] = Path("paper"),
     trials: Annotated[Text, typer.Option(help="Trials of each cell [10000].")] = None,
     only: Annotated[Text, typer.Option(help="synthetic, bernoulli or movielens.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few trials: about a minute.")] = False,
@@ -252,25 +288,25 @@ def reproduce(
 ) -> None:
     """The paper's experiments again: nine panels, the table, every claim with a verdict."""
     from fastfed.paper.experiments import plan, write
-    from fastfed.validation import checked_whole
+    from fastfed.validation import checked_seed, checked_trials
 
     count = None if threads is None else _threads(threads)
-    plans = plan(out, trials=checked_whole("trials", trials or 10_000, 1, 2**32), only=only,
-                 quick=quick, seed=checked_whole("seed", seed or 0, 0, 2**64 - 1))
+    plans = plan(out, trials=checked_trials(trials or 10_000), only=only,
+                 quick=quick, seed=checked_seed(seed or 0))
     for one in plans:
         if not quiet:
             print(f"{one.name}: {one.spec.trials:,} trials of each cell", file=sys.stderr)
         run = _watch(one.parts(count), quiet)
         for failure in run.failures:
-            print(f"fastfed: {failure}", file=sys.stderr)
+            console.say(str(failure))
         if run.failures:
             raise typer.Exit(1)
     claims, paths = write(out)
     if not quiet:
         for claim in claims:
-            print(f"{claim.key}: {claim.verdict}")
-        print(f"{len(paths)} files: {out}/claims.md, {out}/table.md, {out}/contact-sheet.png, "
-              f"{out}/figures/")
+            console.show(f"{claim.key}: {claim.verdict}")
+        console.show(f"{len(paths)} files: {out}/claims.md, {out}/table.md, "
+                     f"{out}/contact-sheet.png, {out}/figures/")
 
 
 @app.command()
@@ -314,14 +350,17 @@ def movielens_build(
 
     instance, report = build_instance(folder, rule, empty)
     instance.save(out)
-    print(report)
-    print(f"{instance.shape[0]} arms x {instance.shape[1]} clients written to {out}; "
+    console.show(report)
+    console.show(f"{instance.shape[0]} arms x {instance.shape[1]} clients written to {out}; "
           f"use it as --instance {out}")
 
 
-def main() -> NoReturn:
-    """The entry point: errors become one line and an exit status."""
-    sys.exit(run(sys.argv[1:]))
+def run_process(arguments: list[str]) -> int:
+    """`run` for a process of its own, whose standard files are put in order first and last."""
+    console.open_standard_files()
+    status = run(arguments)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # all is done: Ctrl-C may end it without a word
+    return 2 if console.lost_output() and status == 0 else status
 
 
 def run(arguments: list[str]) -> int:
@@ -332,26 +371,34 @@ def run(arguments: list[str]) -> int:
         return _interrupted(arguments) if status == 130 else int(status or 0)
     except (InputError, _UsageError) as error:
         message = error.format_message() if isinstance(error, _UsageError) else str(error)
-        print(f"fastfed: {' '.join(message.split())}", file=sys.stderr)
+        console.say(_in_brief(" ".join(message.split())))
         return 2
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted(arguments)
     except SystemExit:  # Typer's way out when the reader of stdout has gone
         return 0
     except BrokenPipeError:  # the reader of stdout has gone, as in `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        console.lost_output()
         return 0
     except OSError as error:
-        print(f"fastfed: {error.filename or 'file'}: {error.strerror or error}", file=sys.stderr)
+        console.say(f"{error.filename or 'file'}: {error.strerror or error}")
         return 2
+    except MemoryError:
+        console.say("not enough memory; take fewer threads, or a smaller instance")
+        return 2
+
+
+def _in_brief(line: str) -> str:
+    """A line of bearable length: what is too long about it is most often a value."""
+    return line if len(line) <= 900 else f"{line[:500]} ... {line[-350:]}"
 
 
 def _interrupted(arguments: list[str]) -> int:
     again = shlex.join(["fastfed", *arguments])
-    print(f"\nfastfed: stopped; finished parts are kept, go on with: {again}", file=sys.stderr)
-    sys.stderr.flush()
-    if not _in_tests():
-        os._exit(130)  # a kernel may be in the middle of a long trial: do not wait for it
+    with suppress(OSError, ValueError):
+        if sys.stderr.isatty():  # which has shown ^C
+            print(file=sys.stderr)
+    console.say(f"stopped; finished parts are kept, go on with: {again}")
     return 130
 
 
@@ -362,15 +409,16 @@ def _watch(parts: Any, quiet: bool) -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f}%"),
-               TextColumn("{task.fields[speed]}"), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(),
+               TextColumn("{task.percentage:3.0f}%"), TextColumn("{task.fields[speed]}"),
+               TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("starting", total=None, speed="")
         begin = time.perf_counter()
         for run, _ in parts:
             p = run.progress
             seconds = max(time.perf_counter() - begin, 1e-9)
-            bar.update(task, description=p.cell or "reading", total=p.trials_planned,
+            bar.update(task, description=printable(p.cell) or "reading", total=p.trials_planned,
                        completed=p.trials_done,
                        speed=f"{p.workers} workers, {p.in_flight} tasks, "
                              f"{p.trials_done / seconds:,.0f} trials/s, "
@@ -386,6 +434,15 @@ def _only(frame: pl.DataFrame, names: set[str], deltas: tuple[float, ...],
                         pl.col("schedule").is_in(list(schedules)))
 
 
+def _name_problems(store: Store) -> None:
+    """Name the files whose trials are missing in what was shown; exit status 1 if there are."""
+    problems = store.problems()
+    for problem in problems:
+        print(f"fastfed: {problem}", file=sys.stderr)
+    if problems:
+        raise typer.Exit(1)
+
+
 def _split(values: list[str] | None) -> list[str] | None:
     if values is None:
         return None
@@ -393,7 +450,7 @@ def _split(values: list[str] | None) -> list[str] | None:
 
 
 def _costs(values: list[str] | None) -> list[float] | None:
-    from fastfed.statistics.summary import checked_costs
+    from fastfed.validation import checked_costs
 
     items = _split(values)
     return None if items is None else checked_costs(items)
@@ -410,20 +467,17 @@ def _split_schedules(values: list[str] | None) -> list[str] | None:
     return None if values is None else items
 
 
-def _dask(address: str, threads: str | None, quiet: bool) -> Executor:
-    from fastfed.sweeps.executors import Dask
+def _dask(address: str, threads: str | None, quiet: bool, dashboard: bool) -> Executor:
+    from fastfed.sweeps.dask import Dask
 
     if threads is not None:
         raise InputError(f"--threads {threads} with --dask {address}: the workers of a cluster "
                          "have their own threads; leave one of them out")
-    return Dask(address, say=lambda line: quiet or print(f"fastfed: {line}", file=sys.stderr))
+    return Dask(address, say=lambda line: None if quiet else console.say(line),
+                dashboard=dashboard)
 
 
 def _threads(text: str) -> int:
     from fastfed.validation import checked_threads
 
     return checked_threads(text)
-
-
-def _in_tests() -> bool:
-    return "pytest" in sys.modules

@@ -4,18 +4,51 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 
+import numpy as np
+import numpy.typing as npt
+
+from fastfed import radius
 from fastfed.errors import InputError, nearest
 
 ENGINES = ("auto", "skip", "dense")
 SCALES = (1e-100, 1e100)  # squares and products of what lies between stay finite and exact
+LEAST_DELTA = 1e-300  # what is divided by it stays finite
+MOST_COST = 1e100
+MOST_BASE = 1e100
+MOST_TRIALS = 2**32
+MOST_SEED = 2**64 - 1
+MOST_TRIAL = 2**62  # the number of a trial that is told on its own
+MOST_THREADS = 1024
+MOST_CELLS = 250_000
+"""Arms x clients. Each takes about 2 KB of every thread, and 16 bytes more for a schedule."""
+MOST_WEIGHTS = 2_000_000
+"""Arms x clients x values of rewards with finite support, each of which takes 1.2 KB."""
+MOST_FILE = 2**28
+"""Bytes of a file that describes an instance or a sweep."""
 
 
 def number(name: str, value: object, rule: str = "must be a number") -> float:
+    if isinstance(value, bool):
+        raise InputError(f"{name} = {shown(value)}: {rule}")
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} = {shown(value)}: {rule}") from None
+
+
+def numbers(rule: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """An array of numbers from lists or arrays of numbers; ``rule`` is what is said of others.
+    Text and truth values are others, though NumPy would turn them into numbers."""
+    try:
+        given = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
+        if given.dtype.kind not in "iuf" and any(
+                isinstance(one, str | bytes | bool | np.bool_) for one in given.flat):
+            raise InputError(rule)
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(rule) from None
 
 
 def shown(value: object) -> str:
@@ -55,8 +88,58 @@ def checked_whole(name: str, value: object, least: int, most: int) -> int:
 def checked_delta(delta: object) -> float:
     value = number("delta", delta)
     if not 0 < value < 1:
-        raise InputError(f"delta = {delta!r}: must lie strictly between 0 and 1")
+        raise InputError(f"delta = {shown(delta)}: must lie strictly between 0 and 1")
+    if value < LEAST_DELTA:
+        raise InputError(f"delta = {shown(delta)}: too small, at least {LEAST_DELTA:g}")
     return value
+
+
+def checked_costs(costs: Iterable[float | str]) -> list[float]:
+    """Costs of an uplink, each once, in the order given."""
+    checked: list[float] = []
+    for cost in costs:
+        value = number("cost", cost, "must be a number, as in 0, 10, 100")
+        if not 0 <= value <= MOST_COST:
+            raise InputError(f"cost {shown(cost)}: an uplink's cost must lie from 0 to "
+                             f"{MOST_COST:g}")
+        if value not in checked:
+            checked.append(value)
+    if not checked:
+        raise InputError("no costs: give at least one, as in 10")
+    return checked
+
+
+def checked_trials(trials: object) -> int:
+    """How many trials."""
+    return checked_whole("trials", trials, 1, MOST_TRIALS)
+
+
+def checked_trial(trial: object) -> int:
+    """The number of one trial."""
+    return checked_whole("trial", trial, 0, MOST_TRIAL)
+
+
+def checked_seed(seed: object) -> int:
+    return checked_whole("seed", seed, 0, MOST_SEED)
+
+
+def checked_max_steps(steps: object, most: int = radius.MAX_STEPS) -> int:
+    return checked_whole("max_steps", steps, 1, most)
+
+
+def refuse_many_weights(arms: int, clients: int, values: int) -> None:
+    """Before anything is allocated for them."""
+    refuse_many_cells("weights", arms, clients)
+    if arms * clients * values > MOST_WEIGHTS:
+        raise InputError(f"weights: {arms:,} arms x {clients:,} clients x {values:,} values, at "
+                         f"most {MOST_WEIGHTS:,} weights fit into memory")
+
+
+def refuse_many_cells(what: str, arms: int, clients: int) -> None:
+    """Before anything is allocated for them."""
+    if arms * clients > MOST_CELLS:
+        raise InputError(f"{what}: {arms:,} arms x {clients:,} clients, at most "
+                         f"{MOST_CELLS:,} cells fit into memory")
 
 
 def checked_sigma(sigma: object) -> float | str:
@@ -70,18 +153,18 @@ def checked_sigma(sigma: object) -> float | str:
 
 def refuse_odd_scale(value: float, given: object, rule: str) -> None:
     if not (value > 0 and math.isfinite(value)):
-        raise InputError(f"sigma = {given!r}: {rule}")
+        raise InputError(f"sigma = {shown(given)}: {rule}")
     least, most = SCALES
     if not least <= value <= most:
-        raise InputError(f"sigma = {given!r}: must lie from {least:g} to {most:g}; measure rewards "
-                         "in another unit")
+        raise InputError(f"sigma = {shown(given)}: must lie from {least:g} to {most:g}; measure "
+                         "rewards in another unit")
 
 
 def checked_threads(threads: object) -> int:
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
             os.cpu_count() or 1)
-    return checked_whole("threads", threads, 1, 1024)
+    return checked_whole("threads", threads, 1, MOST_THREADS)
 
 
 def checked_engine(engine: object) -> str:

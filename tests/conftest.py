@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fastfed.sweeps import executors
+from fastfed.sweeps import run as engine
+from fastfed.sweeps import task as tasks
 
 if TYPE_CHECKING:
     from helpers import Call
 
 pytest.register_assert_rewrite("helpers")
-engine = importlib.import_module("fastfed.sweeps.run")  # `fastfed.sweep` itself is the function
 
 
 @pytest.fixture
@@ -26,19 +25,19 @@ def out(tmp_path: Path) -> Path:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     """What is computed from here on."""
     seen: list[Call] = []
-    real = executors.compute
+    real = tasks.compute
 
-    def spy(task: executors.Task, control: Any = None) -> tuple[bytes, int]:
+    def spy(task: tasks.Task, control: Any = None) -> tuple[Any, int]:
         seen.append((task.cell.instance, task.cell.delta, task.schedules, task.first,
                      task.first + task.count))
         return real(task, control)
 
-    monkeypatch.setattr(executors, "compute", spy)
+    monkeypatch.setattr(tasks, "compute", spy)
     return seen
 
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts of five trials, whatever the speed."""
-    assert callable(engine._Planner._size)
-    monkeypatch.setattr(engine._Planner, "_size", lambda self, instance, workers: 5)
+    """Parts of five trials, whatever the speed, also of sweeps that the command line starts."""
+    for function in (engine.iterate, engine.sweep_parts):
+        monkeypatch.setitem(function.__kwdefaults__, "part_size", 5)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from helpers import SMALL
@@ -27,14 +28,14 @@ HUGE = "1" + "0" * 400  # a whole number that no float holds
 
 OPTIONS: dict[str, list[str]] = {
     "--delta": ["0", "1", "-0.1", "1.5", "nan", "inf", "abc", "", ",", "0.1;0.2", "1e-400", "0.1,x",
-                "10%", "0x1"],
-    "--cost": ["-1", "nan", "inf", "-inf", "ten", "", "1,,x"],
+                "10%", "0x1", "5e-324", "1e-301"],
+    "--cost": ["-1", "nan", "inf", "-inf", "ten", "", "1,,x", "1e308", "1e101"],
     "--period": ["0", "-5", "1.5", "x", "9007199254740993", "nan", "inf"],
     "--schedule": ["fedelin", "periodic", "periodic:", "periodic:0", "periodic:x", "exponential:1",
                    "exponential:0.5", "exponential:abc", "exponential:inf", "exponential:nan",
-                   "exponential:1.0000000001", "at:", "at:5,1", "at:0,1", "at:1,1", "at:x",
-                   "fedelim:3", "superexponential:2", "", "fedelim,fedelim", "Periodic(100)",
-                   "at:1.5"],
+                   "exponential:1.0000000001", "exponential:1e308", "at:", "at:5,1", "at:0,1",
+                   "at:1,1", "at:x", "fedelim:3", "superexponential:2", "", "fedelim,fedelim",
+                   "Periodic(100)", "at:1.5"],
     "--trials": ["0", "-1", "1.5", "abc", "1e12", "nan", "inf", "", "1" * 5000],
     "--seed": ["-1", "1.5", "abc", "18446744073709551616", "nan", ""],
     "--threads": ["0", "-2", "many", "1.5", "5000", ""],
@@ -44,6 +45,7 @@ OPTIONS: dict[str, list[str]] = {
     "--target-rse": ["0", "1", "-0.1", "abc", "nan", "2", "inf", ""],
     "--instance": ["", "syntetic", "no such", "random:1", "random:a,b,c", "random:0,3,1",
                    "random:3,0,1", "random:2,2,-1", "random:100000,100000,1", "random:2,2,1,1",
+                   "random:2000,2000,1", "random:501,500,1",
                    "random:", "scaled:synthetic", "scaled:synthetic,0", "scaled:synthetic,-1",
                    "scaled:synthetic,x", "scaled:nope,1", "scaled:,1", "scaled:synthetic,nan",
                    "scaled:synthetic,1e-9", "scaled:synthetic,1e400", "scaled:synthetic,1e-400",
@@ -52,6 +54,14 @@ OPTIONS: dict[str, list[str]] = {
     "--spec": ["missing.toml", "missing.json", "", "x" * 5000],
     "--out": ["file.txt", "file.txt/below", "file.txt/below/deep", "/dev/null", "/dev/full/results",
               "/proc/no/such/folder", "x" * 5000, "dangling"],
+}
+
+BOUNDS: dict[str, list[str]] = {
+    "--delta": ["5e-324", "0", "x"],
+    "--cost": ["1e308", "-1"],
+    "--base": ["1e308", "1", "x"],
+    "--period": ["0", "x"],
+    "--sigma": ["0", "x", "nan"],
 }
 
 REPLAY: dict[str, list[str]] = {
@@ -142,6 +152,24 @@ INSTANCES: dict[str, tuple[str | bytes, str]] = {
     "clients.toml": ("means = [[0.1], [0.2]]\nclients = ['a', 'b']\n", "client"),
     "description.toml": ("means = [[0.1], [0.2]]\ndescription = 3\n", "description"),
     "nested.toml": ("means = " + "[" * 50_000, "nested.toml"),
+    "quoted.toml": ('means = [["0.5"], ["0.1"]]\n', "means: must be a K x M matrix of numbers"),
+    "boolean.toml": ("means = [[true], [false]]\n", "means: must be a K x M matrix of numbers"),
+    "one-boolean.toml": ("means = [[0.5], [true]]\n", "means: must be a K x M matrix of numbers"),
+    "digits.toml": (f"means = [[{'9' * 5000}], [1]]\n", "TOML"),
+    "sigma-boolean.toml": ("means = [[0.1], [0.2]]\n[rewards]\nsigma = true\n", "sigma = True"),
+    "wide.csv": ("\n".join(",".join(map(str, range(600))) for _ in range(500)), "at most 250,000"),
+    "large.toml": ("means = [[1e308], [-1e308]]\n", "too large"),
+    **{f"finite-{name}.toml": (f'[rewards]\nkind = "finite"\n{rewards}\n', named)
+       for name, rewards, named in (
+        ("empty", "values = [0, 1]\nweights = [[[0, 0]], [[1, 1]]]\nempty = nan", "empty = nan"),
+        ("empty-far", "values = [0, 1]\nweights = [[[0, 0]], [[1, 1]]]\nempty = 1e308", "empty"),
+        ("empty-true", "values = [0, 1]\nweights = [[[0, 0]], [[1, 1]]]\nempty = true", "empty"),
+        ("values", "values = [0, 1e308]\nweights = [[[1, 0]], [[1, 1]]]", "values: 1e+308"),
+        ("weights", "values = [0, 1]\nweights = [[[1, 1e308]], [[1e308, 1]]]", "weights: 1e+308"),
+        ("small", "values = [0, 1]\nweights = [[[1, 5e-324]], [[1, 1]]]", "weights: 4.9"),
+        ("quoted", 'values = ["0", "1"]\nweights = [[[1, 0]], [[1, 1]]]', "must be numbers"),
+        ("boolean", "values = [0, 1]\nweights = [[[true, false]], [[1, 1]]]", "must be numbers"),
+    )},
 }
 
 # Spec files
@@ -225,21 +253,6 @@ def _no_rows(folder: Path) -> None:
         path.unlink()
 
 
-def _rot(folder: Path) -> None:
-    """The bytes of a column go bad; the footer of the part is whole."""
-    (path,) = (folder / "trials").iterdir()
-    group = pq.read_metadata(path).row_group(0)
-    column = group.column(path_in_schema(group).index("pulls"))
-    first = column.dictionary_page_offset or column.data_page_offset
-    content = bytearray(path.read_bytes())
-    content[first:first + column.total_compressed_size] = b"\xff" * column.total_compressed_size
-    path.write_bytes(content)
-
-
-def path_in_schema(group: pq.RowGroupMetaData) -> list[str]:
-    return [group.column(i).path_in_schema for i in range(group.num_columns)]
-
-
 def _replace_by_folder(path: Path) -> None:
     path.unlink(missing_ok=True)
     path.mkdir()
@@ -248,7 +261,6 @@ def _replace_by_folder(path: Path) -> None:
 DAMAGED: dict[str, tuple[Callable[[Path], object], str, str]] = {
     # what happened to the folder, what must be named, which commands refuse it
     "nothing in it": (shutil.rmtree, "sweep.json", "summary"),
-    "no record": (lambda f: (f / "sweep.json").unlink(), "sweep.json", "both"),
     "record is empty": (lambda f: (f / "sweep.json").write_text(""), "JSON", "both"),
     "record is cut": (lambda f: os.truncate(f / "sweep.json", 100), "JSON", "both"),
     "record is text": (lambda f: (f / "sweep.json").write_text("hello"), "JSON", "both"),
@@ -260,9 +272,9 @@ DAMAGED: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "record of something else": (lambda f: (f / "sweep.json").write_text('{"name": "x"}'),
                                  "sweep.json", "both"),
     "record is a folder": (lambda f: _replace_by_folder(f / "sweep.json"), "sweep.json", "both"),
-    "record with a cost that is none": (lambda f: _record(f, spec={"cost": ["x"]}), "cost",
+    "record with a cost that is none": (lambda f: _record(f, spec={"cost": ["x"]}), "sweep.json",
                                         "summary"),
-    "record with no costs": (lambda f: _record(f, spec={"cost": []}), "cost", "summary"),
+    "record with no costs": (lambda f: _record(f, spec={"cost": []}), "sweep.json", "summary"),
     "record with cells that are none": (lambda f: _record(f, cells=[3]), "sweep.json", "sweep"),
     "record with a number for cells": (lambda f: _record(f, cells=3), "sweep.json", "sweep"),
     "record with a cell that lacks something": (lambda f: _record(f, cells=[{"instance": "x"}]),
@@ -274,7 +286,6 @@ DAMAGED: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "trials are a file": (lambda f: (shutil.rmtree(f / "trials"), (f / "trials").touch()),
                           "trials", "sweep"),
     "lock is a folder": (lambda f: _replace_by_folder(f / ".lock"), "good", "sweep"),
-    "part with bad bytes": (_rot, ".parquet", "summary of other costs"),
 }
 
 ROOT_ONLY_CAN = os.geteuid() == 0 if hasattr(os, "geteuid") else False
@@ -290,6 +301,10 @@ def _cases() -> dict[str, tuple[list[str], str]]:
         for value in values:
             cases[f"replay {option} {value[:30]}"] = (
                 ["replay", "synthetic", option, value], _named(option, value))
+    for option, values in BOUNDS.items():
+        for value in values:
+            cases[f"bounds {option} {value}"] = (
+                ["bounds", "synthetic", option, value], option.removeprefix("--"))
     for name, (_, named) in INSTANCES.items():
         cases[f"sweep instance {name}"] = (["sweep", "--instance", f"{{{name}}}"], named)
         cases[f"replay instance {name}"] = (["replay", f"{{{name}}}"], named)
@@ -301,15 +316,17 @@ def _cases() -> dict[str, tuple[list[str], str]]:
                 ["sweep", "--instance", "{small.toml}", "--trials", "7", "--out",
                  f"{{damaged {name}}}"], named)
         if who != "sweep":
-            cost = ["--cost", "7"] if who == "summary of other costs" else []
-            cases[f"summary of a folder: {name}"] = (
-                ["summary", f"{{damaged {name}}}", *cost], named)
+            cases[f"summary of a folder: {name}"] = (["summary", f"{{damaged {name}}}"], named)
     for name in ("missing", "file.txt", "file.txt/below", "/dev/null", "/proc/self/mem", "folder",
                  "x" * 5000):
-        cases[f"summary of {name[:20]}"] = (["summary", name], name)
+        cases[f"summary of {name[:20]}"] = (["summary", name], name[:100])
     for kind in ("csv", "toml"):  # reading this file fails, even for root
         cases[f"unreadable {kind}"] = (["sweep", "--instance", f"{{memory.{kind}}}"], "memory")
         cases[f"folder.{kind}"] = (["sweep", "--instance", f"{{folder.{kind}}}"], "folder")
+    for kind in ("csv", "toml", "parquet"):
+        cases[f"device.{kind}"] = (["sweep", "--instance", f"{{zero.{kind}}}"], "a pipe or device")
+        cases[f"pipe.{kind}"] = (["replay", f"{{pipe.{kind}}}"], "a pipe or device")
+        cases[f"huge.{kind}"] = (["bounds", f"{{sparse.{kind}}}"], "bytes, more than")
     cases["unreadable spec"] = (["sweep", "--spec", "{memory.toml}"], "memory")
     cases["spec is a folder"] = (["sweep", "--spec", "{folder.toml}"], "folder")
     return cases
@@ -368,6 +385,16 @@ def made(place: Path, good: Path, argument: str) -> str:
     if name.startswith("folder."):
         path.mkdir()
         return str(path)
+    if name.startswith("zero."):
+        path.symlink_to("/dev/zero")
+        return str(path)
+    if name.startswith("pipe."):
+        os.mkfifo(path)
+        return str(path)
+    if name.startswith("sparse."):
+        path.touch()
+        os.truncate(path, 2**29)
+        return str(path)
     if name.startswith("memory."):
         path.symlink_to("/proc/self/mem")
         return str(path)
@@ -388,7 +415,8 @@ def made(place: Path, good: Path, argument: str) -> str:
 def listing(place: Path) -> dict[str, bytes | None]:
     """Every file with its content; the lock, which holds nothing, aside."""
     return {str(path.relative_to(place)):
-            path.read_bytes() if path.is_file() and not path.is_symlink() else None
+            path.read_bytes() if path.is_file() and not path.is_symlink()
+            and path.stat().st_size < 2**28 else None
             for path in place.rglob("*") if path.name != ".lock"}
 
 
@@ -519,3 +547,103 @@ def test_part_that_is_a_folder(
     assert "odd.parquet" in told.err
     assert len(told.err.splitlines()) == 1
     assert (odd / "mine.txt").read_text() == "mine"
+
+
+def test_summary_file_that_holds_another_table(
+    place: Path, good: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(made(place, good, "{good}"))
+    assert cli.run(["summary", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    pq.write_table(pa.table({"a": [1, 2]}), folder / "summary.parquet")
+    again = ["sweep", "--spec", str(folder / "sweep.json"), "--out"]
+    for command in (["summary"], ["plot"], again):
+        status = cli.run([*command, str(folder)])
+        told = capsys.readouterr()
+        assert (status, told.err) == (0, "")
+        if command == ["summary"]:
+            assert told.out == shown
+
+
+# Observed rewards
+
+
+def observed(place: Path, **columns: Any) -> str:
+    path = place / "seen.parquet"
+    pq.write_table(pa.table(columns), path)
+    return str(path)
+
+
+@pytest.mark.parametrize(("columns", "named"), [
+    ({"arm": [], "client": [], "reward": []}, "column 'arm' holds null"),
+    ({"arm": ["a"], "client": ["x"]}, "no column 'reward'"),
+    ({"arm": ["a", None], "client": ["x", "x"], "reward": [1.0, 2.0]}, "missing arm"),
+    ({"arm": ["a", "a"], "client": ["x", "x"], "reward": [1.0, 1.0], "count": [1, None]},
+     "missing arm, client, reward or count"),
+    ({"arm": ["a", "a"], "client": ["x", "x"], "reward": [1.0, 1.0], "count": [-1, 3]}, "negative"),
+    ({"arm": ["a"], "client": ["x"], "reward": ["1"]}, "column 'reward' holds string"),
+    ({"arm": [["a"]], "client": ["x"], "reward": [1.0]}, "column 'arm' holds list"),
+    ({"arm": ["a", "b"], "client": ["x", "x"], "reward": [1e308, 0.0]}, "too large"),
+    ({"arm": ["a", "b"], "client": ["x", "x"], "reward": [float("nan"), 0.0]}, "finite"),
+    ({"arm": [f"a{i}" for i in range(30_000)], "client": [f"c{i}" for i in range(30_000)],
+      "reward": [1.0] * 30_000}, "at most 250,000 cells"),
+    ({"arm": [f"a{i % 400}" for i in range(40_000)], "client": [f"c{i // 400}" for i in
+      range(40_000)], "reward": [float(i) for i in range(40_000)]}, "at most 2,000,000 weights"),
+], ids=lambda value: value if isinstance(value, str) else "")
+def test_observed_rewards(
+    place: Path, columns: dict[str, Any], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = cli.run(["bounds", observed(place, **columns)])
+    assert_one_line(status, capsys.readouterr(), named)
+
+
+# What is odd and right
+
+
+def test_a_mark_at_the_beginning_of_a_file(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Some editors put one there."""
+    (place / "marked.toml").write_text("means = [[0.9], [0.1]]\n", encoding="utf-8-sig")
+    (place / "marked.csv").write_text("0.9\n0.1\n", encoding="utf-8-sig")
+    assert ff.Instance.load("marked.toml") == ff.Instance.load("marked.csv")
+    (place / "spec.toml").write_text('instance = "marked.toml"\ntrials = 2\n',
+                                     encoding="utf-8-sig")
+    assert cli.run(["sweep", "--spec", "spec.toml", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["a $\\frac{$ b", "$x", "中文", "\x1b[31m", "a_b^c{", "%s \\"])
+@pytest.mark.usefixtures("place")
+def test_names_in_figures(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """matplotlib reads formulas between dollar signs, and warns of letters that it lacks."""
+    inst = ff.Instance([[0.9, 0.1], [0.1, 0.4]], name=name)
+    ff.sweep(instances=[inst], deltas=[0.1], costs=[1, 1e100], trials=3, out="r", threads=1,
+             schedules=["fedelim", "periodic:3"])
+    assert cli.run(["plot", "r"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_full_disk_under_an_instance(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old file stays, or there is none."""
+
+    def full(number: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    finite = ff.Instance(rewards=ff.Finite([0, 1], [[[1, 3]], [[3, 1]]]))
+    for name, inst in (("a.toml", SMALL), ("a.csv", SMALL), ("a.parquet", finite)):
+        before = listing(place)
+        with pytest.raises(ff.InputError, match=f"{name}: cannot be written .No space left"):
+            inst.save(name)
+        (place / name).write_text("old")
+        with pytest.raises(ff.InputError, match="No space left"):
+            inst.save(name)
+        assert listing(place) == {**before, name: b"old"}
+
+
+def test_many_named_arms_take_no_square_of_time() -> None:
+    """Comparing every name with every other would take minutes."""
+    names = [f"arm {i}" for i in range(100_000)]
+    means = [[float(i)] for i in range(100_000)]
+    assert ff.Instance(means, arms=names).arms[-1] == "arm 99999"

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from fastfed import cli
 from fastfed.errors import InputError
@@ -27,8 +28,10 @@ from fastfed.statistics.verdicts import (
     NOT_REFUTED,
     VIOLATED,
 )
-from fastfed.sweeps.run import stored_summary
-from fastfed.sweeps.store import Cell, Store
+from fastfed.sweeps.grid import Cell
+from fastfed.sweeps.manifest import SpecRecord
+from fastfed.sweeps.store import Store
+from fastfed.sweeps.summary_file import stored_summary
 from fastfed.theory.bounds import bounds
 from fastfed.theory.check import Check, check
 
@@ -46,18 +49,15 @@ def made_up(
     store = Store(folder)
     store.trials.mkdir(parents=True)
     cell = Cell(instance, digest, DELTA, sigma, 0, "skip", None)
-    spec = {"instance": [instance], "delta": [DELTA], "cost": list(costs)}
+    spec = SpecRecord([instance], [DELTA], list(costs), list(samples), 100, 0, "skip")
     for schedule, given in samples.items():
         columns = {"uplinks": 12, "correct": True, "truncated": False, **given}
         count = max(np.size(values) for values in columns.values())
         table = pa.table({"trial": np.arange(count),
                           **{name: np.broadcast_to(values, count).copy()
                              for name, values in columns.items()}})
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        store.write_part(cell, (schedule,), 0, count, sink.getvalue().to_pybytes(), spec)
-    store.write_manifest({"spec": spec, "cells": [{"id": cell.id, **vars(cell)}]})
+        store.write_part(cell, (schedule,), 0, count, table, spec)
+    store.write_record(Store(folder).record())
     return folder
 
 
@@ -334,9 +334,10 @@ def test_instance_that_cannot_be_had(tmp_path: Path, capsys: pytest.CaptureFixtu
     file.write_text("means = [[1.0], [0.0]]")
     sample = {"fedelim": {"pulls": np.full(10, 100)}}
     made_up(tmp_path / "r", sample, instance=str(file), digest=Instance.load(file).digest)
-    manifest = Store(tmp_path / "r").manifest()  # the spec has the path, rows have the name
+    spec = Store(tmp_path / "r").record().spec  # the spec has the path, rows have the name
     made_up(tmp_path / "s", sample, instance="two", digest=Instance.load(file).digest)
-    Store(tmp_path / "s").write_manifest(manifest)
+    store = Store(tmp_path / "s")
+    store.write_record(replace(store.record(), spec=spec, spec_hash=spec.hash))
     assert check(tmp_path / "s").frame["instance"].unique().to_list() == ["two"]
     file.write_text("means = [[1.0], [0.5]]")
     with pytest.raises(InputError, match=r"'two' cannot be had any more \(two now has other"):
@@ -353,7 +354,9 @@ def test_instance_that_cannot_be_had(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_folder_without_rows(tmp_path: Path, prepare: str,
                              capsys: pytest.CaptureFixture[str]) -> None:
     if prepare == "empty":
-        made_up(tmp_path / "r", {})
+        made_up(tmp_path / "r", {"fedelim": {"pulls": 1}})
+        for path in (tmp_path / "r" / "trials").iterdir():
+            path.unlink()
     assert cli.run(["check", str(tmp_path / "r")]) == 2
     message = capsys.readouterr().err
     assert ("not a sweep's folder" if prepare == "absent" else "no rows yet") in message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -10,6 +11,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -21,10 +23,10 @@ from helpers import SMALL
 
 import fastfed as ff
 from fastfed import cli
-from fastfed.sweeps import executors
+from fastfed.sweeps import task as tasks
 
 ROOT = Path(__file__).resolve().parents[1]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(
+ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "", "PYTHONPATH": os.pathsep.join(
     filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
 COMMANDS = sorted(typer.main.get_command(cli.app).commands)
 GRID = ["--delta", "0.1", "--schedule", "fedelim,fedelim0", "--period", "10", "--trials", "20",
@@ -129,25 +131,25 @@ def test_no_bar_where_there_is_no_terminal() -> None:
     assert done.stdout.splitlines()[0].startswith("instance")
 
 
-def test_bar_on_a_terminal_and_results_on_stdout() -> None:
+def on_a_terminal(*arguments: str) -> tuple[str, str]:
+    """What a command that ends well shows on a terminal as stderr, and what on stdout."""
     ours, theirs = pty.openpty()
-    with subprocess.Popen([sys.executable, "-m", "fastfed", "sweep", "--instance", "small.toml",
-                           *GRID], env={**ENVIRONMENT, "TERM": "xterm", "COLUMNS": "120"},
+    with subprocess.Popen([sys.executable, "-m", "fastfed", *arguments],
+                          env={**ENVIRONMENT, "TERM": "xterm", "COLUMNS": "120"},
                           stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
         os.close(theirs)
         shown = io.BytesIO()
-        while True:
-            try:
-                piece = os.read(ours, 4096)
-            except OSError:  # the other end has gone
-                break
-            if not piece:
-                break
-            shown.write(piece)
-        table = process.stdout.read()
+        with contextlib.suppress(OSError):  # the other end has gone
+            while piece := os.read(ours, 4096):
+                shown.write(piece)
+        printed = process.stdout.read()
     os.close(ours)
     assert process.returncode == 0
-    bar = shown.getvalue().decode()
+    return shown.getvalue().decode(), printed
+
+
+def test_bar_on_a_terminal_and_results_on_stdout() -> None:
+    bar, table = on_a_terminal("sweep", "--instance", "small.toml", *GRID)
     for part in ("small, delta 0.1", "100%", "trials/s", "pulls/s"):
         assert part in bar
     assert table.splitlines()[0].startswith("instance")
@@ -206,7 +208,7 @@ def test_summary_for_other_costs_reads_only(
     def never(*_: object) -> None:
         raise AssertionError("nothing is simulated again")
 
-    monkeypatch.setattr(executors, "compute", never)
+    monkeypatch.setattr(tasks, "compute", never)
     before = {path: path.read_bytes() for path in swept.rglob("*") if path.is_file()}
     told = json.loads(twice(capsys, "summary", str(swept), "--cost", "1,3", "--cost", "7",
                             "--json"))
@@ -338,6 +340,47 @@ assert not loaded, loaded
         assert done.returncode == 0, done.stderr
 
 
+NASTY = "a\x1b]0;owned\x07\x1b[31m\u202e $\\frac{$ \r\x9b \u2028"
+
+
+def test_names_that_a_terminal_would_obey(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Control characters are shown escaped, whatever prints a name."""
+    inst = ff.Instance([[0.9, 0.1], [0.1, 0.4]], arms=[NASTY, "b\nc"], clients=["x\x1b[2J", "y\n"])
+    path = f"{NASTY}.toml"
+    inst.save(path)
+    for command in (["sweep", "--instance", path, *GRID], ["summary", "results"],
+                    ["check", "results"], ["replay", path], ["bounds", path], ["plot", "results"],
+                    ["sweep", "--instance", f"{NASTY}.csv"], ["replay", NASTY],
+                    ["sweep", "--schedule", NASTY], ["sweep", "--engine", NASTY],
+                    ["sweep", "--dask", NASTY], ["sweep", NASTY], ["sweep", f"--{NASTY}"]):
+        status = cli.run(command)
+        told = capsys.readouterr()
+        assert status in (0, 2), told
+        text = (told.out + told.err).replace("\n", "")
+        assert text.isprintable(), command
+        if status == 2:
+            assert told.err.count("\n") == 1
+
+
+def test_a_name_with_a_line_break_is_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    plain = ff.Instance([[0.9, 0.1], [0.1, 0.4]], arms=["b", "cc"])
+    odd = ff.Instance([[0.9, 0.1], [0.1, 0.4]], arms=["b", "c\nc"])
+    plain.save("plain.toml")
+    odd.save("odd.toml")
+    for command in ("replay", "bounds"):
+        lines = [len(twice(capsys, command, name).splitlines())
+                 for name in ("plain.toml", "odd.toml")]
+        assert lines[0] == lines[1]
+
+
+def test_bar_of_a_name_with_markup(folder: Path) -> None:
+    """Rich reads [/x] as the end of a style."""
+    (folder / "spec.toml").write_text(
+        'instance = [{name = "a [/x]", toml = "means = [[0.9, 0.1], [0.1, 0.4]]"}]\n')
+    bar, _ = on_a_terminal("sweep", "--spec", "spec.toml", *GRID)
+    assert "a [/x], delta 0.1" in bar
+
+
 # How it ends
 
 
@@ -359,7 +402,7 @@ def every_task_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr(executors, "compute", never)
+    monkeypatch.setattr(tasks, "compute", never)
 
 
 @pytest.mark.usefixtures("every_task_fails")
@@ -391,21 +434,83 @@ def test_reader_that_goes_away(swept: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_full_disk_under_stdout(swept: Path) -> None:
+@pytest.mark.parametrize("command", [
+    ["summary", "SWEPT"], ["summary", "SWEPT", "--json"], ["instances"], ["--help"],
+    ["replay", "synthetic"],
+], ids=" ".join)
+def test_full_disk_under_stdout(swept: Path, command: list[str]) -> None:
+    ready = [str(swept) if word == "SWEPT" else word for word in command]
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run([sys.executable, "-m", "fastfed", "summary", str(swept)],
-                              env=ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, text=True,
-                              check=False)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("fastfed: ")
-    assert "No space left" in line
+        done = subprocess.run([sys.executable, "-m", "fastfed", *ready], env=ENVIRONMENT,
+                              stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "fastfed: stdout: No space left on device\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_full_disk_under_stdout_and_then_bad_input() -> None:
+    """What was printed before the error is lost: status 2 all the same, not Python's 120."""
+    code = """
+import sys
+from fastfed import cli
+from fastfed.__main__ import main
+from fastfed.errors import InputError
+def fails():
+    print("something")
+    raise InputError("and then no more")
+cli.app.command("fails")(fails)
+sys.argv = ["fastfed", "fails"]
+main()
+"""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, stdout=full,
+                              stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "fastfed: and then no more\n")
+
+
+def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A line for sh, in which $FASTFED is the command."""
+    command = shlex.join([sys.executable, "-m", "fastfed"])
+    return subprocess.run(["sh", "-c", line.replace("$FASTFED", command)], text=True, check=False,
+                          env={**ENVIRONMENT, **environment}, capture_output=True)
+
+
+def test_closed_stdout() -> None:
+    """Results would be lost without a word; and no file may be opened in its place."""
+    done = shell("$FASTFED sweep --instance small.toml --trials 3 --delta 0.1 >&-")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "fastfed: stdout: Bad file descriptor\n"
+    assert pl.read_parquet("results/trials/*.parquet")["trial"].n_unique() == 3
+    assert shell("$FASTFED sweep --instance small.toml --quiet --trials 3 >&-").returncode == 0
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&-", "<&- 2>&-"])
+def test_other_closed_files(closed: str) -> None:
+    done = shell(f"$FASTFED instances {closed}")
+    assert done.returncode == 0
+    assert done.stdout.startswith("name ")
+    assert shell(f"$FASTFED sweep --delta 2 {closed}").returncode == 2
+
+
+def test_stdout_that_knows_only_ascii(swept: Path) -> None:
+    done = shell(f"$FASTFED summary {shlex.quote(str(swept))}", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "+-" in done.stdout
+    assert done.stdout.isascii()
+
+
+def test_json_on_a_stdout_that_knows_only_ascii() -> None:
+    SMALL.save("kleine Ärme 🎰.toml")
+    done = shell("$FASTFED sweep --instance 'kleine Ärme 🎰.toml' --trials 3 --quiet && "
+                 "$FASTFED summary results --json", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.isascii()
+    assert {row["instance"] for row in json.loads(done.stdout)} == {"kleine Ärme 🎰"}
 
 
 INTERRUPTED = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored where tests run
-from fastfed.cli import main
+from fastfed.__main__ import main
 sys.argv = ["fastfed", *sys.argv[1:]]
 main()
 """
@@ -447,6 +552,57 @@ def test_ctrl_c_keeps_what_is_finished(
     expected = ff.simulate(SMALL, ["fedelim", "fedelim0"], delta=0.1, trials=250, threads=1).frame
     keys = ["schedule", "trial"]
     assert rows.filter(pl.col("delta") == 0.1).sort(keys).equals(expected.sort(keys))
+
+
+EARLY = """
+import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "numpy", "polars", "numba"])
+def test_ctrl_c_while_something_is_imported(module: str, folder: Path) -> None:
+    (folder / "early").mkdir()
+    (folder / "early" / f"{module}.py").write_text(EARLY)
+    path = os.pathsep.join([str(folder / "early"), ENVIRONMENT["PYTHONPATH"]])
+    done = shell("$FASTFED sweep --instance small.toml --trials 3", PYTHONPATH=path)
+    assert done.returncode == 130
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+    assert done.stderr.startswith("fastfed: stopped")
+
+
+def test_next_to_nothing_is_imported_before_ctrl_c_is_caught() -> None:
+    code = """
+import sys
+before = set(sys.modules)
+import fastfed.__main__
+print(sorted(set(sys.modules) - before - {"__future__"}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True,
+                          text=True, check=True)
+    assert done.stdout == "['fastfed', 'fastfed.__main__', 'fastfed.version']\n"
+
+
+def test_ctrl_c_stops_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their threads would go on for as long as a part takes."""
+    stopped = threading.Event()
+
+    def compute(task: tasks.Task, control: Any) -> tuple[Any, int]:
+        until = time.monotonic() + 60
+        while not control.stop[0] and time.monotonic() < until:
+            time.sleep(0.01)
+        if control.stop[0]:
+            stopped.set()
+        return None, 0
+
+    monkeypatch.setattr(tasks, "compute", compute)
+    run = ff.sweep_parts(instances=[SMALL], deltas=[0.1], trials=5, threads=1)
+    for _ in range(3):
+        next(run)
+    with pytest.raises(KeyboardInterrupt):
+        run.throw(KeyboardInterrupt)
+    assert stopped.wait(30)
 
 
 def test_ctrl_c_in_this_process(

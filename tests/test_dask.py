@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import importlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.parse
+import urllib.request
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numba
 import polars as pl
+import psutil
 import pytest
 from distributed import Client, LocalCluster
-from helpers import rows
+from helpers import SMALL, rows
 
 import fastfed as ff
 from fastfed import cli
 from fastfed.errors import InputError
-from fastfed.sweeps import executors
-from fastfed.sweeps.store import Store
+from fastfed.sweeps import dask
+from fastfed.sweeps.store import Cell, Store
 
 ROOT = Path(__file__).resolve().parents[1]
 engine = importlib.import_module("fastfed.sweeps.run")  # `fastfed.sweep` itself is the function
@@ -56,7 +63,8 @@ def cluster() -> Iterator[Client]:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty parts, whatever the speed."""
-    monkeypatch.setattr(engine._Planner, "_size", lambda self, instance, workers: 100)
+    for function in (engine.iterate, engine.sweep_parts):
+        monkeypatch.setitem(function.__kwdefaults__, "part_size", 100)
 
 
 def one_line(error: str) -> str:
@@ -74,7 +82,7 @@ def test_threads_a_local_cluster_and_shards_give_the_same_rows(
     assert cli.run(["sweep", *GRID[:-1], "--out", str(tmp_path / "dask"), "--dask", "local:3"]) == 0
     error = one_line(capsys.readouterr().err)
     assert "3 worker threads" in error
-    assert "dashboard: http://127.0.0.1:" in error
+    assert error.endswith("dashboard: none\n")
     shards = [str(tmp_path / f"shard-{i}") for i in range(1, 5)]
     for i, shard in enumerate(shards, 1):
         assert cli.run(["sweep", *GRID, "--out", shard, "--shard", f"{i}/4"]) == 0
@@ -85,7 +93,7 @@ def test_threads_a_local_cluster_and_shards_give_the_same_rows(
 
 def test_workers_of_a_local_cluster_leave_ctrl_c_to_their_master() -> None:
     """A terminal sends it to all of them; who dies of it fills the screen with its traceback."""
-    with executors._connected("local:1") as client:
+    with dask._connected("local:1") as client:
         ignored = client.run(lambda: signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
     assert list(ignored.values()) == [True]
 
@@ -166,7 +174,7 @@ def test_the_scheduler_killed_in_mid_sweep(
         capfd.readouterr().err)
     held = Store(out)
     assert 0 < len(held.parts()) < 40
-    assert held.unreadable == []
+    assert held.problems() == []
     assert cli.run(["sweep", *GRID, "--out", str(out), "--threads", "2"]) == 0
     assert {part.path for part in held.parts()} <= {part.path for part in Store(out).parts()}
     assert rows(out).equals(expected)
@@ -174,17 +182,17 @@ def test_the_scheduler_killed_in_mid_sweep(
 
 def spoil(name: str, value: Any) -> None:
     """On a worker: fail where trial 500 of delta 0.01 is asked for, or be whole again."""
-    from fastfed.sweeps import executors
+    from fastfed.sweeps import task as tasks
 
-    real = getattr(executors, "real_compute", executors.compute)
-    executors.real_compute = real  # type: ignore[attr-defined]
+    real = getattr(tasks, "real_compute", tasks.compute)
+    tasks.real_compute = real  # type: ignore[attr-defined]
 
-    def compute(task: executors.Task, control: Any = None) -> tuple[bytes, int]:
+    def compute(task: tasks.Task, control: Any = None) -> tuple[Any, int]:
         if task.cell.delta == 0.01 and task.first == 500:
             raise ZeroDivisionError("no luck")
         return real(task, control)
 
-    executors.compute = compute if value else real
+    tasks.compute = compute if value else real
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -263,6 +271,143 @@ def test_rows_of_a_worker_that_changed_since_are_refused(cluster: Client, out: P
     assert 0 < len(Store(out).parts()) < 40
 
 
+# Who may ask
+
+STRANGER = """
+import asyncio, os, sys, warnings
+warnings.simplefilter("ignore")
+from distributed import Client, Security
+other = int(sys.argv[2])
+if other:
+    os.setgroups([]), os.setgid(other), os.setuid(other)
+for scheme, security in (("tcp", None), ("tls", Security.temporary())):
+    try:
+        address = sys.argv[1].replace("tls://", f"{scheme}://").replace("tcp://", f"{scheme}://")
+        with Client(address, security=security, timeout=3, set_as_default=False) as client:
+            print("ran as", client.submit(os.getuid, pure=False).result(timeout=10))
+    except Exception as error:
+        print("refused")
+"""
+
+
+def tried_by(user: int, address: str) -> list[str]:
+    """What happens to a process of another user that wants to run something on a cluster."""
+    done = subprocess.run([sys.executable, "-c", STRANGER, address, str(user)], text=True,
+                          capture_output=True, check=False, timeout=120)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("user", [0, 65534])
+def test_nobody_else_can_reach_a_local_cluster(user: int, cluster: Client) -> None:
+    """Neither another user of the machine nor another process, with keys of its own or none."""
+    if user and os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    # a cluster without TLS runs what anybody sends
+    assert tried_by(user, cluster.scheduler.address) == [f"ran as {os.getuid()}", "refused"]
+    with dask._connected("local:1") as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://127.0.0.1:")
+        assert tried_by(user, address) == ["refused", "refused"]
+        (worker,) = client.nthreads()
+        assert tried_by(user, worker) == ["refused", "refused"]
+        assert client.submit(os.getuid).result() == os.getuid()
+
+
+def listeners() -> list[int]:
+    """Ports on which this process and its children listen."""
+    mine = psutil.Process()
+    return [connection.laddr.port for process in (mine, *mine.children(recursive=True))
+            for connection in process.net_connections("tcp")
+            if connection.status == psutil.CONN_LISTEN]
+
+
+def pages(ports: list[int]) -> list[int]:
+    """The ports of which a browser gets to see something."""
+    found = []
+    for port in ports:
+        for path in ("/status", "/info/main/workers.html", "/metrics"):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5):
+                    found.append(port)
+            except OSError:  # also what is not HTTP, or not found
+                pass
+    return found
+
+
+def test_a_local_cluster_shows_a_dashboard_only_if_asked() -> None:
+    before = set(listeners())
+    with dask._connected("local:1"):
+        ports = [port for port in listeners() if port not in before]
+        assert ports
+        assert pages(ports) == []
+    with dask._connected("local:1", dashboard=True) as client:
+        assert urllib.parse.urlparse(client.dashboard_link).port in pages(
+            [port for port in listeners() if port not in before])
+
+
+def test_dashboard_is_for_local_clusters(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for dask_option in ([], ["--dask", "tcp://127.0.0.1:9"]):
+        assert cli.run(["sweep", *GRID, "--out", str(out), "--dashboard", *dask_option]) == 2
+        assert "dashboard" in one_line(capsys.readouterr().err)
+
+
+def test_without_cryptography(
+    out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", "local:2"]) == 2
+    assert "pip install 'fastfed[dask]'" in one_line(capsys.readouterr().err)
+
+
+# Who is waited for
+
+
+def test_it_is_said_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First there is no worker, then one that has paused because its memory is full."""
+    monkeypatch.setattr(dask, "_QUIET_SECONDS", 0.2)
+
+    def heard(client: Client) -> str:
+        said: list[str] = []
+        run = dask.Dask(client, said.append).run(Endless())
+        while len(said) < 2:
+            next(run)
+        run.close()
+        assert said[1].startswith("no result for ")
+        return said[1]
+
+    with (LocalCluster(n_workers=0, threads_per_worker=1, host="127.0.0.1", memory_limit=0,
+                       dashboard_address="127.0.0.1:0") as local,
+          Client(local, set_as_default=False) as client):
+        assert "the cluster has no worker" in heard(client)
+        local.scale(1)
+        client.wait_for_workers(1)
+        client.run(pause)
+        while {one["status"] for one in client.scheduler_info()["workers"].values()} != {"paused"}:
+            time.sleep(0.01)
+        assert "1 of 1 workers are paused because their memory is nearly full" in heard(client)
+
+
+class Endless:
+    """A plan with one task, which no worker gets to."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def next_task(self, workers: int) -> dask.Task | None:
+        self.asked += 1
+        cell = Cell("small", SMALL.digest, 0.1, 1.0, 0, "auto", None)
+        return dask.Task(cell, SMALL, ("fedelim",), 0, 1) if self.asked == 1 else None
+
+    def record(self, done: dask.Done) -> None:
+        raise AssertionError("nothing is done")
+
+
+def pause(dask_worker: Any) -> None:
+    from distributed.core import Status
+
+    dask_worker.status = Status.paused
+
+
 # Bad input
 
 
@@ -279,9 +424,68 @@ def test_bad_address(address: str, out: Path, capsys: pytest.CaptureFixture[str]
 def test_nobody_at_the_address(
     out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executors, "_CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr(dask, "_CONNECT_SECONDS", 0.3)
     assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", "tcp://127.0.0.1:9"]) == 2
     assert "'tcp://127.0.0.1:9': no scheduler answers there" in one_line(capsys.readouterr().err)
+
+
+@contextlib.contextmanager
+def server(reply: bytes | None) -> Iterator[int]:
+    """Something that listens and is no scheduler: says nothing, or always the same."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        held = []
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    held.append(connection)
+                    if reply is not None:
+                        connection.sendall(reply)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield listening.getsockname()[1]
+        for connection in held:
+            connection.close()
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "tls", "ucx", "ws"])
+@pytest.mark.parametrize("reply", [None, b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00" * 64,
+                                   b"\xff" * 64], ids=["silent", "http", "zeros", "ones"])
+def test_something_else_at_the_address(
+    scheme: str, reply: bytes | None, out: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask, "_CONNECT_SECONDS", 1)
+    with server(reply) as port:
+        address = f"{scheme}://127.0.0.1:{port}"
+        assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", address]) == 2
+        assert f"Dask address '{address}': no scheduler answers there" in one_line(
+            capsys.readouterr().err)
+    with warnings.catch_warnings():  # Dask leaves the socket to the garbage collector
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+def test_a_dashboard_or_a_worker_at_the_address(
+    cluster: Client, out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask, "_CONNECT_SECONDS", 2)
+    port = urllib.parse.urlparse(cluster.dashboard_link).port
+    for address in (f"tcp://127.0.0.1:{port}", min(cluster.nthreads())):
+        assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", address]) == 2
+        assert f"Dask address '{address}': " in one_line(capsys.readouterr().err)
+
+
+def test_a_host_that_is_no_name(
+    out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask, "_CONNECT_SECONDS", 0.5)
+    for address in (f"tcp://{'x' * 5000}:1", "tcp://[:::1", "tcp://\x1b[2J:1", "tcp://a..b:70000"):
+        assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", address]) == 2
+        error = one_line(capsys.readouterr().err)
+        assert "Dask address" in error
+        assert len(error) < 400
 
 
 def test_threads_or_dask(out: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +110,43 @@ def test_equality_is_of_rewards_and_names():
     a, b = ff.Instance([[1, 2, 3, 4, 5, 6.0]]), ff.Instance([[1.0], [2], [3], [4], [5], [6]])
     assert a.digest != b.digest
     assert inst != "custom"
+
+
+DIGEST = """
+import numpy as np, fastfed as ff
+draw = np.random.Generator(np.random.Philox(5))
+one = ff.Instance(rewards=ff.Finite(draw.normal(size=37), draw.random((5, 7, 37))))
+print(one.digest, one.means.tobytes().hex())
+"""
+
+
+def test_every_processor_has_the_same_digest_and_means():
+    """A matrix product adds up in another order on a Prescott than on a Haswell."""
+    root = str(Path(__file__).resolve().parents[1])
+    told = {subprocess.run([sys.executable, "-c", DIGEST], check=True, capture_output=True,
+                           env={**os.environ, "PYTHONPATH": root, "OPENBLAS_CORETYPE": core}).stdout
+            for core in ("Haswell", "Prescott")}
+    assert len(told) == 1
+
+
+def test_means_of_finite_rewards_are_summed_in_order_of_value():
+    draw = np.random.Generator(np.random.Philox(5))
+    values, weights = np.sort(draw.normal(size=37)), draw.random((3, 4, 37))
+    means = ff.Finite(values, weights).means
+    for k in range(3):
+        for m in range(4):
+            total = weight = 0.0
+            for value, share in zip(values, weights[k, m], strict=True):
+                total, weight = total + value * share, weight + share
+            assert means[k, m] == total / weight
+
+
+def test_digest_of_finite_rewards_is_of_values_and_weights_alone(monkeypatch):
+    law = ff.Finite([0, 1], [[[1, 3]], [[3, 1]]])
+    before = ff.Instance(rewards=law).digest
+    rounded = law.means * (1 + 2**-50)
+    monkeypatch.setattr(ff.Finite, "means", property(lambda self: rounded))
+    assert ff.Instance(rewards=law).digest == before
 
 
 # --- by name

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import polars as pl
 import pytest
+from helpers import refused
 
 from fastfed.errors import InputError
 from fastfed.problem import movielens
@@ -200,3 +203,10 @@ def test_builtin_countries_pass_the_paper_rule():
                          schema=["genre", "country", "mean"], orient="row")
     assert movielens._clean(table, "paper").height == 38
     assert movielens._clean(table, "ties").height == 38
+
+
+def test_a_pipe_among_the_original_files(tmp_path):
+    """Reading it would wait for ever."""
+    (tmp_path / "user_ratedmovies.dat").write_text("userID\tmovieID\trating\n1\t1\t3\n")
+    os.mkfifo(tmp_path / "movie_countries.dat")
+    refused(lambda: movielens.build(tmp_path), "movie_countries.dat", "a pipe or device")

@@ -18,7 +18,7 @@ from fastfed.paper import panels
 from fastfed.paper.experiments import COSTS, DATA_SETS, places_of, plan, scheme_table
 from fastfed.problem.instance import Instance
 from fastfed.statistics.moments import Prices
-from fastfed.sweeps import executors
+from fastfed.sweeps import task as tasks
 from fastfed.sweeps.store import Store
 
 FEW = (0.1, 0.01, 1e-3)
@@ -117,7 +117,7 @@ def test_twice_does_nothing_new(paper: Path, small: Any, monkeypatch: pytest.Mon
     def refuse(*_: Any) -> None:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(executors, "compute", refuse)
+    monkeypatch.setattr(tasks, "compute", refuse)
     monkeypatch.setattr(panels, "FORMATS", ("png",))
     kinds = (".png", ".parquet", ".json", ".md")
     before = contents(paper, *kinds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,10 @@ from helpers import KEYS, SMALL, Call, assert_whole, rows, run
 from scipy import stats
 
 import fastfed as ff
-from fastfed.sweeps.store import Cell, Store, spec_hash
-
-engine = importlib.import_module("fastfed.sweeps.run")  # `fastfed.sweep` itself is the function
-
+from fastfed.sweeps.grid import Cell
+from fastfed.sweeps.manifest import spec_hash
+from fastfed.sweeps.store import Store
+from fastfed.sweeps.summary_file import stored_summary
 
 # The folder
 
@@ -36,7 +35,9 @@ def test_folder_holds_what_is_promised(out: Path) -> None:
     assert record["spec"]["trials"] == 20
     assert record["spec_hash"] == spec_hash(record["spec"])
     assert record["versions"]["fastfed"] == ff.__version__
-    (cell,) = record["cells"]
+    ((name, cell),) = record["cells"].items()
+    (part,) = (out / "trials").iterdir()
+    assert part.name.startswith(f"{name}-")
     assert (cell["instance"], cell["digest"], cell["delta"]) == ("small", SMALL.digest, 0.1)
 
 
@@ -52,7 +53,7 @@ def test_cell_of_a_row_tells_all_that_it_depends_on(out: Path) -> None:
 def test_sweep_returns_its_summary(out: Path) -> None:
     summary = run(out, costs=[3, 0])
     assert summary.equals(pl.read_parquet(out / "summary.parquet"))
-    assert summary.equals(engine.stored_summary(out))
+    assert summary.equals(stored_summary(out))
     assert sorted(set(summary["cost"])) == [0.0, 3.0]
 
 
@@ -65,7 +66,7 @@ def test_costs_never_cost_a_simulation(out: Path, calls: list[Call]) -> None:
     frame = rows(out).filter(pl.col("schedule") == "fedelim")
     found = new.filter(pl.col("schedule") == "fedelim", pl.col("cost") == 3)["total_mean"].item()
     assert found == pytest.approx((frame["pulls"] + 3 * frame["uplinks"]).mean())
-    assert engine.stored_summary(out).equals(new)
+    assert stored_summary(out).equals(new)
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -82,7 +83,7 @@ def test_ratio_only_of_trials_that_both_have(out: Path) -> None:
     both = one.join(zero, on="trial", suffix="_0")
     assert both.height == 10
     x, y = both["pulls"].to_numpy(), both["pulls_0"].to_numpy()
-    row = engine.stored_summary(out, [0]).row(0, named=True)
+    row = stored_summary(out, [0]).row(0, named=True)
     assert row["schedule"] == "fedelim"
     if row["ratio_sem"] is not None:
         ratio = x.mean() / y.mean()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import signal
@@ -24,9 +23,9 @@ import fastfed as ff
 from fastfed import cli
 from fastfed.errors import InputError
 from fastfed.sweeps.store import Store
+from fastfed.sweeps.summary_file import stored_summary
 
 ROOT = Path(__file__).resolve().parents[1]
-engine = importlib.import_module("fastfed.sweeps.run")  # `fastfed.sweep` itself is the function
 
 
 # Resume
@@ -78,7 +77,7 @@ def test_more_of_the_grid_adds_only_its_own(
     assert calls == [expected]
     assert before.items() <= snapshot(out / "trials").items()
     assert rows(out).select(KEYS).unique().height == rows(out).height
-    summary = engine.stored_summary(out)
+    summary = stored_summary(out)
     assert set(summary["trials"]) == {20}
     assert summary.height == 2 * rows(out).select(KEYS[:-1]).unique().height
 
@@ -90,8 +89,8 @@ def test_schedules_added_later_see_the_same_walks(tmp_path: Path) -> None:
     run(tmp_path / "at once", schedules=["fedelim", "fedelim0", "periodic:4"], trials=30)
     assert rows(tmp_path / "bit by bit").equals(rows(tmp_path / "at once"))
     keys = ["schedule", "cost"]
-    assert engine.stored_summary(tmp_path / "bit by bit").sort(keys).equals(
-        engine.stored_summary(tmp_path / "at once").sort(keys))
+    assert stored_summary(tmp_path / "bit by bit").sort(keys).equals(
+        stored_summary(tmp_path / "at once").sort(keys))
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -144,7 +143,7 @@ def test_part_of_another_sweep_does_not_mix_in(
     """It is named, and either refused or put out of the way."""
     run(tmp_path / "second", seed=1)
     run(out)
-    before, summary = rows(out), engine.stored_summary(out)
+    before, summary = rows(out), stored_summary(out)
     (stray,) = (tmp_path / "second" / "trials").iterdir()
     (out / "trials" / stray.name).write_bytes(stray.read_bytes())
     status = cli.run(["sweep", "--spec", str(out / "sweep.json"), "--out", str(out), "--quiet"])
@@ -153,7 +152,7 @@ def test_part_of_another_sweep_does_not_mix_in(
     assert stray.name in told
     if status == 0:
         assert rows(out).equals(before)
-        assert engine.stored_summary(out).equals(summary)
+        assert stored_summary(out).equals(summary)
     else:
         assert status == 2
 
@@ -164,7 +163,7 @@ def test_killed_before_the_summary(out: Path) -> None:
     assert run(out).equals(summary)
     assert (out / "summary.parquet").exists()
     (out / "summary.parquet").unlink()
-    assert engine.stored_summary(out).equals(summary)
+    assert stored_summary(out).equals(summary)
 
 
 # Refused
@@ -203,13 +202,31 @@ def test_rows_of_another_version_are_refused(out: Path) -> None:
     assert snapshot(out) == before
 
 
-def test_rows_without_a_record_are_refused(out: Path) -> None:
+def test_a_record_that_went_is_made_again_from_the_parts(out: Path, calls: list[Call]) -> None:
     run(out)
+    before, summary = snapshot(out), stored_summary(out)
     (out / "sweep.json").unlink()
-    before = snapshot(out)
-    with pytest.raises(InputError, match=r"no sweep\.json"):
-        run(out)
+    assert stored_summary(out).equals(summary)
+    assert ff.check(out).frame.height > 0, "parts carry instances that no name brings back"
+    assert not (out / "sweep.json").exists(), "whoever only reads writes nothing"
+    calls.clear()
+    with pytest.raises(InputError, match="seed 0, this sweep has seed 1"):
+        run(out, seed=1)
+    run(out)
+    assert calls == []
     assert snapshot(out) == before
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_record_made_from_parts_of_several_specs_asks_for_all_of_them(out: Path) -> None:
+    run(out)
+    run(out, deltas=[0.05], schedules=["fedelim", "periodic:3"], costs=[7], trials=30)
+    (out / "sweep.json").unlink()
+    spec = Store(out).record().spec
+    assert (spec.delta, spec.cost, spec.trials) == ([0.1, 0.05], [0.0, 10.0, 7.0], 30) or (
+        spec.delta, spec.cost, spec.trials) == ([0.05, 0.1], [7.0, 0.0, 10.0], 30)
+    assert set(spec.schedule) == {"fedelim", "fedelim0", "periodic:3"}
+    assert len(Store(out).record().cells) == 2
 
 
 def test_two_instances_of_one_name_are_refused(out: Path) -> None:
@@ -246,10 +263,10 @@ def test_leaving_early_keeps_what_is_there(out: Path) -> None:
 
 
 DRIVER = """
-import importlib, os, signal, sys
+import os, signal, sys
 from fastfed import cli
-engine = importlib.import_module("fastfed.sweeps.run")
-engine._Planner._size = lambda self, instance, workers: 5
+from fastfed.sweeps.run import iterate
+iterate.__kwdefaults__["part_size"] = 5
 import fastfed.engine.job, polars, pyarrow.parquet
 left = int(sys.argv[1])  # until the kill: file operations, or none
 
@@ -301,7 +318,7 @@ def test_killed_again_and_again(tmp_path: Path, out: Path) -> None:
         after = snapshot(out / "trials") if out.exists() else {}
         complete = {name: digest for name, digest in after.items() if not name.startswith(".")}
         assert before.items() <= complete.items(), "finished parts stay as they are"
-        assert Store(out).parts() == [] or Store(out).unreadable == []
+        assert not out.exists() or Store(out).problems() == []
         before = complete
     assert killed >= 4
     assert cli.run([*command, "--out", str(out)]) == 0

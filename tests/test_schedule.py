@@ -27,7 +27,7 @@ from fastfed.problem.schedule import parse
     (ff.Exponential(1.1), 7, [1, 2, 3, 4, 5, 6, 7]),
     (ff.Exponential(10), 1000, [1, 10, 100, 1000]),
     (ff.Exponential(3), 100, [1, 3, 9, 27, 81]),
-    (ff.Exponential(1e300), 2**52, [1]),
+    (ff.Exponential(1e100), 2**52, [1]),
     (ff.SuperExponential(), 70_000, [2, 4, 16, 256, 65536]),
     (ff.SuperExponential(), 2**52, [2, 4, 16, 256, 65536, 2**32]),
     (ff.SuperExponential(), 1, []),

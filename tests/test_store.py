@@ -19,17 +19,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from fastfed.errors import InputError
-from fastfed.sweeps.store import ROWS, Cell, Store, replacing, spec_hash, versions
+from fastfed.files import replacing
+from fastfed.sweeps import sealed
+from fastfed.sweeps.grid import ROWS, Cell
+from fastfed.sweeps.manifest import FORMAT, SpecRecord, spec_hash, versions
+from fastfed.sweeps.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
 CELL = Cell("small", "0" * 64, 0.1, 1.0, 0, "skip", None)
-SPEC = {"instance": ["small"], "delta": [0.1], "trials": 10}
+SPEC = SpecRecord(["small"], [0.1], [0.0, 10.0], ["fedelim"], 10, 0, "skip")
 
 
-def stream(schedules: tuple[str, ...], first: int, count: int) -> bytes:
+def table(schedules: tuple[str, ...], first: int, count: int) -> pa.Table:
     """Rows as an executor hands them over; pulls tell the trial and the schedule."""
     trial = np.tile(np.arange(first, first + count), len(schedules))
-    table = pa.table({
+    return pa.table({
         "schedule": np.repeat(schedules, count),
         "trial": trial,
         "pulls": trial * 10 + np.repeat(np.arange(len(schedules)), count),
@@ -37,15 +41,11 @@ def stream(schedules: tuple[str, ...], first: int, count: int) -> bytes:
         "correct": trial % 2 == 0,
         "truncated": trial < 0,
     })
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
 
 
 def add(store: Store, first: int, count: int, schedules: tuple[str, ...] = ("fedelim",),
         cell: Cell = CELL) -> Path:
-    return store.write_part(cell, schedules, first, count, stream(schedules, first, count),
+    return store.write_part(cell, schedules, first, count, table(schedules, first, count),
                             SPEC).path
 
 
@@ -65,7 +65,7 @@ def hidden(folder: Path) -> list[str]:
 
 def test_a_part_is_found_again(store: Store) -> None:
     part = store.write_part(CELL, ("fedelim", "fedelim0"), 20, 5,
-                            stream(("fedelim", "fedelim0"), 20, 5), SPEC)
+                            table(("fedelim", "fedelim0"), 20, 5), SPEC)
     assert Store(store.folder).parts() == store.parts() == [part]
     assert (part.first, part.count, part.schedules) == (20, 5, ("fedelim", "fedelim0"))
     assert part.path.parent == store.trials
@@ -74,9 +74,9 @@ def test_a_part_is_found_again(store: Store) -> None:
 
 def test_a_part_says_what_made_it(store: Store) -> None:
     about = json.loads(pq.read_metadata(add(store, 0, 3)).metadata[b"fastfed"])
-    assert about["spec"] == SPEC
-    assert about["spec_hash"] == spec_hash(SPEC)
-    assert about["seed"] == CELL.seed
+    assert about["spec"] == SPEC.to_dict()
+    assert about["spec_hash"] == spec_hash(SPEC.to_dict())
+    assert (about["format"], about["rows"], about["id"]) == (FORMAT, ROWS, CELL.id)
     assert about["versions"] == versions()
     assert {"fastfed", "python", "numba", "numpy", "polars", "pyarrow"} <= set(versions())
     assert Cell(**about["cell"]) == CELL
@@ -280,8 +280,8 @@ def foreign(path: Path) -> None:
 
 
 def _with_about(path: Path, about: bytes) -> None:
-    table = pq.read_table(path).replace_schema_metadata({b"fastfed": about})
-    pq.write_table(table, path)
+    """A whole file, with its seal, that says something else."""
+    sealed.write(path, pq.read_table(path), about, 5)
 
 
 def foreign_json(path: Path) -> None:
@@ -325,7 +325,7 @@ def test_unreadable_part_is_named_and_counts_as_missing(
     damage(bad)
     again = Store(store.folder)
     assert [part.path for part in again.parts()] == [good]
-    assert again.unreadable == [bad]
+    assert [problem.path for problem in again.problems()] == [bad]
     assert again.missing(CELL, "fedelim", 10) == [(5, 10)]
 
 
@@ -336,7 +336,7 @@ def test_truncated_anywhere(store: Store, seed: int) -> None:
     path.write_bytes(content[: np.random.default_rng(seed).integers(0, len(content))])
     again = Store(store.folder)
     assert again.parts() == []
-    assert again.unreadable == [path]
+    assert [problem.path for problem in again.problems()] == [path]
 
 
 def test_untouched_parts_are_not_suspected(store: Store) -> None:
@@ -344,7 +344,7 @@ def test_untouched_parts_are_not_suspected(store: Store) -> None:
         add(store, first, 5)
     again = Store(store.folder)
     assert len(again.parts()) == 10
-    assert again.unreadable == []
+    assert again.problems() == []
 
 
 def test_partial_files_are_no_parts(store: Store) -> None:
@@ -352,7 +352,7 @@ def test_partial_files_are_no_parts(store: Store) -> None:
     path.rename(path.with_name(f".{path.name}.partial"))
     again = Store(store.folder)
     assert again.parts() == []
-    assert again.unreadable == []
+    assert again.problems() == []
 
 
 # The record
@@ -363,21 +363,23 @@ def test_partial_files_are_no_parts(store: Store) -> None:
 def test_record_that_is_none(store: Store, content: bytes) -> None:
     store.manifest_path.write_bytes(content)
     with pytest.raises(InputError, match=r"sweep\.json"):
-        store.manifest()
+        store.record()
 
 
 def test_record_absent(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no sweep\.json in it"):
-        Store(tmp_path).manifest()
+        Store(tmp_path).record()
     with pytest.raises(InputError, match="no such folder"):
-        Store(tmp_path / "nowhere").manifest()
+        Store(tmp_path / "nowhere").record()
     assert not (tmp_path / "nowhere").exists()
 
 
 def test_record_is_read_back(store: Store) -> None:
-    content = {"spec": SPEC, "seed": 2**64 - 1, "names": ["é", "\n"]}
-    store.write_manifest(content)
-    assert store.manifest() == content
+    add(store, 0, 5, cell=Cell(**{**vars(CELL), "seed": 2**64 - 1, "instance": "é\n"}))
+    record = Store(store.folder).record()
+    store.write_record(record)
+    assert Store(store.folder).record() == record
+    assert next(iter(record.cells.values())).seed == 2**64 - 1
     assert hidden(store.folder) == []
 
 
@@ -435,9 +437,16 @@ def test_lock_is_released_by_an_exception(store: Store) -> None:
 
 
 def test_lock_cleans_up_after_killed_runs(store: Store) -> None:
-    left = [store.folder / ".sweep.json.partial", store.trials / ".a.parquet.partial"]
-    kept = [store.folder / "notes.partial", store.trials / "mine.txt", store.folder / ".hidden"]
+    left = [store.folder / ".sweep.json.0123abcd.partial",
+            store.folder / ".summary.parquet.0123abcd.partial",
+            store.trials / ".a.parquet.0123abcd.partial"]
+    kept = [store.folder / "notes.partial", store.trials / "mine.txt", store.folder / ".hidden",
+            store.folder / ".download.partial", store.folder / ".config" / ".download.partial",
+            store.folder / ".a.parquet.0123abcd.partial",
+            store.folder / "nested" / "trials" / ".a.parquet.0123abcd.partial",
+            store.trials / "below" / ".a.parquet.0123abcd.partial"]
     for path in (*left, *kept):
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x")
     part = add(store, 0, 5)
     digest = hashlib.sha256(part.read_bytes()).digest()

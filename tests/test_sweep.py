@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import shlex
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,14 @@ from helpers import KEYS, OTHER, SMALL, Call, assert_whole, rows, run
 
 import fastfed as ff
 from fastfed import cli
-from fastfed.sweeps import executors
-
-engine = importlib.import_module("fastfed.sweeps.run")  # `fastfed.sweep` itself is the function
-
+from fastfed.sweeps import task as tasks
+from fastfed.sweeps.spec import make_spec
 
 # The grid
 
 
 def test_default_grid_is_the_papers() -> None:
-    spec = engine.make_spec({})
+    spec = make_spec({})
     assert spec.instances == ("synthetic",)
     assert spec.deltas == (0.1, 0.05, 0.01, 0.005, 0.001)
     assert spec.costs == (0.0, 10.0, 100.0)
@@ -174,14 +173,14 @@ def test_options_override_the_spec(
 
 
 def broken(monkeypatch: pytest.MonkeyPatch, first: int, delta: float) -> None:
-    real = executors.compute
+    real = tasks.compute
 
-    def compute(task: executors.Task, control: Any = None) -> tuple[bytes, int]:
+    def compute(task: tasks.Task, control: Any = None) -> tuple[Any, int]:
         if task.first == first and task.cell.delta == delta:
             raise ZeroDivisionError("the kernel's own words")
         return real(task, control)
 
-    monkeypatch.setattr(executors, "compute", compute)
+    monkeypatch.setattr(tasks, "compute", compute)
 
 
 @pytest.mark.parametrize("options", [
@@ -227,3 +226,51 @@ def test_sweep_in_python_raises_at_the_end(out: Path, monkeypatch: pytest.Monkey
     with pytest.raises(RuntimeError, match=r"small, delta 0\.1.*trials 5 to 9.*ZeroDivisionError"):
         run(out)
     assert rows(out).height == 2 * 15
+
+
+# How tasks run
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_job_is_laid_out_once_for_all_parts_of_a_cell(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fastfed.engine.job import Job
+
+    made = []
+    real = Job.__init__
+
+    def counted(self: Job, *arguments: Any, **options: Any) -> None:
+        made.append(options["delta"])
+        real(self, *arguments, **options)
+
+    monkeypatch.setattr(Job, "__init__", counted)
+    tasks._job.cache_clear()
+    run(out, deltas=[0.1, 0.05], trials=30)
+    assert len(list((out / "trials").iterdir())) == 12
+    assert made == [0.1, 0.05]
+
+
+def test_leaving_early_tells_the_kernels_to_stop(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that would run on is told so by the flag that kernels look at between trials."""
+    started, stopped = threading.Event(), threading.Event()
+
+    def endless(task: tasks.Task, control: Any = None) -> tuple[Any, int]:
+        started.set()
+        for _ in range(3000):
+            if control.stop[0]:
+                stopped.set()
+                break
+            time.sleep(0.01)
+        raise RuntimeError("stopped")
+
+    monkeypatch.setattr(tasks, "compute", endless)
+    parts = ff.sweep_parts(instances=SMALL, deltas=[0.1], schedules=["fedelim"], trials=20,
+                           out=out, threads=1)
+    while not started.is_set():
+        next(parts)
+    assert not stopped.is_set()
+    parts.close()
+    assert stopped.wait(20)

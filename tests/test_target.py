@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,9 @@ import pytest
 from helpers import OTHER, SMALL, Call, rows, run
 from scipy import stats
 
-engine = importlib.import_module("fastfed.sweeps.run")  # `fastfed.sweep` itself is the function
+from fastfed.sweeps import planner
+from fastfed.sweeps.run import iterate
+from fastfed.sweeps.spec import make_spec
 
 
 def rse(frame: pl.DataFrame, costs: list[float]) -> float:
@@ -27,8 +28,8 @@ def rse(frame: pl.DataFrame, costs: list[float]) -> float:
 
 @pytest.fixture
 def short_stages(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert engine._FIRST_STAGE > 16
-    monkeypatch.setattr(engine, "_FIRST_STAGE", 16)
+    assert planner._FIRST_STAGE > 16
+    monkeypatch.setattr(planner, "_FIRST_STAGE", 16)
 
 
 @pytest.mark.usefixtures("short_stages", "small_parts")
@@ -73,7 +74,7 @@ def test_target_with_rows_at_hand_needs_no_more(out: Path, calls: list[Call]) ->
 def test_target_after_a_kill_gives_the_same_rows(tmp_path: Path) -> None:
     options: dict[str, Any] = {"target_rse": 0.05, "trials": 1000, "deltas": [0.1, 0.01]}
     run(tmp_path / "whole", **options)
-    parts = engine.iterate(engine.make_spec({
+    parts = iterate(make_spec({
         "instance": [SMALL], "delta": [0.1, 0.01], "cost": [0, 10], "trials": 1000,
         "schedule": ["fedelim", "fedelim0"], "target_rse": 0.05}), tmp_path / "cut", threads=1)
     for _ in range(8):

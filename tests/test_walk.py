@@ -17,7 +17,7 @@ import fastfed as ff
 from fastfed.engine.walk import walk
 from fastfed.kernels.laws.gaussian_walk import value_at
 from fastfed.kernels.random.normal import standard_normal
-from fastfed.sweeps.store import ROWS
+from fastfed.sweeps.grid import ROWS
 
 ALARM = 1e-6
 TRIALS = 20_000

@@ -15,7 +15,7 @@ from fastfed.engine.rows import Block
 from fastfed.errors import InputError
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
-from fastfed.validation import checked_threads, checked_whole
+from fastfed.validation import checked_threads, checked_trials
 
 if TYPE_CHECKING:
     import polars as pl
@@ -78,7 +78,7 @@ def simulate(
     """
     job = Job(instance, schedules, delta=delta, seed=seed, engine=engine, sigma=sigma,
               max_steps=max_steps, keep_pulls=keep_pulls)
-    count = checked_whole("trials", trials, 1, 2**32)
+    count = checked_trials(trials)
     workers = checked_threads(threads)
     with _reporting(progress, count) as report:
         blocks = sorted(run_blocks(job, 0, count, workers, report), key=lambda one: one.first)

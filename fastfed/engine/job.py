@@ -26,7 +26,7 @@ from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
 from fastfed.problem.rewards import Bernoulli, Finite
 from fastfed.problem.schedule import Periodic, Schedule, parse_all
 from fastfed.radius import MAX_STEPS
-from fastfed.validation import checked_delta, checked_engine, checked_whole
+from fastfed.validation import checked_delta, checked_engine, checked_max_steps, checked_seed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,12 +56,12 @@ class Job:
         self.instance = instance
         self.schedules = parse_all(schedules)
         self.delta = checked_delta(delta)
-        self.seed = checked_whole("seed", seed, 0, 2**64 - 1)
+        self.seed = checked_seed(seed)
         self.sigma = resolve_sigma(instance, sigma)
         arms, clients = instance.shape
         limit = most_steps(instance)
         self.max_steps = (
-            limit if max_steps is None else checked_whole("max_steps", max_steps, 1, limit)
+            limit if max_steps is None else checked_max_steps(max_steps, limit)
         )
         self.keep_pulls, self.keep_departures = keep_pulls, keep_departures
         local_log = radius.local_log(arms, clients, self.delta)

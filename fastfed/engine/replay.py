@@ -16,10 +16,11 @@ import numpy.typing as npt
 from fastfed.engine.job import Job
 from fastfed.engine.rows import Block
 from fastfed.engine.walk import walk
+from fastfed.errors import printable
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
 from fastfed.radius import alpha_global, alpha_local
-from fastfed.validation import checked_whole
+from fastfed.validation import checked_trial
 
 if TYPE_CHECKING:
     import polars as pl
@@ -61,13 +62,15 @@ class Replay:
         return pl.DataFrame([vars(event) for event in self.events], schema_overrides=floats)
 
     def __str__(self) -> str:
-        lines = [self.title, f"{'step':>16} {'who':<16} {'event':<10} {'arm':<12} {'mean':>9} "
+        lines = [printable(self.title),
+                 f"{'step':>16} {'who':<16} {'event':<10} {'arm':<12} {'mean':>9} "
                  f"{'leader':>9} {'2 alpha':>9} {'pulls':>18} {'uplinks':>12}"]
         for e in self.events:
             cells = [f"{x:9.4g}" if x is not None else " " * 9
                      for x in (e.mean, e.leader, e.threshold)]
-            lines.append(f"{e.step:>16,} {e.actor:<16.16} {e.event:<10} {e.arm:<12.12} "
-                         f"{' '.join(cells)} {e.pulls:>18,} {e.uplinks:>12,}")
+            lines.append(f"{e.step:>16,} {printable(e.actor):<16.16} {e.event:<10} "
+                         f"{printable(e.arm):<12.12} {' '.join(cells)} {e.pulls:>18,} "
+                         f"{e.uplinks:>12,}")
         row = self.row
         lines.append(f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks in "
                      f"{row['rounds']:,} rounds, {row['steps']:,} steps, "
@@ -90,7 +93,7 @@ def replay(
     """Trial number ``trial`` of a run with this seed, event by event; equal to its row."""
     job = Job(instance, [schedule], delta=delta, seed=seed, engine=engine, sigma=sigma,
               max_steps=max_steps)
-    number = checked_whole("trial", trial, 0, 2**62)
+    number = checked_trial(trial)
     left = departures(job, number)
     title = (f"{instance.name}, {job.schedules[0]}, delta {job.delta:g}, seed {job.seed}, "
              f"trial {number}")

@@ -12,17 +12,33 @@ call from Python would crash. What tests call by itself is a `kernel`.
 `forceinline=False` is said on purpose. A function that says nothing inherits the setting of the
 one that it is first compiled for, so that all that an inlined function calls would be inlined as
 well: three times the code, and a first compile of 20 s in place of 12.
+
+Entry points are kept on disk by Numba, so that only the first process compiles. `_Cache` guards
+that: a cache is a convenience, so whatever is wrong with it costs a compilation and never a run.
 """
 
 from __future__ import annotations
 
+import hashlib
+import multiprocessing
+import pickle
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+import numba
 from numba import njit
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+from fastfed import radius
 
 _OPTIONS: Any = {"error_model": "numpy", "_nrt": False}
 _FROM_PYTHON: Any = {"no_cfunc_wrapper": True}
 _NO_ENTRANCE: Any = {**_FROM_PYTHON, "no_cpython_wrapper": True}
+_DIGEST = 32  # bytes of a SHA-256
 
 INLINED: Any = {**_OPTIONS, **_NO_ENTRANCE, "forceinline": True}
 
@@ -31,4 +47,109 @@ _APART: Any = {"forceinline": False}
 kernel = njit(**_OPTIONS, **_APART)
 inner = njit(**_OPTIONS, **_NO_ENTRANCE, **_APART)
 inlined = njit(**INLINED)
-entry_point = njit(**_OPTIONS, **_FROM_PYTHON, **_APART, nogil=True, cache=True)
+
+
+def entry_point(function: Callable[..., Any]) -> Any:
+    """A kernel that Python calls, without the GIL, and that is kept on disk if there is room."""
+    compiled = njit(**_OPTIONS, **_FROM_PYTHON, **_APART, nogil=True)(function)
+    try:
+        compiled._cache = _Cache(function)
+    except Exception as error:  # Numba finds no folder that it may write to
+        _say_not_kept(_reason(error))
+    return compiled
+
+
+@cache
+def sources() -> bytes:
+    """A hash of every source that the compiled kernels are made of."""
+    digest = hashlib.sha256()
+    for path in [Path(radius.__file__), *sorted(Path(__file__).parent.rglob("*.py"))]:
+        digest.update(path.read_bytes())
+    return digest.digest()
+
+
+class _Cache(FunctionCache):
+    """Numba's cache of one function, which does without what it cannot read or write."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:  # damaged bytes can raise anything when they are unpickled
+            _say(f"compiled code in {self._cache_path} cannot be read ({_reason(error)}); "
+                 "compiling it again")
+            try:
+                self.flush()
+            except Exception:  # nor can it be written: all has been said
+                self.disable()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:
+            _say_not_kept(_reason(error))
+
+
+class _Files(IndexDataCacheFile):
+    """The files of a cache, each with two hashes ahead of its content.
+
+    The first is of everything that the content depends on, because Numba looks only at the file
+    that the function itself stands in, and because the content of an older version can name
+    modules that no longer exist: such a file is not even unpickled. The second is of the content:
+    one flipped bit in machine code would give wrong rows.
+    """
+
+    def __init__(self, path: str, name: str, stamp: Any) -> None:
+        super().__init__(path, name, stamp)
+        about = repr((numba.__version__, stamp)).encode()
+        self._made_of = hashlib.sha256(about + sources()).digest()
+
+    def _load_index(self) -> dict[Any, str]:
+        content = None
+        with suppress(FileNotFoundError):
+            content = self._read(self._index_path)
+        return content or {}
+
+    def _save_index(self, overloads: dict[Any, str]) -> None:
+        with self._open_for_write(self._index_path) as file:
+            file.write(self._dump(overloads))
+
+    def _load_data(self, name: str) -> Any:
+        return self._read(self._data_path(name))
+
+    def _dump(self, obj: Any) -> bytes:
+        content: bytes = super()._dump(obj)
+        return self._made_of + hashlib.sha256(content).digest() + content
+
+    def _read(self, path: str) -> Any:
+        """What was written to a file; None if that was made of other sources."""
+        whole = Path(path).read_bytes()
+        content = whole[2 * _DIGEST:]
+        if whole[:_DIGEST] != self._made_of:
+            return None
+        if whole[_DIGEST:2 * _DIGEST] != hashlib.sha256(content).digest():
+            raise ValueError(f"{Path(path).name} is damaged")
+        return pickle.loads(content)
+
+
+def _reason(error: Exception) -> str:
+    """An exception in few words, on one line."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(text).split())[:120]
+
+
+def _say_not_kept(reason: str) -> None:
+    _say(f"compiled code cannot be kept ({reason}): every process compiles it again; set "
+         "NUMBA_CACHE_DIR to a folder that can be written")
+
+
+@cache
+def _say(line: str) -> None:
+    """One line on stderr, once; the processes of a cluster leave it to the one that made them."""
+    if multiprocessing.parent_process() is None and sys.stderr is not None:
+        print(f"fastfed: {line}", file=sys.stderr)

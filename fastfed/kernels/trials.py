@@ -7,14 +7,10 @@ max(T_local[k, m], T_global[k]) times. All schedules of a trial see the same wal
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed import radius
 from fastfed.kernels.boundary import make_curve, tabulate_logs
 from fastfed.kernels.compiling import entry_point, inner
 from fastfed.kernels.elimination import run_pass
@@ -162,88 +158,68 @@ def _keep_departures(i, outcome, rows):
             rows.global_out[i, s, k] = outcome.out_at[s, k]
 
 
-def _sources() -> int:
-    """A number that changes with any source that the compiled kernels are made of."""
-    digest = hashlib.sha256()
-    for path in [Path(radius.__file__), *sorted(Path(__file__).parent.rglob("*.py"))]:
-        digest.update(path.read_bytes())
-    return int.from_bytes(digest.digest()[:7], "big")
-
-
-def _compiled(
-    sources: int,
-) -> tuple[Callable[..., None], Callable[..., float], Callable[..., None]]:
-    """The entry points. Numba's disk cache looks only at the file that a function stands in;
-    `sources`, a closure variable and so part of the cache's key, makes it look at them all."""
-
-    @entry_point
-    def run_trials(problem, every, times, goal, space, rows, control, first):
-        """Trials first, first + 1, ... into rows 0, 1, ..., as many as `rows` holds."""
-        _ = sources
-        law, memory, walks, tree = problem.law, space.law, space.walks, space.tree
-        arms, clients = space.local_out.shape
-        schedules = times.plan.shape[0]
-        outcome = Outcome(space.local_out, space.winners, space.local_gave_up, space.state,
-                          space.out_at)
-        tabulate_logs(space.local_logs, problem.local_log)
-        tabulate_logs(space.global_logs, problem.global_log)
-        globally = Talks(times.plan, times.listed, space.state, space.out_at, goal.global_ties)
-        for i in range(rows.ints.shape[1]):
-            if control.stop[0] != 0:
-                return
-            trial = first + i
-            for k in range(arms):
-                for m in range(clients):
-                    walks.known[k, m] = 0
-            walks.work[0] = walks.work[1] = 0
-            safe_pairs = np.int64(0)
-            curve = make_curve(1.0, problem.local_log, problem.scale, space.local_logs)
+@entry_point
+def run_trials(problem, every, times, goal, space, rows, control, first):
+    """Trials first, first + 1, ... into rows 0, 1, ..., as many as `rows` holds."""
+    law, memory, walks, tree = problem.law, space.law, space.walks, space.tree
+    arms, clients = space.local_out.shape
+    schedules = times.plan.shape[0]
+    outcome = Outcome(space.local_out, space.winners, space.local_gave_up, space.state,
+                      space.out_at)
+    tabulate_logs(space.local_logs, problem.local_log)
+    tabulate_logs(space.global_logs, problem.global_log)
+    globally = Talks(times.plan, times.listed, space.state, space.out_at, goal.global_ties)
+    for i in range(rows.ints.shape[1]):
+        if control.stop[0] != 0:
+            return
+        trial = first + i
+        for k in range(arms):
             for m in range(clients):
-                locally = Talks(every.plan, every.listed, space.local_state, space.local_out_at,
-                                goal.local_ties[m])
-                run_pass(law, memory, Who(problem.seed, trial, m, m + 1), curve, locally, walks,
-                         tree, problem.skip)
-                for k in range(arms):
-                    space.local_out[k, m] = locally.out_at[0, k]
-                space.winners[m] = locally.state[0, WINNER]
-                space.local_gave_up[m] = locally.state[0, GAVE_UP]
-                safe_pairs += locally.state[0, SAFE_PAIRS]
-            curve = make_curve(float(clients), problem.global_log, problem.scale,
-                               space.global_logs)
-            run_pass(law, memory, Who(problem.seed, trial, np.int64(0), clients), curve, globally,
-                     walks, tree, problem.skip)
-            if arms == 1:  # Algorithm 1 never pulls a lone arm (line 5), it only declares it
-                for m in range(clients):
-                    space.local_out[0, m] = space.winners[m] = 0
-                for s in range(schedules):
-                    space.out_at[s, 0] = space.state[s, WINNER] = 0
-            for s in range(schedules):
-                _write_row(s, i, goal, outcome, safe_pairs, rows)
-            if rows.local_out.shape[0] > 0:
-                _keep_departures(i, outcome, rows)
-            rows.work[i, 0], rows.work[i, 1] = walks.work[0], walks.work[1]
-            control.done[0] += 1
-
-    @entry_point
-    def value_at(law, memory, address):
-        """X(n) of one walk; the address is (seed, trial, client, arm, n), n >= 1."""
-        _ = sources
-        return hooks.walk_value(law, memory, address)
-
-    @entry_point
-    def values_at(law, memory, seed, trials, steps, out):
-        """out[i, k, m] = X(steps[i, k, m]) of trial trials[i]; 0 after no step."""
-        _ = sources
-        count, arms, clients = steps.shape
-        for i in range(count):
+                walks.known[k, m] = 0
+        walks.work[0] = walks.work[1] = 0
+        safe_pairs = np.int64(0)
+        curve = make_curve(1.0, problem.local_log, problem.scale, space.local_logs)
+        for m in range(clients):
+            locally = Talks(every.plan, every.listed, space.local_state, space.local_out_at,
+                            goal.local_ties[m])
+            run_pass(law, memory, Who(problem.seed, trial, m, m + 1), curve, locally, walks,
+                     tree, problem.skip)
             for k in range(arms):
-                for m in range(clients):
-                    n = steps[i, k, m]
-                    out[i, k, m] = 0.0
-                    if n > 0:
-                        out[i, k, m] = hooks.walk_value(law, memory, (seed, trials[i], m, k, n))
+                space.local_out[k, m] = locally.out_at[0, k]
+            space.winners[m] = locally.state[0, WINNER]
+            space.local_gave_up[m] = locally.state[0, GAVE_UP]
+            safe_pairs += locally.state[0, SAFE_PAIRS]
+        curve = make_curve(float(clients), problem.global_log, problem.scale,
+                           space.global_logs)
+        run_pass(law, memory, Who(problem.seed, trial, np.int64(0), clients), curve, globally,
+                 walks, tree, problem.skip)
+        if arms == 1:  # Algorithm 1 never pulls a lone arm (line 5), it only declares it
+            for m in range(clients):
+                space.local_out[0, m] = space.winners[m] = 0
+            for s in range(schedules):
+                space.out_at[s, 0] = space.state[s, WINNER] = 0
+        for s in range(schedules):
+            _write_row(s, i, goal, outcome, safe_pairs, rows)
+        if rows.local_out.shape[0] > 0:
+            _keep_departures(i, outcome, rows)
+        rows.work[i, 0], rows.work[i, 1] = walks.work[0], walks.work[1]
+        control.done[0] += 1
 
-    return run_trials, value_at, values_at
+
+@entry_point
+def value_at(law, memory, address):
+    """X(n) of one walk; the address is (seed, trial, client, arm, n), n >= 1."""
+    return hooks.walk_value(law, memory, address)
 
 
-run_trials, value_at, values_at = _compiled(_sources())
+@entry_point
+def values_at(law, memory, seed, trials, steps, out):
+    """out[i, k, m] = X(steps[i, k, m]) of trial trials[i]; 0 after no step."""
+    count, arms, clients = steps.shape
+    for i in range(count):
+        for k in range(arms):
+            for m in range(clients):
+                n = steps[i, k, m]
+                out[i, k, m] = 0.0
+                if n > 0:
+                    out[i, k, m] = hooks.walk_value(law, memory, (seed, trials[i], m, k, n))

@@ -25,6 +25,7 @@ import numpy as np
 import polars as pl
 
 from fastfed.errors import InputError, nearest
+from fastfed.files import replacing
 from fastfed.paper.claims import COST, GROWTH, SLIPS, judge
 from fastfed.paper.claims_text import claims_text, table_row
 from fastfed.paper.evidence import Evidence, Place
@@ -35,9 +36,10 @@ from fastfed.statistics.moments import COLUMNS, Halves
 from fastfed.statistics.numbers import number
 from fastfed.statistics.summary import not_ended_text
 from fastfed.statistics.verdicts import Claim, computed
-from fastfed.sweeps.run import Run, iterate, stored_summary
+from fastfed.sweeps.run import Run, iterate
 from fastfed.sweeps.spec import Spec
-from fastfed.sweeps.store import Cell, Part, Store, replacing
+from fastfed.sweeps.store import Part, Store
+from fastfed.sweeps.summary_file import stored_summary
 from fastfed.theory.bounds import Bounds, bounds
 from fastfed.theory.check import check, instances_of
 
@@ -173,14 +175,11 @@ def read(out: Path) -> tuple[Frames, Evidence]:
 def places_of(folder: Path) -> list[Place]:
     """The cells of a sweep, with the exact sums over their trials."""
     store = Store(folder)
-    held: dict[Cell, dict[str, None]] = {}
-    for part in store.parts():
-        held.setdefault(part.cell, {}).update(dict.fromkeys(part.schedules))
-    known = instances_of(folder)
+    known = instances_of(store)
     places = []
-    for cell, names in held.items():
-        halves = Halves.of((batch.columns for batch in store.batches(cell, list(names), COLUMNS)),
-                           list(names), list(names))
+    for cell, names in store.held().items():
+        halves = Halves.of((batch.columns for batch in store.batches(cell, names, COLUMNS)),
+                           names, names)
         b = bounds(known[cell.instance], cell.delta, np.array(COSTS), cell.sigma)
         at_cost = COSTS.index(COST)
         places.append(Place(

@@ -13,10 +13,10 @@ from typing import Any
 
 import polars as pl
 
+from fastfed.files import make_folder
 from fastfed.paper.claims import COST, PAPER_COSTS
 from fastfed.results.figures import FORMATS, Line, draw, in_words, save, style
 from fastfed.statistics.verdicts import Cell
-from fastfed.sweeps.store import make_folder
 
 PANEL_DELTA = 0.01  # that of the panels against H
 _TOTAL = "total cost (pulls + C × uplinks)"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 from fastfed.errors import InputError
 from fastfed.problem.rewards import Gaussian, Rewards
+from fastfed.validation import numbers, refuse_many_cells, shown
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -147,12 +149,8 @@ class Instance:
 
 
 def _checked_means(means: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    try:
-        matrix = np.array(means, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(
-            "means: must be a K x M matrix of numbers, one row per arm, all rows equally long"
-        ) from None
+    matrix = numbers("means: must be a K x M matrix of numbers, one row per arm, all rows equally "
+                     "long", means)
     if matrix.ndim != 2:
         raise InputError(
             f"means: {matrix.ndim}-dimensional, must be K x M (row = arm, column = client)"
@@ -160,6 +158,7 @@ def _checked_means(means: npt.ArrayLike) -> npt.NDArray[np.float64]:
         )
     if matrix.size == 0:
         raise InputError(f"means: empty ({matrix.shape[0]} x {matrix.shape[1]}), at least 1 x 1")
+    refuse_many_cells("means", *matrix.shape)
     bad = np.argwhere(~np.isfinite(matrix))
     if len(bad):
         k, m = bad[0]
@@ -180,9 +179,9 @@ def _names(kind: str, names: Sequence[str] | None, count: int) -> tuple[str, ...
     names = [str(name) for name in names]
     if len(names) != count:
         raise InputError(f"{kind} names: {len(names)} given for {count} {kind}s")
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
-        raise InputError(f"{kind} name {twice[0]!r} is given twice: names must differ")
+        raise InputError(f"{kind} name {shown(twice[0])} is given twice: names must differ")
     return tuple(names)
 
 

@@ -8,6 +8,7 @@ client, reward) or counted (and count). Built-ins are in ``data/``.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import re
@@ -18,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastfed.errors import InputError, nearest
+from fastfed.files import read_regular, replacing, valid_unicode
 from fastfed.problem.instance import Instance
 from fastfed.problem.rewards import KINDS, Finite, Gaussian, Rewards
+from fastfed.validation import MOST_FILE, MOST_SEED, refuse_many_cells, refuse_many_weights
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,7 +32,7 @@ FAMILIES = {
     "scaled": "scaled:NAME,FACTOR (another instance's means, multiplied)",
 }
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
-_MAX_CELLS = 10_000_000
+_MOST_ROWS = 100_000_000  # of observed rewards
 
 
 def data_folder() -> Path:
@@ -59,7 +62,7 @@ def load(source: str | Path) -> Instance:
         return _load_file(data_folder() / f"{text}.toml", text)
     path = Path(source)
     if path.suffix.lower() in _READERS:
-        return _load_file(path, path.stem)
+        return _load_file(path, valid_unicode(path.stem))
     known = [*builtin_names(), *(f"{name}:" for name in FAMILIES)]
     raise InputError(
         f"unknown instance {text!r}{nearest(text, known)}: a built-in "
@@ -70,17 +73,15 @@ def load(source: str | Path) -> Instance:
 
 def save(instance: Instance, path: Path) -> None:
     suffix = path.suffix.lower()
-    try:
+    if suffix not in _READERS:
+        raise InputError(f"{path}: an instance is saved as .toml, .csv or .parquet, not "
+                         f"{path.suffix!r}")
+    with replacing(path) as file:
         if suffix == ".parquet":
-            _to_histogram(instance).write_parquet(path)
-        elif suffix in (".toml", ".csv"):
-            text = to_toml(instance) if suffix == ".toml" else _to_csv(instance)
-            path.write_text(text, encoding="utf-8", newline="")
+            _to_histogram(instance).write_parquet(file)
         else:
-            raise InputError(f"{path}: an instance is saved as .toml, .csv or .parquet, not "
-                             f"{path.suffix!r}")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+            text = to_toml(instance) if suffix == ".toml" else _to_csv(instance)
+            file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def _random(text: str, arguments: str) -> Instance:
@@ -88,9 +89,10 @@ def _random(text: str, arguments: str) -> Instance:
         arms, clients, seed = (int(part) for part in arguments.split(","))
     except ValueError:
         raise InputError(f"{text!r}: must be random:K,M,SEED, three whole numbers") from None
-    if arms < 1 or clients < 1 or arms * clients > _MAX_CELLS:
-        raise InputError(f"{text!r}: K and M must be at least 1, K x M at most {_MAX_CELLS:,}")
-    if not 0 <= seed < 2**64:
+    if arms < 1 or clients < 1:
+        raise InputError(f"{text!r}: K and M must be at least 1")
+    refuse_many_cells(repr(text), arms, clients)
+    if not 0 <= seed <= MOST_SEED:
         raise InputError(f"{text!r}: the seed must lie in 0 .. 2^64 - 1")
     # raw Philox words: NumPy promises them for ever, which it does not for Generator.random
     words = np.random.Philox(key=seed).random_raw(arms * clients)
@@ -123,7 +125,7 @@ def _load_file(path: Path, name: str) -> Instance:
     except InputError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        reason = error.strerror if isinstance(error, OSError) else error
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
         raise InputError(f"{str(path)!r}: cannot be read ({reason})") from None
     try:
         return Instance(name=name, **content)
@@ -137,13 +139,18 @@ def from_toml(text: str, name: str) -> Instance:
 
 
 def _from_toml(path: Path) -> dict[str, Any]:
-    return _parse_toml(path.read_text(encoding="utf-8"), str(path))
+    return _parse_toml(_text(path), str(path))
+
+
+def _text(path: Path) -> str:
+    """UTF-8, with or without the mark that some editors put first."""
+    return read_regular(path, MOST_FILE).decode("utf-8-sig")
 
 
 def _parse_toml(text: str, path: str) -> dict[str, Any]:
     try:
         content = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError also for a number that is too long
         raise InputError(f"{path}: not valid TOML: {error}") from None
     unknown = sorted(set(content) - {"means", "rewards", "arms", "clients", "description"})
     if unknown:
@@ -178,7 +185,7 @@ def _rewards(path: str, table: object) -> Rewards:
 
 
 def _from_csv(path: Path) -> dict[str, Any]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with io.StringIO(_text(path), newline="") as file:
         try:
             rows = [row for row in csv.reader(file, strict=True) if any(map(str.strip, row))]
         except csv.Error as error:
@@ -214,19 +221,60 @@ def _from_csv(path: Path) -> dict[str, Any]:
 
 
 def _from_parquet(path: Path) -> dict[str, Any]:
-    import polars as pl
-
     try:
-        frame = pl.read_parquet(path)
-    except FileNotFoundError:
-        raise InputError(f"{path}: cannot be read (No such file or directory)") from None
-    except (pl.exceptions.PolarsError, OSError) as error:
-        reason = str(error).splitlines()[0][:120]
-        raise InputError(f"{path}: not a Parquet file that can be read ({reason})") from None
-    try:
-        return from_rewards(frame)
+        return from_rewards(_observed(path))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+def _observed(path: Path) -> pl.DataFrame:
+    """The columns of observed rewards. Arrow reads them, because it turns damage into an
+    exception where Polars may panic."""
+    import polars as pl
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    content = pa.BufferReader(read_regular(path, MOST_FILE))
+    try:
+        with pq.ParquetFile(content) as file:
+            schema, rows = file.schema_arrow, file.metadata.num_rows
+            if rows > _MOST_ROWS:
+                raise InputError(f"{rows:,} rows, at most {_MOST_ROWS:,}; add them up, with a "
+                                 "column count")
+            _refuse_odd_columns(schema)
+            wanted = [name for name in ("arm", "client", "reward", "count") if name in schema.names]
+            table = file.read(wanted)
+        table.validate(full=True)
+        return pl.DataFrame({name: pl.from_arrow(table[name]) for name in wanted})
+    except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise InputError(f"not a Parquet file that can be read ({reason})") from None
+
+
+def _refuse_odd_columns(schema: Any) -> None:
+    """Names are text or whole numbers, rewards and counts numbers."""
+    from pyarrow import types
+
+    for name in ("arm", "client", "reward", "count"):
+        fields = [field for field in schema if field.name == name]
+        if len(fields) > 1:
+            raise InputError(f"column {name!r} is there twice")
+        if not fields and name != "count":
+            raise InputError(f"no column {name!r}: observed rewards need arm, client and reward, "
+                             f"and may have count (found: {', '.join(schema.names)})")
+        for field in fields:
+            kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+            text = types.is_string(kind) or types.is_large_string(kind) or (
+                types.is_string_view(kind))
+            if name in ("arm", "client") and not (text or types.is_integer(kind)):
+                raise InputError(f"column {name!r} holds {field.type}, must be names or whole "
+                                 "numbers")
+            if name in ("reward", "count") and not (
+                    types.is_integer(field.type) or types.is_floating(field.type)
+                    or types.is_decimal128(field.type)):
+                raise InputError(f"column {name!r} holds {field.type}, must be numbers")
 
 
 def from_rewards(frame: pl.DataFrame, empty: float | None = None) -> dict[str, Any]:
@@ -234,32 +282,25 @@ def from_rewards(frame: pl.DataFrame, empty: float | None = None) -> dict[str, A
     counted already, count. Arms and clients in order of name."""
     import polars as pl
 
-    for name in ("arm", "client", "reward"):
-        if name not in frame.columns:
-            raise InputError(f"no column {name!r}: observed rewards need arm, client and reward, "
-                             f"and may have count (found: {', '.join(frame.columns)})")
     count = pl.col("count") if "count" in frame.columns else pl.lit(1)
-    for name in ("reward", *(["count"] if "count" in frame.columns else [])):
-        if not frame[name].dtype.is_numeric():
-            raise InputError(f"column {name!r} holds {frame[name].dtype}, must be numbers")
     try:
-        counted = (
-            frame.lazy()
-            .select(pl.col("arm").cast(pl.String), pl.col("client").cast(pl.String),
-                    pl.col("reward").cast(pl.Float64), count.cast(pl.Float64).alias("count"))
-            .group_by("arm", "client", "reward").agg(pl.col("count").sum()).collect()
-        )
+        each = frame.select(pl.col("arm").cast(pl.String), pl.col("client").cast(pl.String),
+                            pl.col("reward").cast(pl.Float64), count=count.cast(pl.Float64))
     except pl.exceptions.PolarsError as error:
         raise InputError(str(error).splitlines()[0]) from None
-    if counted.height == 0:
+    if each.height == 0:
         raise InputError("no rewards in it")
-    if any(counted[name].null_count() for name in counted.columns):
+    if any(each[name].null_count() for name in each.columns):
         raise InputError("a row with a missing arm, client, reward or count")
+    if not each.select((pl.col("count") >= 0).all() & pl.col("count").is_finite().all()).item():
+        raise InputError("a count that is negative or not finite")
+    counted = each.group_by("arm", "client", "reward").agg(pl.col("count").sum())
     arms, clients, values = (counted[name].unique().sort() for name in ("arm", "client", "reward"))
 
     def place(name: str, among: pl.Series) -> Any:
         return among.search_sorted(counted[name]).to_numpy()
 
+    refuse_many_weights(len(arms), len(clients), len(values))
     weights = np.zeros((len(arms), len(clients), len(values)))
     weights[place("arm", arms), place("client", clients), place("reward", values)] = counted[
         "count"].to_numpy()
@@ -319,8 +360,6 @@ def _toml_string(text: str) -> str:
 def _to_csv(instance: Instance) -> str:
     if instance.rewards != Gaussian():
         raise InputError(f"a .csv holds means only: save {instance.rewards} as .toml")
-    import io
-
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["arm", *instance.clients])

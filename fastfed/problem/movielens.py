@@ -27,6 +27,7 @@ from pathlib import Path
 import polars as pl
 
 from fastfed.errors import InputError, nearest
+from fastfed.files import read_regular
 from fastfed.problem.instance import Instance
 from fastfed.problem.instance_files import data_folder, from_rewards
 
@@ -172,9 +173,9 @@ def _read(path: Path, columns: dict[str, type[pl.DataType]], blank: str | None =
     """The named columns of a tab-separated ISO-8859-1 file with a header. A repeated line counts
     once; a line with a blank cell is refused, unless `blank` is the text that stands for one."""
     try:
-        text = path.read_bytes().decode("iso-8859-1")
+        text = read_regular(path).decode("iso-8859-1")
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
     header = text.partition("\n")[0].rstrip("\r").split("\t")
     for name in columns:
         if name not in header:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fastfed.errors import InputError, nearest
 from fastfed.radius import MAX_STEPS
-from fastfed.validation import as_whole, number, shown
+from fastfed.validation import MOST_BASE, as_whole, number, shown
 
 _MOST_TIMES = 2**24  # a list of times longer than this is a periodic schedule in disguise
 
@@ -112,6 +112,9 @@ class Exponential(Schedule):
                 f"base lambda = {base!r}: must be above 1"
                 + (", as fedelim0 for talking at every step" if self.base == 1 else "")
             )
+        if self.base > MOST_BASE:
+            raise InputError(f"base lambda = {base!r}: at most {MOST_BASE:g}; it talks at step 1 "
+                             "and never again")
         if math.log(MAX_STEPS) / math.log(self.base) > _MOST_TIMES:
             raise InputError(f"base lambda = {base!r}: so near 1 that it talks at nearly every "
                              "step; take fedelim0")

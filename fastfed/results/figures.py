@@ -8,14 +8,15 @@ end or in the legend says in words what it is.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastfed.errors import InputError
-from fastfed.sweeps.store import make_folder, replacing
+from fastfed.errors import InputError, printable
+from fastfed.files import make_folder, replacing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,7 +65,9 @@ def style() -> Iterator[Any]:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    with plt.rc_context(_STYLE):  # type: ignore[arg-type]
+    with plt.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
+        # a name in a script that the font lacks is drawn as boxes, which says enough
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
         yield plt
         plt.close("all")
 
@@ -116,6 +119,11 @@ def checked_formats(formats: Sequence[str]) -> list[str]:
     if not formats:
         raise InputError(f"no figure format: give one of {', '.join(FORMATS)}")
     return list(dict.fromkeys(formats))
+
+
+def _literal(name: str) -> str:
+    """A name as matplotlib shall write it: a dollar sign begins no formula."""
+    return printable(name).replace("$", r"\$")
 
 
 def in_words(schedule: str) -> str:
@@ -202,7 +210,8 @@ def plot_sweep(frame: pl.DataFrame, out: Path, formats: Sequence[str],
             names = rows["schedule"].unique(maintain_order=True).to_list()
             if "fedelim0" in names:  # the same times under another name
                 names = [name for name in names if name != "periodic:1"]
-            title = f"{instance}, uplink cost C = {cost:g}, mean ± one standard deviation"
+            title = (f"{_literal(str(instance))}, uplink cost C = {cost:g}, mean ± one standard "
+                     "deviation")
             stem = re.sub(r"[^A-Za-z0-9.]+", "_", f"{instance}-s{sigma:g}-C{cost:g}")
             totals = against_delta(rows, names, "total")
             if instances is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fastfed.errors import printable
 from fastfed.statistics.numbers import short
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ _MOST_ARMS = 20  # of an instance, in a table of bounds
 
 def _clipped(name: str, width: int) -> str:
     """A name in its column; one that does not fit says so."""
+    name = printable(name)
     return f"{name:<{width}}" if len(name) <= width else f"{name[:width - 1]}…"
 
 
@@ -50,8 +52,8 @@ def bounds_text(found: Sequence[Bounds]) -> str:
 def _arms_text(b: Bounds) -> list[str]:
     """What does not depend on the cost."""
     arms, clients = b.instance.shape
-    text = [f"{b.instance.name}: {arms} arms, {clients} clients; delta {b.delta:g}, confidence "
-            f"scale sigma {b.sigma:g}",
+    text = [f"{printable(b.instance.name)}: {arms} arms, {clients} clients; delta {b.delta:g}, "
+            f"confidence scale sigma {b.sigma:g}",
             f"T = {b.T:,.0f}   sharp, sum of max(n_km, n_k) = {b.T_sharp:,.0f}",
             f"lower bound on mean pulls: {short(b.lower)} (Theorem 3 as proved), "
             f"{short(b.lower_as_stated)} (as stated)", "",
@@ -59,10 +61,10 @@ def _arms_text(b: Bounds) -> list[str]:
             f"{'Delta_km':>9} {'T_km':>9} {'n_km':>9}"]
     for k in range(min(arms, _MOST_ARMS)):
         m = int(b.local_gaps[k].argmin())
-        text.append(f"{b.instance.arms[k]:<16.16} {b.global_gaps[k]:>9.4g} {short(b.T_k[k]):>11} "
-                    f"{short(b.n_k[k]):>11}   {b.instance.clients[m]:<16.16} "
-                    f"{b.local_gaps[k, m]:>9.4g} {short(b.T_km[k, m]):>9} "
-                    f"{short(b.n_km[k, m]):>9}")
+        text.append(f"{_clipped(b.instance.arms[k], 16)} {b.global_gaps[k]:>9.4g} "
+                    f"{short(b.T_k[k]):>11} {short(b.n_k[k]):>11}   "
+                    f"{_clipped(b.instance.clients[m], 16)} {b.local_gaps[k, m]:>9.4g} "
+                    f"{short(b.T_km[k, m]):>9} {short(b.n_km[k, m]):>9}")
     if arms > _MOST_ARMS:
         text.append(f"... {arms - _MOST_ARMS:,} more arms: --json has all")
     return text

@@ -17,11 +17,9 @@ over them is enough, memory stays flat, and every bit of the result is independe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fastfed.errors import InputError
 from fastfed.problem.schedule import parse
 from fastfed.statistics.intervals import clopper_pearson
 from fastfed.statistics.moments import (
@@ -35,7 +33,7 @@ from fastfed.statistics.moments import (
     Trials,
 )
 from fastfed.statistics.quantiles import Quantiles
-from fastfed.validation import number
+from fastfed.validation import checked_costs as checked_costs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -50,19 +48,6 @@ COLUMNS = (
 """``quantile_error`` is the largest relative error of the quantiles: 0 up to 262,144 trials."""
 
 _SHARES = (0.05, 0.5, 0.95)
-
-
-def checked_costs(costs: Iterable[float | str]) -> list[float]:
-    checked: list[float] = []
-    for cost in costs:
-        value = number("cost", cost, "must be a number, as in 0, 10, 100")
-        if not (value >= 0 and math.isfinite(value)):
-            raise InputError(f"cost {cost!r}: an uplink's cost must be finite and at least 0")
-        if value not in checked:
-            checked.append(value)
-    if not checked:
-        raise InputError("no costs: give at least one, as in 10")
-    return checked
 
 
 def yardstick_of(schedules: Iterable[str]) -> str | None:

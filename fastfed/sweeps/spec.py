@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fastfed.errors import InputError, nearest
+from fastfed.files import read_regular, valid_unicode
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import parse_all
 from fastfed.radius import MAX_STEPS
@@ -46,7 +47,8 @@ class Spec:
 
     def to_dict(self) -> dict[str, Any]:
         """As in a spec file: what `from_dict` reads back."""
-        named = [one if isinstance(one, str) else _inline(one) for one in self.instances]
+        named = [valid_unicode(one) if isinstance(one, str) else _inline(one)
+                 for one in self.instances]
         content: dict[str, Any] = {
             "instance": named, "delta": list(self.deltas), "cost": list(self.costs),
             "schedule": list(self.schedules), "trials": self.trials, "seed": self.seed,
@@ -56,12 +58,7 @@ class Spec:
         return {key: value for key, value in content.items() if value not in (None, [])}
 
 
-def costs_of(record: dict[str, Any]) -> list[float]:
-    """The uplink costs of a recorded spec."""
-    given = record.get("cost")
-    return checked_costs(DEFAULT_COSTS if given is None else _list(given))
-
-
+_MOST_BYTES = 2**28  # of a spec file
 SPEC_KEYS = ("instance", "delta", "cost", "schedule", "period", "trials", "seed", "engine",
              "sigma", "max_steps", "target_rse")
 
@@ -111,7 +108,7 @@ def make_spec(options: dict[str, Any]) -> Spec:
 def read_spec(path: Path) -> dict[str, Any]:
     """The keys of a spec file: TOML, or the sweep.json of an earlier sweep."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path, _MOST_BYTES).decode("utf-8-sig")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None

@@ -1,68 +1,38 @@
 """A sweep's folder: parts of trial rows that are complete or absent, and what they cover.
 
-    results/sweep.json                      the spec, its hash, seed, versions, what is covered
+    results/sweep.json                      the spec, its hash, seed, versions, cells
     results/trials/<cell>-<part>.parquet    trial rows, one row group per schedule
     results/summary.parquet
 
-A part names its cell, its first trial and how many; its footer says the same, and which schedules
-it holds. Every file is written under a temporary name, synced, then renamed.
+What a part holds is decided by its content alone: its footer says which trials of which cell and
+schedules it has, and its seal that no bit of it has changed. Its name is for people.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import platform
 import re
+from bisect import bisect_right, insort
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from fastfed.engine import rows
-from fastfed.errors import InputError
-from fastfed.version import __version__
+from fastfed.errors import InputError, printable
+from fastfed.files import PARTIAL, make_folder, read_regular
+from fastfed.problem.schedule import parse
+from fastfed.sweeps import manifest, sealed
+from fastfed.sweeps.grid import Cell
+from fastfed.sweeps.lock import Lock
+from fastfed.sweeps.manifest import Footer, Record, SpecRecord, Unfit
+from fastfed.sweeps.sealed import Damaged
 
-FORMAT = 1
-ROWS = rows.VERSION
-"""The version of the rows: see `fastfed.engine.rows`."""
-_KEY = b"fastfed"
-
-
-@cache
-def versions() -> dict[str, str]:
-    """What computed the rows."""
-    from importlib.metadata import version
-
-    libraries = ("numpy", "numba", "polars", "pyarrow", "scipy")
-    return {"fastfed": __version__, "python": platform.python_version(),
-            **{name: version(name) for name in libraries}}
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One point of the grid: all that the rows of its trials depend on."""
-
-    instance: str
-    digest: str
-    delta: float
-    sigma: float
-    seed: int
-    engine: str
-    max_steps: int | None
-
-    @property
-    def id(self) -> str:
-        """A readable name that no other cell shares."""
-        strong = hashlib.sha256(json.dumps([*vars(self).values(), ROWS]).encode()).hexdigest()
-        slug = re.sub(r"[^A-Za-z0-9.]+", "_", self.instance)[:40].strip("_")
-        return f"{slug}-d{self.delta:g}-s{self.sigma:g}-{strong[:10]}"
-
-    def __str__(self) -> str:
-        return f"{self.instance}, delta {self.delta:g}, sigma {self.sigma:g}"
+_MOST_ROWS = 4_000_000  # whose samples are held in memory at once, unless one schedule has more
+_SAMPLE = ("trial", "pulls", "uplinks", "correct", "truncated")
 
 
 @dataclass(frozen=True)
@@ -74,6 +44,23 @@ class Part:
     first: int
     count: int
     schedules: tuple[str, ...]
+    content: str  # the hash of the file's content
+
+    @property
+    def end(self) -> int:
+        return self.first + self.count
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A file among the parts whose rows are not counted, or that repeats others, and why."""
+
+    path: Path
+    reason: str
+    redo: bool  # whether a sweep may put it aside and do its trials again
+
+    def __str__(self) -> str:
+        return printable(f"{self.path}: {self.reason}")
 
 
 @dataclass(frozen=True)
@@ -85,15 +72,27 @@ class Batch:
     columns: dict[str, dict[str, Any]]  # by schedule, then by column: a NumPy array
 
 
+Span = tuple[int, int, Part]
+"""Trials [first, end) of a schedule, and the part that has them."""
+
+
 class Store:
-    """The folder, opened for one sweep (`open`) or for reading (`Store(path)`)."""
+    """The folder of a sweep, for reading and, inside `lock`, for writing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.trials = folder / "trials"
-        self.unreadable: list[Path] = []
+        self._lock: Lock | None = None
+        self._record: Record | None = None
+        self._scanned: list[tuple[Path, Footer | Problem, str]] | None = None
         self._parts: list[Part] | None = None
-        self._by_cell: dict[Cell, list[Part]] = {}
+        self._problems: list[Problem] = []
+        self._spans: dict[tuple[Cell, str], list[Span]] = {}
+
+    @staticmethod
+    def of(folder: Store | Path | str) -> Store:
+        """A store as it is, or the one of a folder."""
+        return folder if isinstance(folder, Store) else Store(Path(folder))
 
     @property
     def manifest_path(self) -> Path:
@@ -103,205 +102,366 @@ class Store:
     def summary_path(self) -> Path:
         return self.folder / "summary.parquet"
 
-    def manifest(self) -> dict[str, Any]:
-        """sweep.json, or a clear refusal."""
-        try:
-            content = json.loads(self.manifest_path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+    # What the folder says
+
+    def record(self) -> Record:
+        """sweep.json, or what the parts say if it is gone, or a clear refusal."""
+        if self._record is None:
+            try:
+                self._record = manifest.decoded(read_regular(self.manifest_path), Record)
+            except FileNotFoundError:
+                self._record = self._rebuilt()
+            except OSError as error:
+                raise InputError(f"{self.manifest_path}: cannot be read "
+                                 f"({error.strerror})") from None
+            except Unfit as error:
+                fix = "" if error.other else ("; move it away, and it is made again from what the "
+                                              "parts say")
+                raise InputError(f"{self.manifest_path}: {error}{fix}") from None
+        return self._record
+
+    def record_if_any(self) -> Record | None:
+        """As `record`; None if the folder is not a sweep's yet."""
+        known = self.manifest_path.exists() or any(
+            isinstance(found, Footer) for _, found, _ in self._scan())
+        return self.record() if known else None
+
+    def _rebuilt(self) -> Record:
+        footers = [found for _, found, _ in self._scan() if isinstance(found, Footer)]
+        if not footers:
             what = "no such folder" if not self.folder.exists() else "no sweep.json in it"
             raise InputError(f"{self.folder}: not a sweep's folder ({what}); "
-                             "`fastfed sweep --out DIR` makes one") from None
-        except OSError as error:
-            raise InputError(f"{self.manifest_path}: cannot be read ({error.strerror})") from None
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{self.manifest_path}: not valid JSON ({error})") from None
-        if not isinstance(content, dict) or not isinstance(content.get("spec"), dict):
-            raise InputError(f"{self.manifest_path}: not a sweep's record (no 'spec' in it)")
-        return content
+                             "`fastfed sweep --out DIR` makes one")
+        return manifest.rebuilt(footers, self.folder)
 
-    def recorded_cells(self) -> list[Cell]:
-        """The cells that sweep.json lists."""
-        try:
-            return [Cell(**{name: cell[name] for name in Cell.__dataclass_fields__})
-                    for cell in self.manifest().get("cells", [])]
-        except (KeyError, TypeError):
-            raise InputError(f"{self.manifest_path}: its list of cells is damaged; remove the file "
-                             "and the folder's trials/, or give another --out") from None
+    def write_record(self, record: Record) -> None:
+        """Write sweep.json, if anything in it is new."""
+        if not self.manifest_path.exists() or record != self.record():
+            manifest.write_record(self.manifest_path, record, self.check_lock)
+        self._record = record
+
+    # What the folder holds
 
     def parts(self) -> list[Part]:
-        """Every complete part; files that are none are listed in `unreadable`."""
+        """Every part of this sweep that is whole; `problems` lists the files that are none."""
         if self._parts is None:
-            self._parts = []
-            self.unreadable = []
-            for path in sorted(self.trials.glob("*.parquet")):
-                part = _read_part(path)
-                if part is None or not path.name.startswith(part.cell.id):
-                    self.unreadable.append(path)
+            gone = not self.manifest_path.exists()
+            if gone and any(isinstance(found, Footer) for _, found, _ in self._scan()):
+                self.record()  # made from the footers, while they are at hand
+            cells = None if gone else self.record().cells
+            self._parts, self._problems = [], []
+            for path, found, content in self._scan():
+                if isinstance(found, Problem):
+                    self._problems.append(found)
+                    continue
+                part = Part(path, found.cell, found.first, found.count, found.schedules, content)
+                if cells is not None and part.cell.id not in cells:
+                    self._problems.append(_of_another_sweep(part))
                 else:
                     self.add(part)
+            self._scanned = None  # footers have the whole spec: keep them no longer than needed
         return self._parts
 
-    def parts_of(self, cell: Cell, schedule: str) -> list[Part]:
-        """The parts that hold a schedule of a cell, in order of trial."""
+    def problems(self) -> list[Problem]:
+        """The files among the parts that are damaged, unreadable or no part of this sweep."""
         self.parts()
-        held = [part for part in self._by_cell.get(cell, ()) if schedule in part.schedules]
-        return sorted(held, key=lambda part: part.first)
+        return self._problems
+
+    def held(self) -> dict[Cell, list[str]]:
+        """What the folder holds: the cells, in the order of the record, and their schedules."""
+        found: dict[Cell, dict[str, None]] = {}
+        for cell, name in self._spans_by_key():
+            found.setdefault(cell, {})[name] = None
+        place = {cell: number for number, cell in enumerate(self.record().cells.values())}
+        return {cell: sorted(found[cell], key=lambda name: parse(name).sort_key)
+                for cell in sorted(found, key=lambda cell: place.get(cell, len(place)))}
+
+    def _spans_by_key(self) -> dict[tuple[Cell, str], list[Span]]:
+        self.parts()
+        return self._spans
+
+    def spans(self, cell: Cell, schedule: str) -> list[Span]:
+        """Which trials of a schedule are in which part: disjoint, in order of trial."""
+        return self._spans_by_key().get((cell, schedule), [])
+
+    def pieces(self, cell: Cell, schedule: str, first: int, end: int
+               ) -> list[tuple[int, int, Part | None]]:
+        """Trials [first, end) in pieces: which part has each, if any."""
+        return _pieces(self.spans(cell, schedule), first, end)
 
     def missing(self, cell: Cell, schedule: str, trials: int) -> list[tuple[int, int]]:
         """The ranges [first, end) of 0 .. trials - 1 that no part covers."""
-        gaps, at = [], 0
-        for part in self.parts_of(cell, schedule):
-            first, end = part.first, part.first + part.count
-            if first > at:
-                gaps.append((at, min(first, trials)))
-            at = max(at, end)
-            if at >= trials:
-                break
-        if at < trials:
-            gaps.append((at, trials))
-        return [(first, end) for first, end in gaps if first < end]
+        return [(first, end) for first, end, part in self.pieces(cell, schedule, 0, trials)
+                if part is None]
+
+    def add(self, part: Part) -> None:
+        """Know of a part that stands in the folder."""
+        if self._parts is None:
+            return
+        new = repeated = 0
+        for name in part.schedules:
+            spans = self._spans.setdefault((part.cell, name), [])
+            for first, end, holder in _pieces(spans, part.first, part.end):
+                if holder is None:
+                    insort(spans, (first, end, part), key=_start)
+                    new += 1
+                else:
+                    repeated += 1
+        if repeated:
+            self._problems.append(Problem(
+                part.path, "has trials that another part has too; whoever reads the plain files "
+                "sees them twice", redo=True))
+        if new:
+            self._parts.append(part)
+
+    def _files(self) -> Iterator[Path]:
+        try:
+            with os.scandir(self.trials) as entries:
+                names = sorted(entry.name for entry in entries)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise InputError(f"{self.trials}: cannot be read ({error.strerror})") from None
+        for name in names:
+            if name.endswith(".parquet") and not name.startswith("."):
+                yield self.trials / name
+
+    def _scan(self) -> list[tuple[Path, Footer | Problem, str]]:
+        """Every file among the parts, read once, with its footer if it is a whole part."""
+        if self._scanned is None:
+            paths = list(self._files())
+            with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+                self._scanned = [(path, *found) for path, found in
+                                 zip(paths, pool.map(_footer, paths), strict=True)]
+        return self._scanned
+
+    # Rows
+
+    def batches(self, cell: Cell, schedules: Sequence[str], columns: Sequence[str] = _SAMPLE,
+                until: int | None = None) -> Iterator[Batch]:
+        """The trials of a cell, stretch by stretch in order, aligned over the schedules.
+
+        A stretch has the schedules that hold all its trials; a stretch that none holds is left
+        out. At any time no more than one part of each schedule is in memory.
+        """
+        spans = {name: self.spans(cell, name) for name in schedules}
+        edges = sorted({edge for held in spans.values() for first, end, _ in held
+                        for edge in (first, end)})
+        at = dict.fromkeys(schedules, 0)
+        open_parts: dict[Path, dict[str, dict[str, Any]]] = {}
+        for low, high in pairwise(edges):
+            if until is not None and low >= until:
+                return
+            holders: dict[str, Part] = {}
+            for name, held in spans.items():
+                while at[name] < len(held) and held[at[name]][1] <= low:
+                    at[name] += 1
+                if at[name] < len(held) and held[at[name]][0] <= low:
+                    holders[name] = held[at[name]][2]
+            if not holders:
+                continue
+            used = {part.path: part for part in holders.values()}
+            open_parts = {path: open_parts.get(path) or _columns(part, schedules, columns)
+                          for path, part in used.items()}
+            end = high if until is None else min(high, until)
+            yield Batch(low, end, {
+                name: {column: values[low - part.first:end - part.first]
+                       for column, values in open_parts[part.path][name].items()}
+                for name, part in holders.items()})
+
+    def samples(self, cell: Cell, schedule: str, until: int | None = None) -> dict[str, Any]:
+        """trial, pulls, uplinks, correct and truncated of one schedule, in order of trial."""
+        return next(self.all_samples(cell, [schedule], until))[1]
+
+    def all_samples(self, cell: Cell, schedules: Sequence[str], until: int | None = None
+                    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """`samples` of several schedules, one after the other.
+
+        A part is read for as many schedules at once as fit in memory: reading it for each alone
+        would parse a footer of thousands of schedules thousands of times.
+        """
+        import numpy as np
+
+        waiting = list(schedules)
+        while waiting:
+            rows, now = 0, 0
+            while now < len(waiting) and (not now or rows <= _MOST_ROWS):
+                spans = self.spans(cell, waiting[now])
+                rows += sum(end - first for first, end, _ in spans)
+                now += 1
+            found: dict[str, list[dict[str, Any]]] = {name: [] for name in waiting[:now]}
+            for batch in self.batches(cell, waiting[:now], _SAMPLE, until):
+                for name, columns in batch.columns.items():
+                    found[name].append(columns)
+            for name in waiting[:now]:
+                held = found.pop(name)
+                yield name, {column: np.concatenate([one[column] for one in held])
+                             if held else np.zeros(0) for column in _SAMPLE}
+            del waiting[:now]
 
     def write_part(self, cell: Cell, schedules: tuple[str, ...], first: int, count: int,
-                   table: bytes, spec: dict[str, Any]) -> Part:
-        """Add the rows in ``table`` (an Arrow stream) as a part."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        about = {"format": FORMAT, "rows": ROWS, "cell": vars(cell), "first": first,
-                 "count": count, "schedules": schedules, "seed": cell.seed, "spec": spec,
-                 "spec_hash": spec_hash(spec), "versions": versions()}
-        rows = pa.ipc.open_stream(table).read_all()
-        rows = rows.replace_schema_metadata({_KEY: json.dumps(about).encode()})
-        mark = hashlib.sha256("\n".join(schedules).encode()).hexdigest()[:6]
-        path = self.trials / f"{cell.id}-{first:010d}-{count}-{mark}.parquet"
-        with replacing(path) as file:
-            pq.write_table(rows, file, compression="zstd", row_group_size=count)
-        part = Part(path, cell, first, count, schedules)
+                   table: Any, spec: SpecRecord, instances: dict[str, str] | None = None) -> Part:
+        """Add the rows in ``table`` (of pyarrow, schedule by schedule) as a part."""
+        known = {} if instances is None else instances
+        about = Footer(id=cell.id, cell=cell, first=first, count=count, schedules=schedules,
+                       spec=spec, spec_hash=spec.hash, versions=manifest.versions(),
+                       instances={name: text for name, text in known.items()
+                                  if name == cell.instance})
+        path = self.free_path(about)
+        content = sealed.write(path, table, manifest.encoded(about), count, self.check_lock)
+        part = Part(path, cell, first, count, schedules, content)
         self.add(part)
         return part
 
-    def add(self, part: Part) -> None:
-        """Know of a part that has come to stand in the folder."""
-        if self._parts is not None:
-            self._parts.append(part)
-            self._by_cell.setdefault(part.cell, []).append(part)
+    def free_path(self, about: Footer | Part) -> Path:
+        """A name for a part that no file has yet, even if somebody renamed one to ours."""
+        mark = hashlib.sha256("\n".join(about.schedules).encode()).hexdigest()[:6]
+        stem = f"{about.cell.id}-{about.first:010d}-{about.count}-{mark}"
+        return _free(self.trials / f"{stem}.parquet", lambda n: f"{stem}-{n}.parquet")
 
-    def samples(self, cell: Cell, schedule: str, until: int | None = None) -> dict[str, Any]:
-        """pulls, uplinks, correct, truncated and trial of one schedule, in order of trial.
+    def put_aside(self, path: Path) -> Path:
+        """Move a file out of the way of readers, losing nothing."""
+        aside = _free(path.with_name(f"{path.name}.damaged"), lambda n: f"{path.name}.damaged{n}")
+        try:
+            path.rename(aside)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be put aside ({error.strerror})") from None
+        self._parts, self._problems, self._spans = None, [], {}
+        return aside
 
-        Reads only that schedule's row groups: a cell of any size fits in memory."""
-        import numpy as np
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        names = ["trial", "pulls", "uplinks", "correct", "truncated"]
-        tables = []
-        for part in self.parts_of(cell, schedule):
-            try:
-                with pq.ParquetFile(part.path) as file:
-                    tables.append(file.read_row_group(part.schedules.index(schedule), names))
-            except (OSError, pa.ArrowException):
-                raise InputError(f"{part.path}: damaged; remove it, and the same sweep does its "
-                                 "trials again") from None
-        if not tables:
-            return {name: np.zeros(0) for name in names}
-        table = pa.concat_tables(tables)
-        columns = {name: table[name].to_numpy() for name in names}
-        trial, keep = np.unique(columns["trial"], return_index=True)
-        if until is not None:
-            keep = keep[trial < until]
-        return {name: column[keep] for name, column in columns.items()}
-
-    def batches(self, cell: Cell, schedules: Sequence[str], columns: Sequence[str] = (),
-                until: int | None = None) -> Iterator[Batch]:
-        """The trials of several schedules, batch by batch, by schedule and column."""
-        yield Batch(0, 0, {name: self.samples(cell, name, until) for name in schedules})
-
-    def write_manifest(self, content: dict[str, Any]) -> None:
-        with replacing(self.manifest_path) as file:
-            file.write(json.dumps(content, indent=2).encode() + b"\n")
+    # Writing
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> Iterator[Store]:
         """Make the folder and hold it: a second process is told so and stops."""
         make_folder(self.trials)
-        path = self.folder / ".lock"
-        try:
-            file = path.open("w")
-        except OSError as error:
-            raise InputError(f"{self.folder}: cannot be written ({error.strerror})") from None
-        with file:
-            if not _locked(file):
-                raise InputError(f"{self.folder}: another sweep is writing here; wait for it, "
-                                 "or give this one its own --out")
-            for left in self.folder.glob("**/.*.partial"):  # of a run that was killed
-                left.unlink(missing_ok=True)
-            yield
+        with Lock(self.folder) as lock:
+            self._lock = lock
+            self._remove_leftovers()
+            try:
+                yield self
+            finally:
+                self._lock = None
+
+    def check_lock(self) -> None:
+        """Raise if the lock under which we write is lost."""
+        if self._lock is not None:
+            self._lock.check()
+
+    def _remove_leftovers(self) -> None:
+        """Remove what a killed run of ours left half written in our two folders, nothing else."""
+        ours = {self.folder: r"\.(sweep\.json|summary\.parquet)", self.trials: r"\..*\.parquet"}
+        for folder, name in ours.items():
+            with os.scandir(folder) as entries:
+                left = [entry.name for entry in entries if re.fullmatch(
+                    rf"{name}\.[0-9a-f]{{8}}{re.escape(PARTIAL)}", entry.name)]
+            for one in left:
+                with suppress(OSError):
+                    (folder / one).unlink()
 
 
-def _locked(file: IO[str]) -> bool:
-    """An advisory lock that dies with its process."""
+def _free(path: Path, numbered: Any) -> Path:
+    number = 2
+    while os.path.lexists(path):
+        path = path.with_name(numbered(number))
+        number += 1
+    return path
+
+
+def _footer(path: Path) -> tuple[Footer | Problem, str]:
+    """What a file says it holds, once every bit of it is verified."""
     try:
-        import fcntl
-    except ImportError:  # Windows: the folder is not guarded
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
-def _read_part(path: Path) -> Part | None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        about = pq.read_metadata(path)
-        content = json.loads((about.metadata or {})[_KEY])
-        part = Part(path, Cell(**content["cell"]), content["first"], content["count"],
-                    tuple(content["schedules"]))
-        whole = (content["format"] == FORMAT and content["rows"] == ROWS
-                 and about.num_rows == part.count * len(part.schedules)
-                 and about.num_row_groups == len(part.schedules))
-    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError):
-        return None
-    return part if whole else None
-
-
-def spec_hash(spec: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
-
-
-def make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise InputError(f"{folder}: there is a file of that name; choose another folder") from None
-    except NotADirectoryError:
-        raise InputError(f"{folder}: a file stands where a folder should be") from None
+        found = sealed.read(path)
+        about = manifest.decoded(found.about, Footer)
+        _validate_layout(about, found.file)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be made ({error.strerror})") from None
+        return Problem(path, f"cannot be read ({error.strerror})", redo=False), ""
+    except Unfit as error:
+        return Problem(path, str(error), redo=not error.other), ""
+    except Damaged as error:
+        return Problem(path, str(error), redo=True), ""
+    return about, found.content
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that appears whole under ``path``, or not at all."""
-    partial = path.with_name(f".{path.name}.partial")
+def _validate_layout(about: Footer, file: Any) -> None:
+    """One row group for each schedule, each with all the trials, in order."""
+    groups = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
+    if groups != [about.count] * len(about.schedules):
+        raise Damaged("damaged (other rows than its footer says)")
+    _trials_in_order(_read_columns(file, range(len(groups)), ["trial"]), about)
+
+
+def _trials_in_order(table: Any, about: Footer | Part) -> None:
+    import numpy as np
+
+    trial = table["trial"].to_numpy().reshape(-1, about.count)
+    if (trial != np.arange(about.first, about.first + about.count)).any():
+        raise Damaged("damaged (other trials than its footer says)")
+
+
+def _columns(
+    part: Part, schedules: Sequence[str], columns: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Columns of a part, by schedule; the file is verified again, in the bytes that are used."""
+    wanted = [name for name in part.schedules if name in set(schedules)]
+    table = read_rows(part, wanted, columns)
+    values = {name: table[name].to_numpy() for name in columns}
+    return {name: {column: array[place * part.count:(place + 1) * part.count]
+                   for column, array in values.items()}
+            for place, name in enumerate(wanted)}
+
+
+def read_rows(part: Part, schedules: Sequence[str], columns: Sequence[str] | None = None) -> Any:
+    """The rows of some schedules of a part, as a pyarrow table, verified."""
     try:
-        with partial.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except BaseException as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
-        raise
+        found = sealed.read(part.path)
+        if found.content != part.content:
+            raise Damaged("changed while it was in use")
+        place = {name: number for number, name in enumerate(part.schedules)}
+        return _read_columns(found.file, [place[name] for name in schedules], columns)
+    except OSError as error:
+        raise InputError(f"{part.path}: cannot be read ({error.strerror})") from None
+    except Damaged as error:
+        raise InputError(f"{part.path}: {error}; the same sweep, run again, does its trials "
+                         "again") from None
+
+
+def _read_columns(file: Any, groups: Sequence[int] | range, columns: Sequence[str] | None) -> Any:
+    import pyarrow as pa
+
+    names = set(file.schema_arrow.names)
+    if columns is not None and not names.issuperset(columns):
+        raise Damaged("damaged (it lacks columns of trial rows)")
+    try:
+        return file.read_row_groups(list(groups), None if columns is None else list(columns))
+    except (OSError, pa.ArrowException) as error:
+        raise Damaged(f"damaged ({type(error).__name__})") from None
+
+
+def _of_another_sweep(part: Part) -> Problem:
+    cell = part.cell
+    return Problem(part.path, f"rows of another sweep ({cell}, seed {cell.seed}, engine "
+                   f"{cell.engine}, max_steps {cell.max_steps}); move the file away",
+                   redo=not part.path.name.startswith(cell.id))
+
+
+def _pieces(spans: list[Span], first: int, end: int) -> list[tuple[int, int, Part | None]]:
+    pieces: list[tuple[int, int, Part | None]] = []
+    at = first
+    for position in range(max(0, bisect_right(spans, first, key=_start) - 1), len(spans)):
+        low, high, part = spans[position]
+        if low >= end:
+            break
+        if low > at:
+            pieces.append((at, low, None))
+            at = low
+        if high > at:
+            pieces.append((at, min(high, end), part))
+            at = min(high, end)
+    if at < end:
+        pieces.append((at, end, None))
+    return pieces
+
+
+def _start(span: Span) -> int:
+    return span[0]

@@ -28,6 +28,7 @@ from fastfed import radius
 from fastfed.errors import InputError
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Exponential, Periodic
+from fastfed.validation import LEAST_DELTA, MOST_COST
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,7 +39,6 @@ Grid: TypeAlias = Any
 _Floats: TypeAlias = npt.NDArray[np.float64]
 
 _MOST_T = 1e150  # T^2, which super-exponential communication needs, must stay a double
-_MOST_COST = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -404,14 +404,16 @@ def _checked_delta(delta: npt.ArrayLike) -> _Floats:
     bad = values[~((values > 0.0) & (values < 1.0))]
     if bad.size:
         raise InputError(f"delta = {bad[0]:g}: must lie strictly between 0 and 1")
+    if values.min() < LEAST_DELTA:
+        raise InputError(f"delta = {values.min():g}: too small, at least {LEAST_DELTA:g}")
     return values
 
 
 def _checked_cost(cost: npt.ArrayLike) -> _Floats:
     values = _numbers("cost", cost)
-    bad = values[~((values >= 0.0) & (values <= _MOST_COST))]
+    bad = values[~((values >= 0.0) & (values <= MOST_COST))]
     if bad.size:
-        raise InputError(f"cost = {bad[0]:g}: must be finite, from 0 to {_MOST_COST:g}")
+        raise InputError(f"cost = {bad[0]:g}: must be finite, from 0 to {MOST_COST:g}")
     return values
 
 

@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastfed.errors import InputError
+from fastfed.errors import InputError, printable
 from fastfed.problem.instance import Instance
 from fastfed.problem.instance_files import from_toml
 from fastfed.problem.schedule import Exponential, Periodic, Schedule, SuperExponential, parse
 from fastfed.statistics.intervals import mean_tails, student
 from fastfed.statistics.moments import COLUMNS, PULLS, UPLINKS, Moments, Prices, Trials
 from fastfed.statistics.numbers import short
-from fastfed.statistics.summary import checked_costs, yardstick_of
+from fastfed.statistics.summary import yardstick_of
 from fastfed.statistics.verdicts import (
     NOT_ENOUGH_TRIALS,
     NOT_REFUTED,
@@ -45,9 +45,11 @@ from fastfed.statistics.verdicts import (
     ratio,
     share,
 )
-from fastfed.sweeps.spec import costs_of, make_spec
-from fastfed.sweeps.store import Cell, Store
+from fastfed.sweeps.grid import Cell
+from fastfed.sweeps.spec import make_spec
+from fastfed.sweeps.store import Store
 from fastfed.theory.bounds import Bounds, Scheme, bounds
+from fastfed.validation import checked_costs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -85,7 +87,7 @@ class Check:
         return _check_text(self)
 
 
-def check(folder: str | Path, costs: Sequence[float] | None = None) -> Check:
+def check(folder: str | Path | Store, costs: Sequence[float] | None = None) -> Check:
     """Hold every cell and schedule in a sweep's folder against the theorems.
 
     Bounds are those of the cell's confidence scale. ``costs`` are the uplink costs (None: those
@@ -94,19 +96,15 @@ def check(folder: str | Path, costs: Sequence[float] | None = None) -> Check:
     """
     import polars as pl
 
-    store = Store(Path(folder))
-    manifest = store.manifest()
-    wanted = costs_of(manifest["spec"]) if costs is None else checked_costs(costs)
-    held: dict[Cell, dict[str, None]] = {}
-    for part in store.parts():
-        held.setdefault(part.cell, {}).update(dict.fromkeys(part.schedules))
+    store = Store.of(folder)
+    wanted = checked_costs(store.record().spec.cost if costs is None else costs)
+    held = store.held()
     if not held:
-        raise InputError(f"{folder}: nothing to check, the sweep has no rows yet")
-    known = instances_of(folder)
-    place = {one["id"]: number for number, one in enumerate(manifest.get("cells", []))}
+        raise InputError(f"{store.folder}: nothing to check, the sweep has no rows yet")
+    known = instances_of(store)
     found: list[_Line] = []
-    for cell in sorted(held, key=lambda one: (place.get(one.id, len(place)), one.id)):
-        found += _Checker(store, cell, known[cell.instance], wanted).lines(list(held[cell]))
+    for cell, names in held.items():
+        found += _Checker(store, cell, known[cell.instance], wanted).lines(names)
     lines = _judged(found)
     texts = ("instance", "schedule", "claim", "verdict", "reason")
     types = {name: pl.String if name in texts else pl.Int64 if name in ("trials", "ended")
@@ -126,17 +124,16 @@ def _judged(lines: list[_Line]) -> list[_Line]:
     return [judged[index] for index in range(len(lines))]
 
 
-def instances_of(folder: str | Path) -> dict[str, Instance]:
+def instances_of(folder: str | Path | Store) -> dict[str, Instance]:
     """The instances of a folder's rows, by name: loaded as its spec says, equal to those that
     were run."""
-    store = Store(Path(folder))
-    manifest = store.manifest()
+    store = Store.of(folder)
+    record = store.record()
     found: dict[str, Instance] = {}
     problems: list[str] = []
-    wanted = {part.cell.instance: part.cell.digest for part in store.parts()}
-    recorded = manifest.get("instances")
-    texts = recorded if isinstance(recorded, dict) else {}
-    for source in (*texts, *make_spec(manifest["spec"]).instances, *wanted):
+    wanted = {cell.instance: cell.digest for cell in store.held()}
+    texts = record.instances
+    for source in (*texts, *make_spec(record.spec.to_dict()).instances, *wanted):
         try:
             if isinstance(source, str) and source in texts:
                 one = from_toml(texts[source], source)
@@ -151,7 +148,7 @@ def instances_of(folder: str | Path) -> dict[str, Instance]:
             problems.append(f"{one.name} now has other means or rewards")
     for name in wanted:
         if name not in found:
-            raise InputError(f"{folder}: its instance {name!r} cannot be had any more "
+            raise InputError(f"{store.folder}: its instance {name!r} cannot be had any more "
                              f"({problems[0]}); go where the sweep was started, or put it back")
     return found
 
@@ -359,7 +356,8 @@ def _check_text(found: Check) -> str:
                                                                 maintain_order=True):
         counts = sorted({count for count in lines["trials"] if count is not None})
         span = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
-        text += [f"{instance}, delta {delta:g}, sigma {sigma:g}, {span} trials", head]
+        text += [f"{printable(str(instance))}, delta {delta:g}, sigma {sigma:g}, {span} trials",
+                 head]
         text += [_line_text(line) for line in lines.iter_rows(named=True)]
         text.append("")
     cut = found.frame.filter(found.frame["ended"] < found.frame["trials"])

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastfed.errors import InputError
 from fastfed.problem.rewards.base import Floats, Rewards
-from fastfed.validation import number
+from fastfed.validation import SCALES, number, numbers, refuse_many_weights, shown
 
 
 class Bernoulli(Rewards):
@@ -79,21 +79,25 @@ class Finite(Rewards):
 
     def __init__(self, values: npt.ArrayLike, weights: npt.ArrayLike,
                  empty: float | None = None) -> None:
-        try:
-            value = np.array(values, dtype=np.float64)
-            weight = np.array(weights, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise InputError("values and weights must be numbers, weights all equally long"
-                             ) from None
+        rule = "values and weights must be numbers, weights all equally long"
+        value, weight = numbers(rule, values), numbers(rule, weights)
+        least, most = SCALES
         if value.ndim != 1 or len(value) == 0 or not np.isfinite(value).all():
             raise InputError("values: must be a list of finite numbers, at least one")
+        if np.abs(value).max() > most:
+            raise InputError(f"values: {value[np.abs(value).argmax()]:g} is too large, at most "
+                             f"{most:g}; change the unit of the rewards")
         if len(np.unique(value)) != len(value):
             raise InputError("values: a value is given twice; add up its weights")
         if weight.ndim != 3 or weight.shape[2] != len(value) or weight.size == 0:
             raise InputError(f"weights: shape {weight.shape}, must be K x M x {len(value)}, a "
                              "histogram over the values for each arm and client")
+        refuse_many_weights(*weight.shape)
         if not np.isfinite(weight).all() or (weight < 0).any():
             raise InputError("weights: must be finite and not negative")
+        odd = weight[(weight > 0) & ((weight < least) | (weight > most))]
+        if len(odd):
+            raise InputError(f"weights: {odd[0]:g} must be 0 or lie from {least:g} to {most:g}")
         bare = np.argwhere(weight.sum(axis=2) == 0)
         if len(bare):
             if empty is None:
@@ -102,6 +106,9 @@ class Finite(Rewards):
                                  f"({len(bare)} such cells); say what an empty cell pays, as in "
                                  "empty=0")
             pays = number("empty", empty)
+            if not abs(pays) <= most:
+                raise InputError(f"empty = {shown(empty)}: what an empty cell pays must be "
+                                 f"finite, at most {most:g}")
             if pays not in value:
                 value = np.append(value, pays)
                 weight = np.concatenate([weight, np.zeros((*weight.shape[:2], 1))], axis=2)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastfed.errors import InputError
 from fastfed.problem.rewards.base import Floats, Rewards
-from fastfed.validation import SCALES, number, refuse_odd_scale, shown
+from fastfed.validation import SCALES, number, numbers, refuse_odd_scale, shown
 
 
 class Gaussian(Rewards):
@@ -23,7 +23,7 @@ class Gaussian(Rewards):
     sigma: float | Floats
 
     def __init__(self, sigma: npt.ArrayLike = 1.0) -> None:
-        if isinstance(sigma, (list, tuple, np.ndarray)) and np.ndim(sigma) > 0:
+        if isinstance(sigma, list | tuple) or (isinstance(sigma, np.ndarray) and sigma.ndim):
             self.sigma = _checked_array(sigma)
         else:
             scale = number("sigma", sigma)
@@ -85,11 +85,8 @@ class Gaussian(Rewards):
 
 
 def _checked_array(sigma: npt.ArrayLike) -> Floats:
-    try:
-        array = np.array(sigma, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError("sigma: must be a number, or K x M numbers, one for each arm and client"
-                         ) from None
+    array = numbers("sigma: must be a number, or K x M numbers, one for each arm and client",
+                    sigma)
     if array.ndim != 2 or array.size == 0:
         raise InputError(f"sigma = {shown(sigma)}: {array.ndim}-dimensional, must be a number or "
                          "K x M numbers, one for each arm and client")

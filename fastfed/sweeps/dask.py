@@ -1,140 +1,24 @@
-"""Where tasks run.
-
-A task is pure: (cell, schedules, range of trials) to rows, as an Arrow stream. An executor takes
-tasks from a plan while it has room and yields their results as they come, in any order.
-"""
+"""Sweeps on the workers of a Dask cluster. The only module that knows Dask."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol
+from threading import Thread
+from typing import Any
 
 from fastfed.errors import InputError
-from fastfed.problem.instance import Instance
-from fastfed.sweeps.store import Cell
-
-if TYPE_CHECKING:
-    from fastfed.kernels.trials import Control
-
-
-@dataclass(frozen=True)
-class Task:
-    """Trials first .. first + count - 1 of a cell, under each of the schedules."""
-
-    cell: Cell
-    instance: Instance
-    schedules: tuple[str, ...]
-    first: int
-    count: int
-
-
-@dataclass(frozen=True)
-class Done:
-    """A finished task: its rows, or what went wrong."""
-
-    task: Task
-    table: bytes | None
-    pulls: int
-    seconds: float
-    error: BaseException | None = None
-
-
-class Plan(Protocol):
-    """Where executors get their tasks."""
-
-    def next_task(self, workers: int) -> Task | None:
-        """The next task to start; None if there is none until results come in, or at all."""
-
-    def record(self, done: Done) -> None:
-        """Hear of a result before the next task is asked for."""
-
-
-class Executor(Protocol):
-    """Runs the tasks of a plan."""
-
-    workers: int
-
-    def run(self, plan: Plan) -> Iterator[Done | None]:
-        """Results as they come; None now and then while there are none, so that the caller can
-        show progress and notice Ctrl-C."""
-
-
-def compute(task: Task, control: Control | None = None) -> tuple[bytes, int]:
-    """The rows of a task as an Arrow stream, and how many pulls they stand for."""
-    import pyarrow as pa
-
-    from fastfed.engine.job import Job
-    from fastfed.kernels.trials import PULLS
-
-    job = Job(task.instance, task.schedules, delta=task.cell.delta, seed=task.cell.seed,
-              engine=task.cell.engine, sigma=task.cell.sigma, max_steps=task.cell.max_steps)
-    block = job.run(task.first, task.count, control)
-    table = job.frame(block).to_arrow()
-    plain = pa.schema([(field.name, _PLAIN.get(str(field.type), field.type))
-                       for field in table.schema])
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, plain) as writer:
-        writer.write_table(table.cast(plain))
-    return sink.getvalue().to_pybytes(), int(block.ints[:, :, PULLS].sum())
-
-
-_PLAIN = dict.fromkeys(("large_string", "string_view"), "string")
-
-
-class Threads:
-    """The cores of this machine. Kernels run without the GIL, so threads are enough."""
-
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
-
-    def run(self, plan: Plan) -> Iterator[Done | None]:
-        from fastfed.engine.job import new_control
-
-        control = new_control()
-        started: dict[Future[tuple[bytes, int]], tuple[Task, float]] = {}
-        pool = ThreadPoolExecutor(self.workers, thread_name_prefix="fastfed")
-        finished_well = False
-        try:
-            while True:
-                while len(started) < self.workers:
-                    task = plan.next_task(self.workers)
-                    if task is None:
-                        break
-                    future = pool.submit(compute, task, control)
-                    started[future] = task, time.perf_counter()
-                if not started:
-                    break
-                finished, _ = wait(started, timeout=0.1, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    task, since = started.pop(future)
-                    done = _outcome(future, task, time.perf_counter() - since)
-                    plan.record(done)
-                    yield done
-                if not finished:
-                    yield None
-            finished_well = True
-        finally:
-            control.stop[0] = 1  # kernels leave after their current trial
-            pool.shutdown(wait=finished_well, cancel_futures=True)
-
-
-def _outcome(future: Future[tuple[bytes, int]], task: Task, seconds: float) -> Done:
-    error = future.exception()
-    if error is not None:
-        return Done(task, None, 0, seconds, error)
-    table, pulls = future.result()
-    return Done(task, table, pulls, seconds)
-
+from fastfed.sweeps import task as tasks
+from fastfed.sweeps.task import Done, Plan, Task
+from fastfed.validation import shown
 
 _AHEAD = 2  # tasks in flight for each thread of the cluster: one runs, one waits on its worker
 _LOOK_SECONDS = 2.0  # between looks at who is in the cluster
 _CONNECT_SECONDS = 10  # after which a scheduler that does not answer is given up
+_QUIET_SECONDS = 30.0  # without any result, after which it is said what is waited for
 
 
 class Dask:
@@ -143,32 +27,40 @@ class Dask:
 
     ``cluster`` is a `distributed.Client`, or an address for a client that lives as long as the
     run: a scheduler's, as in tcp://host:8786, or local:4 for a cluster of four processes here.
-    ``say`` is told once how things stand, with the dashboard's link.
+    A local cluster talks through TLS with keys made for this run, so that nobody else on the
+    machine can send it work; its ``dashboard``, which anybody here could look at, is off unless
+    it is asked for. ``say`` is told how things stand, and what is waited for when nothing comes.
     """
 
     workers = 0
 
-    def __init__(self, cluster: Any, say: Callable[[str], object] = lambda line: None) -> None:
+    def __init__(self, cluster: Any, say: Callable[[str], object] = lambda line: None, *,
+                 dashboard: bool = False) -> None:
         try:
             from distributed import Client
         except ImportError:
             raise InputError("Dask is not installed: pip install 'fastfed[dask]'") from None
         if isinstance(cluster, str):
             _checked_address(cluster)
+            if dashboard and not cluster.startswith("local:"):
+                raise InputError(f"a dashboard with Dask address {cluster!r}: that cluster has its "
+                                 "own or none; only for local:N is one made here")
         elif not isinstance(cluster, Client) or cluster.asynchronous:
             raise InputError(f"client = {cluster!r}: must be a dask.distributed.Client that is not "
                              "asynchronous")
-        self._cluster, self._say = cluster, say
+        self._cluster, self._say, self._dashboard = cluster, say, dashboard
         self._known: set[str] = set()
 
     def run(self, plan: Plan) -> Iterator[Done | None]:
-        with _connected(self._cluster) as client:
+        with _connected(self._cluster, self._dashboard) as client:
             self._scheduler = client.scheduler.address
             self._look(client)
-            shown = "dashboard" in client.scheduler_info().get("services", {})
+            local = isinstance(self._cluster, str) and self._cluster.startswith("local:")
+            seen = self._dashboard if local else (
+                "dashboard" in client.scheduler_info().get("services", {}))
             self._say(f"Dask at {self._scheduler}, {self.workers} worker threads"
                       f"{'' if self.workers else ' (waiting for the first)'}, "
-                      f"dashboard: {client.dashboard_link if shown else 'none'}")
+                      f"dashboard: {client.dashboard_link if seen else 'none'}")
             started: dict[str, tuple[Any, Task]] = {}
             try:
                 yield from self._feed(client, plan, started)
@@ -180,7 +72,8 @@ class Dask:
         self, client: Any, plan: Plan, started: dict[str, tuple[Any, Task]]
     ) -> Iterator[Done | None]:
         finished: SimpleQueue[Any] = SimpleQueue()
-        looked = time.monotonic()
+        looked = heard = time.monotonic()
+        patience = _QUIET_SECONDS
         while True:
             if time.monotonic() - looked > _LOOK_SECONDS:
                 self._look(client)
@@ -200,12 +93,30 @@ class Dask:
             except Empty:
                 if client.status != "running":
                     raise _lost(self._scheduler) from None
+                if time.monotonic() - heard > patience:
+                    self._say(f"no result for {patience:.0f} s: {self._waiting_for(client)}")
+                    patience *= 2
                 yield None
                 continue
+            heard, patience = time.monotonic(), _QUIET_SECONDS
             done = _collect(future, started.pop(future.key)[1], self._scheduler)
             future.release()
             plan.record(done)
             yield done
+
+    def _waiting_for(self, client: Any) -> str:
+        """Why nothing may be coming, in words."""
+        try:
+            workers = client.scheduler_info()["workers"].values()
+        except Exception:
+            raise _lost(self._scheduler) from None
+        paused = sum(worker.get("status") == "paused" for worker in workers)
+        if not workers:
+            return "the cluster has no worker; waiting for one"
+        if paused:
+            return (f"{paused} of {len(workers)} workers are paused because their memory is "
+                    "nearly full; waiting for them, or for others to join")
+        return f"waiting for tasks on {len(workers)} workers"
 
     def _look(self, client: Any) -> None:
         """Count the worker threads; refuse workers that would compute other rows."""
@@ -227,48 +138,114 @@ def _checked_address(address: str) -> None:
     if kind == "local" and re.fullmatch("[1-9][0-9]{0,3}", count):
         return
     if not re.fullmatch(r"(tcp|tls|ws|wss|ucx)://[^/\s]+:[0-9]+/?", address):
-        raise InputError(f"Dask address {address!r}: must be a scheduler's, as in "
+        raise InputError(f"Dask address {shown(address)}: must be a scheduler's, as in "
                          "tcp://host:8786, or local:4 for four worker processes here")
 
 
 @contextmanager
-def _connected(cluster: Any) -> Iterator[Any]:
+def _connected(cluster: Any, dashboard: bool = False) -> Iterator[Any]:
     """A client of the cluster; one that was made for an address is closed again."""
     if not isinstance(cluster, str):
         yield cluster
         return
     import logging
-    import os
 
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     for name in ("distributed", "distributed.client"):  # what matters is raised, in one line
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         where = cluster
         if cluster.startswith("local:"):
-            # after Ctrl-C nobody needs to hear that the cluster's semaphores were still there
-            quiet = "ignore::UserWarning:multiprocessing.resource_tracker"
-            os.environ["PYTHONWARNINGS"] = ",".join(
-                filter(None, (os.environ.get("PYTHONWARNINGS"), quiet)))
-            where = stack.enter_context(LocalCluster(
-                n_workers=int(cluster.removeprefix("local:")), threads_per_worker=1,
-                processes=True, memory_limit=0, dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-                # a terminal's Ctrl-C reaches the workers too: it is this process that ends them
-                preload="import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)",
-            ))
+            where = stack.enter_context(_local_cluster(
+                int(cluster.removeprefix("local:")), dashboard))
+        else:
+            _refuse_other_servers(cluster)
         try:
             client = stack.enter_context(
                 Client(where, timeout=_CONNECT_SECONDS, set_as_default=False))
-        except (OSError, ValueError) as error:
-            raise InputError(f"Dask address {cluster!r}: no scheduler answers there "
-                             f"({type(error).__name__})") from None
+        except Exception as error:
+            raise _no_scheduler(cluster, error) from None
         try:
             yield client
         except KeyboardInterrupt:
             stack.pop_all()  # closing would wait for tasks, and all ends with this process anyway
             raise
+
+
+@contextmanager
+def _local_cluster(workers: int, dashboard: bool) -> Iterator[Any]:
+    """A cluster of processes on this machine that only this process can talk to.
+
+    Without TLS every user of the machine could send it tasks, that is, run code as the user who
+    started it: its ports are open to all on the loopback interface.
+    """
+    import logging
+    import os
+
+    import dask
+    from distributed import LocalCluster, Security
+
+    try:
+        security = Security.temporary()
+    except ImportError:
+        raise InputError("a local Dask cluster makes its keys with cryptography, which is not "
+                         "installed: pip install 'fastfed[dask]'") from None
+    # after Ctrl-C nobody needs to hear that the cluster's semaphores were still there
+    quiet = "ignore::UserWarning:multiprocessing.resource_tracker"
+    os.environ["PYTHONWARNINGS"] = ",".join(
+        filter(None, (os.environ.get("PYTHONWARNINGS"), quiet)))
+    # the web servers of a scheduler and its workers cannot be left out, but they can serve nothing
+    closed: dict[str, Any] = {} if dashboard else {
+        "distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+    with dask.config.set(closed), LocalCluster(
+        n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0,
+        host="127.0.0.1", security=security, silence_logs=logging.CRITICAL,
+        dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": dashboard},
+        # a terminal's Ctrl-C reaches the workers too: it is this process that ends them
+        preload="import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)",
+    ) as cluster:
+        yield cluster
+
+
+def _refuse_other_servers(address: str) -> None:
+    """Ask who listens at an address, and do not wait for ever: Dask's own client would, for the
+    answer of a server that speaks another language or none."""
+    import asyncio
+
+    from distributed import Security
+    from distributed.core import rpc
+
+    async def ask() -> Any:
+        arguments = Security().get_connection_args("client")
+        async with rpc(address, timeout=_CONNECT_SECONDS, connection_args=arguments) as server:
+            return await server.identity()
+
+    def answer() -> None:
+        try:
+            heard.put(asyncio.run(asyncio.wait_for(ask(), _CONNECT_SECONDS)))
+        except BaseException as error:
+            heard.put(error)
+
+    heard: SimpleQueue[Any] = SimpleQueue()
+    Thread(target=answer, daemon=True).start()  # so a name server that hangs is not waited for
+    try:
+        found = heard.get(timeout=_CONNECT_SECONDS + 2)
+    except Empty:
+        raise _no_scheduler(address, TimeoutError()) from None
+    if isinstance(found, BaseException):
+        raise _no_scheduler(address, found) from None
+    if not isinstance(found, dict) or found.get("type") != "Scheduler":
+        kind = found.get("type") if isinstance(found, dict) else None
+        raise InputError(f"Dask address {shown(address)}: a {kind or 'stranger'} answers there, "
+                         "not a scheduler")
+
+
+def _no_scheduler(address: str, error: BaseException) -> InputError:
+    reason = " ".join(str(error).split())
+    reason = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
+    return InputError(f"Dask address {shown(address)}: no scheduler answers there "
+                      f"({reason[:160]})")
 
 
 def _on_worker(task: Task) -> tuple[bytes, int, int, float, str, dict[str, object]]:
@@ -277,7 +254,8 @@ def _on_worker(task: Task) -> tuple[bytes, int, int, float, str, dict[str, objec
     from distributed import get_worker
 
     begin = time.perf_counter()
-    table, pulls = compute(task)
+    rows, pulls = tasks.compute(task)
+    table = tasks.to_bytes(rows)
     packed = pa.compress(table, codec="zstd", asbytes=True)
     return (packed, len(table), pulls, time.perf_counter() - begin, get_worker().address,
             _asking()())
@@ -294,7 +272,7 @@ def _collect(future: Any, task: Task, scheduler: str) -> Done:
         raise _lost(scheduler) from None
     _refuse_stranger(address, versions)  # it may have come after the last look
     table = pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True)
-    return Done(task, table, pulls, seconds)
+    return Done(task, tasks.from_bytes(table), pulls, seconds)
 
 
 def _asking() -> Callable[[], dict[str, object]]:
@@ -306,12 +284,12 @@ def _asking() -> Callable[[], dict[str, object]]:
             import numba
             import numpy
 
-            from fastfed.sweeps.store import ROWS
+            from fastfed.engine.rows import VERSION
             from fastfed.version import __version__
         except ImportError as error:
             return {"fastfed": f"none ({error})"}
         return {"fastfed": __version__, "numpy": numpy.__version__, "numba": numba.__version__,
-                "version of the rows": ROWS}
+                "version of the rows": VERSION}
 
     return versions
 

@@ -1,0 +1,91 @@
+"""The standard files of a process that runs the command line: what a person sees.
+
+Lines for people show control characters escaped: a name in a file from elsewhere must not move the
+cursor, change the title of a terminal, or look like another line.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import os
+import sys
+from contextlib import suppress
+from typing import Any, TextIO
+
+from fastfed.errors import printable
+
+_SPELT = {"±": "+-", "…": "...", "×": "x", "–": "-", "≤": "<=", "≥": ">="}
+
+
+def say(message: str) -> None:
+    """One line on stderr. If stderr is gone, too, the exit status has to do."""
+    with suppress(OSError, ValueError):
+        print(f"fastfed: {printable(message)}", file=sys.stderr, flush=True)
+
+
+def show(text: object) -> None:
+    """Text for a person on stdout."""
+    print("\n".join(map(printable, str(text).split("\n"))))
+
+
+def open_standard_files() -> None:
+    """Make stdout and stderr such that writing to them works, or says so.
+
+    One that was closed is opened again, or else the next file that is opened would be in its
+    place. Writing to a stdout that was closed fails, as it should: results would be lost. What
+    an encoding lacks is spelt in other characters.
+    """
+    for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, mode)  # gets the lowest free number, which is this one
+    codecs.register_error("fastfed", _spelt)
+    sys.stdout = _opened(1, "stdout", sys.stdout)
+    sys.stderr = _opened(2, "stderr", sys.stderr)
+
+
+class _Named(io.FileIO):
+    """A file known by its number, whose errors say its name."""
+
+    def __init__(self, number: int, name: str) -> None:
+        super().__init__(number, "w", closefd=False)
+        self._shown = name
+
+    def write(self, content: Any) -> int:
+        try:
+            return super().write(content)
+        except OSError as error:
+            error.filename = self._shown
+            raise
+
+
+def _opened(number: int, name: str, before: TextIO | None) -> TextIO:
+    """A standard file anew. ``before`` is Python's own, None if it was closed."""
+    at_once = name == "stderr" or (isinstance(before, io.TextIOWrapper) and (
+        before.line_buffering or before.write_through))
+    return io.TextIOWrapper(io.BufferedWriter(_Named(number, name)), errors="fastfed",
+                            encoding=before.encoding if before else "utf-8",
+                            line_buffering=at_once)
+
+
+def lost_output() -> bool:
+    """Write out what stdout still holds. If that cannot be done it is given up, because Python
+    would try again at its end and exit with a status of its own; True unless the reader left."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError) as error:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return not isinstance(error, BrokenPipeError)
+    return False
+
+
+def _spelt(error: UnicodeError) -> tuple[str, int]:
+    """How to write what an encoding lacks: the escapes are JSON's, so that JSON stays JSON."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start:error.end]
+    return "".join(_SPELT.get(c) or json.dumps(c)[1:-1] for c in lacking), error.end

@@ -1,0 +1,105 @@
+"""Files that appear whole or not at all, and reading that neither hangs nor follows a trap.
+
+Everything that fastfed writes goes through `replacing`: the content is first complete in memory,
+then in a file of a temporary name that nobody else can know, is synced to the disk, and only then
+gets its name. So a full disk, a kill or a power cut leaves the old file or the new one.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from fastfed.errors import InputError
+
+PARTIAL = ".partial"
+"""How names of files end that are still being written; they begin with a dot."""
+
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+@contextmanager
+def replacing(path: Path, before: Callable[[], object] | None = None) -> Iterator[io.BytesIO]:
+    """A buffer whose content becomes the file ``path``, whole, or not at all.
+
+    The libraries that fill it never meet the disk, so that a full one is always told in the same
+    line. ``before`` is called when the content is on the disk and only the name is missing: it
+    may raise to stop that.
+    """
+    buffer = io.BytesIO()
+    yield buffer
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
+    try:
+        with os.fdopen(os.open(partial, _WRITE, 0o666), "wb") as file:
+            file.write(buffer.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        if before is not None:
+            before()
+        partial.replace(path)
+        _sync_folder(path.parent)
+    except BaseException as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name itself survive a power cut."""
+    if os.name == "nt":  # folders cannot be opened there
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def read_regular(path: Path, most: int = 2**31) -> bytes:
+    """The content of a regular file of at most ``most`` bytes; an OSError for anything else.
+
+    A pipe or a device of that name does not make us wait, and is not read.
+    """
+    number = os.open(path, _READ)
+    with os.fdopen(number, "rb") as file:
+        about = os.fstat(number)
+        if not stat.S_ISREG(about.st_mode):
+            kind = "a folder" if stat.S_ISDIR(about.st_mode) else "a pipe or device"
+            raise OSError(None, f"{kind}, not a file")
+        if about.st_size > most:
+            raise OSError(None, f"{about.st_size:,} bytes, more than {most:,}")
+        return file.read()
+
+
+def valid_unicode(name: str) -> str:
+    """A name from the file system as valid Unicode: bytes that are none are shown as escapes."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, or say in one line what stands in the way."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise InputError(f"{folder}: there is a file of that name; choose another folder") from None
+    except NotADirectoryError:
+        raise InputError(f"{folder}: a file stands where a folder should be") from None
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made ({error.strerror})") from None
+
+
+def checked_folder(given: str | os.PathLike[str]) -> Path:
+    """The folder that a user names for results: an empty text is a slip, not the current one."""
+    text = os.fspath(given)
+    if not text.strip():
+        raise InputError(f"folder {text!r}: must have a name, as in results, or . for the current "
+                         "one")
+    return Path(text)

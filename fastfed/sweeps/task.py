@@ -1,0 +1,103 @@
+"""A task of a sweep and its result.
+
+A task is pure: (cell, schedules, range of trials) to rows, as an Arrow table. An executor takes
+tasks from a plan while it has room and yields their results as they come, in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fastfed.problem.instance import Instance
+from fastfed.sweeps.grid import Cell
+
+if TYPE_CHECKING:
+    from fastfed.engine.job import Job
+    from fastfed.kernels.trials import Control
+
+
+@dataclass(frozen=True)
+class Task:
+    """Trials first .. first + count - 1 of a cell, under each of the schedules."""
+
+    cell: Cell
+    instance: Instance
+    schedules: tuple[str, ...]
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished task: its rows (a pyarrow table), or what went wrong."""
+
+    task: Task
+    table: Any
+    pulls: int
+    seconds: float
+    error: BaseException | None = None
+
+
+class Plan(Protocol):
+    """Where executors get their tasks."""
+
+    def next_task(self, workers: int) -> Task | None:
+        """The next task to start; None if there is none until results come in, or at all."""
+
+    def record(self, done: Done) -> None:
+        """Hear of a result before the next task is asked for."""
+
+
+class Executor(Protocol):
+    """Runs the tasks of a plan."""
+
+    workers: int
+
+    def run(self, plan: Plan) -> Iterator[Done | None]:
+        """Results as they come; None now and then while there are none, so that the caller can
+        show progress and notice Ctrl-C."""
+
+
+def compute(task: Task, control: Control | None = None) -> tuple[Any, int]:
+    """The rows of a task as a pyarrow table, and how many pulls they stand for."""
+    import pyarrow as pa
+
+    job = _job(task.cell, task.instance, task.schedules)
+    block = job.run(task.first, task.count, control)
+    table = job.frame(block).to_arrow()
+    plain = pa.schema([(field.name, _PLAIN.get(str(field.type), field.type))
+                       for field in table.schema])
+    return table.cast(plain), int(block.column("pulls").sum())
+
+
+_PLAIN = dict.fromkeys(("large_string", "string_view"), "string")
+
+
+@lru_cache(maxsize=8)
+def _job(cell: Cell, instance: Instance, schedules: tuple[str, ...]) -> Job:
+    """The job of a cell, laid out once for all its parts; threads may share it."""
+    from fastfed.engine.job import Job
+
+    return Job(instance, schedules, delta=cell.delta, seed=cell.seed, engine=cell.engine,
+               sigma=cell.sigma, max_steps=cell.max_steps)
+
+
+def to_bytes(table: Any) -> bytes:
+    """Rows as an Arrow stream, for the way between processes."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def from_bytes(content: bytes) -> Any:
+    """The rows of an Arrow stream."""
+    import pyarrow as pa
+
+    return pa.ipc.open_stream(content).read_all()
