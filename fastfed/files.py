@@ -69,14 +69,22 @@ def read_regular(path: Path, most: int = 2**31) -> bytes:
     A pipe or a device of that name does not make us wait, and is not read.
     """
     number = os.open(path, _READ)
-    with os.fdopen(number, "rb") as file:
+    try:
         about = os.fstat(number)
         if not stat.S_ISREG(about.st_mode):
             kind = "a folder" if stat.S_ISDIR(about.st_mode) else "a pipe or device"
             raise OSError(None, f"{kind}, not a file")
         if about.st_size > most:
             raise OSError(None, f"{about.st_size:,} bytes, more than {most:,}")
-        return file.read()
+        with os.fdopen(number, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(number)
+
+
+def valid_unicode(name: str) -> str:
+    """A name from the file system as valid Unicode: bytes that are none are shown as escapes."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def valid_unicode(name: str) -> str:

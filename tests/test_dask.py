@@ -67,6 +67,16 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(function.__kwdefaults__, "part_size", 100)
 
 
+@pytest.fixture(autouse=True)
+def left_sockets() -> Iterator[None]:
+    """Dask leaves sockets of failed connections to the garbage collector, which is called here,
+    where nobody minds its warnings."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
 def one_line(error: str) -> str:
     assert error.startswith("fastfed: ")
     assert error.count("\n") == 1
@@ -462,9 +472,6 @@ def test_something_else_at_the_address(
         assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", address]) == 2
         assert f"Dask address '{address}': no scheduler answers there" in one_line(
             capsys.readouterr().err)
-    with warnings.catch_warnings():  # Dask leaves the socket to the garbage collector
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 def test_a_dashboard_or_a_worker_at_the_address(

@@ -225,7 +225,7 @@ def _refuse_other_servers(address: str) -> None:
         try:
             heard.put(asyncio.run(asyncio.wait_for(ask(), _CONNECT_SECONDS)))
         except BaseException as error:
-            heard.put(error)
+            heard.put(_no_scheduler(address, error))  # without the frames that hold the socket
 
     heard: SimpleQueue[Any] = SimpleQueue()
     Thread(target=answer, daemon=True).start()  # so a name server that hangs is not waited for
@@ -233,8 +233,8 @@ def _refuse_other_servers(address: str) -> None:
         found = heard.get(timeout=_CONNECT_SECONDS + 2)
     except Empty:
         raise _no_scheduler(address, TimeoutError()) from None
-    if isinstance(found, BaseException):
-        raise _no_scheduler(address, found) from None
+    if isinstance(found, InputError):
+        raise found
     if not isinstance(found, dict) or found.get("type") != "Scheduler":
         kind = found.get("type") if isinstance(found, dict) else None
         raise InputError(f"Dask address {shown(address)}: a {kind or 'stranger'} answers there, "
