@@ -1,0 +1,444 @@
+"""How often is an answer wrong? Probabilities far below what counting can see.
+
+FedElim gives M + 1 answers: each client's best arm and the best arm overall. One of them is wrong
+from the step on at which its best arm is eliminated; whatever is declared later, or nothing where
+the arms that are left tie, cannot mend it. So three kinds of event are estimated, each by a
+`Mixture` of tilted rewards:
+
+* a client's answer is wrong. It depends on that client's walks alone, so only that client is
+  simulated: a K x 1 instance at delta / M has the same radius, since ln(8 K M / delta) is all that
+  the radius knows of M and delta;
+* the server's answer is wrong. It depends on all walks, at communication times;
+* any answer is wrong. This is decided at the first wrong elimination anywhere, and its mixture is
+  the union of all the others, in proportion to what they contribute.
+
+Trials are not followed past the step ``last`` after which Chernoff's bound says that next to
+nothing can happen; what it leaves is reported beside the estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed import radius as radii
+from fastfed.errors import InputError
+from fastfed.kernels.memory import NEVER
+from fastfed.problem.instance import Instance
+from fastfed.problem.rewards import Finite
+from fastfed.problem.schedule import At, Periodic, Schedule, parse
+from fastfed.theory.mixture import Decisions, Event, Judge, Mixture, Sample, improved
+from fastfed.theory.tilts import Cumulants, Ints, Looks, Rivalry, Tilt, rivalry
+from fastfed.validation import checked_delta, checked_threads, checked_whole, resolve_sigma
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_LN10 = math.log(10.0)
+_Z = 1.959963984540054  # 95 % of a normal
+_RARER = 16.0  # exponents that far above the least one get no tilt: 1e-7 of the probability
+_NEXT_TO_NOTHING = math.log(1e-6)  # of the largest step's bound may lie past the last step
+_PILOT = 0.2  # of the trials go into finding good shares, on top of ``trials``
+_FEW, _HEAVY, _APART, _MISSED = 100.0, 0.1, 4.5, 0.01
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The probability that one answer is wrong, or (``answer`` "any") that any of them is.
+
+    ``effective`` is the number of equally weighted errors that the weighted ones are worth;
+    ``bound`` is Chernoff's bound, never below the truth; ``left_out`` bounds what the simulation
+    could not see or was not aimed at, and is not part of the interval. Probabilities below 1e-308
+    are 0 as numbers; ``log10`` is not.
+    """
+
+    answer: str
+    log10: float
+    relative_error: float
+    effective: float
+    errors: int
+    trials: int
+    log10_bound: float
+    log10_left_out: float
+    warnings: tuple[str, ...]
+
+    @property
+    def probability(self) -> float:
+        return _power(self.log10)
+
+    @property
+    def standard_error(self) -> float:
+        return self.probability * self.relative_error if self.errors else 0.0
+
+    @property
+    def low(self) -> float:
+        """The interval's lower end; 0 where nothing was seen."""
+        return max(0.0, self.probability - _Z * self.standard_error)
+
+    @property
+    def high(self) -> float:
+        """The interval's upper end, Chernoff's bound at most."""
+        if not self.errors:
+            return self.bound
+        return min(self.bound, self.probability + _Z * self.standard_error)
+
+    @property
+    def bound(self) -> float:
+        return min(1.0, _power(self.log10_bound))
+
+    @property
+    def left_out(self) -> float:
+        return min(1.0, _power(self.log10_left_out))
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorProbability:
+    """What `error_probability` returns; as text, its table."""
+
+    instance: Instance
+    schedule: Schedule
+    delta: float
+    sigma: float
+    radius: str
+    seed: int
+    local: tuple[Estimate, ...]
+    """One for each client."""
+    server: Estimate
+    joint: Estimate
+    """At least one of the M + 1 answers is wrong."""
+    shares: tuple[tuple[str, Tilt, float, int, int], ...]
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (*self.local, self.server, self.joint)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(f"{one.answer}: {text}" for one in self.estimates for text in one.warnings)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """One row per answer: ``probability``, ``standard_error``, 95 % interval ``low``, ``high``,
+        ``log10``, ``effective``, ``errors`` and ``trials``, ``bound``, ``left_out``, ``warning``
+        (null: none)."""
+        import polars as pl
+
+        rows = [{
+            "instance": self.instance.name, "schedule": str(self.schedule), "delta": self.delta,
+            "sigma": self.sigma, "radius": self.radius, "answer": one.answer,
+            "probability": one.probability, "standard_error": one.standard_error, "low": one.low,
+            "high": one.high, "log10": one.log10, "effective": one.effective,
+            "errors": one.errors, "trials": one.trials, "bound": one.bound,
+            "left_out": one.left_out, "warning": "; ".join(one.warnings) or None,
+        } for one in self.estimates]
+        return pl.DataFrame(rows, schema_overrides={"warning": pl.String})
+
+    @property
+    def tilts(self) -> pl.DataFrame:
+        """One row per tilt of each answer's mixture: the arm that it lets win, at which client
+        (null: at the server) and step, its share of the trials, and how many of them erred."""
+        import polars as pl
+
+        rows = [{"answer": answer, "arm": tilt.arm, "client": tilt.client, "step": tilt.step,
+                 "share": share, "trials": trials, "errors": errors}
+                for answer, tilt, share, trials, errors in self.shares]
+        schema = {"answer": pl.String, "arm": pl.Int64, "client": pl.Int64, "step": pl.Int64,
+                  "share": pl.Float64, "trials": pl.Int64, "errors": pl.Int64}
+        return pl.DataFrame(rows, schema=schema)
+
+    def __str__(self) -> str:
+        lines = [f"{self.instance.name}, {self.schedule}, delta {self.delta:g}, sigma "
+                 f"{self.sigma:g}: probability of a wrong answer",
+                 f"{'answer':<20} {'probability':>12} {'std. error':>11} {'95 % interval':>23} "
+                 f"{'effective':>10} {'at most':>9}"]
+        for one in self.estimates:
+            ends = f"{_text(one.low, one.log10)} .. {_text(one.high, one.log10)}"
+            if one.probability == 0.0 and one.errors:  # too small for a double
+                ends = ""
+            error = f"{one.relative_error:.1%}" if one.errors else "-"
+            lines.append(f"{one.answer:<20.20} {_text(one.probability, one.log10):>12} "
+                         f"{error:>11} {ends:>23} {one.effective:>10,.0f} "
+                         f"{_text(one.bound, one.log10_bound):>9}")
+        lines += [f"warning: {text}" for text in self.warnings]
+        return "\n".join(lines)
+
+
+def error_probability(
+    instance: Instance | str | Path,
+    schedule: str | Schedule = "fedelim",
+    *,
+    delta: float,
+    radius: str = "paper",
+    trials: int = 10_000,
+    seed: int = 0,
+    sigma: float | str | None = None,
+    threads: int | None = None,
+) -> ErrorProbability:
+    """The probability that FedElim errs: client by client, at the server, and anywhere.
+
+    ``trials`` is the number of trials for each of the M + 2 estimates. The same seed gives the
+    same result, on any number of threads.
+    """
+    if not isinstance(instance, Instance):
+        instance = Instance.load(instance)
+    if radius != "paper":
+        raise InputError(f"radius {radius!r}: only 'paper' has tilts that fit it")
+    run = _Run(instance, parse(schedule), checked_delta(delta), resolve_sigma(instance, sigma),
+               checked_whole("trials", trials, 100, 2**32), checked_whole("seed", seed, 0, 2**64 - 1),
+               checked_threads(threads))
+    return run.result(radius)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """An answer, the event that it is wrong, and what Chernoff's bound says of it."""
+
+    answer: str
+    event: Event
+    tilts: list[Tilt]
+    log_bound: float
+    log_left_out: float
+
+
+@dataclass(frozen=True)
+class _Answered:
+    estimate: Estimate
+    mixture: Mixture | None = None
+    sample: Sample | None = None
+
+
+class _Run:
+    """The questions of one call, in turn."""
+
+    def __init__(self, instance: Instance, schedule: Schedule, delta: float, sigma: float,
+                 trials: int, seed: int, threads: int) -> None:
+        self.instance, self.schedule, self.delta, self.sigma = instance, schedule, delta, sigma
+        self.trials, self.seed, self.threads = trials, seed, threads
+
+    def result(self, radius: str) -> ErrorProbability:
+        clients = self.instance.shape[1]
+        questions = [*(self._local(m) for m in range(clients)), self._server()]
+        answered = [self._answer(question, number) for number, question in enumerate(questions)]
+        joint = self._joint(questions, answered)
+        shares = tuple(
+            (one.estimate.answer, tilt, float(share), int(count), int(errors))
+            for one in [*answered, joint] if one.mixture is not None and one.sample is not None
+            for tilt, share, count, errors in zip(
+                one.mixture.tilts, one.sample.shares, one.sample.counts, one.sample.errors,
+                strict=True))
+        return ErrorProbability(
+            self.instance, self.schedule, self.delta, self.sigma, radius, self.seed,
+            tuple(one.estimate for one in answered[:clients]), answered[clients].estimate,
+            joint.estimate, shares)
+
+    def _local(self, m: int) -> _Question:
+        arms, clients = self.instance.shape
+        best = int(self.instance.local_best[m])
+        log_c = radii.local_log(arms, clients, self.delta)
+        cumulants = Cumulants(_one_client(self.instance, m))
+        looks = Looks.of(Periodic(1))
+        rivals = [
+            rivalry(cumulants, k, best, [0], looks,
+                    lambda n: radii.boundary(n, 1, log_c, self.sigma))
+            for k in range(arms) if k != best]
+        # the server of this instance is of no interest: it talks once and is done
+        return self._question(f"client {self.instance.clients[m]}", cumulants, At([1]),
+                              self.delta / clients, rivals, _local_judge(best), m)
+
+    def _server(self) -> _Question:
+        arms, clients = self.instance.shape
+        best = self.instance.global_best
+        log_c = radii.global_log(arms, self.delta)
+        cumulants = Cumulants(self.instance)
+        looks = Looks.of(self.schedule)
+        rivals = [
+            rivalry(cumulants, k, best, range(clients), looks,
+                    lambda n: radii.boundary(n, clients, log_c, self.sigma))
+            for k in range(arms) if k != best]
+        return self._question("server", cumulants, self.schedule, self.delta, rivals,
+                              _server_judge(best), None)
+
+    def _question(self, answer: str, cumulants: Cumulants, schedule: Schedule, delta: float,
+                  rivals: Sequence[Rivalry], judge: Judge, client: int | None) -> _Question:
+        least = min((rival.least for rival in rivals), default=math.inf)
+        last = _last_step(rivals, least)
+        near = [rival for rival in rivals if rival.least <= least + _RARER]
+        missed = [rival.beyond(last) if rival in near else rival.beyond(0) for rival in rivals]
+        tilts = [tilt for rival in near
+                 for tilt in rival.tilts(cumulants.instance.shape, least + _RARER, last, client)]
+        event = Event(cumulants, schedule, delta, self.sigma, last, judge)
+        return _Question(answer, event, tilts if math.isfinite(least) else [],
+                         _log_total([rival.beyond(0) for rival in rivals]), _log_total(missed))
+
+    def _answer(self, question: _Question, number: int) -> _Answered:
+        """First rough shares, then good ones."""
+        mixture = self._mixture(question)
+        if mixture is None:
+            return _Answered(_impossible(question))
+        exponents = np.array([tilt.exponent for tilt in mixture.tilts])
+        rough = np.exp(-0.5 * (exponents - exponents.min()))
+        rough /= rough.sum()
+        pilot = mixture.run(rough, max(200, int(_PILOT * self.trials)), 2 * number)
+        sample = mixture.run(improved(pilot, rough), self.trials, 2 * number + 1)
+        return _Answered(_estimate(question, sample, pilot), mixture, sample)
+
+    def _joint(self, questions: Sequence[_Question], answered: Sequence[_Answered]) -> _Answered:
+        """Tilts of all the others, in the shares that worked there, as their answers weigh."""
+        instance = self.instance
+        tilts: list[Tilt] = []
+        shares: list[float] = []
+        logs = np.array([one.estimate.log10 for one in answered])
+        top = logs[np.isfinite(logs)].max(initial=-math.inf)
+        for one in answered:
+            if one.mixture is None or one.sample is None:
+                continue
+            weight = 10 ** (one.estimate.log10 - top) if math.isfinite(top) else 1.0
+            for tilt, share in zip(one.mixture.tilts, one.sample.shares, strict=True):
+                tilts.append(_embedded(tilt, instance.shape))
+                shares.append(weight * float(share))
+        last = max(question.event.last for question in questions)
+        event = Event(Cumulants(instance), self.schedule, self.delta, self.sigma, last,
+                      _joint_judge(instance))
+        kept = np.array(shares) >= (np.sort(shares)[::-1][: self.trials // 8][-1:].max(initial=0.0))
+        question = _Question(
+            "any", event, [tilt for tilt, keep in zip(tilts, kept, strict=True) if keep],
+            _log_total([one.log_bound for one in questions]),
+            _log_total([one.log_left_out for one in questions]))
+        mixture = self._mixture(question)
+        if mixture is None:
+            return _Answered(_impossible(question))
+        rough = np.array(shares)[kept]
+        rough = 0.9 * rough / rough.sum() + 0.1 / len(rough)
+        number = 2 * len(questions)
+        pilot = mixture.run(rough, max(200, int(_PILOT * self.trials)), number)
+        sample = mixture.run(rough, self.trials, number + 1)
+        return _Answered(_estimate(question, sample, pilot), mixture, sample)
+
+    def _mixture(self, question: _Question) -> Mixture | None:
+        if not question.tilts:
+            return None
+        return Mixture(question.event, question.tilts, self.seed, self.threads)
+
+
+def _local_judge(best: int) -> Judge:
+    def judge(found: Decisions) -> tuple[npt.NDArray[np.bool_], Ints]:
+        out = found.local_out
+        wrong = _eliminated(out[:, best, 0], found.local_arms[:, 0] != best)
+        return wrong, np.minimum(out, out[:, best, None, :])
+
+    return judge
+
+
+def _server_judge(best: int) -> Judge:
+    def judge(found: Decisions) -> tuple[npt.NDArray[np.bool_], Ints]:
+        out = found.server_out
+        wrong = _eliminated(out[:, best], found.server_arm != best)
+        stops = np.minimum(out, out[:, best, None])
+        return wrong, np.repeat(stops[:, :, None], found.local_out.shape[2], axis=2)
+
+    return judge
+
+
+def _joint_judge(instance: Instance) -> Judge:
+    best, overall = instance.local_best, instance.global_best
+
+    def judge(found: Decisions) -> tuple[npt.NDArray[np.bool_], Ints]:
+        local = found.local_out[:, best, np.arange(len(best))]
+        local = np.where(found.local_arms != best, local, NEVER).min(axis=1)
+        server = np.where(found.server_arm != overall, found.server_out[:, overall], NEVER)
+        first = np.minimum(local, server)
+        used = np.maximum(found.local_out, found.server_out[:, :, None])
+        return first < NEVER, np.minimum(used, first[:, None, None])
+
+    return judge
+
+
+def _eliminated(out: Ints, undeclared: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """The arm has left, and not because it was declared."""
+    return np.asarray((out < NEVER) & undeclared)
+
+
+def _one_client(instance: Instance, m: int) -> Instance:
+    """Client m alone, a K x 1 instance."""
+    if instance.law is None:
+        return Instance(instance.means[:, [m]], instance.rewards)
+    return Instance(rewards=Finite(instance.law.values, instance.law.weights[:, [m]]))
+
+
+def _embedded(tilt: Tilt, shape: tuple[int, int]) -> Tilt:
+    """A client's tilt as one of the whole instance."""
+    if tilt.client is None:
+        return tilt
+    theta = np.zeros(shape)
+    theta[:, tilt.client] = tilt.theta[:, 0]
+    return replace(tilt, theta=theta)
+
+
+def _last_step(rivals: Sequence[Rivalry], least: float) -> int:
+    """The step after which, by Chernoff's bound, next to nothing can go wrong."""
+    if math.isinf(least):
+        return 1
+    steps = rivals[0].steps
+    logs = np.logaddexp.reduce([rival.log_bounds for rival in rivals], axis=0)
+    after = np.logaddexp.accumulate(logs[::-1])[::-1]  # at and after each step of the grid
+    enough = np.flatnonzero(after <= _NEXT_TO_NOTHING - least)
+    return int(steps[max(enough[0] - 1, 0)] if len(enough) else steps[-1])
+
+
+def _impossible(question: _Question) -> Estimate:
+    """No rewards of this support can lead to the wrong answer."""
+    return Estimate(question.answer, -math.inf, 0.0, 0.0, 0, 0, -math.inf, -math.inf, ())
+
+
+def _estimate(question: _Question, sample: Sample, pilot: Sample) -> Estimate:
+    log, relative = sample.moments()
+    effective, heaviest = sample.effective()
+    return Estimate(
+        question.answer, log / _LN10, relative, effective, len(sample.stratum),
+        int(sample.counts.sum()), question.log_bound / _LN10, question.log_left_out / _LN10,
+        tuple(_doubts(question, sample, pilot, effective, heaviest)))
+
+
+def _doubts(question: _Question, sample: Sample, pilot: Sample, effective: float, heaviest: float
+            ) -> Iterator[str]:
+    """Why the estimate is not to be trusted, if so."""
+    log, relative = sample.moments()
+    if not len(sample.stratum):
+        yield "no trial erred, although some were made to: take more trials"
+        return
+    if effective < _FEW:
+        yield (f"worth only {effective:.0f} equally weighted errors, fewer than {_FEW:.0f}: take "
+               "more trials")
+    if heaviest > _HEAVY:
+        yield f"one trial has {heaviest:.0%} of all weight: take more trials"
+    if len(pilot.stratum):
+        first, spread = pilot.moments()
+        ratio = math.exp(min(first - log, 50.0))
+        if abs(ratio - 1) > _APART * math.hypot(relative, ratio * spread):
+            yield (f"the run that chose the tilts' shares gave {ratio:.2g} times as much, more than "
+                   f"{_APART:g} standard errors off: take more trials")
+    if question.log_left_out - log > math.log(_MISSED):
+        yield (f"up to {math.exp(min(question.log_left_out - log, 0.0)):.0%} of it may lie where no "
+               "tilt was aimed at")
+
+
+def _log_total(logs: Sequence[float]) -> float:
+    return float(np.logaddexp.reduce(logs)) if logs else -math.inf
+
+
+def _power(log10: float) -> float:
+    return 10.0**log10 if log10 > -320 else 0.0
+
+
+def _text(value: float, log10: float) -> str:
+    """Three digits, also of what is too small for a double."""
+    if value > 1e-300 or math.isinf(log10):
+        return f"{value:.3g}"
+    whole = math.floor(log10)
+    return f"{10 ** (log10 - whole):.2f}e{whole}"

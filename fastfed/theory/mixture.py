@@ -1,0 +1,188 @@
+"""Importance sampling of rare events on the engine: a stratified mixture of tilted rewards.
+
+An event that is decided by what a trial has seen when it happens has, under rewards tilted by
+theta, a likelihood ratio that needs nothing but the walks' values X there,
+
+    dq / dp = exp(sum over cells (k, m) of theta[k, m] (X[k, m](n) - n mean[k, m]) - n psi(theta)),
+
+n the number of rewards of that cell that the event depends on (an arm that has left before no
+longer counts; cells that are not tilted drop out). With trials shared out over tilts t in the
+proportions pi_t, every one of them weighs 1 / sum over t of pi_t dq_t / dp, whichever tilt it
+came from (Veach and Guibas's balance heuristic, Owen and Zhou's deterministic mixture). The sum
+of these weights over trials with the event, divided by all trials, is an unbiased estimate of the
+event's probability; strata give its standard error.
+
+A first run with rough shares says which shares are good: those under which the trials with the
+event would be likeliest (iterations of expectation maximisation on the weighted trials). Its
+trials are not used for the estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.engine.job import Job
+from fastfed.engine.walk import walk
+from fastfed.problem.instance import Instance
+from fastfed.problem.schedule import Schedule
+from fastfed.theory.tilts import Cumulants, Floats, Ints, Tilt, tilted_instance
+
+_LEAST = 2  # trials of a stratum: one alone has no standard error
+_DEFENCE = 0.15  # of the shares stay as they were before they were improved
+_ROUNDS = 30
+_APART = 2**34  # trial numbers of one run lie this far from the next one's
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """When each arm left, trial by trial, and what was declared (-1: nothing)."""
+
+    local_out: Ints  # (trials, K, M)
+    local_arms: Ints  # (trials, M)
+    server_out: Ints  # (trials, K)
+    server_arm: Ints  # (trials,)
+
+
+Judge = Callable[[Decisions], tuple[npt.NDArray[np.bool_], Ints]]
+"""Which trials have the event, and how many rewards of each cell decided it: (trials, K, M)."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something rare about trials of an instance, and how to see it."""
+
+    cumulants: Cumulants
+    schedule: Schedule
+    delta: float
+    sigma: float
+    last: int  # trials are not followed past this step
+    judge: Judge
+
+    def job(self, instance: Instance, seed: int) -> Job:
+        return Job(instance, self.schedule, delta=self.delta, seed=seed, engine="skip",
+                   sigma=self.sigma, max_steps=self.last)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The trials that had the event, stratum by stratum, with the logarithms of their weights."""
+
+    counts: Ints  # (T,) trials of each stratum
+    stratum: Ints  # (errors,)
+    log_ratios: Floats  # (errors, T) ln dq_t / dp
+    log_weights: Floats  # (errors,)
+
+    @property
+    def shares(self) -> Floats:
+        return np.asarray(self.counts / self.counts.sum())
+
+    @property
+    def errors(self) -> Ints:
+        """(T,) how many trials of each stratum had the event."""
+        return np.bincount(self.stratum, minlength=len(self.counts))
+
+    def moments(self) -> tuple[float, float]:
+        """ln of the estimate, and its relative standard error."""
+        if not len(self.stratum):
+            return -math.inf, math.inf
+        top = float(self.log_weights.max())
+        weights = np.exp(self.log_weights - top)
+        n = self.counts
+        first = np.bincount(self.stratum, weights, len(n)) / n
+        second = np.bincount(self.stratum, weights**2, len(n)) / n
+        variance = np.maximum(second - first**2, 0.0) * n / (n - 1)
+        mean = float(self.shares @ first)
+        return top + math.log(mean), math.sqrt(float((self.shares**2 * variance / n).sum())) / mean
+
+    def effective(self) -> tuple[float, float]:
+        """How many equal weights these are worth, and the largest one's share of their sum."""
+        if not len(self.stratum):
+            return 0.0, 1.0
+        weights = np.exp(self.log_weights - self.log_weights.max())
+        return float(weights.sum() ** 2 / (weights**2).sum()), float(1.0 / weights.sum())
+
+
+class Mixture:
+    """Tilts of one event, made ready to run."""
+
+    def __init__(self, event: Event, tilts: Sequence[Tilt], seed: int, threads: int) -> None:
+        self.event = event
+        self._seed, self._threads = seed, threads
+        made = [(tilt, tilted_instance(event.cumulants, tilt)) for tilt in tilts]
+        self.tilts = [tilt for tilt, found in made if found is not None]
+        self._instances = [found[0] for _, found in made if found is not None]
+        thetas = [found[1] for _, found in made if found is not None]
+        self._cells = np.argwhere(np.any(np.array(thetas) != 0, axis=0))
+        k, m = self._cells.T
+        self._thetas = np.array([theta[k, m] for theta in thetas])
+        self._psis = np.array([event.cumulants.psi(theta)[k, m] for theta in thetas])
+        self._means = event.cumulants.instance.means[k, m]
+
+    def run(self, shares: Floats, trials: int, number: int) -> Sample:
+        """``trials`` trials in these shares; ``number`` tells this run from others."""
+        counts = np.maximum(_LEAST, np.rint(shares * trials)).astype(np.int64)
+        firsts = number * _APART + np.cumsum(counts) - counts
+        with ThreadPoolExecutor(self._threads) as pool:
+            parts = list(pool.map(self._stratum, range(len(counts)), firsts.tolist(),
+                                  counts.tolist()))
+        ratios = np.concatenate(parts)
+        stratum = np.repeat(np.arange(len(counts)), [len(part) for part in parts])
+        log_weights = -_log_sum(ratios + np.log(counts / counts.sum()))
+        return Sample(counts, stratum, ratios, log_weights)
+
+    def _stratum(self, t: int, first: int, count: int) -> Floats:
+        """(errors, T): ln dq_s / dp of the trials of tilt t that had the event."""
+        instance = self._instances[t]
+        job = self.event.job(instance, self._seed)
+        happened, stops = self.event.judge(decisions(job, first, count))
+        trials = np.flatnonzero(happened)
+        n = stops[trials][:, self._cells[:, 0], self._cells[:, 1]]
+        sums = values_at(instance, self._seed, first + trials, self._cells, n)
+        centred = sums - n * self._means
+        return np.asarray(centred @ self._thetas.T - n @ self._psis.T)
+
+
+def improved(sample: Sample, before: Floats) -> Floats:
+    """Shares that fit the trials that had the event, with a part of ``before`` kept."""
+    if not len(sample.stratum):
+        return before
+    weights = np.exp(sample.log_weights - sample.log_weights.max())
+    weights /= weights.sum()
+    ratios = np.exp(sample.log_ratios + sample.log_weights[:, None])
+    shares = before
+    for _ in range(_ROUNDS):
+        mixed = ratios @ shares
+        shares = shares * ((weights / mixed) @ ratios)
+    return (1 - _DEFENCE) * shares / shares.sum() + _DEFENCE * before
+
+
+def decisions(job: Job, first: int, count: int) -> Decisions:
+    """Trials first .. first + count - 1."""
+    found = [job.departures(trial) for trial in range(first, first + count)]
+    return Decisions(np.array([one.local for one in found]),
+                     np.array([one.local_arms for one in found]),
+                     np.array([one.server for one in found]),
+                     np.array([one.global_arm for one in found]))
+
+
+def values_at(instance: Instance, seed: int, trials: Ints, cells: Ints, n: Ints) -> Floats:
+    """X of each of the cells (C, 2) in each of the trials after n (trials, C) rewards."""
+    sums = np.zeros(n.shape)
+    for i, trial in enumerate(trials.tolist()):
+        value = walk(instance, seed, trial)
+        for c, (k, m) in enumerate(cells.tolist()):
+            sums[i, c] = value(k, m, int(n[i, c]))
+    return sums
+
+
+def _log_sum(logs: Floats) -> Floats:
+    if not len(logs):
+        return np.zeros(0)
+    top = logs.max(axis=1)
+    return np.asarray(np.log(np.exp(logs - top[:, None]).sum(axis=1)) + top)
