@@ -19,6 +19,7 @@ nothing can happen; what it leaves is reported beside the estimate.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +35,7 @@ from fastfed.problem.instance import Instance
 from fastfed.problem.rewards import Finite
 from fastfed.problem.schedule import At, Periodic, Schedule, parse
 from fastfed.theory.mixture import Decisions, Event, Judge, Mixture, Sample, improved
-from fastfed.theory.tilts import Cumulants, Ints, Looks, Rivalry, Tilt, rivalry
+from fastfed.theory.tilts import RARER, Cumulants, Floats, Ints, Looks, Rivalry, Tilt, rivalry
 from fastfed.validation import checked_delta, checked_threads, checked_whole, resolve_sigma
 
 if TYPE_CHECKING:
@@ -42,9 +43,13 @@ if TYPE_CHECKING:
 
 _LN10 = math.log(10.0)
 _Z = 1.959963984540054  # 95 % of a normal
-_RARER = 16.0  # exponents that far above the least one get no tilt: 1e-7 of the probability
 _NEXT_TO_NOTHING = math.log(1e-6)  # of the largest step's bound may lie past the last step
 _PILOT = 0.2  # of the trials go into finding good shares, on top of ``trials``
+_LEAST_PILOT = 200
+_WORTH_A_TILT = 1e-6  # of the probability that any answer is wrong
+_EVENLY = 0.1  # of the joint mixture goes to all its tilts alike
+# an estimate is doubted with fewer effective errors, a heavier trial, two runs so many standard
+# errors apart, a larger share left out
 _FEW, _HEAVY, _APART, _MISSED = 100.0, 0.1, 4.5, 0.01
 
 
@@ -190,9 +195,16 @@ def error_probability(
     if radius != "paper":
         raise InputError(f"radius {radius!r}: only 'paper' has tilts that fit it")
     run = _Run(instance, parse(schedule), checked_delta(delta), resolve_sigma(instance, sigma),
-               checked_whole("trials", trials, 100, 2**32), checked_whole("seed", seed, 0, 2**64 - 1),
-               checked_threads(threads))
+               checked_whole("trials", trials, 100, 2**32),
+               checked_whole("seed", seed, 0, 2**64 - 1), checked_threads(threads))
     return run.result(radius)
+
+
+def error_frame(found: Sequence[ErrorProbability]) -> pl.DataFrame:
+    """The frames of several results, one below the other."""
+    import polars as pl
+
+    return pl.concat([one.frame for one in found])
 
 
 @dataclass(frozen=True)
@@ -268,10 +280,10 @@ class _Run:
                   rivals: Sequence[Rivalry], judge: Judge, client: int | None) -> _Question:
         least = min((rival.least for rival in rivals), default=math.inf)
         last = _last_step(rivals, least)
-        near = [rival for rival in rivals if rival.least <= least + _RARER]
+        near = [rival for rival in rivals if rival.least <= least + RARER]
         missed = [rival.beyond(last) if rival in near else rival.beyond(0) for rival in rivals]
         tilts = [tilt for rival in near
-                 for tilt in rival.tilts(cumulants.instance.shape, least + _RARER, last, client)]
+                 for tilt in rival.tilts(cumulants.instance.shape, least + RARER, last, client)]
         event = Event(cumulants, schedule, delta, self.sigma, last, judge)
         return _Question(answer, event, tilts if math.isfinite(least) else [],
                          _log_total([rival.beyond(0) for rival in rivals]), _log_total(missed))
@@ -284,46 +296,50 @@ class _Run:
         exponents = np.array([tilt.exponent for tilt in mixture.tilts])
         rough = np.exp(-0.5 * (exponents - exponents.min()))
         rough /= rough.sum()
-        pilot = mixture.run(rough, max(200, int(_PILOT * self.trials)), 2 * number)
+        return self._two_runs(question, mixture, rough, number)
+
+    def _two_runs(self, question: _Question, mixture: Mixture, rough: Floats, number: int
+                  ) -> _Answered:
+        pilot = mixture.run(rough, max(_LEAST_PILOT, int(_PILOT * self.trials)), 2 * number)
         sample = mixture.run(improved(pilot, rough), self.trials, 2 * number + 1)
         return _Answered(_estimate(question, sample, pilot), mixture, sample)
 
     def _joint(self, questions: Sequence[_Question], answered: Sequence[_Answered]) -> _Answered:
-        """Tilts of all the others, in the shares that worked there, as their answers weigh."""
+        """Tilts of all the others, in the shares that worked there, as their answers weigh.
+
+        Tilts that would contribute next to nothing are not run; where that leaves an answer
+        without any, its bound is added to what is left out.
+        """
         instance = self.instance
+        weights = _relative([one.estimate.log10 for one in answered])
         tilts: list[Tilt] = []
         shares: list[float] = []
-        logs = np.array([one.estimate.log10 for one in answered])
-        top = logs[np.isfinite(logs)].max(initial=-math.inf)
-        for one in answered:
-            if one.mixture is None or one.sample is None:
-                continue
-            weight = 10 ** (one.estimate.log10 - top) if math.isfinite(top) else 1.0
-            for tilt, share in zip(one.mixture.tilts, one.sample.shares, strict=True):
-                tilts.append(_embedded(tilt, instance.shape))
-                shares.append(weight * float(share))
+        missed: list[float] = []
+        for question, one, weight in zip(questions, answered, weights, strict=True):
+            found = [] if one.mixture is None or one.sample is None else [
+                (_embedded(tilt, instance.shape), weight * float(share))
+                for tilt, share in zip(one.mixture.tilts, one.sample.shares, strict=True)
+                if weight * float(share) >= _WORTH_A_TILT]
+            tilts += [tilt for tilt, _ in found]
+            shares += [share for _, share in found]
+            missed.append(question.log_left_out if found else question.log_bound)
         last = max(question.event.last for question in questions)
         event = Event(Cumulants(instance), self.schedule, self.delta, self.sigma, last,
                       _joint_judge(instance))
-        kept = np.array(shares) >= (np.sort(shares)[::-1][: self.trials // 8][-1:].max(initial=0.0))
-        question = _Question(
-            "any", event, [tilt for tilt, keep in zip(tilts, kept, strict=True) if keep],
-            _log_total([one.log_bound for one in questions]),
-            _log_total([one.log_left_out for one in questions]))
+        question = _Question("any", event, tilts, _log_total([q.log_bound for q in questions]),
+                             _log_total(missed))
         mixture = self._mixture(question)
         if mixture is None:
             return _Answered(_impossible(question))
-        rough = np.array(shares)[kept]
-        rough = 0.9 * rough / rough.sum() + 0.1 / len(rough)
-        number = 2 * len(questions)
-        pilot = mixture.run(rough, max(200, int(_PILOT * self.trials)), number)
-        sample = mixture.run(rough, self.trials, number + 1)
-        return _Answered(_estimate(question, sample, pilot), mixture, sample)
+        rough = np.array(shares)
+        rough = (1 - _EVENLY) * rough / rough.sum() + _EVENLY / len(rough)
+        return self._two_runs(question, mixture, rough, len(questions))
 
     def _mixture(self, question: _Question) -> Mixture | None:
         if not question.tilts:
             return None
-        return Mixture(question.event, question.tilts, self.seed, self.threads)
+        mixture = Mixture(question.event, question.tilts, self.seed, self.threads)
+        return mixture if mixture.tilts else None
 
 
 def _local_judge(best: int) -> Judge:
@@ -384,11 +400,11 @@ def _last_step(rivals: Sequence[Rivalry], least: float) -> int:
     """The step after which, by Chernoff's bound, next to nothing can go wrong."""
     if math.isinf(least):
         return 1
-    steps = rivals[0].steps
-    logs = np.logaddexp.reduce([rival.log_bounds for rival in rivals], axis=0)
-    after = np.logaddexp.accumulate(logs[::-1])[::-1]  # at and after each step of the grid
-    enough = np.flatnonzero(after <= _NEXT_TO_NOTHING - least)
-    return int(steps[max(enough[0] - 1, 0)] if len(enough) else steps[-1])
+    steps = np.unique(np.concatenate([rival.steps for rival in rivals])).tolist()
+    enough = _NEXT_TO_NOTHING - least
+    place = bisect_left(
+        steps, True, key=lambda step: _log_total([r.beyond(step) for r in rivals]) <= enough)
+    return int(steps[min(place, len(steps) - 1)])
 
 
 def _impossible(question: _Question) -> Estimate:
@@ -421,11 +437,18 @@ def _doubts(question: _Question, sample: Sample, pilot: Sample, effective: float
         first, spread = pilot.moments()
         ratio = math.exp(min(first - log, 50.0))
         if abs(ratio - 1) > _APART * math.hypot(relative, ratio * spread):
-            yield (f"the run that chose the tilts' shares gave {ratio:.2g} times as much, more than "
-                   f"{_APART:g} standard errors off: take more trials")
+            yield (f"the run that chose the tilts' shares gave {ratio:.2g} times as much, more "
+                   f"than {_APART:g} standard errors off: take more trials")
     if question.log_left_out - log > math.log(_MISSED):
-        yield (f"up to {math.exp(min(question.log_left_out - log, 0.0)):.0%} of it may lie where no "
-               "tilt was aimed at")
+        share = math.exp(min(question.log_left_out - log, 0.0))
+        yield f"up to {share:.0%} of it may lie where no tilt was aimed at"
+
+
+def _relative(logs: Sequence[float]) -> list[float]:
+    """10^log10 of each, as shares of their sum; all alike where none was seen."""
+    top = max((log for log in logs if math.isfinite(log)), default=0.0)
+    found = np.array([10.0 ** max(log - top, -300.0) for log in logs])
+    return [float(share) for share in found / found.sum()]
 
 
 def _log_total(logs: Sequence[float]) -> float:

@@ -159,16 +159,21 @@ def improved(sample: Sample, before: Floats) -> Floats:
     for _ in range(_ROUNDS):
         mixed = ratios @ shares
         shares = shares * ((weights / mixed) @ ratios)
-    return (1 - _DEFENCE) * shares / shares.sum() + _DEFENCE * before
+    return np.asarray((1 - _DEFENCE) * shares / shares.sum() + _DEFENCE * before)
 
 
 def decisions(job: Job, first: int, count: int) -> Decisions:
     """Trials first .. first + count - 1."""
-    found = [job.departures(trial) for trial in range(first, first + count)]
-    return Decisions(np.array([one.local for one in found]),
-                     np.array([one.local_arms for one in found]),
-                     np.array([one.server for one in found]),
-                     np.array([one.global_arm for one in found]))
+    from fastfed.kernels.memory import WINNER
+    space = job._space()
+    local, arms, server, winner = [], [], [], []
+    for trial in range(first, first + count):
+        job.run(trial, 1, space=space)
+        local.append(space.local_out.copy())
+        arms.append(space.winners.copy())
+        server.append(space.out_at[0].copy())
+        winner.append(space.state[0, WINNER])
+    return Decisions(np.array(local), np.array(arms), np.array(server), np.array(winner))
 
 
 def values_at(instance: Instance, seed: int, trials: Ints, cells: Ints, n: Ints) -> Floats:

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,10 @@ Ints = npt.NDArray[np.int64]
 _STEEPEST = 500.0  # theta times the range of a reward: exp of it is still a double
 _EVERY = 48  # so many looks are all on the grid,
 _RATIO = 1.12  # and after them each is so many times the one before
+_FINER = 12  # so many points for one, where it matters
 _CLOSE = 1e-10
+RARER = 16.0
+"""Exponents so far above the least one get no tilt: they have some 1e-7 of the probability."""
 
 
 @dataclass(frozen=True)
@@ -116,20 +120,31 @@ class Cumulants:
 
 @dataclass(frozen=True)
 class Looks:
-    """A grid over the steps at which an answer is looked at; ``index[i]`` is how many looks there
-    are up to and including ``steps[i]``."""
+    """The steps at which an answer is looked at, and a grid over them; ``index`` counts looks."""
 
-    steps: Ints
+    schedule: Schedule
+    times: Ints  # all of them, or none if the schedule is periodic
     index: Ints
 
     @staticmethod
-    def of(schedule: Schedule, until: int = MAX_STEPS) -> Looks:
+    def of(schedule: Schedule) -> Looks:
         if schedule.period is not None:
-            index = _grid(until // schedule.period)
-            return Looks(index * schedule.period, index)
-        times = schedule.times(until)
-        index = _grid(len(times))
-        return Looks(times[index - 1], index)
+            return Looks(schedule, np.zeros(0, np.int64), _grid(MAX_STEPS // schedule.period))
+        times = schedule.times(MAX_STEPS)
+        return Looks(schedule, times, _grid(len(times)))
+
+    @property
+    def steps(self) -> Ints:
+        if self.schedule.period is not None:
+            return self.index * self.schedule.period
+        return self.times[self.index - 1]
+
+    def refined(self, first: int, last: int) -> Looks:
+        """With more points from the first to the last of the present ones."""
+        near = self.index[first : last + 1]
+        more = [np.rint(np.linspace(a, b, _FINER + 1)).astype(np.int64)
+                for a, b in pairwise(near)]
+        return replace(self, index=np.unique(np.concatenate([self.index, *more])))
 
 
 @dataclass(frozen=True)
@@ -150,7 +165,7 @@ class Rivalry:
 
     def beyond(self, step: int) -> float:
         """ln of a bound on crossing after ``step``."""
-        return _log_total(self.log_bounds[self.steps > step])
+        return float(np.logaddexp.reduce(self.log_bounds[self.steps > step], initial=-math.inf))
 
     def tilts(self, shape: tuple[int, int], worst: float, until: int, client: int | None
               ) -> list[Tilt]:
@@ -164,7 +179,7 @@ class Rivalry:
         last = math.inf
         for step, theta, exponent in zip(self.steps.tolist(), self.thetas.tolist(),
                                          self.exponents.tolist(), strict=True):
-            if step > until or not exponent <= worst:
+            if step > until or not exponent <= worst or math.isinf(exponent):
                 continue
             if abs(math.log(theta) - last) < 1 / math.sqrt(max(exponent, 1.0)):
                 continue
@@ -178,10 +193,25 @@ class Rivalry:
 
 def rivalry(cumulants: Cumulants, up: int, down: int, clients: Sequence[int], looks: Looks,
             boundary: Callable[[float], float]) -> Rivalry:
-    """Arm ``up`` against ``down``; ``boundary`` is g of the answer in question."""
+    """Arm ``up`` against ``down``; ``boundary`` is g of the answer in question.
+
+    First on a coarse grid, then on one that is fine where the exponents are small: bounded rewards
+    reach the boundary from some step on, and likeliest within a few per cent of it.
+    """
+    coarse = _measured(cumulants, up, down, clients, looks, boundary)
+    near = np.flatnonzero(coarse.exponents <= coarse.least + RARER)
+    if math.isinf(coarse.least) or not len(near):
+        return coarse
+    fine = looks.refined(max(0, int(near[0]) - 1), int(near[-1]) + 1)
+    return _measured(cumulants, up, down, clients, fine, boundary)
+
+
+def _measured(cumulants: Cumulants, up: int, down: int, clients: Sequence[int], looks: Looks,
+              boundary: Callable[[float], float]) -> Rivalry:
+    steps = looks.steps
     means = cumulants.instance.means
     gap = math.fsum(means[down, m] - means[up, m] for m in clients)
-    n = looks.steps.astype(np.float64)
+    n = steps.astype(np.float64)
     goal = np.array([boundary(step) for step in n]) + n * gap
     reachable = goal / n <= cumulants.reach(up, down, clients) * (1 - _CLOSE)
     thetas = np.zeros(len(n))
@@ -201,7 +231,7 @@ def rivalry(cumulants: Cumulants, up: int, down: int, clients: Sequence[int], lo
     between[alone] = exponents[alone]
     between[~reachable] = math.inf  # g(n) / n decreases: nothing before could cross either
     counts = np.log(np.diff(looks.index, prepend=0))
-    return Rivalry(up, down, tuple(clients), looks.steps, thetas, exponents, counts - between)
+    return Rivalry(up, down, tuple(clients), steps, thetas, exponents, counts - between)
 
 
 def tilted_instance(cumulants: Cumulants, tilt: Tilt) -> tuple[Instance, Floats] | None:
@@ -239,7 +269,7 @@ def _solve(pair: Callable[[Floats], tuple[Floats, Floats, Floats]], goal: Floats
         if (np.abs(off) <= _CLOSE * goal).all() or (high - low <= _CLOSE * high).all():
             break
         theta = np.where(inside, newton, 0.5 * (low + high))
-    return theta
+    return np.asarray(theta)
 
 
 def _grid(count: int) -> Ints:
@@ -260,7 +290,3 @@ def _log_sum(logs: Floats) -> Floats:
     top = logs.max(axis=-1, keepdims=True)
     return np.asarray(np.log(np.exp(logs - top).sum(axis=-1)) + top[..., 0])
 
-
-def _log_total(logs: Floats) -> float:
-    finite = logs[np.isfinite(logs)]
-    return float(_log_sum(finite)) if len(finite) else -math.inf
