@@ -7,17 +7,20 @@ with fixed seeds it does so always or never.
 
 from __future__ import annotations
 
+import json
 import math
 
 import first_passage
 import numpy as np
 import pytest
 from helpers import refused
+from scipy.special import log_ndtr
 
 import fastfed as ff
-from fastfed import radius
-from fastfed.theory.error_probability import Estimate
-from fastfed.theory.tilts import Cumulants, Looks, rivalry, tilted_instance
+from fastfed import cli, radius
+from fastfed.theory.error_probability import Estimate, _estimate, _Question
+from fastfed.theory.mixture import Sample
+from fastfed.theory.tilts import Cumulants, Looks, rivalry
 
 _SIGMAS = 5.5
 FEDELIM = [2**t for t in range(20)]
@@ -47,7 +50,7 @@ def test_gaussian_rewards_err_as_often_as_first_passage_says(gap, delta, scale):
     every = first_passage.gaussian(gap, 1.0, g, range(1, 300))
     assert agrees(found.local[0], every)
     assert agrees(found.server, first_passage.gaussian(gap, 1.0, g, FEDELIM))
-    assert agrees(found.joint, every)  # a client that looks at every step errs where its server does
+    assert agrees(found.joint, every)  # the client looks at every step, so at all of the server's
     assert found.local[0].relative_error < 0.06
     assert found.local[0].bound > every
 
@@ -66,7 +69,8 @@ def test_bernoulli_rewards_err_as_often_as_first_passage_says(better, worse, del
 
 def test_first_passage_does_not_depend_on_its_grid():
     g = boundary(0.1, 0.6)
-    coarse, fine = (first_passage.gaussian(0.3, 1.0, g, range(1, 60), width) for width in (3.0, 1.4))
+    coarse, fine = (first_passage.gaussian(0.3, 1.0, g, range(1, 60), width)
+                    for width in (3.0, 1.4))
     assert coarse == pytest.approx(fine, rel=1e-11)
 
 
@@ -82,8 +86,8 @@ COUNTED = [
     (ff.Instance([[0.9, 0.3], [0.5, 0.6], [0.2, 0.1]], rewards=ff.Bernoulli()), "fedelim", 0.2,
      0.22),
     (ff.Instance(rewards=ff.Finite([0.0, 1.0, 5.0], [
-        [[1, 2, 3], [4, 1, 1]], [[2, 3, 1], [2, 1, 2]], [[4, 2, 1], [9, 1, 1]]])), "periodic:2", 0.2,
-     0.8),
+        [[1, 2, 3], [4, 1, 1]], [[2, 3, 1], [2, 1, 2]], [[4, 2, 1], [9, 1, 1]]])), "periodic:2",
+     0.2, 0.8),
 ]
 
 
@@ -107,3 +111,161 @@ def test_frequent_errors_are_as_frequent_as_plain_counting_says(instance, schedu
         assert seen.sum() > 30, (answer, seen.sum())
         spread = math.hypot(error, seen.std() / math.sqrt(trials))
         assert abs(seen.mean() - mean) < _SIGMAS * spread, (answer, seen.mean(), mean, spread)
+
+
+def test_the_intervals_cover_the_truth_as_often_as_they_say():
+    """100 seeds. Of 95 % intervals 19 or more miss with probability 6e-7, if all is well; the mean
+    of the 100 standardised errors exceeds 0.5 with probability 6e-7, too."""
+    instance = ff.Instance([[0.5], [0.0]])
+    truth = first_passage.gaussian(0.5, 1.0, boundary(0.01, 1.0), range(1, 100))
+    assert truth == pytest.approx(3.6744e-9, rel=1e-4)
+    estimates = [ff.error_probability(instance, "at:1", delta=0.01, trials=1000, seed=seed).local[0]
+                 for seed in range(100)]
+    missed = sum(not one.low <= truth <= one.high for one in estimates)
+    assert missed < 19
+    errors = [(one.probability - truth) / one.standard_error for one in estimates]
+    assert abs(np.mean(errors)) < 0.5
+    assert 0.6 < np.std(errors) < 1.4
+
+
+def test_each_client_has_its_own_probability():
+    """Three arms, two clients, one with small gaps: each as in an instance of its own."""
+    wide, narrow = [2.0, 0.0, 0.5], [0.3, 0.2, 0.0]
+    both = ff.error_probability(ff.Instance(np.transpose([wide, narrow])), delta=0.1, sigma=0.6,
+                                trials=3000, seed=4)
+    for client, means in enumerate((wide, narrow)):
+        alone = ff.error_probability(ff.Instance(np.transpose([means])), delta=0.05, sigma=0.6,
+                                     trials=3000, seed=5)
+        a, b = both.local[client], alone.local[0]
+        assert abs(a.probability - b.probability) < _SIGMAS * math.hypot(a.standard_error,
+                                                                         b.standard_error)
+    assert both.local[1].probability > 20 * both.local[0].probability
+
+
+def test_a_lost_best_arm_is_an_error_even_if_the_others_tie_for_ever():
+    """On `synthetic` the server errs by losing arm 3; arms 0 to 2 then tie."""
+    found = ff.error_probability("synthetic", "at:1", delta=0.1, trials=2000, seed=1).server
+    g = radius.boundary(1, 3, radius.global_log(4, 0.1), 1.0)
+    # arm 3's sum of three rewards is x, and one of three others is at x + g or above
+    x = np.linspace(-20.0, 20.0, 20_001)
+    density = np.exp(-((x - 1.5) ** 2) / 6) / math.sqrt(6 * math.pi)
+    led = -np.expm1(3 * log_ndtr((x + g - 1.1) / math.sqrt(3)))
+    assert agrees(found, float(np.trapezoid(density * led, x)))
+
+
+def test_the_same_seed_gives_the_same_result_on_any_number_of_threads():
+    instance = ff.Instance([[0.9, 0.1], [0.2, 0.6]])
+    one, two = (ff.error_probability(instance, delta=0.05, trials=300, seed=9, threads=threads)
+                for threads in (1, 2))
+    other = ff.error_probability(instance, delta=0.05, trials=300, seed=10)
+    assert one.frame.equals(two.frame)
+    assert one.tilts.equals(two.tilts)
+    assert one.joint.probability != other.joint.probability
+
+
+def test_a_shift_and_another_unit_change_nothing():
+    means = np.array([[0.9, 0.1], [0.2, 0.6]])
+    base, moved = (
+        ff.error_probability(ff.Instance(unit * means + shift, rewards=ff.Gaussian(sigma=unit)),
+                             delta=0.05, trials=300, seed=9).joint
+        for unit, shift in ((1.0, 0.0), (1e3, 1e6)))
+    assert moved.probability == pytest.approx(base.probability, rel=1e-5)
+
+
+def test_what_cannot_happen_has_probability_zero():
+    """Arm 0 never pays less than arm 1 does: no reward leads to the wrong answer."""
+    instance = ff.Instance(rewards=ff.Finite([0.0, 0.5, 1.0], [[[0, 1, 1]], [[1, 1, 0]]]))
+    found = ff.error_probability(instance, delta=0.1, sigma=0.1, trials=100)
+    assert [one.probability for one in found.estimates] == [0.0, 0.0, 0.0]
+    assert [one.high for one in found.estimates] == [0.0, 0.0, 0.0]
+    assert not found.warnings
+    assert ff.error_probability(ff.Instance([[1.0]]), delta=0.1, trials=100).joint.bound == 0.0
+
+
+def test_a_probability_below_every_double_is_a_logarithm():
+    """Two looks far apart: the logarithm of the tail of a normal, SciPy's."""
+    found = ff.error_probability(ff.Instance([[0.5], [0.0]]), "periodic:100000", delta=0.01,
+                                 trials=2000, seed=3)
+    n = 100_000
+    g = boundary(0.01, 1.0)(n)
+    log10 = log_ndtr(-(g + 0.5 * n) / math.sqrt(2 * n)) / math.log(10)
+    assert log10 < -2000
+    assert found.server.probability == 0.0
+    assert abs(found.server.log10 - log10) < _SIGMAS * found.server.relative_error
+    assert f"e{math.floor(found.server.log10)}" in str(found)
+    assert found.joint.probability == pytest.approx(found.local[0].probability, rel=0.5)
+
+
+def test_an_estimate_that_hangs_on_few_trials_is_doubted():
+    found = ff.error_probability(ff.Instance([[0.5], [0.0]]), delta=0.01, trials=100, seed=1)
+    assert "fewer than 100" in found.local[0].warnings[0]
+    assert "warning: client 0: worth only" in str(found)
+    assert found.frame.filter(found.frame["answer"] == "client 0")["warning"][0] is not None
+
+
+def test_two_runs_that_differ_are_doubted():
+    """A sample whose weights are a tenth of those of the run before it."""
+    counts = np.array([500, 500])
+    stratum = np.repeat([0, 1], 500)
+    rng = np.random.default_rng(1)
+    logs = rng.normal(0.0, 0.3, 1000)
+    steps = np.ones(1000, np.int64)
+    ratios = np.zeros((1000, 2))
+    run, other = (Sample(counts, stratum, ratios, logs - less, steps)
+                  for less in (0.0, math.log(10.0)))
+    question = _Question("x", None, [], 0.0, -50.0)
+    assert not _estimate(question, run, run).warnings
+    assert "gave 10 times as much" in _estimate(question, other, run).warnings[0]
+    left_out = _Question("x", None, [], 0.0, math.log(0.02))
+    assert "no tilt was aimed at" in _estimate(left_out, run, run).warnings[0]
+
+
+def test_shares_of_the_tilts_are_reported():
+    found = ff.error_probability(ff.Instance([[0.9, 0.1], [0.2, 0.6]]), delta=0.05, trials=500)
+    shares = {answer: rows["share"].sum() for (answer,), rows in found.tilts.group_by(["answer"])}
+    assert shares == pytest.approx({"client 0": 1, "client 1": 1, "server": 1, "any": 1})
+    assert found.tilts.filter(found.tilts["answer"] == "client 1")["arm"].unique().to_list() == [0]
+    assert set(found.tilts.filter(found.tilts["answer"] == "any")["client"]) == {None, 0, 1}
+
+
+@pytest.mark.parametrize("rewards", ["gaussian", "bernoulli"])
+def test_a_tilt_leads_to_the_boundary_at_its_step(rewards):
+    means = [[0.7, 0.4], [0.2, 0.5], [0.4, 0.1]]
+    instance = ff.Instance(means, rewards=ff.Bernoulli() if rewards == "bernoulli" else None)
+    cumulants = Cumulants(instance)
+    for pair, clients in (((1, 0), [0]), ((2, 1), [1]), ((1, 0), [0, 1])):
+        rival = rivalry(cumulants, *pair, clients, Looks.of(ff.FedElim()),
+                        lambda n: radius.boundary(n, 1, 5.0, 0.5))
+        tilts = rival.tilts(instance.shape, rival.least + 10, 2**30, None)
+        assert tilts
+        for tilt in tilts:
+            moved = cumulants.tilted(tilt.theta).means
+            lead = tilt.step * (moved[pair[0], clients] - moved[pair[1], clients]).sum()
+            assert lead == pytest.approx(radius.boundary(tilt.step, 1, 5.0, 0.5), rel=1e-6)
+            untouched = np.ones(instance.shape, bool)
+            untouched[np.ix_(pair, clients)] = False
+            assert np.allclose(moved[untouched], instance.means[untouched])
+
+
+def test_bad_input_is_one_line():
+    instance = ff.Instance([[0.5], [0.0]])
+    refused(lambda: ff.error_probability(instance, delta=1.5), "delta", "between 0 and 1")
+    refused(lambda: ff.error_probability(instance, delta=0.1, trials=10), "trials", "from 100")
+    refused(lambda: ff.error_probability(instance, delta=0.1, radius="wide"), "radius 'wide'")
+    refused(lambda: ff.error_probability(instance, "fedelm", delta=0.1), "fedelm", "fedelim")
+    refused(lambda: ff.error_probability(instance, delta=0.1, seed=-1), "seed")
+
+
+def test_the_command_prints_a_table_and_json(capsys):
+    command = ["errors", "synthetic", "--delta", "0.1,0.01", "--trials", "200", "--threads", "1"]
+    assert cli.run(command) == 0
+    text = capsys.readouterr().out
+    assert text.count("probability of a wrong answer") == 2
+    for word in ("client 0", "client 2", "server", "any", "delta 0.01", "effective"):
+        assert word in text
+    assert cli.run([*command, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) == 10
+    assert rows[-1]["answer"] == "any"
+    assert 0 < rows[-1]["probability"] < rows[4]["probability"] < 1e-5
+    assert cli.run(["errors", "synthetic", "--delta", "7"]) == 2

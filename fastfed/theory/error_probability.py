@@ -57,6 +57,7 @@ _FEW, _HEAVY, _APART, _MISSED = 100.0, 0.1, 4.5, 0.01
 class Estimate:
     """The probability that one answer is wrong, or (``answer`` "any") that any of them is.
 
+    ``step`` is the median of the steps at which the errors happen (None: none was seen).
     ``effective`` is the number of equally weighted errors that the weighted ones are worth;
     ``bound`` is Chernoff's bound, never below the truth; ``left_out`` bounds what the simulation
     could not see or was not aimed at, and is not part of the interval. Probabilities below 1e-308
@@ -69,6 +70,7 @@ class Estimate:
     effective: float
     errors: int
     trials: int
+    step: int | None
     log10_bound: float
     log10_left_out: float
     warnings: tuple[str, ...]
@@ -130,8 +132,8 @@ class ErrorProbability:
     @property
     def frame(self) -> pl.DataFrame:
         """One row per answer: ``probability``, ``standard_error``, 95 % interval ``low``, ``high``,
-        ``log10``, ``effective``, ``errors`` and ``trials``, ``bound``, ``left_out``, ``warning``
-        (null: none)."""
+        ``log10``, ``effective``, ``errors`` and ``trials``, median ``step``, ``bound``,
+        ``left_out``, ``warning`` (null: none)."""
         import polars as pl
 
         rows = [{
@@ -139,10 +141,10 @@ class ErrorProbability:
             "sigma": self.sigma, "radius": self.radius, "answer": one.answer,
             "probability": one.probability, "standard_error": one.standard_error, "low": one.low,
             "high": one.high, "log10": one.log10, "effective": one.effective,
-            "errors": one.errors, "trials": one.trials, "bound": one.bound,
+            "errors": one.errors, "trials": one.trials, "step": one.step, "bound": one.bound,
             "left_out": one.left_out, "warning": "; ".join(one.warnings) or None,
         } for one in self.estimates]
-        return pl.DataFrame(rows, schema_overrides={"warning": pl.String})
+        return pl.DataFrame(rows, schema_overrides={"warning": pl.String, "step": pl.Int64})
 
     @property
     def tilts(self) -> pl.DataFrame:
@@ -161,7 +163,7 @@ class ErrorProbability:
         lines = [f"{self.instance.name}, {self.schedule}, delta {self.delta:g}, sigma "
                  f"{self.sigma:g}: probability of a wrong answer",
                  f"{'answer':<20} {'probability':>12} {'std. error':>11} {'95 % interval':>23} "
-                 f"{'effective':>10} {'at most':>9}"]
+                 f"{'effective':>10} {'at step':>8} {'at most':>10}"]
         for one in self.estimates:
             ends = f"{_text(one.low, one.log10)} .. {_text(one.high, one.log10)}"
             if one.probability == 0.0 and one.errors:  # too small for a double
@@ -169,7 +171,8 @@ class ErrorProbability:
             error = f"{one.relative_error:.1%}" if one.errors else "-"
             lines.append(f"{one.answer:<20.20} {_text(one.probability, one.log10):>12} "
                          f"{error:>11} {ends:>23} {one.effective:>10,.0f} "
-                         f"{_text(one.bound, one.log10_bound):>9}")
+                         f"{'-' if one.step is None else format(one.step, ','):>8} "
+                         f"{_text(one.bound, one.log10_bound):>10}")
         lines += [f"warning: {text}" for text in self.warnings]
         return "\n".join(lines)
 
@@ -409,7 +412,8 @@ def _last_step(rivals: Sequence[Rivalry], least: float) -> int:
 
 def _impossible(question: _Question) -> Estimate:
     """No rewards of this support can lead to the wrong answer."""
-    return Estimate(question.answer, -math.inf, 0.0, 0.0, 0, 0, -math.inf, -math.inf, ())
+    return Estimate(question.answer, -math.inf, 0.0, 0.0, 0, 0, None, -math.inf,
+                    -math.inf, ())
 
 
 def _estimate(question: _Question, sample: Sample, pilot: Sample) -> Estimate:
@@ -417,7 +421,8 @@ def _estimate(question: _Question, sample: Sample, pilot: Sample) -> Estimate:
     effective, heaviest = sample.effective()
     return Estimate(
         question.answer, log / _LN10, relative, effective, len(sample.stratum),
-        int(sample.counts.sum()), question.log_bound / _LN10, question.log_left_out / _LN10,
+        int(sample.counts.sum()), sample.median_step(), question.log_bound / _LN10,
+        question.log_left_out / _LN10,
         tuple(_doubts(question, sample, pilot, effective, heaviest)))
 
 

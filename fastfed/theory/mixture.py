@@ -77,6 +77,7 @@ class Sample:
     stratum: Ints  # (errors,)
     log_ratios: Floats  # (errors, T) ln dq_t / dp
     log_weights: Floats  # (errors,)
+    steps: Ints  # (errors,) when it happened
 
     @property
     def shares(self) -> Floats:
@@ -107,6 +108,14 @@ class Sample:
         weights = np.exp(self.log_weights - self.log_weights.max())
         return float(weights.sum() ** 2 / (weights**2).sum()), float(1.0 / weights.sum())
 
+    def median_step(self) -> int | None:
+        """The step by which half of the event's probability has come; None if it never came."""
+        if not len(self.stratum):
+            return None
+        order = np.argsort(self.steps)
+        weights = np.exp(self.log_weights[order] - self.log_weights.max()).cumsum()
+        return int(self.steps[order][np.searchsorted(weights, 0.5 * weights[-1])])
+
 
 class Mixture:
     """Tilts of one event, made ready to run."""
@@ -131,21 +140,23 @@ class Mixture:
         with ThreadPoolExecutor(self._threads) as pool:
             parts = list(pool.map(self._stratum, range(len(counts)), firsts.tolist(),
                                   counts.tolist()))
-        ratios = np.concatenate(parts)
-        stratum = np.repeat(np.arange(len(counts)), [len(part) for part in parts])
+        ratios = np.concatenate([ratio for ratio, _ in parts])
+        steps = np.concatenate([step for _, step in parts])
+        stratum = np.repeat(np.arange(len(counts)), [len(step) for _, step in parts])
         log_weights = -_log_sum(ratios + np.log(counts / counts.sum()))
-        return Sample(counts, stratum, ratios, log_weights)
+        return Sample(counts, stratum, ratios, log_weights, steps)
 
-    def _stratum(self, t: int, first: int, count: int) -> Floats:
-        """(errors, T): ln dq_s / dp of the trials of tilt t that had the event."""
+    def _stratum(self, t: int, first: int, count: int) -> tuple[Floats, Ints]:
+        """The trials of tilt t that had the event: ln dq_s / dp (errors, T), and the step."""
         instance = self._instances[t]
         job = self.event.job(instance, self._seed)
         happened, stops = self.event.judge(decisions(job, first, count))
         trials = np.flatnonzero(happened)
-        n = stops[trials][:, self._cells[:, 0], self._cells[:, 1]]
+        stops = stops[trials]
+        n = stops[:, self._cells[:, 0], self._cells[:, 1]]
         sums = values_at(instance, self._seed, first + trials, self._cells, n)
         centred = sums - n * self._means
-        return np.asarray(centred @ self._thetas.T - n @ self._psis.T)
+        return centred @ self._thetas.T - n @ self._psis.T, stops.max(axis=(1, 2), initial=0)
 
 
 def improved(sample: Sample, before: Floats) -> Floats:
