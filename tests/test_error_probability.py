@@ -20,7 +20,7 @@ import fastfed as ff
 from fastfed import cli, radius
 from fastfed.theory.error_probability import Estimate, _estimate, _Question
 from fastfed.theory.mixture import Sample
-from fastfed.theory.tilts import Cumulants, Looks, rivalry
+from fastfed.theory.tilts import Looks, Pair, rivalry, tilted_instance
 
 _SIGMAS = 5.5
 FEDELIM = [2**t for t in range(20)]
@@ -232,14 +232,13 @@ def test_shares_of_the_tilts_are_reported():
 def test_a_tilt_leads_to_the_boundary_at_its_step(rewards):
     means = [[0.7, 0.4], [0.2, 0.5], [0.4, 0.1]]
     instance = ff.Instance(means, rewards=ff.Bernoulli() if rewards == "bernoulli" else None)
-    cumulants = Cumulants(instance)
     for pair, clients in (((1, 0), [0]), ((2, 1), [1]), ((1, 0), [0, 1])):
-        rival = rivalry(cumulants, *pair, clients, Looks.of(ff.FedElim()),
+        rival = rivalry(Pair(instance, *pair, clients), Looks.of(ff.FedElim(), 2**52),
                         lambda n: radius.boundary(n, 1, 5.0, 0.5))
-        tilts = rival.tilts(instance.shape, rival.least + 10, 2**30, None)
+        tilts = rival.tilts(rival.least + 10, 2**30, None)
         assert tilts
         for tilt in tilts:
-            moved = cumulants.tilted(tilt.theta).means
+            moved = tilted_instance(instance, tilt)[0].means
             lead = tilt.step * (moved[pair[0], clients] - moved[pair[1], clients]).sum()
             assert lead == pytest.approx(radius.boundary(tilt.step, 1, 5.0, 0.5), rel=1e-6)
             untouched = np.ones(instance.shape, bool)

@@ -29,14 +29,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed import radius as radii
+from fastfed.engine.rows import Block, Departures
 from fastfed.errors import InputError
 from fastfed.kernels.memory import NEVER
 from fastfed.problem.instance import Instance
-from fastfed.problem.rewards import Finite
+from fastfed.problem.limits import most_steps, resolve_sigma
 from fastfed.problem.schedule import At, Periodic, Schedule, parse
-from fastfed.theory.mixture import Decisions, Event, Judge, Mixture, Sample, improved
-from fastfed.theory.tilts import RARER, Cumulants, Floats, Ints, Looks, Rivalry, Tilt, rivalry
-from fastfed.validation import checked_delta, checked_threads, checked_whole, resolve_sigma
+from fastfed.theory.mixture import Event, Judge, Mixture, Sample, improved
+from fastfed.theory.tilts import RARER, Floats, Ints, Looks, Pair, Rivalry, Tilt, rivalry
+from fastfed.validation import checked_delta, checked_threads, checked_whole
 
 if TYPE_CHECKING:
     import polars as pl
@@ -256,40 +257,27 @@ class _Run:
         arms, clients = self.instance.shape
         best = int(self.instance.local_best[m])
         log_c = radii.local_log(arms, clients, self.delta)
-        cumulants = Cumulants(_one_client(self.instance, m))
-        looks = Looks.of(Periodic(1))
-        rivals = [
-            rivalry(cumulants, k, best, [0], looks,
-                    lambda n: radii.boundary(n, 1, log_c, self.sigma))
-            for k in range(arms) if k != best]
+        alone = _one_client(self.instance, m)
+        looks = Looks.of(Periodic(1), most_steps(alone))
+        rivals = [rivalry(Pair(alone, k, best, [0]), looks,
+                          lambda n: radii.boundary(n, 1, log_c, self.sigma))
+                  for k in range(arms) if k != best]
         # the server of this instance is of no interest: it talks once and is done
-        return self._question(f"client {self.instance.clients[m]}", cumulants, At([1]),
-                              self.delta / clients, rivals, _local_judge(best), m)
+        event = Event(alone, At([1]), self.delta / clients, self.sigma, _last_step(rivals),
+                      _local_judge(best))
+        return _question(f"client {self.instance.clients[m]}", event, rivals, m)
 
     def _server(self) -> _Question:
         arms, clients = self.instance.shape
         best = self.instance.global_best
         log_c = radii.global_log(arms, self.delta)
-        cumulants = Cumulants(self.instance)
-        looks = Looks.of(self.schedule)
-        rivals = [
-            rivalry(cumulants, k, best, range(clients), looks,
-                    lambda n: radii.boundary(n, clients, log_c, self.sigma))
-            for k in range(arms) if k != best]
-        return self._question("server", cumulants, self.schedule, self.delta, rivals,
-                              _server_judge(best), None)
-
-    def _question(self, answer: str, cumulants: Cumulants, schedule: Schedule, delta: float,
-                  rivals: Sequence[Rivalry], judge: Judge, client: int | None) -> _Question:
-        least = min((rival.least for rival in rivals), default=math.inf)
-        last = _last_step(rivals, least)
-        near = [rival for rival in rivals if rival.least <= least + RARER]
-        missed = [rival.beyond(last) if rival in near else rival.beyond(0) for rival in rivals]
-        tilts = [tilt for rival in near
-                 for tilt in rival.tilts(cumulants.instance.shape, least + RARER, last, client)]
-        event = Event(cumulants, schedule, delta, self.sigma, last, judge)
-        return _Question(answer, event, tilts if math.isfinite(least) else [],
-                         _log_total([rival.beyond(0) for rival in rivals]), _log_total(missed))
+        looks = Looks.of(self.schedule, most_steps(self.instance))
+        rivals = [rivalry(Pair(self.instance, k, best, range(clients)), looks,
+                          lambda n: radii.boundary(n, clients, log_c, self.sigma))
+                  for k in range(arms) if k != best]
+        event = Event(self.instance, self.schedule, self.delta, self.sigma, _last_step(rivals),
+                      _server_judge(best))
+        return _question("server", event, rivals, None)
 
     def _answer(self, question: _Question, number: int) -> _Answered:
         """First rough shares, then good ones."""
@@ -327,7 +315,7 @@ class _Run:
             shares += [share for _, share in found]
             missed.append(question.log_left_out if found else question.log_bound)
         last = max(question.event.last for question in questions)
-        event = Event(Cumulants(instance), self.schedule, self.delta, self.sigma, last,
+        event = Event(instance, self.schedule, self.delta, self.sigma, last,
                       _joint_judge(instance))
         question = _Question("any", event, tilts, _log_total([q.log_bound for q in questions]),
                              _log_total(missed))
@@ -345,8 +333,20 @@ class _Run:
         return mixture if mixture.tilts else None
 
 
+def _question(answer: str, event: Event, rivals: Sequence[Rivalry], client: int | None
+              ) -> _Question:
+    """The tilts that are worth trying, and bounds: on it all, and on what they are not aimed at."""
+    least = _least(rivals)
+    near = [rival for rival in rivals if rival.least <= least + RARER]
+    tilts = [tilt for rival in near for tilt in rival.tilts(least + RARER, event.last, client)]
+    missed = [rival.beyond(event.last if rival in near else 0) for rival in rivals]
+    return _Question(answer, event, tilts, _log_total([rival.beyond(0) for rival in rivals]),
+                     _log_total(missed))
+
+
 def _local_judge(best: int) -> Judge:
-    def judge(found: Decisions) -> tuple[npt.NDArray[np.bool_], Ints]:
+    def judge(block: Block) -> tuple[npt.NDArray[np.bool_], Ints]:
+        found = _departures(block)
         out = found.local_out
         wrong = _eliminated(out[:, best, 0], found.local_arms[:, 0] != best)
         return wrong, np.minimum(out, out[:, best, None, :])
@@ -355,9 +355,10 @@ def _local_judge(best: int) -> Judge:
 
 
 def _server_judge(best: int) -> Judge:
-    def judge(found: Decisions) -> tuple[npt.NDArray[np.bool_], Ints]:
-        out = found.server_out
-        wrong = _eliminated(out[:, best], found.server_arm != best)
+    def judge(block: Block) -> tuple[npt.NDArray[np.bool_], Ints]:
+        found = _departures(block)
+        out = found.global_out[:, 0]
+        wrong = _eliminated(out[:, best], block.column("global_arm")[0] != best)
         stops = np.minimum(out, out[:, best, None])
         return wrong, np.repeat(stops[:, :, None], found.local_out.shape[2], axis=2)
 
@@ -367,15 +368,22 @@ def _server_judge(best: int) -> Judge:
 def _joint_judge(instance: Instance) -> Judge:
     best, overall = instance.local_best, instance.global_best
 
-    def judge(found: Decisions) -> tuple[npt.NDArray[np.bool_], Ints]:
+    def judge(block: Block) -> tuple[npt.NDArray[np.bool_], Ints]:
+        found = _departures(block)
+        server_out = found.global_out[:, 0]
         local = found.local_out[:, best, np.arange(len(best))]
         local = np.where(found.local_arms != best, local, NEVER).min(axis=1)
-        server = np.where(found.server_arm != overall, found.server_out[:, overall], NEVER)
+        server = np.where(block.column("global_arm")[0] != overall, server_out[:, overall], NEVER)
         first = np.minimum(local, server)
-        used = np.maximum(found.local_out, found.server_out[:, :, None])
+        used = np.maximum(found.local_out, server_out[:, :, None])
         return first < NEVER, np.minimum(used, first[:, None, None])
 
     return judge
+
+
+def _departures(block: Block) -> Departures:
+    assert block.departures is not None
+    return block.departures
 
 
 def _eliminated(out: Ints, undeclared: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -385,9 +393,8 @@ def _eliminated(out: Ints, undeclared: npt.NDArray[np.bool_]) -> npt.NDArray[np.
 
 def _one_client(instance: Instance, m: int) -> Instance:
     """Client m alone, a K x 1 instance."""
-    if instance.law is None:
-        return Instance(instance.means[:, [m]], instance.rewards)
-    return Instance(rewards=Finite(instance.law.values, instance.law.weights[:, [m]]))
+    rewards = instance.rewards.part(range(instance.shape[0]), [m])
+    return Instance(None if rewards.own_means is not None else instance.means[:, [m]], rewards)
 
 
 def _embedded(tilt: Tilt, shape: tuple[int, int]) -> Tilt:
@@ -399,8 +406,13 @@ def _embedded(tilt: Tilt, shape: tuple[int, int]) -> Tilt:
     return replace(tilt, theta=theta)
 
 
-def _last_step(rivals: Sequence[Rivalry], least: float) -> int:
+def _least(rivals: Sequence[Rivalry]) -> float:
+    return min((rival.least for rival in rivals), default=math.inf)
+
+
+def _last_step(rivals: Sequence[Rivalry]) -> int:
     """The step after which, by Chernoff's bound, next to nothing can go wrong."""
+    least = _least(rivals)
     if math.isinf(least):
         return 1
     steps = np.unique(np.concatenate([rival.steps for rival in rivals])).tolist()

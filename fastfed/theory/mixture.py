@@ -28,10 +28,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.engine.job import Job
-from fastfed.engine.walk import walk
+from fastfed.engine.rows import Block
+from fastfed.engine.walk import values_at
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
-from fastfed.theory.tilts import Cumulants, Floats, Ints, Tilt, tilted_instance
+from fastfed.theory.tilts import Floats, Ints, Tilt, tilted_instance
 
 _LEAST = 2  # trials of a stratum: one alone has no standard error
 _DEFENCE = 0.15  # of the shares stay as they were before they were improved
@@ -39,25 +40,16 @@ _ROUNDS = 30
 _APART = 2**34  # trial numbers of one run lie this far from the next one's
 
 
-@dataclass(frozen=True)
-class Decisions:
-    """When each arm left, trial by trial, and what was declared (-1: nothing)."""
-
-    local_out: Ints  # (trials, K, M)
-    local_arms: Ints  # (trials, M)
-    server_out: Ints  # (trials, K)
-    server_arm: Ints  # (trials,)
-
-
-Judge = Callable[[Decisions], tuple[npt.NDArray[np.bool_], Ints]]
-"""Which trials have the event, and how many rewards of each cell decided it: (trials, K, M)."""
+Judge = Callable[[Block], tuple[npt.NDArray[np.bool_], Ints]]
+"""Which trials have the event, and how many rewards of each cell decided it: (trials, K, M). The
+block has departures."""
 
 
 @dataclass(frozen=True)
 class Event:
     """Something rare about trials of an instance, and how to see it."""
 
-    cumulants: Cumulants
+    instance: Instance
     schedule: Schedule
     delta: float
     sigma: float
@@ -66,7 +58,7 @@ class Event:
 
     def job(self, instance: Instance, seed: int) -> Job:
         return Job(instance, self.schedule, delta=self.delta, seed=seed, engine="skip",
-                   sigma=self.sigma, max_steps=self.last)
+                   sigma=self.sigma, max_steps=self.last, keep_departures=True)
 
 
 @dataclass(frozen=True)
@@ -123,15 +115,15 @@ class Mixture:
     def __init__(self, event: Event, tilts: Sequence[Tilt], seed: int, threads: int) -> None:
         self.event = event
         self._seed, self._threads = seed, threads
-        made = [(tilt, tilted_instance(event.cumulants, tilt)) for tilt in tilts]
+        made = [(tilt, tilted_instance(event.instance, tilt)) for tilt in tilts]
         self.tilts = [tilt for tilt, found in made if found is not None]
         self._instances = [found[0] for _, found in made if found is not None]
         thetas = [found[1] for _, found in made if found is not None]
-        self._cells = np.argwhere(np.any(np.array(thetas) != 0, axis=0))
-        k, m = self._cells.T
-        self._thetas = np.array([theta[k, m] for theta in thetas])
-        self._psis = np.array([event.cumulants.psi(theta)[k, m] for theta in thetas])
-        self._means = event.cumulants.instance.means[k, m]
+        self._touched = np.array(thetas).reshape(-1, *event.instance.shape).any(axis=0)
+        law, means = event.instance.rewards, event.instance.means
+        self._thetas = np.array([theta[self._touched] for theta in thetas])
+        self._psis = np.array([law.cumulants(means, theta)[0][self._touched] for theta in thetas])
+        self._means = means[self._touched]
 
     def run(self, shares: Floats, trials: int, number: int) -> Sample:
         """``trials`` trials in these shares; ``number`` tells this run from others."""
@@ -150,13 +142,14 @@ class Mixture:
         """The trials of tilt t that had the event: ln dq_s / dp (errors, T), and the step."""
         instance = self._instances[t]
         job = self.event.job(instance, self._seed)
-        happened, stops = self.event.judge(decisions(job, first, count))
+        happened, stops = self.event.judge(job.run(first, count))
         trials = np.flatnonzero(happened)
         stops = stops[trials]
-        n = stops[:, self._cells[:, 0], self._cells[:, 1]]
-        sums = values_at(instance, self._seed, first + trials, self._cells, n)
-        centred = sums - n * self._means
-        return centred @ self._thetas.T - n @ self._psis.T, stops.max(axis=(1, 2), initial=0)
+        sums = values_at(instance, self._seed, first + trials,
+                         np.where(self._touched, stops, 0))[:, self._touched]
+        n = stops[:, self._touched]
+        ratios = (sums - n * self._means) @ self._thetas.T - n @ self._psis.T
+        return ratios, stops.max(axis=(1, 2), initial=0)
 
 
 def improved(sample: Sample, before: Floats) -> Floats:
@@ -171,30 +164,6 @@ def improved(sample: Sample, before: Floats) -> Floats:
         mixed = ratios @ shares
         shares = shares * ((weights / mixed) @ ratios)
     return np.asarray((1 - _DEFENCE) * shares / shares.sum() + _DEFENCE * before)
-
-
-def decisions(job: Job, first: int, count: int) -> Decisions:
-    """Trials first .. first + count - 1."""
-    from fastfed.kernels.memory import WINNER
-    space = job._space()
-    local, arms, server, winner = [], [], [], []
-    for trial in range(first, first + count):
-        job.run(trial, 1, space=space)
-        local.append(space.local_out.copy())
-        arms.append(space.winners.copy())
-        server.append(space.out_at[0].copy())
-        winner.append(space.state[0, WINNER])
-    return Decisions(np.array(local), np.array(arms), np.array(server), np.array(winner))
-
-
-def values_at(instance: Instance, seed: int, trials: Ints, cells: Ints, n: Ints) -> Floats:
-    """X of each of the cells (C, 2) in each of the trials after n (trials, C) rewards."""
-    sums = np.zeros(n.shape)
-    for i, trial in enumerate(trials.tolist()):
-        value = walk(instance, seed, trial)
-        for c, (k, m) in enumerate(cells.tolist()):
-            sums[i, c] = value(k, m, int(n[i, c]))
-    return sums
 
 
 def _log_sum(logs: Floats) -> Floats:
