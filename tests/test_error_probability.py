@@ -88,6 +88,10 @@ COUNTED = [
     (ff.Instance(rewards=ff.Finite([0.0, 1.0, 5.0], [
         [[1, 2, 3], [4, 1, 1]], [[2, 3, 1], [2, 1, 2]], [[4, 2, 1], [9, 1, 1]]])), "periodic:2",
      0.2, 0.8),
+    (ff.Instance([[2.0, 1.0], [1.0, 1.8]], rewards=ff.Poisson(sigma=0.6)), "fedelim", 0.1, None),
+    (ff.Instance([[0.9, 0.1], [0.2, 0.6], [0.4, 0.0]],
+                 rewards=ff.Gaussian(sigma=[[1.0, 0.5], [0.7, 1.5], [0.3, 1.0]])), "periodic:2",
+     0.1, 0.35),
 ]
 
 
@@ -228,11 +232,44 @@ def test_shares_of_the_tilts_are_reported():
     assert set(found.tilts.filter(found.tilts["answer"] == "any")["client"]) == {None, 0, 1}
 
 
-@pytest.mark.parametrize("rewards", ["gaussian", "bernoulli"])
-def test_a_tilt_leads_to_the_boundary_at_its_step(rewards):
-    means = [[0.7, 0.4], [0.2, 0.5], [0.4, 0.1]]
-    instance = ff.Instance(means, rewards=ff.Bernoulli() if rewards == "bernoulli" else None)
-    for pair, clients in (((1, 0), [0]), ((2, 1), [1]), ((1, 0), [0, 1])):
+LAWS = [ff.Gaussian(sigma=0.5), ff.Gaussian(sigma=[[1.0, 0.5], [0.7, 1.5], [0.3, 1.0]]),
+        ff.Bernoulli(), ff.Poisson(sigma=1.0),
+        ff.Finite([0.0, 0.3, 1.5], [[[1, 2, 3], [4, 1, 2]], [[2, 3, 1], [1, 1, 4]],
+                                    [[4, 2, 1], [9, 1, 1]]])]
+
+
+def instance_of(law):
+    means = None if law.own_means is not None else [[0.7, 0.4], [0.2, 0.5], [0.4, 0.1]]
+    return ff.Instance(means, rewards=law)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_cumulants_are_those_of_the_rewards_drawn(law):
+    """exp(psi) against the mean of 20,000 drawn exp(theta (x - mean)), five standard errors of
+    it; derivatives against differences; a tilted mean is the slope above the mean."""
+    instance = instance_of(law)
+    theta = np.array([[0.5, -0.4], [-0.3, 0.6], [0.0, 0.2]])
+    psi, slope, curvature = law.cumulants(instance.means, theta)
+    draw = law.draw(instance.means, np.random.default_rng(5))
+    for k, m in np.ndindex(*instance.shape):
+        seen = np.exp(theta[k, m] * (np.array([draw(k, m) for _ in range(20_000)])
+                                     - instance.means[k, m]))
+        assert abs(seen.mean() - np.exp(psi[k, m])) <= 5 * seen.std() / math.sqrt(20_000) + 1e-12
+    step = 1e-4
+    up, down = (law.cumulants(instance.means, theta + sign * step) for sign in (1, -1))
+    assert np.allclose((up[0] - down[0]) / (2 * step), slope, rtol=1e-5, atol=1e-7)
+    assert np.allclose((up[1] - down[1]) / (2 * step), curvature, rtol=1e-5, atol=1e-7)
+    assert np.allclose(ff.Instance(*law.tilted(instance.means, theta)).means,
+                       instance.means + slope)
+    part = law.part([2, 0], [1])
+    few = instance.means[np.ix_([2, 0], [1])]
+    assert np.allclose(part.cumulants(few, theta[np.ix_([2, 0], [1])])[0], psi[[2, 0]][:, [1]])
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_a_tilt_leads_to_the_boundary_at_its_step(law):
+    instance = instance_of(law)
+    for pair, clients in (((1, 0), [0]), ((2, 1), [1]), ((2, 0), [0, 1])):
         rival = rivalry(Pair(instance, *pair, clients), Looks.of(ff.FedElim(), 2**52),
                         lambda n: radius.boundary(n, 1, 5.0, 0.5))
         tilts = rival.tilts(rival.least + 10, 2**30, None)
