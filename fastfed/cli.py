@@ -289,8 +289,9 @@ def errors(
     from fastfed.theory.error_probability import error_frame, error_probability
 
     one = Instance.load(instance)
+    progress = _counting if sys.stderr.isatty() else None
     found = [error_probability(one, schedule, delta=d, radius=radius, trials=trials, seed=seed,  # type: ignore[arg-type]
-                               sigma=sigma, threads=threads)  # type: ignore[arg-type]
+                               sigma=sigma, threads=threads, progress=progress)  # type: ignore[arg-type]
              for d in _split(delta) or ["0.01"]]
     print(error_frame(found).write_json() if json else "\n\n".join(map(str, found)))
 
@@ -502,3 +503,9 @@ def _threads(text: str) -> int:
     from fastfed.validation import checked_threads
 
     return checked_threads(text)
+
+
+def _counting(done: int, total: int) -> None:
+    """Progress on a terminal, on a line that is gone in the end."""
+    print("\r\033[K" if done == total else f"\r{done} of {total} answers", end="", flush=True,
+          file=sys.stderr)

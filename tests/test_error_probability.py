@@ -39,7 +39,7 @@ def boundary(delta, scale):
 
 def agrees(estimate: Estimate, truth: float) -> bool:
     assert not estimate.warnings, estimate.warnings
-    return abs(estimate.probability - truth) < _SIGMAS * estimate.standard_error
+    return abs(estimate.estimate - truth) < _SIGMAS * estimate.standard_error
 
 
 @pytest.mark.parametrize(("gap", "delta", "scale"), GAUSSIAN)
@@ -106,10 +106,10 @@ def test_frequent_errors_are_as_frequent_as_plain_counting_says(instance, schedu
         "clients": wrong, "server": rows["global_arm"].to_numpy() != instance.global_best,
         "any": ~rows["correct"].to_numpy()}
     estimated = {
-        "clients": (sum(one.probability for one in found.local),
+        "clients": (sum(one.estimate for one in found.local),
                     math.hypot(*(one.standard_error for one in found.local))),
-        "server": (found.server.probability, found.server.standard_error),
-        "any": (found.joint.probability, found.joint.standard_error)}
+        "server": (found.server.estimate, found.server.standard_error),
+        "any": (found.joint.estimate, found.joint.standard_error)}
     for answer, seen in counted.items():
         mean, error = estimated[answer]
         assert seen.sum() > 30, (answer, seen.sum())
@@ -127,7 +127,7 @@ def test_the_intervals_cover_the_truth_as_often_as_they_say():
                  for seed in range(100)]
     missed = sum(not one.low <= truth <= one.high for one in estimates)
     assert missed < 19
-    errors = [(one.probability - truth) / one.standard_error for one in estimates]
+    errors = [(one.estimate - truth) / one.standard_error for one in estimates]
     assert abs(np.mean(errors)) < 0.5
     assert 0.6 < np.std(errors) < 1.4
 
@@ -141,9 +141,9 @@ def test_each_client_has_its_own_probability():
         alone = ff.error_probability(ff.Instance(np.transpose([means])), delta=0.05, sigma=0.6,
                                      trials=3000, seed=5)
         a, b = both.local[client], alone.local[0]
-        assert abs(a.probability - b.probability) < _SIGMAS * math.hypot(a.standard_error,
+        assert abs(a.estimate - b.estimate) < _SIGMAS * math.hypot(a.standard_error,
                                                                          b.standard_error)
-    assert both.local[1].probability > 20 * both.local[0].probability
+    assert both.local[1].estimate > 20 * both.local[0].estimate
 
 
 def test_a_lost_best_arm_is_an_error_even_if_the_others_tie_for_ever():
@@ -164,7 +164,7 @@ def test_the_same_seed_gives_the_same_result_on_any_number_of_threads():
     other = ff.error_probability(instance, delta=0.05, trials=300, seed=10)
     assert one.frame.equals(two.frame)
     assert one.tilts.equals(two.tilts)
-    assert one.joint.probability != other.joint.probability
+    assert one.joint.estimate != other.joint.estimate
 
 
 def test_a_shift_and_another_unit_change_nothing():
@@ -173,14 +173,14 @@ def test_a_shift_and_another_unit_change_nothing():
         ff.error_probability(ff.Instance(unit * means + shift, rewards=ff.Gaussian(sigma=unit)),
                              delta=0.05, trials=300, seed=9).joint
         for unit, shift in ((1.0, 0.0), (1e3, 1e6)))
-    assert moved.probability == pytest.approx(base.probability, rel=1e-5)
+    assert moved.estimate == pytest.approx(base.estimate, rel=1e-5)
 
 
 def test_what_cannot_happen_has_probability_zero():
     """Arm 0 never pays less than arm 1 does: no reward leads to the wrong answer."""
     instance = ff.Instance(rewards=ff.Finite([0.0, 0.5, 1.0], [[[0, 1, 1]], [[1, 1, 0]]]))
     found = ff.error_probability(instance, delta=0.1, sigma=0.1, trials=100)
-    assert [one.probability for one in found.estimates] == [0.0, 0.0, 0.0]
+    assert [one.estimate for one in found.estimates] == [0.0, 0.0, 0.0]
     assert [one.high for one in found.estimates] == [0.0, 0.0, 0.0]
     assert not found.warnings
     assert ff.error_probability(ff.Instance([[1.0]]), delta=0.1, trials=100).joint.bound == 0.0
@@ -194,10 +194,10 @@ def test_a_probability_below_every_double_is_a_logarithm():
     g = boundary(0.01, 1.0)(n)
     log10 = log_ndtr(-(g + 0.5 * n) / math.sqrt(2 * n)) / math.log(10)
     assert log10 < -2000
-    assert found.server.probability == 0.0
+    assert found.server.estimate == 0.0
     assert abs(found.server.log10 - log10) < _SIGMAS * found.server.relative_error
     assert f"e{math.floor(found.server.log10)}" in str(found)
-    assert found.joint.probability == pytest.approx(found.local[0].probability, rel=0.5)
+    assert found.joint.estimate == pytest.approx(found.local[0].estimate, rel=0.5)
 
 
 def test_an_estimate_that_hangs_on_few_trials_is_doubted():
@@ -303,5 +303,5 @@ def test_the_command_prints_a_table_and_json(capsys):
     rows = json.loads(capsys.readouterr().out)
     assert len(rows) == 10
     assert rows[-1]["answer"] == "any"
-    assert 0 < rows[-1]["probability"] < rows[4]["probability"] < 1e-5
+    assert 0 < rows[-1]["estimate"] < rows[4]["estimate"] < 1e-5
     assert cli.run(["errors", "synthetic", "--delta", "7"]) == 2

@@ -70,9 +70,9 @@ def _panel(ax: Any, rows: pl.DataFrame) -> None:
                            ("the worst client's answer wrong", _clients(rows))):
         worst = (rows.filter(pl.col("answer").is_in(answers)).sort("log10", descending=True)
                  .group_by("delta").first().sort("delta", descending=True)
-                 .filter(pl.col("probability") > 0))
+                 .filter(pl.col("estimate") > 0))
         lines.append(Line(f"{label} (δ^{_slope(worst):.1f})", worst["delta"].to_list(),
-                          worst["probability"].to_list(),
+                          worst["estimate"].to_list(),
                           (1.96 * worst["standard_error"]).to_list()))
     draw(ax, lines, x_label="error probability δ that the radii allow",
          y_label="probability of a wrong answer", small_to_the_right=True,
@@ -112,7 +112,7 @@ def _clients(rows: pl.DataFrame) -> list[str]:
 def _shown(line: dict[str, Any]) -> str:
     if not line["errors"]:
         return "0"
-    return f"{line['probability']:.3g} ± {line['standard_error']:.1g}"
+    return f"{line['estimate']:.3g} ± {line['standard_error']:.1g}"
 
 
 def _slope(rows: pl.DataFrame) -> float:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,16 +59,16 @@ class Estimate:
     """The probability that one answer is wrong, or (``answer`` "any") that any of them is.
 
     ``step`` is the median of the steps at which the errors happen (None: none was seen).
-    ``effective`` is the number of equally weighted errors that the weighted ones are worth;
-    ``bound`` is Chernoff's bound, never below the truth; ``left_out`` bounds what the simulation
-    could not see or was not aimed at, and is not part of the interval. Probabilities below 1e-308
-    are 0 as numbers; ``log10`` is not.
+    ``effective_sample_size`` is the number of equally weighted errors that the weighted ones are
+    worth; ``bound`` is Chernoff's bound, never below the truth; ``left_out`` bounds what the
+    simulation could not see or was not aimed at, and is not part of the interval. Probabilities
+    below 1e-308 are 0 as numbers; ``log10`` is not.
     """
 
     answer: str
     log10: float
     relative_error: float
-    effective: float
+    effective_sample_size: float
     errors: int
     trials: int
     step: int | None
@@ -77,24 +77,24 @@ class Estimate:
     warnings: tuple[str, ...]
 
     @property
-    def probability(self) -> float:
+    def estimate(self) -> float:
         return _power(self.log10)
 
     @property
     def standard_error(self) -> float:
-        return self.probability * self.relative_error if self.errors else 0.0
+        return self.estimate * self.relative_error if self.errors else 0.0
 
     @property
     def low(self) -> float:
         """The interval's lower end; 0 where nothing was seen."""
-        return max(0.0, self.probability - _Z * self.standard_error)
+        return max(0.0, self.estimate - _Z * self.standard_error)
 
     @property
     def high(self) -> float:
         """The interval's upper end, Chernoff's bound at most."""
         if not self.errors:
             return self.bound
-        return min(self.bound, self.probability + _Z * self.standard_error)
+        return min(self.bound, self.estimate + _Z * self.standard_error)
 
     @property
     def bound(self) -> float:
@@ -132,16 +132,17 @@ class ErrorProbability:
 
     @property
     def frame(self) -> pl.DataFrame:
-        """One row per answer: ``probability``, ``standard_error``, 95 % interval ``low``, ``high``,
-        ``log10``, ``effective``, ``errors`` and ``trials``, median ``step``, ``bound``,
+        """One row per answer: ``estimate``, ``standard_error``, 95 % interval ``low``, ``high``,
+        ``log10``, ``effective_sample_size``, ``errors`` and ``trials``, median ``step``, ``bound``,
         ``left_out``, ``warning`` (null: none)."""
         import polars as pl
 
         rows = [{
             "instance": self.instance.name, "schedule": str(self.schedule), "delta": self.delta,
             "sigma": self.sigma, "radius": self.radius, "answer": one.answer,
-            "probability": one.probability, "standard_error": one.standard_error, "low": one.low,
-            "high": one.high, "log10": one.log10, "effective": one.effective,
+            "estimate": one.estimate, "standard_error": one.standard_error, "low": one.low,
+            "high": one.high, "log10": one.log10,
+            "effective_sample_size": one.effective_sample_size,
             "errors": one.errors, "trials": one.trials, "step": one.step, "bound": one.bound,
             "left_out": one.left_out, "warning": "; ".join(one.warnings) or None,
         } for one in self.estimates]
@@ -167,11 +168,11 @@ class ErrorProbability:
                  f"{'effective':>10} {'at step':>8} {'at most':>10}"]
         for one in self.estimates:
             ends = f"{_text(one.low, one.log10)} .. {_text(one.high, one.log10)}"
-            if one.probability == 0.0 and one.errors:  # too small for a double
+            if one.estimate == 0.0 and one.errors:  # too small for a double
                 ends = ""
             error = f"{one.relative_error:.1%}" if one.errors else "-"
-            lines.append(f"{one.answer:<20.20} {_text(one.probability, one.log10):>12} "
-                         f"{error:>11} {ends:>23} {one.effective:>10,.0f} "
+            lines.append(f"{one.answer:<20.20} {_text(one.estimate, one.log10):>12} "
+                         f"{error:>11} {ends:>23} {one.effective_sample_size:>10,.0f} "
                          f"{'-' if one.step is None else format(one.step, ','):>8} "
                          f"{_text(one.bound, one.log10_bound):>10}")
         lines += [f"warning: {text}" for text in self.warnings]
@@ -188,11 +189,13 @@ def error_probability(
     seed: int = 0,
     sigma: float | str | None = None,
     threads: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> ErrorProbability:
     """The probability that FedElim errs: client by client, at the server, and anywhere.
 
-    ``trials`` is the number of trials for each of the M + 2 estimates. The same seed gives the
-    same result, on any number of threads.
+    ``trials`` is the number of trials for each of the M + 2 estimates; ``progress`` is called with
+    (estimates done, estimates in all). The same seed gives the same result, on any number of
+    threads.
     """
     if not isinstance(instance, Instance):
         instance = Instance.load(instance)
@@ -200,7 +203,8 @@ def error_probability(
         raise InputError(f"radius {radius!r}: only 'paper' has tilts that fit it")
     run = _Run(instance, parse(schedule), checked_delta(delta), resolve_sigma(instance, sigma),
                checked_whole("trials", trials, 100, 2**32),
-               checked_whole("seed", seed, 0, 2**64 - 1), checked_threads(threads))
+               checked_whole("seed", seed, 0, 2**64 - 1), checked_threads(threads),
+               progress or (lambda done, total: None))
     return run.result(radius)
 
 
@@ -229,19 +233,29 @@ class _Answered:
     sample: Sample | None = None
 
 
+@dataclass(frozen=True)
 class _Run:
     """The questions of one call, in turn."""
 
-    def __init__(self, instance: Instance, schedule: Schedule, delta: float, sigma: float,
-                 trials: int, seed: int, threads: int) -> None:
-        self.instance, self.schedule, self.delta, self.sigma = instance, schedule, delta, sigma
-        self.trials, self.seed, self.threads = trials, seed, threads
+    instance: Instance
+    schedule: Schedule
+    delta: float
+    sigma: float
+    trials: int
+    seed: int
+    threads: int
+    report: Callable[[int, int], object]
 
     def result(self, radius: str) -> ErrorProbability:
         clients = self.instance.shape[1]
         questions = [*(self._local(m) for m in range(clients)), self._server()]
-        answered = [self._answer(question, number) for number, question in enumerate(questions)]
+        answered = []
+        for number, question in enumerate(questions):
+            self.report(number, clients + 2)
+            answered.append(self._answer(question, number))
+        self.report(clients + 1, clients + 2)
         joint = self._joint(questions, answered)
+        self.report(clients + 2, clients + 2)
         shares = tuple(
             (one.estimate.answer, tilt, float(share), int(count), int(errors))
             for one in [*answered, joint] if one.mixture is not None and one.sample is not None
@@ -291,7 +305,8 @@ class _Run:
 
     def _two_runs(self, question: _Question, mixture: Mixture, rough: Floats, number: int
                   ) -> _Answered:
-        pilot = mixture.run(rough, max(_LEAST_PILOT, int(_PILOT * self.trials)), 2 * number)
+        pilot = mixture.run(rough, max(_LEAST_PILOT, int(_PILOT * self.trials)), 2 * number,
+                            keep_ratios=True)
         sample = mixture.run(improved(pilot, rough), self.trials, 2 * number + 1)
         return _Answered(_estimate(question, sample, pilot), mixture, sample)
 

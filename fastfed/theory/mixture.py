@@ -23,13 +23,15 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfed.engine.job import Job
+from fastfed.engine.job import Job, new_control
 from fastfed.engine.rows import Block
 from fastfed.engine.walk import values_at
+from fastfed.kernels.trials import Control
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
 from fastfed.theory.tilts import Floats, Ints, Tilt, tilted_instance
@@ -37,6 +39,7 @@ from fastfed.theory.tilts import Floats, Ints, Tilt, tilted_instance
 _LEAST = 2  # trials of a stratum: one alone has no standard error
 _DEFENCE = 0.15  # of the shares stay as they were before they were improved
 _ROUNDS = 30
+_CELLS = 2**20  # trials x arms x clients that are looked at together: 8 MB an array
 _APART = 2**34  # trial numbers of one run lie this far from the next one's
 
 
@@ -67,7 +70,7 @@ class Sample:
 
     counts: Ints  # (T,) trials of each stratum
     stratum: Ints  # (errors,)
-    log_ratios: Floats  # (errors, T) ln dq_t / dp
+    log_ratios: Floats  # (errors, T) ln dq_t / dp, or (0, T) if they were not kept
     log_weights: Floats  # (errors,)
     steps: Ints  # (errors,) when it happened
 
@@ -109,6 +112,14 @@ class Sample:
         return int(self.steps[order][np.searchsorted(weights, 0.5 * weights[-1])])
 
 
+class _Part(NamedTuple):
+    """See `Sample`."""
+
+    log_ratios: Floats
+    log_weights: Floats
+    steps: Ints
+
+
 class Mixture:
     """Tilts of one event, made ready to run."""
 
@@ -125,31 +136,48 @@ class Mixture:
         self._psis = np.array([law.cumulants(means, theta)[0][self._touched] for theta in thetas])
         self._means = means[self._touched]
 
-    def run(self, shares: Floats, trials: int, number: int) -> Sample:
-        """``trials`` trials in these shares; ``number`` tells this run from others."""
+    def run(self, shares: Floats, trials: int, number: int, keep_ratios: bool = False) -> Sample:
+        """``trials`` trials in these shares; ``number`` tells this run from others. Ratios are
+        kept for `improved`; weights alone take less memory."""
         counts = np.maximum(_LEAST, np.rint(shares * trials)).astype(np.int64)
         firsts = number * _APART + np.cumsum(counts) - counts
-        with ThreadPoolExecutor(self._threads) as pool:
-            parts = list(pool.map(self._stratum, range(len(counts)), firsts.tolist(),
-                                  counts.tolist()))
-        ratios = np.concatenate([ratio for ratio, _ in parts])
-        steps = np.concatenate([step for _, step in parts])
-        stratum = np.repeat(np.arange(len(counts)), [len(step) for _, step in parts])
-        log_weights = -_log_sum(ratios + np.log(counts / counts.sum()))
-        return Sample(counts, stratum, ratios, log_weights, steps)
+        log_shares = np.log(counts / counts.sum())
+        control = new_control()
+        pool = ThreadPoolExecutor(self._threads, thread_name_prefix="fastfed")
+        try:
+            parts = list(pool.map(
+                lambda t: self._stratum(t, int(firsts[t]), int(counts[t]), log_shares, keep_ratios,
+                                        control), range(len(counts))))
+        finally:  # also on Ctrl-C: the kernels leave after their current trial
+            control.stop[0] = 1
+            pool.shutdown(wait=True, cancel_futures=True)
+        stratum = np.repeat(np.arange(len(counts)), [len(part.steps) for part in parts])
+        return Sample(counts, stratum, np.concatenate([part.log_ratios for part in parts]),
+                      np.concatenate([part.log_weights for part in parts]),
+                      np.concatenate([part.steps for part in parts]))
 
-    def _stratum(self, t: int, first: int, count: int) -> tuple[Floats, Ints]:
-        """The trials of tilt t that had the event: ln dq_s / dp (errors, T), and the step."""
+    def _stratum(self, t: int, first: int, count: int, log_shares: Floats, keep_ratios: bool,
+                 control: Control) -> _Part:
+        """The trials of tilt t that had the event."""
         instance = self._instances[t]
         job = self.event.job(instance, self._seed)
-        happened, stops = self.event.judge(job.run(first, count))
-        trials = np.flatnonzero(happened)
-        stops = stops[trials]
-        sums = values_at(instance, self._seed, first + trials,
-                         np.where(self._touched, stops, 0))[:, self._touched]
-        n = stops[:, self._touched]
-        ratios = (sums - n * self._means) @ self._thetas.T - n @ self._psis.T
-        return ratios, stops.max(axis=(1, 2), initial=0)
+        space = job.space()
+        arms, clients = instance.shape
+        length = max(1, _CELLS // (arms * clients))
+        parts = []
+        for begin in range(first, first + count, length):
+            block = job.run(begin, min(length, first + count - begin), control, space)
+            happened, stops = self.event.judge(block)
+            trials = np.flatnonzero(happened)
+            stops = stops[trials]
+            sums = values_at(instance, self._seed, begin + trials,
+                             np.where(self._touched, stops, 0))[:, self._touched]
+            n = stops[:, self._touched]
+            ratios = (sums - n * self._means) @ self._thetas.T - n @ self._psis.T
+            parts.append(_Part(ratios if keep_ratios else np.zeros((0, len(log_shares))),
+                               -_log_sum(ratios + log_shares),
+                               stops.max(axis=(1, 2), initial=0)))
+        return _Part(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 def improved(sample: Sample, before: Floats) -> Floats:
