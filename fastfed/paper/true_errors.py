@@ -44,12 +44,12 @@ def write(out: Path, *, instances: Sequence[str] = INSTANCES, deltas: Sequence[f
     """Measure, and write ``true-errors`` as a figure, as Markdown and as Parquet."""
     frame = measure(instances, deltas, trials=trials, seed=seed, threads=threads, report=report)
     make_folder(out / "figures")
-    paths = draw_figure(frame, out / "figures" / "true-errors")
-    with replacing(out / "true-errors.md") as file:
-        file.write(as_text(frame).encode())
     with replacing(out / "true-errors.parquet") as file:
         frame.write_parquet(file)
-    return [*paths, out / "true-errors.md", out / "true-errors.parquet"]
+    with replacing(out / "true-errors.md") as file:
+        file.write(as_text(frame).encode())
+    return [out / "true-errors.parquet", out / "true-errors.md",
+            *draw_figure(frame, out / "figures" / "true-errors")]
 
 
 def draw_figure(frame: pl.DataFrame, stem: Path) -> list[Path]:
