@@ -89,7 +89,7 @@ COUNTED = [
     (ff.Instance(rewards=ff.Finite([0.0, 1.0, 5.0], [
         [[1, 2, 3], [4, 1, 1]], [[2, 3, 1], [2, 1, 2]], [[4, 2, 1], [9, 1, 1]]])), "periodic:2",
      0.2, 0.8),
-    (ff.Instance([[2.0, 1.0], [1.0, 1.8]], rewards=ff.Poisson(sigma=0.6)), "fedelim", 0.1, None),
+    (ff.Instance([[2.0, 1.0], [1.0, 1.8]], rewards=ff.Poisson(sigma=0.5)), "fedelim", 0.1, None),
     (ff.Instance([[0.9, 0.1], [0.2, 0.6], [0.4, 0.0]],
                  rewards=ff.Gaussian(sigma=[[1.0, 0.5], [0.7, 1.5], [0.3, 1.0]])), "periodic:2",
      0.1, 0.35),
