@@ -12,12 +12,14 @@ import math
 
 import first_passage
 import numpy as np
+import polars as pl
 import pytest
 from helpers import refused
 from scipy.special import log_ndtr
 
 import fastfed as ff
 from fastfed import cli, radius
+from fastfed.paper import true_errors
 from fastfed.theory import tilts
 from fastfed.theory.error_probability import Estimate, _estimate, _Question
 from fastfed.theory.mixture import Sample
@@ -330,3 +332,19 @@ def test_the_command_prints_a_table_and_json(capsys):
     assert rows[-1]["answer"] == "any"
     assert 0 < rows[-1]["estimate"] < rows[4]["estimate"] < 1e-5
     assert cli.run(["errors", "synthetic", "--delta", "7"]) == 2
+
+
+def test_the_figure_of_true_errors_comes_with_its_table_and_rows(tmp_path):
+    paths = true_errors.write(tmp_path, instances=["synthetic"], deltas=[0.1, 0.01], trials=200)
+    assert {path.name for path in paths} == {
+        "true-errors.parquet", "true-errors.md", "true-errors.png", "true-errors.pdf",
+        "true-errors.svg"}
+    assert all(path.stat().st_size > 0 for path in paths)
+    frame = pl.read_parquet(tmp_path / "true-errors.parquet")
+    assert frame.shape[0] == 10
+    text = (tmp_path / "true-errors.md").read_text()
+    exponent = float(text.split("| all |")[1].split("|")[4])
+    ends = frame.filter(pl.col("answer") == "any").sort("delta")["log10"]
+    assert exponent == pytest.approx(ends[1] - ends[0], abs=0.01)
+    assert 1.7 < exponent < 2.6
+    assert "Not to be trusted" in text  # 200 trials are few

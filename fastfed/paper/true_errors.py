@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from fastfed.files import make_folder, replacing
 from fastfed.problem.instance import Instance
 from fastfed.results.figures import FORMATS, Line, draw, save, style
-from fastfed.sweeps.store import make_folder, replacing
 from fastfed.theory.error_probability import error_frame, error_probability
 
 INSTANCES = ("synthetic", "bernoulli", "movielens")
