@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers import refused
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, zeta
 
 import fastfed as ff
 from fastfed import cli, radius
@@ -308,6 +308,17 @@ def test_the_bound_between_the_points_of_a_grid_is_one(law, monkeypatch):
     for step in (0, 10, 30, 200):
         assert every.beyond(step) <= grid.beyond(step) + 1e-9
     assert grid.beyond(0) < every.beyond(0) + math.log(1.5)
+
+
+@pytest.mark.parametrize("delta", [0.5, 0.01, 1e-6])
+def test_errors_are_at_most_of_the_order_of_delta_squared(delta):
+    """Proved in docs/error-probability.md; a tenth more for the grid that the bound stands on."""
+    for means in ([[0.5], [0.0]], [[0.9, 0.1, 0.2], [0.1, 0.6, 0.1], [0.3, 0.2, 0.8], [0, 0, 0.1]]):
+        instance = ff.Instance(means)
+        arms, clients = instance.shape
+        found = ff.error_probability(instance, "fedelim0", delta=delta, trials=100).joint
+        proved = zeta(4) * (1 + 1 / clients) * (arms - 1) / (64 * arms**2) * delta**2
+        assert found.estimate < found.bound < 1.1 * proved
 
 
 def test_bad_input_is_one_line():
