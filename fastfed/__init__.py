@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from fastfed.sweeps.run import sweep, sweep_parts
     from fastfed.theory.bounds import Bounds, bounds
     from fastfed.theory.check import Check, check
+    from fastfed.theory.error_probability import ErrorProbability, error_probability
 
 # Loaded when first used, so that `fastfed --help` need not wait for Numba.
 _HOME = {
@@ -59,6 +60,7 @@ _HOME = {
         "sweeps.run": ("sweep", "sweep_parts"),
         "theory.bounds": ("Bounds", "bounds"),
         "theory.check": ("Check", "check"),
+        "theory.error_probability": ("ErrorProbability", "error_probability"),
     }.items()
     for name in names
 }
@@ -68,6 +70,7 @@ __all__ = [
     "Bernoulli",
     "Bounds",
     "Check",
+    "ErrorProbability",
     "Exponential",
     "FedElim",
     "FedElim0",
@@ -84,6 +87,7 @@ __all__ = [
     "__version__",
     "bounds",
     "check",
+    "error_probability",
     "replay",
     "simulate",
     "sweep",

@@ -276,6 +276,31 @@ def replay(
 
 
 @app.command()
+def errors(
+    instance: Annotated[str, typer.Argument(help="Built-in name or file.")],
+    schedule: Annotated[str, typer.Option(help="Schedule.")] = "fedelim",
+    delta: Annotated[Texts, typer.Option(help="Error probabilities that the radii allow "
+                                         "[0.01].")] = None,
+    radius: Annotated[str, typer.Option(help="Confidence radius.")] = "paper",
+    trials: Annotated[str, typer.Option(help="Trials for each answer.")] = "10000",
+    seed: Annotated[str, typer.Option(help="Seed.")] = "0",
+    sigma: Annotated[Text, typer.Option(help="Confidence scale [what fits the instance].")] = None,
+    threads: Annotated[Text, typer.Option(help="Threads [all cores].")] = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """How often an answer is really wrong, by importance sampling: down to 1e-100 and below."""
+    from fastfed.problem.instance import Instance
+    from fastfed.theory.error_probability import error_frame, error_probability
+
+    one = Instance.load(instance)
+    progress = _counting if sys.stderr.isatty() else None
+    found = [error_probability(one, schedule, delta=d, radius=radius, trials=trials, seed=seed,  # type: ignore[arg-type]
+                               sigma=sigma, threads=threads, progress=progress)  # type: ignore[arg-type]
+             for d in _split(delta) or ["0.01"]]
+    print(error_frame(found).write_json() if json else "\n\n".join(map(str, found)))
+
+
+@app.command()
 def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for everything.",
                                       parser=checked_folder)] = Path("paper"),
@@ -481,3 +506,9 @@ def _threads(text: str) -> int:
     from fastfed.validation import checked_threads
 
     return checked_threads(text)
+
+
+def _counting(done: int, total: int) -> None:
+    """Progress on a terminal, on a line that is gone in the end."""
+    print("\r\033[K" if done == total else f"\r{done} of {total} answers", end="", flush=True,
+          file=sys.stderr)

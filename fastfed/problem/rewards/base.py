@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,3 +73,23 @@ class Rewards(ABC):
     @abstractmethod
     def toml(self) -> str:
         """The lines of a file's table of rewards, less its kind."""
+
+    # What follows is for rare events: `fastfed.theory.tilts`.
+
+    @abstractmethod
+    def part(self, arms: Sequence[int], clients: Sequence[int]) -> Rewards:
+        """The law of these arms at these clients alone."""
+
+    @abstractmethod
+    def support(self, means: Floats) -> tuple[Floats, Floats]:
+        """The smallest and the largest reward, (K, M) each; infinite where there is none."""
+
+    @abstractmethod
+    def cumulants(self, means: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        """psi(theta) = ln E exp(theta (reward - mean)) and its first two derivatives, for thetas
+        of shape (..., K, M)."""
+
+    @abstractmethod
+    def tilted(self, means: Floats, theta: Floats) -> tuple[Floats | None, Rewards]:
+        """Means and law of the rewards reweighted by exp(theta x), theta (K, M); the means are
+        None where they follow from the law."""

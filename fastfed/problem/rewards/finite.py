@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,18 @@ class Bernoulli(Rewards):
 
     def toml(self) -> str:
         return ""
+
+    def part(self, arms: Sequence[int], clients: Sequence[int]) -> Bernoulli:
+        return self
+
+    def support(self, means: Floats) -> tuple[Floats, Floats]:
+        return self.as_finite(means).support(means)
+
+    def cumulants(self, means: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        return self.as_finite(means).cumulants(means, theta)
+
+    def tilted(self, means: Floats, theta: Floats) -> tuple[None, Finite]:
+        return self.as_finite(means).tilted(means, theta)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Bernoulli)
@@ -164,6 +176,36 @@ class Finite(Rewards):
 
     def toml(self) -> str:
         return f"values = {self.values.tolist()}\nweights = {self.weights.tolist()}\n"
+
+    def part(self, arms: Sequence[int], clients: Sequence[int]) -> Finite:
+        return Finite(self.values, self.weights[np.ix_(arms, clients)])
+
+    def support(self, means: Floats) -> tuple[Floats, Floats]:
+        held = self.weights > 0
+        return (np.where(held, self.values, np.inf).min(axis=2),
+                np.where(held, self.values, -np.inf).max(axis=2))
+
+    def cumulants(self, means: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        centred = self.values - means[:, :, None]
+        logs = self._reweighted(means, theta)
+        top = logs.max(axis=-1, keepdims=True)
+        shares = np.exp(logs - top)
+        total = shares.sum(axis=-1, keepdims=True)
+        shares /= total
+        slope = (shares * centred).sum(axis=-1)
+        spread = (shares * (centred - slope[..., None]) ** 2).sum(axis=-1)
+        return (np.log(total) + top)[..., 0], slope, spread
+
+    def tilted(self, means: Floats, theta: Floats) -> tuple[None, Finite]:
+        """The same values with other weights."""
+        logs = self._reweighted(means, theta)
+        return None, Finite(self.values, np.exp(logs - logs.max(axis=2, keepdims=True)))
+
+    def _reweighted(self, means: Floats, theta: Floats) -> Floats:
+        """ln of weight x exp(theta (value - mean)), the weights summing to 1: (..., K, M, V)."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.weights / self.weights.sum(axis=2, keepdims=True))
+        return np.asarray(logs + theta[..., None] * (self.values - means[:, :, None]))
 
     @property
     def range(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,22 @@ class Gaussian(Rewards):
     def toml(self) -> str:
         sigma = self.sigma if isinstance(self.sigma, float) else self.sigma.tolist()
         return f"sigma = {sigma!r}\n"
+
+    def part(self, arms: Sequence[int], clients: Sequence[int]) -> Gaussian:
+        if isinstance(self.sigma, float):
+            return self
+        return Gaussian(self.sigma[np.ix_(arms, clients)])
+
+    def support(self, means: Floats) -> tuple[Floats, Floats]:
+        return np.full(means.shape, -np.inf), np.full(means.shape, np.inf)
+
+    def cumulants(self, means: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        rate = np.broadcast_to(np.asarray(self.sigma) ** 2, theta.shape)
+        return 0.5 * rate * theta**2, rate * theta, rate
+
+    def tilted(self, means: Floats, theta: Floats) -> tuple[Floats, Gaussian]:
+        """Other means, the same noise."""
+        return means + np.asarray(self.sigma) ** 2 * theta, self
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Gaussian) and np.array_equal(self.sigma, other.sigma)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,20 @@ class Poisson(Rewards):
 
     def toml(self) -> str:
         return f"sigma = {self.sigma!r}\n"
+
+    def part(self, arms: Sequence[int], clients: Sequence[int]) -> Poisson:
+        return self
+
+    def support(self, means: Floats) -> tuple[Floats, Floats]:
+        return np.zeros(means.shape), np.where(means > 0, np.inf, 0.0)
+
+    def cumulants(self, means: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        rise = means * np.expm1(theta)
+        return rise - means * theta, rise, rise + means
+
+    def tilted(self, means: Floats, theta: Floats) -> tuple[Floats, Poisson]:
+        """Poisson again, with other intensities."""
+        return means * np.exp(theta), self
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Poisson) and self.sigma == other.sigma

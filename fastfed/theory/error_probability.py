@@ -1,0 +1,499 @@
+"""How often is an answer wrong? Probabilities far below what counting can see.
+
+FedElim gives M + 1 answers: each client's best arm and the best arm overall. One of them is wrong
+from the step on at which its best arm is eliminated; whatever is declared later, or nothing where
+the arms that are left tie, cannot mend it. So three kinds of event are estimated, each by a
+`Mixture` of tilted rewards:
+
+* a client's answer is wrong. It depends on that client's walks alone, so only that client is
+  simulated: a K x 1 instance at delta / M has the same radius, since ln(8 K M / delta) is all that
+  the radius knows of M and delta;
+* the server's answer is wrong. It depends on all walks, at communication times;
+* any answer is wrong. This is decided at the first wrong elimination anywhere, and its mixture is
+  the union of all the others, in proportion to what they contribute.
+
+Trials are not followed past the step ``last`` after which Chernoff's bound says that next to
+nothing can happen; what it leaves is reported beside the estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed import radius as radii
+from fastfed.engine.rows import Block, Departures
+from fastfed.errors import InputError
+from fastfed.kernels.memory import NEVER
+from fastfed.problem.instance import Instance
+from fastfed.problem.limits import most_steps, resolve_sigma
+from fastfed.problem.schedule import At, Periodic, Schedule, parse
+from fastfed.theory.mixture import Event, Judge, Mixture, Sample, improved
+from fastfed.theory.tilts import RARER, Floats, Ints, Looks, Pair, Rivalry, Tilt, rivalry
+from fastfed.validation import checked_delta, checked_threads, checked_whole
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_LN10 = math.log(10.0)
+_Z = 1.959963984540054  # 95 % of a normal
+_NEXT_TO_NOTHING = math.log(1e-6)  # of the largest step's bound may lie past the last step
+_PILOT = 0.2  # of the trials go into finding good shares, on top of ``trials``
+_LEAST_PILOT = 200
+_WORTH_A_TILT = 1e-6  # of the probability that any answer is wrong
+_EVENLY = 0.1  # of the joint mixture goes to all its tilts alike
+# an estimate is doubted with fewer effective errors, a heavier trial, two runs so many standard
+# errors apart, a larger share left out
+_FEW, _HEAVY, _APART, _MISSED = 100.0, 0.1, 4.5, 0.01
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The probability that one answer is wrong, or (``answer`` "any") that any of them is.
+
+    ``step`` is the median of the steps at which the errors happen (None: none was seen).
+    ``effective_sample_size`` is the number of equally weighted errors that the weighted ones are
+    worth; ``bound`` is Chernoff's bound, never below the truth; ``left_out`` bounds what the
+    simulation could not see or was not aimed at, and is not part of the interval. Probabilities
+    below 1e-308 are 0 as numbers; ``log10`` is not.
+    """
+
+    answer: str
+    log10: float
+    relative_error: float
+    effective_sample_size: float
+    errors: int
+    trials: int
+    step: int | None
+    log10_bound: float
+    log10_left_out: float
+    warnings: tuple[str, ...]
+
+    @property
+    def estimate(self) -> float:
+        return _power(self.log10)
+
+    @property
+    def standard_error(self) -> float:
+        return self.estimate * self.relative_error if self.errors else 0.0
+
+    @property
+    def low(self) -> float:
+        """The interval's lower end; 0 where nothing was seen."""
+        return max(0.0, self.estimate - _Z * self.standard_error)
+
+    @property
+    def high(self) -> float:
+        """The interval's upper end, Chernoff's bound at most."""
+        if not self.errors:
+            return self.bound
+        return min(self.bound, self.estimate + _Z * self.standard_error)
+
+    @property
+    def bound(self) -> float:
+        return min(1.0, _power(self.log10_bound))
+
+    @property
+    def left_out(self) -> float:
+        return min(1.0, _power(self.log10_left_out))
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorProbability:
+    """What `error_probability` returns; as text, its table."""
+
+    instance: Instance
+    schedule: Schedule
+    delta: float
+    sigma: float
+    radius: str
+    seed: int
+    local: tuple[Estimate, ...]
+    """One for each client."""
+    server: Estimate
+    joint: Estimate
+    """At least one of the M + 1 answers is wrong."""
+    shares: tuple[tuple[str, Tilt, float, int, int], ...]
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return (*self.local, self.server, self.joint)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(f"{one.answer}: {text}" for one in self.estimates for text in one.warnings)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """One row per answer: ``estimate``, ``standard_error``, 95 % interval ``low``, ``high``,
+        ``log10``, ``effective_sample_size``, ``errors`` and ``trials``, median ``step``, ``bound``,
+        ``left_out``, ``warning`` (null: none)."""
+        import polars as pl
+
+        rows = [{
+            "instance": self.instance.name, "schedule": str(self.schedule), "delta": self.delta,
+            "sigma": self.sigma, "radius": self.radius, "answer": one.answer,
+            "estimate": one.estimate, "standard_error": one.standard_error, "low": one.low,
+            "high": one.high, "log10": one.log10,
+            "effective_sample_size": one.effective_sample_size,
+            "errors": one.errors, "trials": one.trials, "step": one.step, "bound": one.bound,
+            "left_out": one.left_out, "warning": "; ".join(one.warnings) or None,
+        } for one in self.estimates]
+        return pl.DataFrame(rows, schema_overrides={"warning": pl.String, "step": pl.Int64})
+
+    @property
+    def tilts(self) -> pl.DataFrame:
+        """One row per tilt of each answer's mixture: the arm that it lets win, at which client
+        (null: at the server) and step, its share of the trials, and how many of them erred."""
+        import polars as pl
+
+        rows = [{"answer": answer, "arm": tilt.arm, "client": tilt.client, "step": tilt.step,
+                 "share": share, "trials": trials, "errors": errors}
+                for answer, tilt, share, trials, errors in self.shares]
+        schema = {"answer": pl.String, "arm": pl.Int64, "client": pl.Int64, "step": pl.Int64,
+                  "share": pl.Float64, "trials": pl.Int64, "errors": pl.Int64}
+        return pl.DataFrame(rows, schema=schema)
+
+    def __str__(self) -> str:
+        lines = [f"{self.instance.name}, {self.schedule}, delta {self.delta:g}, sigma "
+                 f"{self.sigma:g}: probability of a wrong answer",
+                 f"{'answer':<20} {'probability':>12} {'std. error':>11} {'95 % interval':>23} "
+                 f"{'effective':>10} {'at step':>8} {'at most':>10}"]
+        for one in self.estimates:
+            ends = f"{_text(one.low, one.log10)} .. {_text(one.high, one.log10)}"
+            if one.estimate == 0.0 and one.errors:  # too small for a double
+                ends = ""
+            error = f"{one.relative_error:.1%}" if one.errors else "-"
+            lines.append(f"{one.answer:<20.20} {_text(one.estimate, one.log10):>12} "
+                         f"{error:>11} {ends:>23} {one.effective_sample_size:>10,.0f} "
+                         f"{'-' if one.step is None else format(one.step, ','):>8} "
+                         f"{_text(one.bound, one.log10_bound):>10}")
+        lines += [f"warning: {text}" for text in self.warnings]
+        return "\n".join(lines)
+
+
+def error_probability(
+    instance: Instance | str | Path,
+    schedule: str | Schedule = "fedelim",
+    *,
+    delta: float,
+    radius: str = "paper",
+    trials: int = 10_000,
+    seed: int = 0,
+    sigma: float | str | None = None,
+    threads: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> ErrorProbability:
+    """The probability that FedElim errs: client by client, at the server, and anywhere.
+
+    ``trials`` is the number of trials for each of the M + 2 estimates; ``progress`` is called with
+    (estimates done, estimates in all). The same seed gives the same result, on any number of
+    threads.
+    """
+    if not isinstance(instance, Instance):
+        instance = Instance.load(instance)
+    if radius != "paper":
+        raise InputError(f"radius {radius!r}: only 'paper' has tilts that fit it")
+    run = _Run(instance, parse(schedule), checked_delta(delta), resolve_sigma(instance, sigma),
+               checked_whole("trials", trials, 100, 2**32),
+               checked_whole("seed", seed, 0, 2**64 - 1), checked_threads(threads),
+               progress or (lambda done, total: None))
+    return run.result(radius)
+
+
+def error_frame(found: Sequence[ErrorProbability]) -> pl.DataFrame:
+    """The frames of several results, one below the other."""
+    import polars as pl
+
+    return pl.concat([one.frame for one in found])
+
+
+@dataclass(frozen=True)
+class _Question:
+    """An answer, the event that it is wrong, and what Chernoff's bound says of it."""
+
+    answer: str
+    event: Event
+    tilts: list[Tilt]
+    log_bound: float
+    log_left_out: float
+
+
+@dataclass(frozen=True)
+class _Answered:
+    estimate: Estimate
+    mixture: Mixture | None = None
+    sample: Sample | None = None
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The questions of one call, in turn."""
+
+    instance: Instance
+    schedule: Schedule
+    delta: float
+    sigma: float
+    trials: int
+    seed: int
+    threads: int
+    report: Callable[[int, int], object]
+
+    def result(self, radius: str) -> ErrorProbability:
+        clients = self.instance.shape[1]
+        questions = [*(self._local(m) for m in range(clients)), self._server()]
+        answered = []
+        for number, question in enumerate(questions):
+            self.report(number, clients + 2)
+            answered.append(self._answer(question, number))
+        self.report(clients + 1, clients + 2)
+        joint = self._joint(questions, answered)
+        self.report(clients + 2, clients + 2)
+        shares = tuple(
+            (one.estimate.answer, tilt, float(share), int(count), int(errors))
+            for one in [*answered, joint] if one.mixture is not None and one.sample is not None
+            for tilt, share, count, errors in zip(
+                one.mixture.tilts, one.sample.shares, one.sample.counts, one.sample.errors,
+                strict=True))
+        return ErrorProbability(
+            self.instance, self.schedule, self.delta, self.sigma, radius, self.seed,
+            tuple(one.estimate for one in answered[:clients]), answered[clients].estimate,
+            joint.estimate, shares)
+
+    def _local(self, m: int) -> _Question:
+        arms, clients = self.instance.shape
+        best = int(self.instance.local_best[m])
+        log_c = radii.local_log(arms, clients, self.delta)
+        alone = _one_client(self.instance, m)
+        looks = Looks.of(Periodic(1), most_steps(alone))
+        rivals = [rivalry(Pair(alone, k, best, [0]), looks,
+                          lambda n: radii.boundary(n, 1, log_c, self.sigma))
+                  for k in range(arms) if k != best]
+        # the server of this instance is of no interest: it talks once and is done
+        event = Event(alone, At([1]), self.delta / clients, self.sigma, _last_step(rivals),
+                      _local_judge(best))
+        return _question(f"client {self.instance.clients[m]}", event, rivals, m)
+
+    def _server(self) -> _Question:
+        arms, clients = self.instance.shape
+        best = self.instance.global_best
+        log_c = radii.global_log(arms, self.delta)
+        looks = Looks.of(self.schedule, most_steps(self.instance))
+        rivals = [rivalry(Pair(self.instance, k, best, range(clients)), looks,
+                          lambda n: radii.boundary(n, clients, log_c, self.sigma))
+                  for k in range(arms) if k != best]
+        event = Event(self.instance, self.schedule, self.delta, self.sigma, _last_step(rivals),
+                      _server_judge(best))
+        return _question("server", event, rivals, None)
+
+    def _answer(self, question: _Question, number: int) -> _Answered:
+        """First rough shares, then good ones."""
+        mixture = self._mixture(question)
+        if mixture is None:
+            return _Answered(_impossible(question))
+        exponents = np.array([tilt.exponent for tilt in mixture.tilts])
+        rough = np.exp(-0.5 * (exponents - exponents.min()))
+        rough /= rough.sum()
+        return self._two_runs(question, mixture, rough, number)
+
+    def _two_runs(self, question: _Question, mixture: Mixture, rough: Floats, number: int
+                  ) -> _Answered:
+        pilot = mixture.run(rough, max(_LEAST_PILOT, int(_PILOT * self.trials)), 2 * number,
+                            keep_ratios=True)
+        sample = mixture.run(improved(pilot, rough), self.trials, 2 * number + 1)
+        return _Answered(_estimate(question, sample, pilot), mixture, sample)
+
+    def _joint(self, questions: Sequence[_Question], answered: Sequence[_Answered]) -> _Answered:
+        """Tilts of all the others, in the shares that worked there, as their answers weigh.
+
+        Tilts that would contribute next to nothing are not run; where that leaves an answer
+        without any, its bound is added to what is left out.
+        """
+        instance = self.instance
+        weights = _relative([one.estimate.log10 for one in answered])
+        tilts: list[Tilt] = []
+        shares: list[float] = []
+        missed: list[float] = []
+        for question, one, weight in zip(questions, answered, weights, strict=True):
+            found = [] if one.mixture is None or one.sample is None else [
+                (_embedded(tilt, instance.shape), weight * float(share))
+                for tilt, share in zip(one.mixture.tilts, one.sample.shares, strict=True)
+                if weight * float(share) >= _WORTH_A_TILT]
+            tilts += [tilt for tilt, _ in found]
+            shares += [share for _, share in found]
+            missed.append(question.log_left_out if found else question.log_bound)
+        last = max(question.event.last for question in questions)
+        event = Event(instance, self.schedule, self.delta, self.sigma, last,
+                      _joint_judge(instance))
+        question = _Question("any", event, tilts, _log_total([q.log_bound for q in questions]),
+                             _log_total(missed))
+        mixture = self._mixture(question)
+        if mixture is None:
+            return _Answered(_impossible(question))
+        rough = np.array(shares)
+        rough = (1 - _EVENLY) * rough / rough.sum() + _EVENLY / len(rough)
+        return self._two_runs(question, mixture, rough, len(questions))
+
+    def _mixture(self, question: _Question) -> Mixture | None:
+        if not question.tilts:
+            return None
+        mixture = Mixture(question.event, question.tilts, self.seed, self.threads)
+        return mixture if mixture.tilts else None
+
+
+def _question(answer: str, event: Event, rivals: Sequence[Rivalry], client: int | None
+              ) -> _Question:
+    """The tilts that are worth trying, and bounds: on it all, and on what they are not aimed at."""
+    least = _least(rivals)
+    near = [rival for rival in rivals if rival.least <= least + RARER]
+    tilts = [tilt for rival in near for tilt in rival.tilts(least + RARER, event.last, client)]
+    missed = [rival.beyond(event.last if rival in near else 0) for rival in rivals]
+    return _Question(answer, event, tilts, _log_total([rival.beyond(0) for rival in rivals]),
+                     _log_total(missed))
+
+
+def _local_judge(best: int) -> Judge:
+    def judge(block: Block) -> tuple[npt.NDArray[np.bool_], Ints]:
+        found = _departures(block)
+        out = found.local_out
+        wrong = _eliminated(out[:, best, 0], found.local_arms[:, 0] != best)
+        return wrong, np.minimum(out, out[:, best, None, :])
+
+    return judge
+
+
+def _server_judge(best: int) -> Judge:
+    def judge(block: Block) -> tuple[npt.NDArray[np.bool_], Ints]:
+        found = _departures(block)
+        out = found.global_out[:, 0]
+        wrong = _eliminated(out[:, best], block.column("global_arm")[0] != best)
+        stops = np.minimum(out, out[:, best, None])
+        return wrong, np.repeat(stops[:, :, None], found.local_out.shape[2], axis=2)
+
+    return judge
+
+
+def _joint_judge(instance: Instance) -> Judge:
+    best, overall = instance.local_best, instance.global_best
+
+    def judge(block: Block) -> tuple[npt.NDArray[np.bool_], Ints]:
+        found = _departures(block)
+        server_out = found.global_out[:, 0]
+        local = found.local_out[:, best, np.arange(len(best))]
+        local = np.where(found.local_arms != best, local, NEVER).min(axis=1)
+        server = np.where(block.column("global_arm")[0] != overall, server_out[:, overall], NEVER)
+        first = np.minimum(local, server)
+        used = np.maximum(found.local_out, server_out[:, :, None])
+        return first < NEVER, np.minimum(used, first[:, None, None])
+
+    return judge
+
+
+def _departures(block: Block) -> Departures:
+    assert block.departures is not None
+    return block.departures
+
+
+def _eliminated(out: Ints, undeclared: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """The arm has left, and not because it was declared."""
+    return np.asarray((out < NEVER) & undeclared)
+
+
+def _one_client(instance: Instance, m: int) -> Instance:
+    """Client m alone, a K x 1 instance."""
+    rewards = instance.rewards.part(range(instance.shape[0]), [m])
+    return Instance(None if rewards.own_means is not None else instance.means[:, [m]], rewards)
+
+
+def _embedded(tilt: Tilt, shape: tuple[int, int]) -> Tilt:
+    """A client's tilt as one of the whole instance."""
+    if tilt.client is None:
+        return tilt
+    theta = np.zeros(shape)
+    theta[:, tilt.client] = tilt.theta[:, 0]
+    return replace(tilt, theta=theta)
+
+
+def _least(rivals: Sequence[Rivalry]) -> float:
+    return min((rival.least for rival in rivals), default=math.inf)
+
+
+def _last_step(rivals: Sequence[Rivalry]) -> int:
+    """The step after which, by Chernoff's bound, next to nothing can go wrong."""
+    least = _least(rivals)
+    if math.isinf(least):
+        return 1
+    steps = np.unique(np.concatenate([rival.steps for rival in rivals])).tolist()
+    enough = _NEXT_TO_NOTHING - least
+    place = bisect_left(
+        steps, True, key=lambda step: _log_total([r.beyond(step) for r in rivals]) <= enough)
+    return int(steps[min(place, len(steps) - 1)])
+
+
+def _impossible(question: _Question) -> Estimate:
+    """No rewards of this support can lead to the wrong answer."""
+    return Estimate(question.answer, -math.inf, 0.0, 0.0, 0, 0, None, -math.inf,
+                    -math.inf, ())
+
+
+def _estimate(question: _Question, sample: Sample, pilot: Sample) -> Estimate:
+    log, relative = sample.moments()
+    effective, heaviest = sample.effective()
+    return Estimate(
+        question.answer, log / _LN10, relative, effective, len(sample.stratum),
+        int(sample.counts.sum()), sample.median_step(), question.log_bound / _LN10,
+        question.log_left_out / _LN10,
+        tuple(_doubts(question, sample, pilot, effective, heaviest)))
+
+
+def _doubts(question: _Question, sample: Sample, pilot: Sample, effective: float, heaviest: float
+            ) -> Iterator[str]:
+    """Why the estimate is not to be trusted, if so."""
+    log, relative = sample.moments()
+    if not len(sample.stratum):
+        yield "no trial erred, although some were made to: take more trials"
+        return
+    if effective < _FEW:
+        yield (f"worth only {effective:.0f} equally weighted errors, fewer than {_FEW:.0f}: take "
+               "more trials")
+    if heaviest > _HEAVY:
+        yield f"one trial has {heaviest:.0%} of all weight: take more trials"
+    if len(pilot.stratum):
+        first, spread = pilot.moments()
+        ratio = math.exp(min(first - log, 50.0))
+        if abs(ratio - 1) > _APART * math.hypot(relative, ratio * spread):
+            yield (f"the run that chose the tilts' shares gave {ratio:.2g} times as much, more "
+                   f"than {_APART:g} standard errors off: take more trials")
+    if question.log_left_out - log > math.log(_MISSED):
+        share = math.exp(min(question.log_left_out - log, 0.0))
+        yield f"up to {share:.0%} of it may lie where no tilt was aimed at"
+
+
+def _relative(logs: Sequence[float]) -> list[float]:
+    """10^log10 of each, as shares of their sum; all alike where none was seen."""
+    top = max((log for log in logs if math.isfinite(log)), default=0.0)
+    found = np.array([10.0 ** max(log - top, -300.0) for log in logs])
+    return [float(share) for share in found / found.sum()]
+
+
+def _log_total(logs: Sequence[float]) -> float:
+    return float(np.logaddexp.reduce(logs)) if logs else -math.inf
+
+
+def _power(log10: float) -> float:
+    return 10.0**log10 if log10 > -320 else 0.0
+
+
+def _text(value: float, log10: float) -> str:
+    """Three digits, also of what is too small for a double."""
+    if value > 1e-300 or math.isinf(log10):
+        return f"{value:.3g}"
+    whole = math.floor(log10)
+    return f"{10 ** (log10 - whole):.2f}e{whole}"

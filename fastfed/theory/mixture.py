@@ -1,0 +1,201 @@
+"""Importance sampling of rare events on the engine: a stratified mixture of tilted rewards.
+
+An event that is decided by what a trial has seen when it happens has, under rewards tilted by
+theta, a likelihood ratio that needs nothing but the walks' values X there,
+
+    dq / dp = exp(sum over cells (k, m) of theta[k, m] (X[k, m](n) - n mean[k, m]) - n psi(theta)),
+
+n the number of rewards of that cell that the event depends on (an arm that has left before no
+longer counts; cells that are not tilted drop out). With trials shared out over tilts t in the
+proportions pi_t, every one of them weighs 1 / sum over t of pi_t dq_t / dp, whichever tilt it
+came from (Veach and Guibas's balance heuristic, Owen and Zhou's deterministic mixture). The sum
+of these weights over trials with the event, divided by all trials, is an unbiased estimate of the
+event's probability; strata give its standard error.
+
+A first run with rough shares says which shares are good: those under which the trials with the
+event would be likeliest (iterations of expectation maximisation on the weighted trials). Its
+trials are not used for the estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.engine.job import Job, new_control
+from fastfed.engine.rows import Block
+from fastfed.engine.walk import values_at
+from fastfed.kernels.trials import Control
+from fastfed.problem.instance import Instance
+from fastfed.problem.schedule import Schedule
+from fastfed.theory.tilts import Floats, Ints, Tilt, tilted_instance
+
+_LEAST = 2  # trials of a stratum: one alone has no standard error
+_DEFENCE = 0.15  # of the shares stay as they were before they were improved
+_ROUNDS = 30
+_CELLS = 2**20  # trials x arms x clients that are looked at together: 8 MB an array
+_APART = 2**34  # trial numbers of one run lie this far from the next one's
+
+
+Judge = Callable[[Block], tuple[npt.NDArray[np.bool_], Ints]]
+"""Which trials have the event, and how many rewards of each cell decided it: (trials, K, M). The
+block has departures."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something rare about trials of an instance, and how to see it."""
+
+    instance: Instance
+    schedule: Schedule
+    delta: float
+    sigma: float
+    last: int  # trials are not followed past this step
+    judge: Judge
+
+    def job(self, instance: Instance, seed: int) -> Job:
+        return Job(instance, self.schedule, delta=self.delta, seed=seed, engine="skip",
+                   sigma=self.sigma, max_steps=self.last, keep_departures=True)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The trials that had the event, stratum by stratum, with the logarithms of their weights."""
+
+    counts: Ints  # (T,) trials of each stratum
+    stratum: Ints  # (errors,)
+    log_ratios: Floats  # (errors, T) ln dq_t / dp, or (0, T) if they were not kept
+    log_weights: Floats  # (errors,)
+    steps: Ints  # (errors,) when it happened
+
+    @property
+    def shares(self) -> Floats:
+        return np.asarray(self.counts / self.counts.sum())
+
+    @property
+    def errors(self) -> Ints:
+        """(T,) how many trials of each stratum had the event."""
+        return np.bincount(self.stratum, minlength=len(self.counts))
+
+    def moments(self) -> tuple[float, float]:
+        """ln of the estimate, and its relative standard error."""
+        if not len(self.stratum):
+            return -math.inf, math.inf
+        top = float(self.log_weights.max())
+        weights = np.exp(self.log_weights - top)
+        n = self.counts
+        first = np.bincount(self.stratum, weights, len(n)) / n
+        second = np.bincount(self.stratum, weights**2, len(n)) / n
+        variance = np.maximum(second - first**2, 0.0) * n / (n - 1)
+        mean = float(self.shares @ first)
+        return top + math.log(mean), math.sqrt(float((self.shares**2 * variance / n).sum())) / mean
+
+    def effective(self) -> tuple[float, float]:
+        """How many equal weights these are worth, and the largest one's share of their sum."""
+        if not len(self.stratum):
+            return 0.0, 1.0
+        weights = np.exp(self.log_weights - self.log_weights.max())
+        return float(weights.sum() ** 2 / (weights**2).sum()), float(1.0 / weights.sum())
+
+    def median_step(self) -> int | None:
+        """The step by which half of the event's probability has come; None if it never came."""
+        if not len(self.stratum):
+            return None
+        order = np.argsort(self.steps)
+        weights = np.exp(self.log_weights[order] - self.log_weights.max()).cumsum()
+        return int(self.steps[order][np.searchsorted(weights, 0.5 * weights[-1])])
+
+
+class _Part(NamedTuple):
+    """See `Sample`."""
+
+    log_ratios: Floats
+    log_weights: Floats
+    steps: Ints
+
+
+class Mixture:
+    """Tilts of one event, made ready to run."""
+
+    def __init__(self, event: Event, tilts: Sequence[Tilt], seed: int, threads: int) -> None:
+        self.event = event
+        self._seed, self._threads = seed, threads
+        made = [(tilt, tilted_instance(event.instance, tilt)) for tilt in tilts]
+        self.tilts = [tilt for tilt, found in made if found is not None]
+        self._instances = [found[0] for _, found in made if found is not None]
+        thetas = [found[1] for _, found in made if found is not None]
+        self._touched = np.array(thetas).reshape(-1, *event.instance.shape).any(axis=0)
+        law, means = event.instance.rewards, event.instance.means
+        self._thetas = np.array([theta[self._touched] for theta in thetas])
+        self._psis = np.array([law.cumulants(means, theta)[0][self._touched] for theta in thetas])
+        self._means = means[self._touched]
+
+    def run(self, shares: Floats, trials: int, number: int, keep_ratios: bool = False) -> Sample:
+        """``trials`` trials in these shares; ``number`` tells this run from others. Ratios are
+        kept for `improved`; weights alone take less memory."""
+        counts = np.maximum(_LEAST, np.rint(shares * trials)).astype(np.int64)
+        firsts = number * _APART + np.cumsum(counts) - counts
+        log_shares = np.log(counts / counts.sum())
+        control = new_control()
+        pool = ThreadPoolExecutor(self._threads, thread_name_prefix="fastfed")
+        try:
+            parts = list(pool.map(
+                lambda t: self._stratum(t, int(firsts[t]), int(counts[t]), log_shares, keep_ratios,
+                                        control), range(len(counts))))
+        finally:  # also on Ctrl-C: the kernels leave after their current trial
+            control.stop[0] = 1
+            pool.shutdown(wait=True, cancel_futures=True)
+        stratum = np.repeat(np.arange(len(counts)), [len(part.steps) for part in parts])
+        return Sample(counts, stratum, np.concatenate([part.log_ratios for part in parts]),
+                      np.concatenate([part.log_weights for part in parts]),
+                      np.concatenate([part.steps for part in parts]))
+
+    def _stratum(self, t: int, first: int, count: int, log_shares: Floats, keep_ratios: bool,
+                 control: Control) -> _Part:
+        """The trials of tilt t that had the event."""
+        instance = self._instances[t]
+        job = self.event.job(instance, self._seed)
+        space = job.space()
+        arms, clients = instance.shape
+        length = max(1, _CELLS // (arms * clients))
+        parts = []
+        for begin in range(first, first + count, length):
+            block = job.run(begin, min(length, first + count - begin), control, space)
+            happened, stops = self.event.judge(block)
+            trials = np.flatnonzero(happened)
+            stops = stops[trials]
+            sums = values_at(instance, self._seed, begin + trials,
+                             np.where(self._touched, stops, 0))[:, self._touched]
+            n = stops[:, self._touched]
+            ratios = (sums - n * self._means) @ self._thetas.T - n @ self._psis.T
+            parts.append(_Part(ratios if keep_ratios else np.zeros((0, len(log_shares))),
+                               -_log_sum(ratios + log_shares),
+                               stops.max(axis=(1, 2), initial=0)))
+        return _Part(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def improved(sample: Sample, before: Floats) -> Floats:
+    """Shares that fit the trials that had the event, with a part of ``before`` kept."""
+    if not len(sample.stratum):
+        return before
+    weights = np.exp(sample.log_weights - sample.log_weights.max())
+    weights /= weights.sum()
+    ratios = np.exp(sample.log_ratios + sample.log_weights[:, None])
+    shares = before
+    for _ in range(_ROUNDS):
+        mixed = ratios @ shares
+        shares = shares * ((weights / mixed) @ ratios)
+    return np.asarray((1 - _DEFENCE) * shares / shares.sum() + _DEFENCE * before)
+
+
+def _log_sum(logs: Floats) -> Floats:
+    if not len(logs):
+        return np.zeros(0)
+    top = logs.max(axis=1)
+    return np.asarray(np.log(np.exp(logs - top[:, None]).sum(axis=1)) + top)

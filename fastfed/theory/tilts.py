@@ -1,0 +1,232 @@
+"""How rewards must change for a wrong answer to become likely, and how unlikely it is without.
+
+An answer is wrong if its best arm is eliminated: if some other arm leads it by g(n) or more, in
+sums, at some look n (every step at a client, a communication time at the server). Take one such
+pair, arm j above arm b, over the clients that the answer looks at. With F(theta) the sum over
+those clients of psi_j(theta) + psi_b(-theta), psi the logarithm of E exp(theta (reward - mean)),
+and Delta the sum of the gaps between b and j, Chernoff's bound says for every theta >= 0
+
+    P(j leads b by g(n) after n steps) <= exp(-(theta (g(n) + n Delta) - n F(theta))),
+
+least where F'(theta) = g(n) / n + Delta. That theta also makes the crossing at n typical: rewards
+of j reweighted by exp(theta x), rewards of b by exp(-theta x), lead to a walk whose mean is at
+g(n) after n steps. For Gaussian rewards this moves the two means and nothing else.
+
+A `Tilt` is such a change, aimed at one arm and one step. `Rivalry` holds everything about one
+pair: exponents on a grid of looks, the bound between the points of the grid (for a fixed theta
+the exponent is concave in n, since g is, so its ends bound what lies between them), and the
+tilts that are worth trying.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.errors import InputError
+from fastfed.problem.instance import Instance
+from fastfed.problem.schedule import Schedule
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_EVERY = 48  # so many looks are all on the grid,
+_RATIO = 1.12  # and after them each is so many times the one before
+_FINER = 12  # so many points for one, where it matters
+_CLOSE = 1e-10
+RARER = 16.0
+"""Exponents so far above the least one get no tilt: they have some 1e-7 of the probability."""
+
+
+@dataclass(frozen=True)
+class Tilt:
+    """Rewards of cell (k, m) reweighted by exp(theta[k, m] x), to make ``arm`` win at ``step``."""
+
+    theta: Floats  # (K, M)
+    arm: int
+    client: int | None  # None: at the server
+    step: int
+    exponent: float  # of Chernoff's bound on winning at that step
+
+
+class Pair:
+    """Arm ``up`` above the best arm ``down``, summed over some clients."""
+
+    def __init__(self, instance: Instance, up: int, down: int, clients: Sequence[int]) -> None:
+        self.shape = instance.shape
+        self.up, self.down, self.clients = up, down, tuple(clients)
+        self._rewards = instance.rewards.part([up, down], self.clients)
+        self._means = instance.means[np.ix_([up, down], self.clients)]
+        self.gap = math.fsum(self._means[1]) - math.fsum(self._means[0])
+        low, high = self._rewards.support(self._means)
+        self.reach = float((high - self._means)[0].sum() - (low - self._means)[1].sum())
+        """By how much more than on average the pair can rise in a step: no F' is larger."""
+
+    def cumulants(self, theta: Floats) -> Floats:
+        """F, F' and F'' at several thetas: (3, thetas)."""
+        signs = np.array([[1.0], [-1.0]])
+        psi, slope, curvature = self._rewards.cumulants(
+            self._means, np.multiply.outer(theta, signs * np.ones(self._means.shape)))
+        return np.array([psi.sum(axis=(1, 2)), (signs * slope).sum(axis=(1, 2)),
+                         curvature.sum(axis=(1, 2))])
+
+    def theta(self, goal: Floats) -> Floats:
+        """Where F' has these values: Newton's steps, halved brackets where they leave theirs."""
+        if not len(goal):
+            return np.zeros(0)
+        low = np.zeros(len(goal))
+        high = goal / self.cumulants(np.zeros(1))[2]
+        while (short := self.cumulants(high)[1] < goal).any():
+            low, high = np.where(short, high, low), np.where(short, 2 * high, high)
+        theta = 0.5 * (low + high)
+        for _ in range(200):
+            _, slope, curvature = self.cumulants(theta)
+            off = slope - goal
+            if (np.abs(off) <= _CLOSE * goal).all():
+                break
+            low, high = np.where(off < 0, theta, low), np.where(off >= 0, theta, high)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                newton = theta - off / curvature
+            inside = (newton > low) & (newton < high)
+            theta = np.where(inside, newton, 0.5 * (low + high))
+        return np.asarray(theta)
+
+    def tilt(self, theta: float, step: int, exponent: float, client: int | None) -> Tilt:
+        cells = np.zeros(self.shape)
+        cells[self.up, list(self.clients)] = theta
+        cells[self.down, list(self.clients)] = -theta
+        return Tilt(cells, self.up, client, step, exponent)
+
+
+@dataclass(frozen=True)
+class Looks:
+    """The steps at which an answer is looked at, and a grid over them; ``index`` counts looks."""
+
+    schedule: Schedule
+    times: Ints  # all of them, or none if the schedule is periodic
+    index: Ints
+
+    @staticmethod
+    def of(schedule: Schedule, until: int) -> Looks:
+        """Those up to a step."""
+        if schedule.period is not None:
+            return Looks(schedule, np.zeros(0, np.int64), _grid(until // schedule.period))
+        times = schedule.times(until)
+        return Looks(schedule, times, _grid(len(times)))
+
+    @property
+    def steps(self) -> Ints:
+        if self.schedule.period is not None:
+            return self.index * self.schedule.period
+        return self.times[self.index - 1]
+
+    def refined(self, first: int, last: int) -> Looks:
+        """With more points from the first to the last of the present ones."""
+        near = self.index[first : last + 1]
+        more = [np.rint(np.linspace(a, b, _FINER + 1)).astype(np.int64)
+                for a, b in pairwise(near)]
+        return replace(self, index=np.unique(np.concatenate([self.index, *more])))
+
+
+@dataclass(frozen=True)
+class Rivalry:
+    """A pair on a grid of looks."""
+
+    pair: Pair
+    steps: Ints
+    thetas: Floats
+    exponents: Floats  # of Chernoff's bound at each step of the grid; inf where it cannot cross
+    log_bounds: Floats  # ln of a bound on crossing anywhere in (step before, step]
+
+    @property
+    def least(self) -> float:
+        return float(self.exponents.min(initial=math.inf))
+
+    def beyond(self, step: int) -> float:
+        """ln of a bound on crossing after ``step``."""
+        return float(np.logaddexp.reduce(self.log_bounds[self.steps > step], initial=-math.inf))
+
+    def tilts(self, worst: float, until: int, client: int | None) -> list[Tilt]:
+        """Tilts toward this arm, for steps up to ``until`` with exponents up to ``worst``.
+
+        Crossing at a step with a theta that is off by a share d costs a spread of about
+        (2 d)^2 x exponent in the logarithm of the weights, so neighbours may differ by
+        1 / sqrt(exponent): then nothing between them is off by more than half of that.
+        """
+        found: list[Tilt] = []
+        last = math.inf
+        for step, theta, exponent in zip(self.steps.tolist(), self.thetas.tolist(),
+                                         self.exponents.tolist(), strict=True):
+            if step > until or not exponent <= worst or math.isinf(exponent):
+                continue
+            if abs(math.log(theta) - last) < 1 / math.sqrt(max(exponent, 1.0)):
+                continue
+            last = math.log(theta)
+            found.append(self.pair.tilt(theta, step, exponent, client))
+        return found
+
+
+def rivalry(pair: Pair, looks: Looks, boundary: Callable[[float], float]) -> Rivalry:
+    """The pair against the boundary g of the answer in question.
+
+    First on a coarse grid, then on one that is fine where the exponents are small: bounded rewards
+    reach the boundary from some step on, and likeliest within a few per cent of it.
+    """
+    coarse = _measured(pair, looks, boundary)
+    near = np.flatnonzero(coarse.exponents <= coarse.least + RARER)
+    if math.isinf(coarse.least):
+        return coarse
+    return _measured(pair, looks.refined(max(0, int(near[0]) - 1), int(near[-1]) + 1), boundary)
+
+
+def _measured(pair: Pair, looks: Looks, boundary: Callable[[float], float]) -> Rivalry:
+    steps = looks.steps
+    n = steps.astype(np.float64)
+    goal = np.array([boundary(step) for step in n]) + n * pair.gap
+    reachable = goal / n <= pair.reach * (1 - _CLOSE)
+    thetas = np.zeros(len(n))
+    thetas[reachable] = pair.theta(goal[reachable] / n[reachable])
+    cost = pair.cumulants(thetas)[0]
+    exponents = np.where(reachable, thetas * goal - n * cost, math.inf)
+    # between two points of the grid: for either theta, the smaller of its exponents at the ends
+    before_n, before_goal = np.roll(n, 1), np.roll(goal, 1)
+    here = np.minimum(exponents, thetas * before_goal - before_n * cost)
+    other, other_cost = np.roll(thetas, 1), np.roll(cost, 1)
+    there = np.minimum(np.roll(exponents, 1), other * goal - n * other_cost)
+    there[~np.roll(reachable, 1)] = 0.0
+    between = np.maximum(here, there)
+    counts = np.diff(looks.index, prepend=0)
+    between[counts == 1] = exponents[counts == 1]
+    between[~reachable] = math.inf  # g(n) / n decreases: nothing before could cross either
+    return Rivalry(pair, steps, thetas, exponents, np.log(counts) - between)
+
+
+def tilted_instance(instance: Instance, tilt: Tilt) -> tuple[Instance, Floats] | None:
+    """The tilted instance and the thetas that it was made with.
+
+    Arms that tie on top of it are told apart by thetas so small that no weight notices; None
+    where even that does not help, because rewards that never vary tie, or leave what a law allows.
+    """
+    arms, clients = tilt.theta.shape
+    ranks = np.arange(1, arms + 1)[:, None] * (1 + 0.1 * np.arange(clients)) / arms
+    for nudge in (0.0, 1e-7, 1e-4):
+        theta = tilt.theta + nudge * np.abs(tilt.theta).max() * ranks
+        try:
+            return Instance(*instance.rewards.tilted(instance.means, theta)), theta
+        except InputError:
+            continue
+    return None
+
+
+def _grid(count: int) -> Ints:
+    """1, 2, 3, ... and then ever more thinly, up to ``count``."""
+    index = list(range(1, min(count, _EVERY) + 1))
+    while index and index[-1] < count:
+        index.append(min(count, math.ceil(index[-1] * _RATIO)))
+    return np.array(index, dtype=np.int64)
+
