@@ -133,6 +133,18 @@ def sort_key(schedule: str | Schedule) -> tuple[int, float, str]:
     return (3, 0.0, name) if isinstance(one, At) else (2, 0.0, name)
 
 
+def in_words(schedule: str) -> str:
+    """A schedule's name as a legend says it."""
+    one = parse(schedule)
+    name, _, value = str(one).partition(":")
+    if name == "periodic":
+        assert isinstance(one, Periodic)
+        return "every step" if one.period == 1 else f"every {one.period:,} steps"
+    return {"fedelim": "FedElim", "fedelim0": "FedElim0 (every step)",
+            "exponential": f"powers of {value}", "superexponential": "super-exponential",
+            "at": f"at {value}"}[name]
+
+
 def _family(schedule: Schedule) -> str:
     """Which dashes."""
     if isinstance(schedule, Periodic):
