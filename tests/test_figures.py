@@ -192,7 +192,7 @@ def test_a_schedule_looks_the_same_in_every_figure() -> None:
             name = next(s for s in SCHEDULES if line.style == style_of(s))
             assert name
     few = chart(frame.filter(pl.col("schedule").is_in(["fedelim", "periodic:500"])))
-    assert [line.style for line in few.lines] == [style_of("periodic:500"), style_of("fedelim")]
+    assert [line.style for line in few.lines] == [style_of("fedelim"), style_of("periodic:500")]
     level = {line.label: line.style for line in chart(frame.filter(pl.col("delta") == 0.1),
                                                       x="period").lines}
     assert level["FedElim"] == style_of("fedelim")
@@ -266,7 +266,7 @@ def test_points_that_coincide_stand_side_by_side() -> None:
 def test_period_one_is_fedelim0() -> None:
     frame = made_up(["a"], ["fedelim0", "periodic:1", "periodic:10", "fedelim"], [0.1])
     assert [line.label for line in chart(frame).lines] == [
-        "FedElim0 (every step)", "every 10 steps", "FedElim"]
+        "FedElim", "FedElim0 (every step)", "every 10 steps"]
     curve, level = chart(frame, x="period").lines
     assert (curve.label, curve.x) == ("every H steps", [1.0, 10.0])
     assert (level.label, level.plain) == ("FedElim", True)

@@ -69,7 +69,7 @@ def test_summary() -> None:
     assert head[0] == "instance"
     assert "473,427 ± 1,260" in one
     assert "473,427 ± 1,260*" in two
-    assert "warning: in rows with *" in words_of(text)
+    assert "note: some trials did not end" in words_of(text)
     assert "12 trials of <b>" in words_of(text)
     assert "no rows yet" in summary_html(summary_frame({}).head(0))
 

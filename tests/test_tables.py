@@ -90,7 +90,8 @@ def test_trials_that_did_not_end_are_warned_of_above() -> None:
     text = summary_text(summary_frame({"truncated": 20, "truncated_rate": 0.02},
                                       {"schedule": "fedelim0"},
                                       {"schedule": "periodic:5", "truncated": 1000,
-                                       "truncated_rate": 1.0, "total_mean": None, "total_sem": None, "pulls_mean": None}))
+                                       "truncated_rate": 1.0, "total_mean": None,
+                                       "total_sem": None, "pulls_mean": None}))
     assert text.startswith("note: some trials did not end, up to 1,000 of 1,000")
     one, zero, five = body(text)
     assert "1,260*" in one

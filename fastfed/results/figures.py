@@ -22,7 +22,8 @@ from fastfed.errors import InputError
 from fastfed.results.layout import name_lines, room_for_axes, thin_ticks, write_title
 from fastfed.results.series import Chart, Line, chart, has_periods
 from fastfed.results.style import GUIDE, in_words, numbered
-from fastfed.results.wording import parameters, plain, short
+from fastfed.results.wording import parameters, plain
+from fastfed.statistics.numbers import short
 from fastfed.sweeps.store import make_folder, replacing
 
 if TYPE_CHECKING:

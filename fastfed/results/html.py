@@ -10,8 +10,10 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fastfed.results.tables import Column, heading, law_lines, summary_cells
-from fastfed.results.wording import parameters, plain, short, visible, with_error
+from fastfed.results.tables import Column, law_lines, summary_cells
+from fastfed.results.wording import parameters, plain, visible, with_error
+from fastfed.statistics.numbers import short
+from fastfed.statistics.summary import not_ended_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,9 +64,9 @@ def summary_html(frame: pl.DataFrame, instances: Mapping[str, Instance] | None =
     if not len(frame):
         return _page([title or "no rows yet"], "")
     shared, columns = summary_cells(frame)
-    lines = [*([title] if title else []), *law_lines(frame, instances),
-             *([f"all rows: {shared}"] if shared else []), *filter(None, [heading(frame)])]
-    return _page(lines, _columns(columns))
+    lines = [title, *not_ended_text(frame).splitlines(), *law_lines(frame, instances),
+             f"all rows: {shared}" if shared else ""]
+    return _page([line for line in lines if line], _columns(columns))
 
 
 def bounds_html(bounds: Bounds) -> str:

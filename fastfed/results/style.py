@@ -22,7 +22,7 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from fastfed.errors import InputError
-from fastfed.problem.schedule import At, Exponential, Periodic, Schedule, parse
+from fastfed.problem.schedule import Schedule, parse
 
 Dash: TypeAlias = str | tuple[int, tuple[float, ...]]
 
@@ -62,6 +62,7 @@ class Style:
 
 FEDELIM = Style(COLOURS[0], "o", _SOLID)
 FEDELIM0 = Style(COLOURS[1], "s", _SOLID)
+_PAPER = {"fedelim": FEDELIM, "fedelim0": FEDELIM0}
 EVERY_H = Style(COLOURS[6], "D", _SOLID)
 """The curve through all periods, in figures against the period."""
 
@@ -69,16 +70,11 @@ EVERY_H = Style(COLOURS[6], "D", _SOLID)
 def style_of(schedule: str | Schedule) -> Style:
     """The style that a schedule has wherever nothing else asks for the same one."""
     one = parse(schedule)
-    name = str(one)
-    if name == "fedelim":
-        return FEDELIM
-    if name == "fedelim0":
-        return FEDELIM0
-    family = _family(one)
-    dashes = _DASHES[family]
-    spread = _spread(name)
-    if isinstance(one, Periodic):
-        assert one.period is not None
+    if one.kind in _PAPER:
+        return _PAPER[one.kind]
+    dashes = _DASHES[one.kind]
+    spread = _spread(str(one))
+    if one.period is not None:
         digits = str(one.period)
         power, lead = len(digits) - 1, int(digits[0])
         rest = int(digits[1:] or "0")
@@ -121,37 +117,19 @@ def numbered(count: int) -> list[Style]:
 
 
 def sort_key(schedule: str | Schedule) -> tuple[int, float, str]:
-    """FedElim0, the periods, FedElim and other bases, super-exponential, lists of times: in each
-    kind by its parameter."""
-    one = parse(schedule)
-    name = str(one)
-    if isinstance(one, Periodic):
-        assert one.period is not None
-        return 0, float(one.period), name
-    if isinstance(one, Exponential):
-        return 1, one.base, name
-    return (3, 0.0, name) if isinstance(one, At) else (2, 0.0, name)
+    """The order of legends and axes: by family, then by parameter."""
+    return parse(schedule).sort_key
 
 
 def in_words(schedule: str) -> str:
     """A schedule's name as a legend says it."""
     one = parse(schedule)
-    name, _, value = str(one).partition(":")
-    if name == "periodic":
-        assert isinstance(one, Periodic)
+    if one.kind == "periodic":
         return "every step" if one.period == 1 else f"every {one.period:,} steps"
+    value = str(one).partition(":")[2]
     return {"fedelim": "FedElim", "fedelim0": "FedElim0 (every step)",
             "exponential": f"powers of {value}", "superexponential": "super-exponential",
-            "at": f"at {value}"}[name]
-
-
-def _family(schedule: Schedule) -> str:
-    """Which dashes."""
-    if isinstance(schedule, Periodic):
-        return "periodic"
-    if isinstance(schedule, Exponential):
-        return "exponential"
-    return "at" if isinstance(schedule, At) else "superexponential"
+            "at": f"at {value}"}[one.kind]
 
 
 def _spread(name: str) -> int:
