@@ -12,8 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from fastfed.statistics.best import Best, Envelope, difference, envelope
+import fastfed as ff
+from fastfed.results.tables import best_text
+from fastfed.statistics.best import (
+    Best,
+    Envelope,
+    best_of,
+    difference,
+    envelope,
+    envelope_of,
+)
 from fastfed.statistics.moments import Moments, Trials
+from fastfed.statistics.summary import frame_batch
 
 CELL = {"instance": "here", "delta": 0.1, "sigma": 1.0}
 NAMES = ("fedelim0", "periodic:10", "fedelim", "superexponential", "at:1")
@@ -306,3 +316,37 @@ def test_text() -> None:
     assert pieces[-1].startswith("  C from ") or "not separable" in pieces[-1]
     assert foot == "  in brackets: 95 % interval of the C at which the next schedule takes over"
     assert str(Best(())) == "no rows yet"
+
+
+def test_table_for_given_costs() -> None:
+    pulls, uplinks = simulated(np.random.default_rng(18), 500, 3)
+    moments = moments_of([*pulls, pulls[0]], [*uplinks, uplinks[0]],
+                         names=("fedelim0", "periodic:10", "fedelim", "periodic:1"))
+    best = Best((envelope(moments, CELL), envelope(moments, {**CELL, "delta": 0.01})))
+    above, head, *rows = best_text(best, [0.0, 1000.0]).splitlines()
+    assert above == "all rows: instance here, sigma 1"
+    assert head.split()[:3] == ["delta", "C", "cheapest"]
+    assert [row.split()[:3] for row in rows] == [
+        ["0.1", "0", "fedelim0"], ["0.1", "1,000", "fedelim"], ["0.01", "0", "fedelim0"],
+        ["0.01", "1,000", "fedelim"]]
+    assert "fedelim0 (= periodic:1)" in rows[0]
+    margin = pulls[1] - pulls[0]
+    assert f"{margin.mean():.1f} ± {stats.sem(margin):.1f}" in rows[0]
+    assert rows[0].endswith("none")
+    assert best_text(Best(()), [1.0]) == "no rows yet"
+
+
+def test_frame_of_trials_and_batches_give_the_same() -> None:
+    instance = ff.Instance([[0.9, 0.2], [0.1, 0.8]])
+    frame = pl.concat([ff.simulate(instance, ["fedelim", "fedelim0", "periodic:100"], delta=delta,
+                                   trials=60).frame for delta in (0.1, 0.01)])
+    found = best_of(frame)
+    assert [one.cell["delta"] for one in found.envelopes] == [0.1, 0.01]
+    part = frame.filter(pl.col("delta") == 0.1)
+    batches = (frame_batch(part.filter(pl.col("trial").is_between(first, first + 19)))
+               for first in (0, 20, 40))
+    names = ["fedelim", "fedelim0", "periodic:100"]
+    assert envelope_of(batches, names, found.envelopes[0].cell) == found.envelopes[0]
+    summary = ff.simulate(instance, names, delta=0.1, trials=60).summary([7.0])
+    row = found.at([7.0]).row(0, named=True)
+    assert row["total_mean"] == summary["total_mean"].min()

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     import polars as pl
 
     from fastfed.problem.instance import Instance
+    from fastfed.statistics.best import Best
     from fastfed.theory.bounds import Bounds
 
-__all__ = ["bounds_text", "law_lines", "short", "summary_cells", "summary_text",
+__all__ = ["best_text", "bounds_text", "law_lines", "short", "summary_cells", "summary_text",
            "table_text"]
 
 WIDTH = 100
@@ -159,6 +160,34 @@ def law_lines(frame: pl.DataFrame, instances: Mapping[str, Instance] | None) -> 
     if len(laws) == 1:
         return [f"rewards: {next(iter(laws))}"]
     return [f"rewards: {law} ({', '.join(names)})" for law, names in laws.items()]
+
+
+def best_text(best: Best, costs: Sequence[float]) -> str:
+    """The cheapest schedule of every cell at given costs, one line each: its mean total cost, the
+    paired margin of the next best, and who cannot be told from the winner."""
+    rows = best.at(costs).to_dicts()
+    if not rows:
+        return "no rows yet"
+    shared: list[str] = []
+    columns: list[Column] = []
+    for key in (*best.envelopes[0].cell, "cost"):
+        values = [row[key] for row in rows]
+        name = not isinstance(values[0], float)
+        shown = {value: visible(str(value)) for value in values} if name else parameters(values)
+        _place(shared, columns, Column("C" if key == "cost" else key,
+                                       [shown[value] for value in values], left=name, name=name))
+    equal = [f" (= {', '.join(row['equal'])})" if row["equal"] else "" for row in rows]
+    columns += [
+        Column("cheapest", [row["winner"] + same for row, same in zip(rows, equal, strict=True)],
+               left=True, name=True),
+        Column("total ± sem", [with_error(row["total_mean"], row["total_sem"]) for row in rows]),
+        Column("next best", [row["runner_up"] or "" for row in rows], left=True, name=True),
+        Column("paired margin", [with_error(row["margin"], row["margin_sem"]) for row in rows]),
+        Column("not separable", [", ".join(row["rivals"]) or "none" for row in rows], left=True,
+               name=True),
+    ]
+    above = [f"all rows: {', '.join(shared)}"] if shared else []
+    return "\n".join([*above, *table_text(columns)])
 
 
 def bounds_text(found: Sequence[Bounds]) -> str:

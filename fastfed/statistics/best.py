@@ -33,12 +33,21 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from fastfed.statistics.moments import PULLS, UPLINKS, Moments, Prices, as_float
+from fastfed.statistics.moments import (
+    PULLS,
+    UPLINKS,
+    Batch,
+    Moments,
+    Prices,
+    Trials,
+    as_float,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
 LEVEL = 0.95
+_CELL = ("instance", "delta", "sigma", "radius", "goal", "uplink")
 Interval = tuple[float, float]
 """From, to; the end may be infinite."""
 
@@ -221,6 +230,28 @@ def envelope(moments: Moments, cell: Mapping[str, Any]) -> Envelope:
                     tuple(name for name in moments.schedules if name not in names),
                     {name: share for name, share in shares.items() if share},
                     (min(present, default=0), max(present, default=0)), moments)
+
+
+def envelope_of(batches: Iterable[Batch], schedules: Sequence[str], cell: Mapping[str, Any]
+                ) -> Envelope:
+    """The envelope of one cell from batches of its trials; memory stays flat."""
+    moments = Moments(schedules, schedules)
+    for batch in batches:
+        moments.add(Trials.of(batch, moments.schedules))
+    return envelope(moments, cell)
+
+
+def best_of(frame: pl.DataFrame) -> Best:
+    """The envelopes of all cells of a frame of trial rows."""
+    from fastfed.statistics.summary import frame_batch
+
+    keys = [key for key in _CELL if key in frame.columns]
+    found = []
+    for values, part in frame.group_by(keys, maintain_order=True):
+        names = part["schedule"].unique(maintain_order=True).to_list()
+        batch: Any = frame_batch(part)
+        found.append(envelope_of([batch], names, dict(zip(keys, values, strict=True))))
+    return Best(tuple(found))
 
 
 def _measured(moments: Moments) -> list[str]:
