@@ -56,7 +56,7 @@
         state.where[key] = values[key][Number(select.value)];
         update();
       });
-      find("choices").append(make("label", {}, `${key} `, select), " ");
+      find("choices").append(make("label", {}, make("span", {}, key), select));
     }
   }
 
@@ -117,10 +117,25 @@
       point(row, row.uplinks, model.total(row, 0)));
   }
   function errorRates() {
-    return overDelta().flatMap((cell) => cell.rows.map((row) => ({
+    // side by side; an interval that begins at 0 reaches to the foot of the axis
+    const foot = 0.5 * Math.min(...data.cells.flatMap((cell) => cell.rows).map((row) =>
+      (row.error_low > 0 ? row.error_low : row.error_high)));
+    return overDelta().flatMap((cell) => cell.rows.map((row, place) => ({
       ...point(row, cell.where[DELTA], { mean: row.error_high, sem: null }),
-      low: Math.max(row.error_low, row.error_high / 1000), high: row.error_high,
+      x: cell.where[DELTA] * Math.exp(0.03 * (place - (cell.rows.length - 1) / 2)),
+      low: Math.max(row.error_low, foot), high: row.error_high,
       shown: `${model.rate(row)} %` })));
+  }
+  // where the cheapest schedule changes
+  function corners() {
+    const cell = here();
+    return cell.pieces.filter((piece) => piece.high !== null && piece.high > 0).map((piece) => {
+      const row = cell.rows.find((one) => one.schedule === piece.winner);
+      const [low, high] = piece.interval;
+      return { x: piece.high, y: model.total(row, piece.high).mean,
+        change: `C = ${model.general(piece.high, 3)} [${model.general(low, 3)}, `
+          + `${high === null ? "no limit" : model.general(high, 3)}]` };
+    }).filter((one) => one.y > 0);
   }
   const CHARTS = [
     { id: "total-delta", title: "Total cost against delta", x: "error probability delta",
@@ -134,7 +149,7 @@
       line: true, turn: true },
     { id: "trade-off", title: "Pulls against uplinks", x: "uplinks", y: "pulls", rows: tradeOff },
     { id: "errors", title: "Error rates: exact 95 % intervals", x: "error probability delta",
-      y: "error rate", rows: errorRates, turn: true, bars: true },
+      y: "error rate", rows: errorRates, turn: true, bars: true, format: "~g" },
   ];
 
   function specification(chart) {
@@ -142,8 +157,10 @@
     const scale = (field) => ({ field: "schedule", type: "nominal", legend: null,
       scale: { domain: names, range: data.schedules.map((one) => one[field]) } });
     const x = { field: "x", type: "quantitative", title: chart.x,
+      axis: { format: chart.turn ? "~g" : "~s", tickCount: 6, labelOverlap: true, gridOpacity: 0.6 },
       scale: { type: "log", reverse: Boolean(chart.turn), nice: false, padding: 12 } };
-    const y = { field: "y", type: "quantitative", title: chart.y, axis: { format: "~s" },
+    const y = { field: "y", type: "quantitative", title: chart.y, 
+      axis: { format: chart.format ?? "~s", tickCount: 6, labelOverlap: true, gridOpacity: 0.6 },
       scale: { type: "log", nice: false, padding: 10 } };
     const opacity = { condition: { test: "datum.on", value: 1 }, value: 0.12 };
     const tooltip = [{ field: "name", title: "schedule" },
@@ -157,10 +174,13 @@
       encoding: { x, y, opacity, color: scale("colour"), shape: scale("shape"), tooltip } });
     else layer.push({ mark: { type: "tick", thickness: 2, size: 8 },
       encoding: { x, y, opacity, color: scale("colour"), tooltip } });
-    if (chart.rule) layer.push({ data: { name: "now" }, mark: { type: "rule", color: "#444",
-      strokeDash: [3, 3] }, encoding: { x: { field: "cost", type: "quantitative" } } });
+    if (chart.rule) layer.push(
+      { data: { name: "now" }, mark: { type: "rule", color: "#444", strokeDash: [3, 3] },
+        encoding: { x: { field: "cost", type: "quantitative" } } },
+      { data: { name: "corners" }, mark: { type: "point", color: "#222", size: 90 },
+        encoding: { x, y, tooltip: [{ field: "change", title: "the cheapest changes at" }] } });
     return { $schema: "https://vega.github.io/schema/vega-lite/v6.json", width: "container",
-      height: 270, autosize: { type: "fit", contains: "padding" }, background: null,
+      height: 280, autosize: { type: "fit", contains: "padding" }, background: null,
       description: chart.title, data: { name: "points" },
       config: { font: "system-ui, sans-serif" }, layer };
   }
@@ -189,7 +209,7 @@
       const now = [{ cost: Math.max(state.cost, 0.01) }];
       if (one.view === null) {
         const wish = specification(chart);
-        wish.datasets = { points: rows, now };
+        wish.datasets = chart.rule ? { points: rows, now, corners: corners() } : { points: rows };
         // without evaluating text as a program: the page's policy forbids it
         const embedded = await vegaEmbed(one.place, wish, { ast: true, renderer: "svg",
           actions: { export: true, source: false, compiled: false, editor: false },
@@ -197,7 +217,7 @@
         one.view = embedded.view;
       } else {
         one.view.data("points", rows);
-        if (chart.rule) one.view.data("now", now);
+        if (chart.rule) one.view.data("now", now).data("corners", corners());
         await one.view.resize().runAsync();
       }
     }
