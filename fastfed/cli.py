@@ -178,7 +178,8 @@ def merge(
 @app.command()
 def plot(
     folder: Folder,
-    out: Annotated[Optional[Path], typer.Option(help="Folder for the figures [DIR].")] = None,  # noqa: UP045
+    out: Annotated[Optional[Path], typer.Option(  # noqa: UP045
+        help="Folder for the figures [DIR/figures].")] = None,
     cost: Annotated[Texts, typer.Option(help="Costs of an uplink [those of the sweep].")] = None,
     format: Annotated[str, typer.Option(help="png, pdf or svg; a comma list for several.")] = "png",
     bounds: Annotated[bool, typer.Option("--bounds", help="Draw T, 2T, 3T and the lower bound "
@@ -196,7 +197,7 @@ def plot(
         from fastfed.theory.check import instances_of
 
         instances = instances_of(store)
-    for path in plot_sweep(frame, out or folder, _split([format]) or [], instances):
+    for path in plot_sweep(frame, out or folder / "figures", _split([format]) or [], instances):
         console.show(path)
     _name_problems(store)
 

@@ -87,11 +87,6 @@ def valid_unicode(name: str) -> str:
     return name.encode("utf-8", "backslashreplace").decode()
 
 
-def valid_unicode(name: str) -> str:
-    """A name from the file system as valid Unicode: bytes that are none are shown as escapes."""
-    return name.encode("utf-8", "backslashreplace").decode()
-
-
 def make_folder(folder: Path) -> None:
     """Make a folder and those above it, or say in one line what stands in the way."""
     try:

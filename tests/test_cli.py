@@ -77,7 +77,7 @@ def test_sweep(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = pl.read_parquet("results/trials/*.parquet")
     assert rows.height == 3 * 20
     lines = shown.splitlines()
-    assert len(lines) == 1 + 3 * 3 + 1
+    assert len(lines) == 2 + 3 * 3 + 1
     assert all(name in lines[-1] for name in
                ("results/trials/*.parquet", "results/summary.parquet", "results/sweep.json"))
 
@@ -96,8 +96,9 @@ def test_sweep_shows_what_was_asked_for(capsys: pytest.CaptureFixture[str]) -> N
     twice(capsys, "sweep", "--instance", "small.toml", *GRID)
     shown = twice(capsys, "sweep", "--instance", "small.toml", "--delta", "0.2", "--schedule",
                   "fedelim", "--cost", "7", "--trials", "5", "--threads", "1")
-    (row,) = shown.splitlines()[1:-1]
-    assert row.split()[:4] == ["small", "0.2", "7", "fedelim"]
+    above, _, row = shown.splitlines()[:-1]
+    assert above == "all rows: instance small, delta 0.2, sigma 1, C 7, 5 trials"
+    assert row.split()[0] == "fedelim"
 
 
 def test_lists_by_comma_or_by_repeating(folder: Path) -> None:
@@ -128,7 +129,7 @@ def test_quiet(capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_bar_where_there_is_no_terminal() -> None:
     done = fastfed("sweep", "--instance", "small.toml", *GRID)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[0].startswith("instance")
+    assert done.stdout.splitlines()[0].startswith("all rows: instance small")
 
 
 def on_a_terminal(*arguments: str) -> tuple[str, str]:
@@ -152,7 +153,7 @@ def test_bar_on_a_terminal_and_results_on_stdout() -> None:
     bar, table = on_a_terminal("sweep", "--instance", "small.toml", *GRID)
     for part in ("small, delta 0.1", "100%", "trials/s", "pulls/s"):
         assert part in bar
-    assert table.splitlines()[0].startswith("instance")
+    assert table.splitlines()[0].startswith("all rows: instance small")
     assert "\x1b" not in table
 
 
@@ -175,7 +176,7 @@ def test_table_fits_100_columns(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_summary(swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = twice(capsys, "summary", str(swept)).splitlines()
-    assert len(shown) == 1 + 2 * 2 * 3 * 2
+    assert len(shown) == 2 + 2 * 2 * 3 * 2
     assert max(map(len, shown)) <= 100
     assert sum(line.startswith("synthetic") for line in shown) == 12
 

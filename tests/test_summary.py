@@ -116,7 +116,7 @@ def test_no_trial_ended() -> None:
 
 def test_a_warning_stands_above_the_table() -> None:
     rng = np.random.default_rng(3)
-    for cut, first in ((0.1, "note: some trials did not end, up to "), (0.0, "instance")):
+    for cut, first in ((0.1, "note: some trials did not end, up to "), (0.0, "all rows: ")):
         rows = summary_of([{"fedelim": made_up(rng, 300, cut)}], ["fedelim"], [1.0])
         frame = to_frame([{"instance": "a", "delta": 0.1, "sigma": 1.0, **row} for row in rows])
         assert summary_text(frame).startswith(first)

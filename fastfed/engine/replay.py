@@ -62,15 +62,18 @@ class Replay:
         return pl.DataFrame([vars(event) for event in self.events], schema_overrides=floats)
 
     def __str__(self) -> str:
-        lines = [printable(self.title),
-                 f"{'step':>16} {'who':<16} {'event':<10} {'arm':<12} {'mean':>9} "
-                 f"{'leader':>9} {'2 alpha':>9} {'pulls':>18} {'uplinks':>12}"]
+        rows = [("step", "who", "event", "arm", "mean", "leader", "2 alpha", "pulls", "uplinks")]
         for e in self.events:
-            cells = [f"{x:9.4g}" if x is not None else " " * 9
-                     for x in (e.mean, e.leader, e.threshold)]
-            lines.append(f"{e.step:>16,} {printable(e.actor):<16.16} {e.event:<10} "
-                         f"{printable(e.arm):<12.12} {' '.join(cells)} {e.pulls:>18,} "
-                         f"{e.uplinks:>12,}")
+            means = ("" if x is None else f"{x:.4g}" for x in (e.mean, e.leader, e.threshold))
+            rows.append((f"{e.step:,}", printable(e.actor), e.event, printable(e.arm),
+                         *means, f"{e.pulls:,}", f"{e.uplinks:,}"))  # type: ignore[arg-type]
+        # every column is as wide as its longest cell: no name is cut
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [printable(self.title)]
+        for cells in rows:
+            lines.append("  ".join(
+                f"{cell:<{width}}" if 1 <= place <= 3 else f"{cell:>{width}}"
+                for place, (cell, width) in enumerate(zip(cells, widths, strict=True))))
         row = self.row
         lines.append(f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks in "
                      f"{row['rounds']:,} rounds, {row['steps']:,} steps, "

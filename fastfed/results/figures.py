@@ -1,27 +1,39 @@
-"""Figures from summaries. The only module that knows matplotlib.
+"""Figures from summaries. Only this module and `layout` know matplotlib.
 
-A `Line` is a curve with error bars; panels are made of lines and drawn so that they survive a
-two-column paper and a grey printer: every line has its own marker and dash, and a label at its
-end or in the legend says in words what it is.
+`plot` draws one figure from a summary's frame; `plot_sweep` the usual ones of a sweep. A figure is
+made of `Line`s, each with a style of its own (`fastfed.results.style`), so that it survives a
+two-column paper, a grey printer and any kind of colour vision; labels beside the axes say in words
+what a line is.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastfed.errors import InputError, printable
+from fastfed.errors import InputError
 from fastfed.files import make_folder, replacing
+from fastfed.results.layout import name_lines, room_for_axes, thin_ticks, write_title
+from fastfed.results.series import Chart, Line, chart, has_periods
+from fastfed.results.style import GUIDE, in_words, numbered
+from fastfed.results.wording import parameters, plain
+from fastfed.statistics.numbers import short
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.axes import Axes
 
     from fastfed.problem.instance import Instance
+
+__all__ = ["FORMATS", "Line", "bound_lines", "checked_formats", "draw", "in_words", "plot",
+           "plot_sweep", "save", "style"]
 
 FORMATS = ("png", "pdf", "svg")
 _STYLE = {
@@ -31,38 +43,27 @@ _STYLE = {
     "grid.linewidth": 0.5, "legend.frameon": False, "figure.dpi": 100, "savefig.dpi": 200,
     "svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "fastfed",
 }
-_COLOURS = ("#1b4f8f", "#c8502b", "#2f7d4f", "#7a4fa0", "#8a6d1d", "#3c3c3c", "#b0457e", "#4f9fb5",
-            "#777777")
-_MARKERS = "osD^vPX*<"
-_DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)),
-           (0, (2, 1)))
-_TOTAL = "total cost (pulls + C x uplinks)"
-_COMMUNICATION = "communication cost (C x uplinks)"
-_DELTA = "error probability delta"
-_PERIOD = "period H (steps)"
+_SIZE = (4.8, 3.4)  # inches; more where labels need it
+_GUIDE_DASHES: tuple[Any, ...] = ("-", "--", "-.", ":")
+_DODGE = 0.012  # of the axis: how far lines that coincide are moved apart
+_SAME = 0.02  # of the axis: points nearer than this coincide
+_LOG_FROM = 8.0  # a larger ratio of the values takes a logarithmic axis
+_DEEPEST = 3.0  # a bar reaches at most this factor below the least value of a logarithmic axis
 
 
-@dataclass(frozen=True)
-class Line:
-    """A curve: what it is, where it goes, and one standard deviation up and down."""
-
-    label: str
-    x: Sequence[float]
-    y: Sequence[float]
-    spread: Sequence[float] | None = None
-    plain: bool = False  # a bound or a guide: thin, no markers
-    colour: str | None = None  # None: by its place among the lines
+def _matplotlib() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise InputError("figures need matplotlib, which is not installed: pip install "
+                         "matplotlib, or fastfed with its extra plot") from None
+    return matplotlib
 
 
 @contextmanager
 def style() -> Iterator[Any]:
     """matplotlib.pyplot in this package's style, off screen."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise InputError("figures need matplotlib, which is not installed: "
-                         "pip install 'fastfed[plot]'") from None
-    matplotlib.use("Agg")
+    _matplotlib().use("Agg")
     import matplotlib.pyplot as plt
 
     with plt.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
@@ -72,29 +73,253 @@ def style() -> Iterator[Any]:
         plt.close("all")
 
 
+def plot(
+    frame: pl.DataFrame,
+    x: str = "delta",
+    y: str = "total",
+    group: str | None = None,
+    cost: float | None = None,
+    errors: str = "sem",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a summary.
+
+    Parameters
+    ----------
+    frame
+        Rows of a summary, for instance ``sweep.summary(costs=[1, 10])``.
+    x
+        "delta", "period", "cost", "schedule", "radius" or "gap" (the smallest gap of an
+        instance, a column that `fastfed.results.series.with_gaps` adds).
+    y
+        "total", "pulls", "communication", "error_rate" or "steps".
+    group
+        The column that has a line for each of its values: as a rule "schedule", or "delta" where
+        the schedules stand along x. What else differs between rows gets lines of its own.
+    cost
+        The cost C of an uplink; needed where the frame has several.
+    errors
+        "sem" (mean and one standard error), "std" (mean and one standard deviation) or
+        "quantiles" (median, 5 % and 95 %). An error rate always has its exact 95 % interval.
+    ax
+        Axes to draw into; without them a figure is made, as large as its labels need.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        On a logarithmic axis a bar that would end at or below 0 ends in a small triangle at the
+        foot of the axes. Points that would hide each other are moved a little to the side.
+    """
+    drawn = chart(frame, x=x, y=y, group=group, cost=cost, errors=errors)
+    with _matplotlib().rc_context(_STYLE):
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots(figsize=_SIZE, layout="constrained")
+            draw_chart(ax, drawn, own=True)
+        else:
+            draw_chart(ax, drawn, own=False)
+    return ax
+
+
+def draw_chart(ax: Any, drawn: Chart, own: bool) -> None:
+    """A whole chart into axes: lines, scales, ticks, title, and what the lines are."""
+    lines = _styled(drawn.lines)
+    _set_scales(ax, lines, drawn)
+    lines = _dodged(ax, lines)
+    handles = _draw_lines(ax, lines)
+    _set_ticks(ax, drawn)
+    ax.set_xlabel(drawn.x_label)
+    ax.set_ylabel(drawn.y_label)
+    if drawn.categories is None and drawn.small_to_the_right and not ax.xaxis_inverted():
+        ax.invert_xaxis()
+    with _any_font():
+        ends = None if drawn.categories is not None else [_right_end(ax, line) for line in lines]
+        name_lines(ax, handles, [line.label for line in lines], ends, own)
+        if own:
+            room_for_axes(ax)
+        write_title(ax, drawn.title)
+        thin_ticks(ax)
+
+
+def _styled(lines: Sequence[Line]) -> list[Line]:
+    """A style for every line that has none."""
+    spare = iter(numbered(len(lines)))
+    return [line if line.style or line.plain else replace(line, style=next(spare))
+            for line in lines]
+
+
+def _set_scales(ax: Any, lines: Sequence[Line], drawn: Chart) -> None:
+    xs = [x for line in lines for x in line.x]
+    if drawn.categories is None:
+        positive = [x for x in xs if x > 0]
+        if positive and len(positive) < len(xs):
+            ax.set_xscale("symlog", linthresh=min(positive))
+        elif positive:
+            ax.set_xscale("log")
+            if len(set(xs)) == 1:  # one point makes no axis by itself
+                ax.set_xlim(xs[0] / 2, xs[0] * 2)
+    low, high = _span(lines)
+    if low is None:
+        return
+    if drawn.log_y or high / low >= _LOG_FROM:
+        ax.set_yscale("log")
+        ax.set_ylim(low / 1.25, high * 1.25)
+
+
+def _span(lines: Sequence[Line]) -> tuple[float | None, float]:
+    """The least and the largest that a logarithmic axis shall show; None if it cannot be one."""
+    values = [y for line in lines for y in line.y if y > 0]
+    lows, highs = ([end for line in lines for end in line.ends()[side]] for side in (0, 1))
+    if not values and not any(high > 0 for high in highs):
+        return None, 1.0
+    zeros = any(y <= 0 for line in lines for y in line.y)
+    if zeros and not all(high > 0 for high in highs):
+        return None, 1.0  # 0 without a bar: a linear axis shows it
+    least = min([*values, *([high for high in highs if high > 0] if zeros else [])])
+    deepest = least / _DEEPEST
+    reached = [low for low in lows if deepest <= low]
+    cut = zeros or any(low < deepest for low in lows)
+    return (deepest if cut else min([least, *reached])), max([*values, *highs])
+
+
+def _dodged(ax: Any, lines: Sequence[Line]) -> list[Line]:
+    """Points that would hide each other, side by side."""
+    along, up = ax.xaxis.get_transform(), ax.yaxis.get_transform()
+    low, high = (float(up.transform(end)) for end in _y_range(ax, lines))
+    foot = _y_range(ax, lines)[0]
+    height = (high - low) or 1.0
+    at = [[float(along.transform(x)) for x in line.x] for line in lines]
+    steps = sorted({x for xs in at for x in xs})
+    gaps = [b - a for a, b in pairwise(steps)]
+    room = min([_DODGE * (steps[-1] - steps[0]), *(gap / 30 for gap in gaps)]) if gaps else 0.02
+    places: dict[float, list[tuple[float, int, int]]] = {}
+    for index, line in enumerate(lines):
+        for point, y in enumerate(line.y if not line.plain else []):
+            level = (float(up.transform(max(y, foot))) - low) / height
+            places.setdefault(at[index][point], []).append((level, index, point))
+    for x, points in places.items():
+        for group in _runs(sorted(points)):
+            for place, (_, index, point) in enumerate(sorted(group, key=lambda item: item[1])):
+                at[index][point] = x + room * (place - (len(group) - 1) / 2)
+    back = along.inverted()
+    return [replace(line, x=[x if moved == float(along.transform(x)) else
+                             float(back.transform(moved))
+                             for x, moved in zip(line.x, xs, strict=True)])
+            for line, xs in zip(lines, at, strict=True)]
+
+
+def _runs(points: Sequence[tuple[float, int, int]]) -> list[list[tuple[float, int, int]]]:
+    """Points one above the other, cut where there is room between them."""
+    runs: list[list[tuple[float, int, int]]] = []
+    for point in points:
+        if runs and point[0] - runs[-1][-1][0] < _SAME:
+            runs[-1].append(point)
+        else:
+            runs.append([point])
+    return runs
+
+
+def _y_range(ax: Any, lines: Sequence[Line]) -> tuple[float, float]:
+    if ax.get_yscale() == "log":
+        low, high = ax.get_ylim()
+        return float(low), float(high)
+    ends = [end for line in lines for side in line.ends() for end in side]
+    return min(ends), max(ends)
+
+
+def _draw_lines(ax: Any, lines: Sequence[Line]) -> list[Any]:
+    """The lines themselves; what a legend takes of each."""
+    handles: list[Any] = []
+    guides = iter(_GUIDE_DASHES * (1 + len(lines) // len(_GUIDE_DASHES)))
+    log = ax.get_yscale() == "log"
+    foot = ax.get_ylim()[0] * 1.06 if log else float("-inf")
+    for line in lines:
+        if line.plain:
+            look: dict[str, Any] = {"color": line.colour or GUIDE, "linestyle": next(guides)}
+            if line.style is not None:  # a schedule, level
+                look = line.style.line()
+            handles += ax.plot(line.x, line.y, linewidth=0.9, **look)
+            continue
+        assert line.style is not None
+        lows, highs = line.ends()
+        y = [max(value, foot) for value in line.y]
+        below = [max(0.0, value - max(low, foot)) for value, low in zip(y, lows, strict=True)]
+        above = [max(0.0, high - value) for value, high in zip(y, highs, strict=True)]
+        bars = ax.errorbar(line.x, y, yerr=[below, above], capsize=1.8, elinewidth=0.7,
+                           markersize=3.8, markeredgewidth=0.8, **line.style.line())
+        cut = [x for x, low in zip(line.x, lows, strict=True) if low < foot]
+        if cut:
+            ax.plot(cut, [foot] * len(cut), linestyle="none", marker="v", markersize=2.5,
+                    color=line.style.colour, label="_cut")
+        handles.append(bars)
+    return handles
+
+
+def _right_end(ax: Any, line: Line) -> tuple[float, float]:
+    """The last point of a line, as the axis runs."""
+    points = list(zip(line.x, line.y, strict=True))
+    x, y = (min if ax.xaxis_inverted() else max)(points)
+    if ax.get_yscale() == "log":
+        y = max(y, ax.get_ylim()[0] * 1.06)
+    return x, y
+
+
+def _set_ticks(ax: Any, drawn: Chart) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    if ax.get_yscale() == "log":
+        low, high = ax.get_ylim()
+        if high / low < 300:
+            ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            ax.yaxis.set_minor_formatter(NullFormatter())
+            ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
+    else:
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
+    if drawn.categories is not None:
+        long = sum(map(len, drawn.categories)) > 45
+        ax.set_xticks(range(len(drawn.categories)), labels=drawn.categories, parse_math=False,
+                      rotation=90 if long else 0)
+        ax.set_xlim(-0.5, len(drawn.categories) - 0.5)
+        return
+    xs = sorted({x for line in drawn.lines if not line.plain for x in line.x})
+    if xs and len(xs) <= 16:
+        shown = parameters(xs)
+        ax.set_xticks(xs, labels=[shown[x] for x in xs])
+        ax.xaxis.minorticks_off()
+
+
+def _tick(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 and abs(value) < 1e7 else (
+        short(value) if value >= 0 else f"-{short(-value)}")
+
+
+@contextmanager
+def _any_font() -> Iterator[None]:
+    """A name in letters that the font lacks is shown with boxes, and no warning of each."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
+
+
 def draw(ax: Any, lines: Sequence[Line], *, x_label: str, y_label: str, title: str = "",
          small_to_the_right: bool = False, log_y: bool = True) -> None:
-    """Lines into axes with a logarithmic x."""
-    for index, line in enumerate(lines):
-        colour = line.colour or _COLOURS[index % len(_COLOURS)]
-        dash: Any = _DASHES[index % len(_DASHES)]
-        if line.plain:
-            ax.plot(line.x, line.y, color=colour, linestyle=dash, linewidth=0.9, label=line.label)
-        else:
-            ax.errorbar(line.x, line.y, yerr=line.spread, color=colour, linestyle=dash,
-                        marker=_MARKERS[index % len(_MARKERS)], capsize=1.8, elinewidth=0.7,
-                        label=line.label)
+    """Lines into axes with a logarithmic x, and a legend inside: for panels of a given size."""
+    lines = _styled(lines)
     ax.set_xscale("log")
-    if log_y and all(y > 0 for line in lines for y in line.y):
+    low, high = _span(lines)
+    if log_y and low is not None:
         ax.set_yscale("log")
-        positive = [y for line in lines for y in line.y]
-        ax.set_ylim(min(positive) / 1.6, max(positive) * 1.6)
+        ax.set_ylim(low / 1.25, high * 1.25)
+    handles = _draw_lines(ax, lines)
     if small_to_the_right:
         ax.invert_xaxis()
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)
     if title:
-        ax.set_title(title)
+        ax.set_title(title, parse_math=False)
+    for handle, line in zip(handles, lines, strict=True):
+        handle.set_label(line.label)
     ax.legend(handlelength=2.8)
 
 
@@ -106,7 +331,7 @@ def save(figure: Any, stem: Path, formats: Sequence[str]) -> list[Path]:
         # no dates and no versions inside: the same rows give the same file
         metadata = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None},
                     "svg": {"Date": None, "Creator": None}}[kind]
-        with replacing(path) as file:
+        with _any_font(), replacing(path) as file:
             figure.savefig(file, format=kind, metadata=metadata)
         paths.append(path)
     return paths
@@ -119,55 +344,6 @@ def checked_formats(formats: Sequence[str]) -> list[str]:
     if not formats:
         raise InputError(f"no figure format: give one of {', '.join(FORMATS)}")
     return list(dict.fromkeys(formats))
-
-
-def _literal(name: str) -> str:
-    """A name as matplotlib shall write it: a dollar sign begins no formula."""
-    return printable(name).replace("$", r"\$")
-
-
-def in_words(schedule: str) -> str:
-    """A schedule's name as a legend says it."""
-    kind, _, value = schedule.partition(":")
-    if kind == "periodic":
-        period = int(value)
-        return "every step" if period == 1 else f"every {period:,} steps"
-    return {"fedelim": "FedElim", "fedelim0": "FedElim0 (every step)",
-            "exponential": f"powers of {value}", "superexponential": "super-exponential",
-            "at": f"at {value}"}[kind]
-
-
-def against_delta(frame: pl.DataFrame, schedules: Sequence[str], what: str) -> list[Line]:
-    """One line per schedule: the mean of ``what`` against delta."""
-    import polars as pl
-
-    lines = []
-    for name in schedules:
-        rows = frame.filter(pl.col("schedule") == name).sort("delta")
-        if len(rows):
-            lines.append(Line(in_words(name), rows["delta"].to_list(),
-                              rows[f"{what}_mean"].to_list(),
-                              rows[f"{what}_std"].fill_null(0).to_list()))
-    return lines
-
-
-def against_period(frame: pl.DataFrame, label: str = "periodic") -> list[Line]:
-    """Total cost against H, and FedElim as a level line, for rows of one delta and cost."""
-    import polars as pl
-
-    periodic = frame.filter(pl.col("schedule").str.starts_with("periodic:")).with_columns(
-        pl.col("schedule").str.strip_prefix("periodic:").cast(pl.Int64).alias("period")
-    ).sort("period")
-    lines = []
-    if len(periodic):
-        periods = periodic["period"].to_list()
-        lines.append(Line(label, periods, periodic["total_mean"].to_list(),
-                          periodic["total_std"].fill_null(0).to_list()))
-        level = frame.filter(pl.col("schedule") == "fedelim")
-        if len(level):
-            mean = float(level["total_mean"][0])
-            lines.append(Line("FedElim", [periods[0], periods[-1]], [mean, mean], plain=True))
-    return lines
 
 
 def bound_lines(instance: Instance, sigma: float, cost: float, deltas: Sequence[float]
@@ -192,49 +368,65 @@ def bound_lines(instance: Instance, sigma: float, cost: float, deltas: Sequence[
     ):
         drawn = known & (y > 0)
         if drawn.sum() > 1:
-            lines.append(Line(label, x[drawn].tolist(), y[drawn].tolist(), plain=True,
-                              colour="#222222"))
+            lines.append(Line(label, x[drawn].tolist(), y[drawn].tolist(), plain=True))
     return lines
 
 
+_CELL = ("instance", "sigma", "radius", "goal", "uplink", "cost")
+
+
 def plot_sweep(frame: pl.DataFrame, out: Path, formats: Sequence[str],
-               instances: Mapping[str, Instance] | None = None) -> list[Path]:
-    """The three figures of a sweep for each of its instances, scales and costs; with
-    ``instances``, by name, the bounds of the theorems stand in the first."""
+               instances: Mapping[str, Instance] | None = None, errors: str = "std"
+               ) -> list[Path]:
+    """The three figures of a sweep for each of its instances, scales and costs, into the folder
+    ``out``; with ``instances``, by name, the bounds of the theorems stand in the first."""
     checked_formats(formats)
     make_folder(out)
     paths: list[Path] = []
-    with style() as plt:
-        for (instance, sigma, cost), rows in frame.group_by(["instance", "sigma", "cost"],
-                                                            maintain_order=True):
-            names = rows["schedule"].unique(maintain_order=True).to_list()
-            if "fedelim0" in names:  # the same times under another name
-                names = [name for name in names if name != "periodic:1"]
-            title = (f"{_literal(str(instance))}, uplink cost C = {cost:g}, mean ± one standard "
-                     "deviation")
-            stem = re.sub(r"[^A-Za-z0-9.]+", "_", f"{instance}-s{sigma:g}-C{cost:g}")
-            totals = against_delta(rows, names, "total")
-            if instances is not None:
-                totals += bound_lines(instances[str(instance)], float(sigma), float(cost),
-                                      rows["delta"].unique().to_list())
-            panels = [("total-delta", title, totals, _TOTAL)]
-            if cost > 0:
-                panels.append(("communication-delta", title,
-                               against_delta(rows, names, "communication"), _COMMUNICATION))
-            for (delta,), one in rows.group_by(["delta"], maintain_order=True):
-                panels.append((f"total-period-d{delta:g}", f"{title}, delta = {delta:g}",
-                               against_period(one), _TOTAL))
-            for kind, heading, lines, y_label in panels:
-                if not lines:
-                    continue
-                figure, ax = plt.subplots(figsize=(4.6, 3.2), layout="constrained")
-                by_delta = kind.endswith("-delta")
-                draw(ax, lines, x_label=_DELTA if by_delta else _PERIOD, y_label=y_label,
-                     title=heading, small_to_the_right=by_delta)
-                if len(lines) > 4:
-                    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=2.8)
-                paths += save(figure, out / f"{stem}-{kind}", formats)
-                plt.close(figure)
+    keys = [key for key in _CELL if key in frame.columns]
+    for values, rows in frame.group_by(keys, maintain_order=True):
+        cell = dict(zip(keys, values, strict=True))
+        stem, cost = file_stem(cell), float(cell["cost"])
+        total = chart(rows, x="delta", y="total", errors=errors)
+        if instances is not None:
+            guides = bound_lines(instances[str(cell["instance"])], float(cell["sigma"]), cost,
+                                 rows["delta"].unique().to_list())
+            total = replace(total, lines=[*total.lines, *guides])
+        charts = {"total-delta": total}
+        if cost > 0:
+            charts["communication-delta"] = chart(rows, x="delta", y="communication",
+                                                  errors=errors)
+        for (delta,), one in rows.group_by(["delta"], maintain_order=True):
+            if has_periods(one):
+                charts[f"total-period-d{plain(float(delta))}"] = chart(
+                    one, x="period", y="total", errors=errors)
+        for kind, drawn in charts.items():
+            paths += _write(drawn, out / f"{stem}-{kind}", formats)
     if not paths:
         raise InputError("nothing to plot: the sweep has no rows yet")
     return paths
+
+
+def _write(drawn: Chart, stem: Path, formats: Sequence[str]) -> list[Path]:
+    with _matplotlib().rc_context(_STYLE):
+        from matplotlib.figure import Figure  # without pyplot: nobody's screen is touched
+
+        figure = Figure(figsize=_SIZE, layout="constrained")
+        draw_chart(figure.add_subplot(), drawn, own=True)
+        return save(figure, stem, formats)
+
+
+def file_stem(cell: Mapping[str, Any]) -> str:
+    """A file name for a cell that no other cell has, on any file system: a name that is long, or
+    holds more than small letters, digits, dots and dashes, ends in a part of its hash."""
+    parts = []
+    for key, value in cell.items():
+        if key in ("sigma", "cost"):
+            parts.append({"sigma": "s", "cost": "C"}[key]
+                         + plain(float(value)).replace(",", ""))
+            continue
+        name = str(value)
+        safe = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:40]
+        digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+        parts.append(name if safe == name else f"{safe}~{digest}")
+    return "_".join(parts)

@@ -1,42 +1,193 @@
-"""Tables as text, at most 100 columns wide."""
+"""Tables as text, 100 columns wide wherever their numbers allow."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from fastfed.errors import printable
+from fastfed.results.wording import (
+    parameters,
+    plain,
+    rate,
+    told_apart,
+    with_error,
+)
 from fastfed.statistics.numbers import short
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from fastfed.problem.instance import Instance
+    from fastfed.statistics.best import Best
     from fastfed.theory.bounds import Bounds
 
+__all__ = ["best_text", "bounds_text", "law_lines", "short", "summary_cells", "summary_text",
+           "table_text"]
+
+WIDTH = 100
 _MOST_ARMS = 20  # of an instance, in a table of bounds
+_LEAST_NAME = 12  # columns that a shortened name keeps
+_NAMES = {"instance": "instance", "radius": "radius", "goal": "goal", "uplink": "uplink"}
+_NUMBERS = {"delta": "delta", "sigma": "sigma", "cost": "C"}
 
 
-def _clipped(name: str, width: int) -> str:
-    """A name in its column; one that does not fit says so."""
-    name = printable(name)
-    return f"{name:<{width}}" if len(name) <= width else f"{name[:width - 1]}…"
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its heading, its cells, and how it stands in its place."""
+
+    head: str
+    cells: list[str]
+    left: bool = False
+    """Names stand to the left, numbers to the right."""
+    name: bool = False
+    """Whether cells may be shortened where the table is too wide."""
 
 
-def summary_text(frame: pl.DataFrame) -> str:
-    """A summary, one line a row."""
-    text = [f"{'instance':<10} {'delta':>8} {'C':>8} {'schedule':<20} {'total':>9} {'± sem':<9} "
-            f"{'pulls':>9} {'error <':>7} {'x FE0':>8}"]
-    for row in frame.iter_rows(named=True):
-        sem = "" if row["total_sem"] is None else f"±{row['total_sem']:.3g}"
-        ratio = "" if row["ratio_to_fedelim0"] is None else f"{row['ratio_to_fedelim0']:.3g}"
-        cut = "*" if row["truncated"] else ""  # see the line above the table
-        text.append(f"{_clipped(row['instance'], 10)} {row['delta']:>8.3g} {row['cost']:>8.3g} "
-                    f"{_clipped(row['schedule'], 20)} {short(row['total_mean']):>9} {sem:<9} "
-                    f"{short(row['pulls_mean']):>9} {row['error_high']:>7.2g} {ratio:>8}{cut}")
-    from fastfed.statistics.summary import not_ended_text
+def table_text(columns: Sequence[Column], width: int = WIDTH) -> list[str]:
+    """The heading and the rows, aligned. Names are shortened, the longest first, until the table
+    fits; numbers never are, so that a table of very long ones is wider than asked."""
+    columns = _fitted(list(columns), width)
+    wide = [_width(column) for column in columns]
+    gap = "  " if sum(wide) + 2 * (len(wide) - 1) <= width else " "
+    lines = []
+    for row in zip(*([column.head, *column.cells] for column in columns), strict=True):
+        cells = (f"{text:<{size}}" if column.left else f"{text:>{size}}"
+                 for text, size, column in zip(row, wide, columns, strict=True))
+        lines.append(gap.join(cells).rstrip())
+    return lines
 
-    warning = not_ended_text(frame)
-    return "\n".join([warning, *text] if warning else text)
+
+def _fitted(columns: list[Column], width: int) -> list[Column]:
+    while True:
+        wide = [_width(column) for column in columns]
+        over = sum(wide) + len(wide) - 1 - width
+        names = [i for i, column in enumerate(columns) if column.name and wide[i] > _LEAST_NAME]
+        if over <= 0 or not names:
+            return columns
+        widest = max(names, key=lambda i: wide[i])
+        room = max(_LEAST_NAME, len(columns[widest].head), wide[widest] - over)
+        if room >= wide[widest]:
+            return columns
+        # as equals: a name gives way only as far as it is longer than the others
+        others = [wide[i] for i in names if i != widest]
+        room = max([room, *(size - 1 for size in others if room < size < wide[widest])])
+        column = columns[widest]
+        shown = told_apart(column.cells, room)
+        columns[widest] = Column(column.head, [shown[cell] for cell in column.cells], column.left,
+                                 column.name)
+
+
+def _width(column: Column) -> int:
+    return max(map(len, [column.head, *column.cells]))
+
+
+def summary_text(frame: pl.DataFrame, instances: Mapping[str, Instance] | None = None,
+                 width: int = WIDTH) -> str:
+    """A summary, one line a row.
+
+    What all rows share is said once above the table: parameters, the number of trials, and, with
+    ``instances`` by name, the law of the rewards. Errors are in percent, with their exact 95 %
+    interval; the last column is the mean total over FedElim0's.
+    """
+    from fastfed.statistics.summary import not_ended_text  # NumPy, which help need not wait for
+
+    if not len(frame):
+        return "no rows yet"
+    shared, columns = summary_cells(frame)
+    lines = [not_ended_text(frame), *law_lines(frame, instances),
+             f"all rows: {shared}" if shared else ""]
+    return "\n".join([*filter(None, lines), *table_text(columns, width)])
+
+
+def summary_cells(frame: pl.DataFrame) -> tuple[str, list[Column]]:
+    """What all rows share, in words, and the columns of the others."""
+    shared: list[str] = []
+    columns: list[Column] = []
+    for key, head in _NAMES.items():
+        if key in frame.columns:
+            names = [printable(name) for name in frame[key].to_list()]
+            _place(shared, columns, Column(head, names, left=True, name=True))
+    for key, head in _NUMBERS.items():
+        if key in frame.columns:
+            values = frame[key].to_list()
+            shown = parameters(values)
+            _place(shared, columns, Column(head, [shown[value] for value in values]))
+    columns.append(Column("schedule", [printable(name) for name in frame["schedule"]], left=True,
+                          name=True))
+    trials = [f"{count:,}" for count in frame["trials"].to_list()]
+    if len(set(trials)) == 1:
+        shared.append(f"{trials[0]} trials")
+    else:
+        columns.append(Column("trials", trials))
+    rows = frame.to_dicts()
+    columns += [
+        Column("total ± sem", [_total(row) for row in rows]),
+        Column("pulls", [short(row["pulls_mean"]) for row in rows]),
+        Column("error % [95 %]", [rate(row["error_rate"], row["error_low"], row["error_high"])
+                                  for row in rows]),
+        Column("x FE0", [_ratio(row["ratio_to_fedelim0"]) for row in rows]),
+    ]
+    return ", ".join(shared), columns
+
+
+def _place(shared: list[str], columns: list[Column], column: Column) -> None:
+    """A column with one value is said once."""
+    if len(set(column.cells)) == 1:
+        shared.append(f"{column.head} {column.cells[0]}")
+    else:
+        columns.append(column)
+
+
+def _total(row: Mapping[str, Any]) -> str:
+    text = with_error(row["total_mean"], row["total_sem"]) or "none ended"
+    return f"{text}*" if row["truncated"] else text
+
+
+def _ratio(ratio: float | None) -> str:
+    return "" if ratio is None or ratio != ratio else short(float(f"{ratio:.3g}"))
+
+
+def law_lines(frame: pl.DataFrame, instances: Mapping[str, Instance] | None) -> list[str]:
+    """The law of the rewards of each instance in the frame; instances of one law together."""
+    if instances is None:
+        return []
+    laws: dict[str, list[str]] = {}
+    for name in frame["instance"].unique(maintain_order=True).to_list():
+        if name in instances:
+            laws.setdefault(repr(instances[name].rewards), []).append(printable(name))
+    if len(laws) == 1:
+        return [f"rewards: {next(iter(laws))}"]
+    return [f"rewards: {law} ({', '.join(names)})" for law, names in laws.items()]
+
+
+def best_text(best: Best, costs: Sequence[float]) -> str:
+    """The cheapest schedule of every cell at given costs, one line each: its mean total cost, the
+    paired margin of the next best, and who cannot be told from the winner."""
+    rows = best.at(costs).to_dicts()
+    if not rows:
+        return "no rows yet"
+    shared: list[str] = []
+    columns: list[Column] = []
+    for key in (*best.envelopes[0].cell, "cost"):
+        values = [row[key] for row in rows]
+        name = not isinstance(values[0], float)
+        shown = {value: printable(str(value)) for value in values} if name else parameters(values)
+        _place(shared, columns, Column("C" if key == "cost" else key,
+                                       [shown[value] for value in values], left=name, name=name))
+    equal = [f" (= {', '.join(row['equal'])})" if row["equal"] else "" for row in rows]
+    columns += [
+        Column("cheapest", [row["winner"] + same for row, same in zip(rows, equal, strict=True)],
+               left=True, name=True),
+        Column("total ± sem", [with_error(row["total_mean"], row["total_sem"]) for row in rows]),
+        Column("next best", [row["runner_up"] or "" for row in rows], left=True, name=True),
+        Column("paired margin", [with_error(row["margin"], row["margin_sem"]) for row in rows]),
+        Column("not separable", [", ".join(row["rivals"]) or "none" for row in rows], left=True,
+               name=True),
+    ]
+    above = [f"all rows: {', '.join(shared)}"] if shared else []
+    return "\n".join([*above, *table_text(columns)])
 
 
 def bounds_text(found: Sequence[Bounds]) -> str:
@@ -51,20 +202,26 @@ def bounds_text(found: Sequence[Bounds]) -> str:
 
 def _arms_text(b: Bounds) -> list[str]:
     """What does not depend on the cost."""
-    arms, clients = b.instance.shape
-    text = [f"{printable(b.instance.name)}: {arms} arms, {clients} clients; delta {b.delta:g}, "
-            f"confidence scale sigma {b.sigma:g}",
+    instance = b.instance
+    arms, clients = instance.shape
+    shown = range(min(arms, _MOST_ARMS))
+    hardest = [int(b.local_gaps[k].argmin()) for k in shown]
+    columns = [
+        Column("arm", [printable(instance.arms[k]) for k in shown], left=True, name=True),
+        Column("Delta_k", [f"{b.global_gaps[k]:.4g}" for k in shown]),
+        Column("T_k", [short(b.T_k[k]) for k in shown]),
+        Column("n_k", [short(b.n_k[k]) for k in shown]),
+        Column("hardest client", [printable(instance.clients[m]) for m in hardest], left=True,
+               name=True),
+        Column("Delta_km", [f"{b.local_gaps[k, hardest[k]]:.4g}" for k in shown]),
+        Column("T_km", [short(b.T_km[k, hardest[k]]) for k in shown]),
+        Column("n_km", [short(b.n_km[k, hardest[k]]) for k in shown]),
+    ]
+    text = [f"{printable(instance.name)}: {arms} arms, {clients} clients, rewards "
+            f"{instance.rewards!r}; delta {plain(b.delta)}, confidence scale sigma {b.sigma:g}",
             f"T = {b.T:,.0f}   sharp, sum of max(n_km, n_k) = {b.T_sharp:,.0f}",
             f"lower bound on mean pulls: {short(b.lower)} (Theorem 3 as proved), "
-            f"{short(b.lower_as_stated)} (as stated)", "",
-            f"{'arm':<16} {'Delta_k':>9} {'T_k':>11} {'n_k':>11}   {'hardest client':<16} "
-            f"{'Delta_km':>9} {'T_km':>9} {'n_km':>9}"]
-    for k in range(min(arms, _MOST_ARMS)):
-        m = int(b.local_gaps[k].argmin())
-        text.append(f"{_clipped(b.instance.arms[k], 16)} {b.global_gaps[k]:>9.4g} "
-                    f"{short(b.T_k[k]):>11} {short(b.n_k[k]):>11}   "
-                    f"{_clipped(b.instance.clients[m], 16)} {b.local_gaps[k, m]:>9.4g} "
-                    f"{short(b.T_km[k, m]):>9} {short(b.n_km[k, m]):>9}")
+            f"{short(b.lower_as_stated)} (as stated)", "", *table_text(columns)]
     if arms > _MOST_ARMS:
         text.append(f"... {arms - _MOST_ARMS:,} more arms: --json has all")
     return text
@@ -75,20 +232,20 @@ def _schemes_text(b: Bounds) -> list[str]:
     breaking = len(b.breaking_arms)
     condition = ("every arm meets C ln T_k <= T_k" if not breaking else
                  f"{breaking:,} of {len(b.condition):,} arms break C ln T_k <= T_k")
-    text = [f"delta {b.delta:g}, cost C {b.cost:g}: H_opt {b.period_opt:.5g}, lambda_opt "
-            f"{b.base_opt:.5g}", f"{condition}; FedElim's total <= 3T "
-            + ("follows" if b.three_T_follows else "does not follow"),
-            f"{'scheme':<20} {'bound':<10} {'pulls':>13} {'uplinks':>13} {'C x uplinks':>13} "
-            f"{'total':>13} {'total/T':>9}"]
+    rows: list[tuple[str, ...]] = []
     for scheme in b.schemes:
         name = scheme.name
         if scheme.parameter is not None and name != "fedelim":
-            name += f":{scheme.parameter:g}"
+            name += f":{plain(float(scheme.parameter)).replace(',', '')}"
         for variant in ("as_stated", "summed", "sharp"):
             costs = getattr(scheme, variant)
             over = short(costs.total / b.T if b.T else None)
-            text.append(f"{name:<20.20} {variant.replace('_', ' '):<10} {short(costs.pulls):>13} "
-                        f"{short(costs.uplinks):>13} {short(costs.comm):>13} "
-                        f"{short(costs.total):>13} {over:>9}")
+            rows.append((name, variant.replace("_", " "), short(costs.pulls),
+                         short(costs.uplinks), short(costs.comm), short(costs.total), over))
             name = ""
-    return text
+    heads = ("scheme", "bound", "pulls", "uplinks", "C x uplinks", "total", "total/T")
+    columns = [Column(head, list(cells), left=place < 2) for place, (head, cells) in enumerate(
+        zip(heads, zip(*rows, strict=True), strict=True))]
+    return [f"delta {plain(b.delta)}, cost C {plain(b.cost)}: H_opt {b.period_opt:.5g}, lambda_opt "
+            f"{b.base_opt:.5g}", f"{condition}; FedElim's total <= 3T "
+            + ("follows" if b.three_T_follows else "does not follow"), *table_text(columns)]

@@ -17,4 +17,10 @@ def short(value: float | None) -> str:
     """In at most nine characters: thousands apart, or in powers of ten."""
     if value is None:
         return ""
-    return f"{value:,.0f}" if 1000 <= value < 9_999_999 else f"{value:.4g}"
+    return f"{value:,.0f}" if 1000 <= value < 9_999_999 else tidy(f"{value:.4g}")
+
+
+def tidy(text: str) -> str:
+    """1e+05 as 1e5, 1e-07 as 1e-7."""
+    mantissa, letter, power = text.partition("e")
+    return f"{mantissa}e{int(power)}" if letter else mantissa

@@ -1,0 +1,8 @@
+"""A sweep as one page of HTML that is alive in a browser and needs no network.
+
+`data` turns moments into the numbers of the page: for each cell and schedule the means, variances
+and the covariance of pulls and uplinks, from which the page computes the mean total cost and its
+standard error for every C by itself. Its size does not depend on the number of trials. `page` puts
+numbers, words and scripts into one file: ``model.js`` computes, ``page.js`` shows, and ``vendor``
+has Vega, Vega-Lite and Vega-Embed, which draw.
+"""

@@ -1,0 +1,306 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const byName = new Map(data.schedules.map((one) => [one.name, one]));
+  const find = (id) => document.getElementById(id);
+  const DELTA = "delta";
+
+  function make(tag, options = {}, ...children) {
+    const node = document.createElement(tag);
+    for (const [key, value] of Object.entries(options)) {
+      if (key in node) node[key] = value; else node.setAttribute(key, value);
+    }
+    node.append(...children);
+    return node;
+  }
+
+  // ---- what is shown
+  const keys = data.cells.length ? Object.keys(data.cells[0].where) : [];
+  const values = Object.fromEntries(keys.map((key) =>
+    [key, [...new Set(data.cells.map((cell) => cell.where[key]))]]));
+  const state = {
+    where: Object.fromEntries(keys.map((key) => [key, values[key][0]])),
+    cost: data.costs[Math.floor(data.costs.length / 2)] ?? 10,
+    version: 0, single: null, sort: { column: "cost", down: false },
+  };
+  const matches = (cell, but) =>
+    keys.every((key) => key === but || cell.where[key] === state.where[key]);
+  const overDelta = () => data.cells.filter((cell) => matches(cell, DELTA));
+  const here = () => data.cells.find((cell) => matches(cell)) ?? { rows: [], pieces: [], where: {} };
+
+  // ---- the cost: 0 at the slider's left end, then from 10^-2 to 10^6
+  const slider = find("slider"), field = find("cost");
+  const fromSlider = (at) => (at === 0 ? 0 : Number((10 ** (-2 + (at - 1) / 399 * 8)).toPrecision(3)));
+  const toSlider = (cost) => (cost <= 0 ? 0
+    : Math.round(Math.min(400, Math.max(1, 1 + (Math.log10(cost) + 2) / 8 * 399))));
+  slider.addEventListener("input", () => setCost(fromSlider(Number(slider.value))));
+  field.addEventListener("input", () => {
+    const cost = Number(field.value);
+    if (field.value !== "" && cost >= 0 && Number.isFinite(cost)) setCost(cost, true);
+  });
+  find("controls").addEventListener("submit", (event) => event.preventDefault());
+  function setCost(cost, typed = false) {
+    state.cost = cost;
+    slider.value = toSlider(cost);
+    slider.setAttribute("aria-valuetext", `C = ${cost}`);
+    if (!typed) field.value = cost;
+    update();
+  }
+
+  function fillChoices() {
+    for (const key of keys) {
+      if (values[key].length < 2) continue;
+      const select = make("select", {}, ...values[key].map((value, index) =>
+        make("option", { value: index }, String(value))));
+      select.addEventListener("change", () => {
+        state.where[key] = values[key][Number(select.value)];
+        update();
+      });
+      find("choices").append(make("label", {}, make("span", {}, key), select));
+    }
+  }
+
+  function fillAbout() {
+    for (const [key, value] of Object.entries(data.about))
+      find("about").append(make("dt", {}, key), make("dd", {}, value));
+  }
+
+  function swatch(one) {
+    const box = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    box.setAttribute("width", 34);
+    box.setAttribute("height", 12);
+    box.setAttribute("aria-hidden", "true");
+    const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    line.setAttribute("d", "M0,6H34");
+    line.setAttribute("stroke", one.colour);
+    line.setAttribute("stroke-width", 2);
+    if (one.dash[1]) line.setAttribute("stroke-dasharray", one.dash.join(","));
+    box.append(line);
+    return box;
+  }
+
+  function fillNames() {
+    for (const one of data.schedules) {
+      const button = make("button", { type: "button", "aria-pressed": "false" }, swatch(one),
+        one.words);
+      button.addEventListener("click", () => {
+        state.single = state.single === one.name ? null : one.name;
+        for (const other of find("names").querySelectorAll("button"))
+          other.setAttribute("aria-pressed", String(other === button && state.single !== null));
+        update();
+      });
+      find("names").append(make("li", {}, button));
+    }
+  }
+
+  // ---- charts
+  const point = (row, x, { mean, sem }) => ({
+    schedule: row.schedule, name: byName.get(row.schedule).words, x, y: mean,
+    low: sem === null ? mean : mean - sem, high: sem === null ? mean : mean + sem,
+    shown: model.withError(mean, sem),
+    on: state.single === null || state.single === row.schedule,
+  });
+  const usable = (one) => one.y !== null && one.y > 0 && one.low > 0;
+  const against = (measure) => () => overDelta().flatMap((cell) => cell.rows.map((row) =>
+    point(row, cell.where[DELTA], measure(row, state.cost))));
+  function againstCost() {
+    const costs = [];
+    for (let power = -2; power <= 6.0001; power += 0.25) costs.push(10 ** power);
+    return here().rows.flatMap((row) => costs.map((cost) => point(row, cost, model.total(row, cost))));
+  }
+  function againstPeriod() {
+    return here().rows.filter((row) => byName.get(row.schedule).period !== null).map((row) => ({
+      ...point(row, byName.get(row.schedule).period, model.total(row, state.cost)) }));
+  }
+  function tradeOff() {
+    return here().rows.filter((row) => row.uplinks > 0).map((row) =>
+      point(row, row.uplinks, model.total(row, 0)));
+  }
+  function errorRates() {
+    // side by side; an interval that begins at 0 reaches to the foot of the axis
+    const foot = 0.5 * Math.min(...data.cells.flatMap((cell) => cell.rows).map((row) =>
+      (row.error_low > 0 ? row.error_low : row.error_high)));
+    return overDelta().flatMap((cell) => cell.rows.map((row, place) => ({
+      ...point(row, cell.where[DELTA], { mean: row.error_high, sem: null }),
+      x: cell.where[DELTA] * Math.exp(0.03 * (place - (cell.rows.length - 1) / 2)),
+      low: Math.max(row.error_low, foot), high: row.error_high,
+      shown: `${model.rate(row)} %` })));
+  }
+  // where the cheapest schedule changes
+  function corners() {
+    const cell = here();
+    return cell.pieces.filter((piece) => piece.high !== null && piece.high > 0).map((piece) => {
+      const row = cell.rows.find((one) => one.schedule === piece.winner);
+      const [low, high] = piece.interval;
+      return { x: piece.high, y: model.total(row, piece.high).mean,
+        change: `C = ${model.general(piece.high, 3)} [${model.general(low, 3)}, `
+          + `${high === null ? "no limit" : model.general(high, 3)}]` };
+    }).filter((one) => one.y > 0);
+  }
+  const CHARTS = [
+    { id: "total-delta", title: "Total cost against delta", x: "error probability delta",
+      y: "total cost (pulls + C x uplinks)", rows: against(model.total), line: true, turn: true },
+    { id: "total-cost", title: "Total cost against C", x: "cost C of an uplink",
+      y: "total cost", rows: againstCost, line: true, small: true, rule: true },
+    { id: "total-period", title: "Total cost against the period", x: "period H (steps)",
+      y: "total cost", rows: againstPeriod },
+    { id: "communication-delta", title: "Communication against delta",
+      x: "error probability delta", y: "C x uplinks", rows: against(model.communication),
+      line: true, turn: true },
+    { id: "trade-off", title: "Pulls against uplinks", x: "uplinks", y: "pulls", rows: tradeOff },
+    { id: "errors", title: "Error rates: exact 95 % intervals", x: "error probability delta",
+      y: "error rate", rows: errorRates, turn: true, bars: true, format: "~g" },
+  ];
+
+  function specification(chart) {
+    const names = data.schedules.map((one) => one.name);
+    const scale = (field) => ({ field: "schedule", type: "nominal", legend: null,
+      scale: { domain: names, range: data.schedules.map((one) => one[field]) } });
+    const x = { field: "x", type: "quantitative", title: chart.x,
+      axis: { format: chart.turn ? "~g" : "~s", tickCount: 6, labelOverlap: true, gridOpacity: 0.6 },
+      scale: { type: "log", reverse: Boolean(chart.turn), nice: false, padding: 12 } };
+    const y = { field: "y", type: "quantitative", title: chart.y, 
+      axis: { format: chart.format ?? "~s", tickCount: 6, labelOverlap: true, gridOpacity: 0.6 },
+      scale: { type: "log", nice: false, padding: 10 } };
+    const opacity = { condition: { test: "datum.on", value: 1 }, value: 0.12 };
+    const tooltip = [{ field: "name", title: "schedule" },
+      { field: "x", type: "quantitative", title: chart.x, format: "~g" },
+      { field: "shown", title: chart.y }];
+    const layer = [{ mark: { type: "rule" }, encoding: { x, opacity, color: scale("colour"),
+      y: { ...y, field: "low" }, y2: { field: "high" } } }];
+    if (chart.line) layer.push({ mark: { type: "line", strokeWidth: 1.6, clip: true },
+      encoding: { x, y, opacity, color: scale("colour"), strokeDash: scale("dash"), tooltip } });
+    if (!chart.bars) layer.push({ mark: { type: "point", filled: true, size: chart.small ? 1 : 45 },
+      encoding: { x, y, opacity, color: scale("colour"), shape: scale("shape"), tooltip } });
+    else layer.push({ mark: { type: "tick", thickness: 2, size: 8 },
+      encoding: { x, y, opacity, color: scale("colour"), tooltip } });
+    if (chart.rule) layer.push(
+      { data: { name: "now" }, mark: { type: "rule", color: "#444", strokeDash: [3, 3] },
+        encoding: { x: { field: "cost", type: "quantitative" } } },
+      { data: { name: "corners" }, mark: { type: "point", color: "#222", size: 90 },
+        encoding: { x, y, tooltip: [{ field: "change", title: "the cheapest changes at" }] } });
+    return { $schema: "https://vega.github.io/schema/vega-lite/v6.json", width: "container",
+      height: 280, autosize: { type: "fit", contains: "padding" }, background: null,
+      description: chart.title, data: { name: "points" },
+      config: { font: "system-ui, sans-serif" }, layer };
+  }
+
+  const drawn = new Map(); // chart -> its figure, and its view once it has had something to show
+  function placeCharts() {
+    for (const chart of CHARTS) {
+      const place = make("div", { className: "chart", role: "img",
+        "aria-label": `${chart.title}; the table below has the numbers` });
+      const figure = make("figure", { hidden: true }, make("h2", {}, chart.title), place);
+      find("charts").append(figure);
+      drawn.set(chart, { figure, place, view: null, busy: false });
+    }
+  }
+
+  async function draw(chart) {
+    const one = drawn.get(chart);
+    if (one.busy) return; // what changes meanwhile is drawn afterwards
+    one.busy = true;
+    let rows = null;
+    for (let wanted = -1; wanted !== state.version;) {
+      wanted = state.version;
+      rows = chart.rows().filter(usable);
+      one.figure.hidden = rows.length === 0;
+      if (!rows.length) continue;
+      const now = [{ cost: Math.max(state.cost, 0.01) }];
+      if (one.view === null) {
+        const wish = specification(chart);
+        wish.datasets = chart.rule ? { points: rows, now, corners: corners() } : { points: rows };
+        // without evaluating text as a program: the page's policy forbids it
+        const embedded = await vegaEmbed(one.place, wish, { ast: true, renderer: "svg",
+          actions: { export: true, source: false, compiled: false, editor: false },
+          downloadFileName: chart.id });
+        one.view = embedded.view;
+      } else {
+        one.view.data("points", rows);
+        if (chart.rule) one.view.data("now", now).data("corners", corners());
+        await one.view.resize().runAsync();
+      }
+    }
+    one.busy = false;
+  }
+
+  // ---- the table
+  const COLUMNS = [
+    { key: "schedule", head: "schedule", text: (row) => byName.get(row.schedule).words,
+      sort: (row) => data.schedules.findIndex((one) => one.name === row.schedule) },
+    { key: "trials", head: "trials", text: (row) => row.trials.toLocaleString("en-US"),
+      sort: (row) => row.trials },
+    { key: "cost", head: "total ± sem",
+      text: (row) => { const { mean, sem } = model.total(row, state.cost);
+        return model.withError(mean, sem) + (row.ended < row.trials ? "*" : ""); },
+      sort: (row) => model.total(row, state.cost).mean ?? Infinity },
+    { key: "pulls", head: "pulls", text: (row) => model.short(row.pulls), sort: (row) => row.pulls },
+    { key: "uplinks", head: "uplinks", text: (row) => model.short(row.uplinks),
+      sort: (row) => row.uplinks },
+    { key: "errors", head: "error % [95 %]", text: (row) => model.rate(row),
+      sort: (row) => row.wrong / row.trials },
+  ];
+
+  function updateTable() {
+    const head = make("tr", {}, ...COLUMNS.map((column) => {
+      const chosen = column.key === state.sort.column;
+      const button = make("button", { type: "button" },
+        column.head + (chosen ? (state.sort.down ? " ▼" : " ▲") : ""));
+      button.addEventListener("click", () => {
+        state.sort = { column: column.key, down: chosen && !state.sort.down };
+        updateTable();
+        find("table").querySelectorAll("thead button")[COLUMNS.indexOf(column)].focus();
+      });
+      return make("th", { scope: "col",
+        "aria-sort": chosen ? (state.sort.down ? "descending" : "ascending") : "none" }, button);
+    }));
+    const column = COLUMNS.find((one) => one.key === state.sort.column);
+    const rows = here().rows.filter((row) => state.single === null || row.schedule === state.single)
+      .sort((a, b) => (column.sort(a) - column.sort(b)) * (state.sort.down ? -1 : 1));
+    find("table").tHead.replaceChildren(head);
+    find("table").tBodies[0].replaceChildren(...rows.map((row) =>
+      make("tr", {}, ...COLUMNS.map((one) => make("td", {}, one.text(row))))));
+    const where = Object.entries(state.where).map(([key, value]) => `${key} ${value}`).join(", ");
+    find("table-title").textContent = `Summary: ${where}, C = ${state.cost}`;
+  }
+
+  function updateCheapest() {
+    const name = model.winner(here(), state.cost);
+    const piece = here().pieces.find((one) =>
+      one.low <= state.cost && (one.high === null || state.cost <= one.high));
+    const near = (one) => one.where.some(([low, high]) =>
+      low <= state.cost && (high === null || state.cost <= high));
+    const rivals = piece ? piece.rivals.filter(near).map((one) => byName.get(one.schedule).words)
+      : [];
+    find("cheapest").textContent = name === null ? "" : `cheapest: ${byName.get(name).words}`
+      + (rivals.length ? `; not separable from it: ${rivals.join(", ")}` : "");
+  }
+
+  function saveData() {
+    const quote = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
+    const fields = ["schedule", "trials", "ended", "wrong", "error_low", "error_high", "pulls",
+      "uplinks", "var_pulls", "covariance", "var_uplinks"];
+    const lines = [[...keys, ...fields].join(",")];
+    for (const cell of data.cells) for (const row of cell.rows)
+      lines.push([...keys.map((key) => cell.where[key]), ...fields.map((key) => row[key])]
+        .map(quote).join(","));
+    const link = make("a", { download: "fastfed.csv",
+      href: URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "text/csv" })) });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+
+  function update() {
+    state.version += 1;
+    for (const chart of CHARTS) draw(chart);
+    updateTable();
+    updateCheapest();
+  }
+
+  fillAbout();
+  fillChoices();
+  fillNames();
+  find("csv").addEventListener("click", saveData);
+  placeCharts();
+  setCost(state.cost);
+})();

@@ -1,0 +1,352 @@
+"""From a summary's frame to the lines of a figure: what stands along x, what is measured, which
+rows make a line, and the words for all that. Nothing here draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fastfed.errors import InputError, nearest, printable
+from fastfed.problem.schedule import parse
+from fastfed.results.layout import NO_BREAK
+from fastfed.results.style import EVERY_H, Style, distinct, in_words, numbered, sort_key, style_of
+from fastfed.results.wording import parameters, plain, told_apart
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fastfed.problem.instance import Instance
+
+X = {
+    "delta": "error probability delta", "period": "period H (steps between uplinks)",
+    "cost": "cost C of an uplink (in pulls)", "schedule": "schedule",
+    "radius": "confidence radius", "gap": "smallest gap of the instance",
+}
+Y = {
+    "total": "total cost (pulls + C x uplinks)", "pulls": "pulls",
+    "communication": "communication cost (C x uplinks)", "error_rate": "error rate",
+    "steps": "steps",
+}
+ERRORS = {
+    "sem": "mean ± one standard error", "std": "mean ± one standard deviation",
+    "quantiles": "median, bars from 5 % to 95 %",
+}
+_CELL = ("instance", "schedule", "delta", "sigma", "radius", "goal", "uplink", "cost")
+_USUAL = {"radius": "paper", "goal": "best", "uplink": "exact"}
+_CATEGORIES = ("schedule", "radius")
+_WITH_COST = ("total", "communication")
+_CATEGORY_WIDTH = 24  # characters
+_TITLE_NAME = 120  # characters of an instance's name
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve: what it is, where it goes, and how far its error bars reach."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    spread: Sequence[float] | None = None
+    """Up and down from y; or else ``low`` and ``high``, where the bars end."""
+    plain: bool = False  # a bound or a guide: thin, no markers
+    colour: str | None = None  # None: by its place among the lines
+    style: Style | None = None  # None: by its place among the lines
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+
+    def ends(self) -> tuple[list[float], list[float]]:
+        """Where the error bars end; at the points themselves, if there are none."""
+        spread = self.spread or [0.0] * len(self.y)
+        low = self.low or [y - s for y, s in zip(self.y, spread, strict=True)]
+        high = self.high or [y + s for y, s in zip(self.y, spread, strict=True)]
+        return list(low), list(high)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure without its ink."""
+
+    lines: list[Line]
+    x_label: str
+    y_label: str
+    title: list[str]
+    """Lines of text: where the rows come from, and what points and bars are."""
+    categories: list[str] | None = None
+    """Names along x, at 0, 1, 2, ...; None if x is a number."""
+    small_to_the_right: bool = False
+    log_y: bool = False
+    """Logarithmic in any case; else wherever the values differ much."""
+
+
+@dataclass(frozen=True)
+class _Measure:
+    """Which columns are the point and the ends of its bar."""
+
+    y: str
+    errors: str
+
+    @property
+    def columns(self) -> tuple[str, str | None, str | None]:
+        if self.y == "error_rate":
+            return "error_rate", "error_low", "error_high"
+        if self.errors == "quantiles":
+            return f"{self.y}_q50", f"{self.y}_q05", f"{self.y}_q95"
+        return f"{self.y}_mean", f"{self.y}_{self.errors}", None
+
+    def point(self, row: Mapping[str, Any]) -> tuple[float, float, float] | None:
+        """The value and its bar's ends; None where nothing was measured."""
+        middle, low, high = (None if name is None else row[name] for name in self.columns)
+        if middle is None:
+            return None
+        if self.columns[2] is None:
+            spread = low or 0.0
+            return middle, middle - spread, middle + spread
+        return middle, middle if low is None else low, middle if high is None else high
+
+    @property
+    def words(self) -> str:
+        if self.y == "error_rate":
+            return "rate with its exact 95 % interval"
+        return ERRORS[self.errors]
+
+
+def chart(frame: pl.DataFrame, x: str = "delta", y: str = "total", group: str | None = None,
+          cost: float | None = None, errors: str = "sem") -> Chart:
+    """The lines of a figure; see `fastfed.results.figures.plot`."""
+    group = group or ("delta" if x in ("schedule", "period") else "schedule")
+    measure = _Measure(y, errors)
+    _validate(frame, x, group, measure)
+    rows = _of_cost(frame, x, y, group, cost).to_dicts()
+    if x != "schedule":
+        rows = _every_step_once(rows, x)
+    places = _places(rows, x)
+    keys = _keys(rows, x, group, frame.columns)
+    names = {key: _names(rows, key) for key in keys}
+    series = _Series(rows, x, measure, keys, names, places)
+    lines = series.against_period() if x == "period" else series.lines()
+    if not lines:
+        raise InputError(f"nothing to plot against {x}: "
+                         + ("no schedule has a period" if x == "period" else "no row has a value"))
+    categories = None
+    if x in _CATEGORIES:
+        told = told_apart([in_words(p) if x == "schedule" else printable(p) for p in places],
+                          _CATEGORY_WIDTH)
+        categories = list(told.values())
+    return Chart(lines, X[x], Y[y], _title(rows, x, measure), categories,
+                 small_to_the_right=x == "delta", log_y=y == "error_rate")
+
+
+def with_gaps(frame: pl.DataFrame, instances: Mapping[str, Instance]) -> pl.DataFrame:
+    """The frame with a column ``gap``: the smallest gap, local or global, of each row's
+    instance, which is what makes it hard."""
+    import polars as pl
+
+    gaps = {name: float(min(one.local_gaps.min(), one.global_gaps.min()))
+            for name, one in instances.items()}
+    return frame.with_columns(pl.col("instance").replace_strict(
+        gaps, default=None, return_dtype=pl.Float64).alias("gap"))
+
+
+def _validate(frame: pl.DataFrame, x: str, group: str, measure: _Measure) -> None:
+    for what, value, known in (("x", x, list(X)), ("y", measure.y, list(Y)),
+                               ("errors", measure.errors, list(ERRORS)),
+                               ("group", group, list(_CELL))):
+        if value not in known:
+            raise InputError(f"{what} = {value!r}{nearest(str(value), known)}: must be one of "
+                             f"{', '.join(known)}")
+    if not len(frame):
+        raise InputError("nothing to plot: the summary has no rows")
+    column = "schedule" if x == "period" else x
+    for name in (column, group, *filter(None, measure.columns)):
+        if name not in frame.columns:
+            raise InputError(f"nothing to plot: the summary has no column {name!r}")
+
+
+def _of_cost(frame: pl.DataFrame, x: str, y: str, group: str, cost: float | None) -> pl.DataFrame:
+    """The rows of one cost, unless the costs stand along x or have lines of their own."""
+    import polars as pl
+
+    costs = sorted(frame["cost"].unique().to_list())
+    if cost is not None:
+        chosen = frame.filter(pl.col("cost") == cost)
+        if not len(chosen):
+            raise InputError(f"cost = {plain(cost)}: the summary has C = "
+                             f"{', '.join(map(plain, costs))}")
+        return chosen
+    if len(costs) == 1 or "cost" in (x, group):
+        return frame
+    if y in _WITH_COST:
+        raise InputError(f"the summary has C = {', '.join(map(plain, costs))}: choose one, as in "
+                         f"cost={plain(costs[-1])}, or group='cost'")
+    return frame.filter(pl.col("cost") == costs[0])
+
+
+def has_periods(frame: pl.DataFrame) -> bool:
+    """Whether there is anything to draw against the period."""
+    return any(parse(name).period is not None for name in frame["schedule"].unique())
+
+
+def _every_step_once(rows: list[dict[str, Any]], x: str) -> list[dict[str, Any]]:
+    """FedElim0 and the period 1 are the same times: one of the two names is enough, the period
+    where periods stand along x."""
+    both = {row["schedule"] for row in rows} >= {"fedelim0", "periodic:1"}
+    spare = "fedelim0" if x == "period" else "periodic:1"
+    return [row for row in rows if not (both and row["schedule"] == spare)]
+
+
+def _places(rows: Sequence[Mapping[str, Any]], x: str) -> list[Any]:
+    """The values along x, in order."""
+    if x == "period":
+        return sorted({_period(row) for row in rows if _period(row) is not None})
+    values = {row[x] for row in rows if row[x] is not None}
+    return sorted(values, key=sort_key) if x == "schedule" else sorted(values)
+
+
+def _period(row: Mapping[str, Any]) -> float | None:
+    period = parse(row["schedule"]).period
+    return None if period is None else float(period)
+
+
+def _keys(rows: Sequence[Mapping[str, Any]], x: str, group: str, columns: Sequence[str]
+          ) -> list[str]:
+    """The columns that tell lines apart: the group, and whatever else differs between rows that
+    would stand at the same place of the same line."""
+    along = "schedule" if x == "period" else x
+    keys = [group] if group != along else []
+    others = [name for name in _CELL if name in columns and name not in (along, *keys)]
+
+    def doubles() -> int:
+        return len(rows) - len({tuple(row[name] for name in (along, *keys)) for row in rows})
+
+    while others and doubles():
+        before = doubles()
+        for name in others:
+            keys.append(name)
+            if doubles() < before:
+                others.remove(name)
+                break
+            keys.remove(name)
+        else:  # the same cell twice: no column tells its rows apart
+            break
+    return [key for key in keys if len({row[key] for row in rows}) > 1 or key == group]
+
+
+def _names(rows: Sequence[Mapping[str, Any]], key: str) -> dict[Any, str]:
+    """The words for every value of a column."""
+    values = list(dict.fromkeys(row[key] for row in rows))
+    if key == "schedule":
+        return {value: in_words(value) for value in values}
+    if key in ("delta", "sigma", "cost"):
+        shown = parameters(values)
+        head = {"delta": "delta ", "sigma": "sigma ", "cost": "C = "}[key]
+        return {value: head + shown[value] for value in values}
+    return {value: printable(str(value)) for value in values}
+
+
+@dataclass(frozen=True)
+class _Series:
+    """Rows on their way to lines."""
+
+    rows: list[dict[str, Any]]
+    x: str
+    measure: _Measure
+    keys: list[str]
+    names: dict[str, dict[Any, str]]
+    places: list[Any]
+    _index: dict[Any, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_index", {value: at for at, value in enumerate(self.places)})
+
+    def lines(self) -> list[Line]:
+        groups = self._grouped(self.keys)
+        looks = self._styles(list(groups))
+        lines = [self._line(self._label(key), rows, look)
+                 for (key, rows), look in zip(groups.items(), looks, strict=True)]
+        return [line for line in lines if line.x]
+
+    def against_period(self) -> list[Line]:
+        """A curve through the periods, and every schedule without one as a level line."""
+        others = [key for key in self.keys if key != "schedule"]
+        curves = self._grouped(others, [row for row in self.rows if _period(row) is not None])
+        levels = self._grouped(["schedule", *others],
+                               [row for row in self.rows if _period(row) is None])
+        own = [EVERY_H] if len(curves) == 1 else numbered(len(curves))
+        looks = distinct([*(style_of(key[0]) for key in levels), *own])
+        several = len(curves) > 1 or len({key[1:] for key in levels}) > 1
+
+        def label(head: str, key: tuple[Any, ...]) -> str:
+            told = [self.names[name][value] for name, value in zip(others, key, strict=True)]
+            return ", ".join([head, *told]) if several else head
+
+        lines = [self._line(label("every H steps", key), rows, look)
+                 for (key, rows), look in zip(curves.items(), looks[len(levels):], strict=True)]
+        lines = [line for line in lines if line.x]
+        if not lines:
+            return []
+        ends = [min(self.places), max(self.places)]
+        if ends[0] == ends[1]:
+            ends = [ends[0] / 2, ends[1] * 2]
+        for (key, rows), look in zip(levels.items(), looks, strict=False):
+            point = self.measure.point(rows[0])
+            if point is not None:
+                lines.append(Line(label(in_words(key[0]), key[1:]), ends, [point[0], point[0]],
+                                  plain=True, style=look))
+        return lines
+
+    def _grouped(self, keys: Sequence[str], rows: Sequence[dict[str, Any]] | None = None
+                 ) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+        groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for row in self.rows if rows is None else rows:
+            groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+        return dict(sorted(groups.items(), key=lambda item: [
+            sort_key(value) if key == "schedule" else value
+            for key, value in zip(keys, item[0], strict=True)]))
+
+    def _styles(self, keys: Sequence[tuple[Any, ...]]) -> list[Style]:
+        """A schedule's own style wherever lines are schedules."""
+        if "schedule" not in self.keys:
+            return numbered(len(keys))
+        at = self.keys.index("schedule")
+        return distinct([style_of(key[at]) for key in keys])
+
+    def _label(self, key: tuple[Any, ...]) -> str:
+        return ", ".join(self.names[name][value]
+                         for name, value in zip(self.keys, key, strict=True))
+
+    def _line(self, label: str, rows: Sequence[Mapping[str, Any]], look: Style) -> Line:
+        points = []
+        for row in rows:
+            value = _period(row) if self.x == "period" else row[self.x]
+            point = self.measure.point(row)
+            if value is not None and point is not None:
+                at = self._index[value] if self.x in _CATEGORIES else value
+                points.append((float(at), *point))
+        points.sort()
+        x, y, low, high = (list(column) for column in zip(*points, strict=True)) if points else (
+            [], [], [], [])
+        return Line(label, x, y, style=look, low=low, high=high)
+
+
+def _title(rows: Sequence[Mapping[str, Any]], x: str, measure: _Measure) -> list[str]:
+    """What all rows share, and what points and bars are."""
+    shared = []
+    for name in ("instance", "delta", "cost", "sigma", "radius", "goal", "uplink"):
+        values = {row[name] for row in rows if name in row}
+        if len(values) != 1 or name == x or values == {_USUAL.get(name)}:
+            continue
+        if name == "cost" and measure.y not in _WITH_COST:
+            continue
+        (value,) = values
+        if name == "instance":
+            shared.append(told_apart([value], _TITLE_NAME)[value])
+        else:
+            shared.append(_names(rows, name)[value].replace(" ", NO_BREAK))
+    trials = sorted({row["trials"] for row in rows if "trials" in row})
+    count = ""
+    if trials:
+        count = ", " + " to ".join(f"{n:,}" for n in dict.fromkeys((trials[0], trials[-1])))
+        count += " trials"
+    return [line for line in (", ".join(shared), f"{measure.words}{count}") if line]

@@ -1,0 +1,352 @@
+"""The cheapest schedule: against brute force over C, and its intervals on simulated trials."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import fastfed as ff
+from fastfed.results.tables import best_text
+from fastfed.statistics.best import (
+    Best,
+    Envelope,
+    best_of,
+    difference,
+    envelope,
+    envelope_of,
+)
+from fastfed.statistics.moments import Moments, Trials
+from fastfed.statistics.summary import frame_batch
+
+CELL = {"instance": "here", "delta": 0.1, "sigma": 1.0}
+NAMES = ("fedelim0", "periodic:10", "fedelim", "superexponential", "at:1")
+
+
+def moments_of(pulls: Any, uplinks: Any, ended: Any = None, names: tuple[str, ...] = NAMES,
+               parts: int = 1) -> Moments:
+    """Moments of trials (schedule, trial), in a number of batches."""
+    pulls, uplinks = (np.asarray(a, dtype=np.int64) for a in (pulls, uplinks))
+    names = names[:len(pulls)]
+    ended = np.full(pulls.shape, True) if ended is None else np.asarray(ended)
+    moments = Moments(names, names)
+    for part in np.array_split(np.arange(pulls.shape[1]), parts):
+        batch = {name: {"trial": part, "pulls": pulls[i, part], "uplinks": uplinks[i, part],
+                        "correct": np.full(len(part), True), "truncated": ~ended[i, part]}
+                 for i, name in enumerate(names)}
+        moments.add(Trials.of(batch, names))
+    return moments
+
+
+def simulated(rng: np.random.Generator, trials: int, schedules: int = 4) -> tuple[Any, Any]:
+    """Costs that share a trial's luck: fewer uplinks for more pulls."""
+    luck = rng.lognormal(0, 0.4, trials)
+    pulls = np.stack([1000 * (1 + 0.3 * i) * luck * rng.lognormal(0, 0.05, trials)
+                      for i in range(schedules)])
+    uplinks = np.stack([500 / 3**i * luck * rng.lognormal(0, 0.05, trials)
+                        for i in range(schedules)])
+    return pulls.astype(np.int64), uplinks.astype(np.int64)
+
+
+def winner_at(found: Envelope, cost: float) -> str:
+    return next(one.winner for one in found.pieces if one.low <= cost <= one.high)
+
+
+# The envelope
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 5), st.integers(2, 6), st.integers(1, 3))
+def test_envelope_against_brute_force(seed: int, count: int, trials: int, scale: int) -> None:
+    """Small whole numbers: ties, parallel and equal lines are common."""
+    rng = np.random.default_rng(seed)
+    pulls, uplinks = rng.integers(0, 4**scale, (2, count, trials))
+    found = envelope(moments_of(pulls, uplinks), CELL)
+    lows, highs = [p.low for p in found.pieces], [p.high for p in found.pieces]
+    assert lows == [0.0, *highs[:-1]]
+    assert highs[-1] == math.inf
+    assert all(low < high for low, high in zip(lows, highs, strict=True))
+    a, b = pulls.mean(axis=1), uplinks.mean(axis=1)
+    for cost in [0.0, *np.geomspace(1e-3, 1e6, 200), *lows]:
+        totals = dict(zip(NAMES, a + cost * b, strict=False))
+        least = pytest.approx(min(totals.values()), rel=1e-9, abs=1e-9)
+        assert totals[winner_at(found, float(cost))] == least
+    for cost in (0.0, 0.7, 1e3):
+        least = pytest.approx((a + cost * b).min(), rel=1e-9, abs=1e-9)
+        assert found.at(cost)["total_mean"] == least
+
+
+def test_pieces_of_three_lines_by_hand() -> None:
+    pulls = [[10, 10], [30, 30], [100, 100], [500, 500]]
+    uplinks = [[100, 100], [10, 10], [9, 9], [0, 0]]
+    found = envelope(moments_of(pulls, uplinks), CELL)
+    assert [(p.winner, p.low) for p in found.pieces] == [
+        ("fedelim0", 0.0), ("periodic:10", pytest.approx(20 / 90)),
+        ("superexponential", pytest.approx(470 / 10))]
+
+
+def test_batches_do_not_matter() -> None:
+    pulls, uplinks = simulated(np.random.default_rng(3), 300)
+    one, many = (envelope(moments_of(pulls, uplinks, parts=parts), CELL) for parts in (1, 7))
+    assert one == many
+
+
+def test_schedules_that_do_the_same_are_equal_and_no_rivals() -> None:
+    pulls, uplinks = simulated(np.random.default_rng(4), 200, 2)
+    found = envelope(moments_of([*pulls, pulls[0]], [*uplinks, uplinks[0]],
+                                names=("fedelim0", "fedelim", "periodic:1")), CELL)
+    assert found.pieces[0].winner == "fedelim0"
+    assert found.pieces[0].equal == ("periodic:1",)
+    assert "periodic:1" not in {one.schedule for one in found.pieces[0].rivals}
+    assert found.at(0)["equal"] == ["periodic:1"]
+    assert found.at(0)["runner_up"] == "fedelim"
+    assert "fedelim0 (does the same: periodic:1)" in str(found)
+
+
+# Differences
+
+
+def test_difference_by_hand() -> None:
+    pulls, uplinks = simulated(np.random.default_rng(5), 400, 2)
+    found = difference(moments_of(pulls, uplinks), "periodic:10", "fedelim0")
+    for cost in (0.0, 1.7, 1e4):
+        d = (pulls[1] - pulls[0]) + cost * (uplinks[1] - uplinks[0])
+        assert found.mean(cost) == pytest.approx(d.mean(), rel=1e-9)
+        assert found.sem(cost) == pytest.approx(stats.sem(d), rel=1e-9)
+    assert found.pairs == 400
+
+
+def test_equal_trials_are_set_aside() -> None:
+    """99 of 100 trials are equal: the mean is over all of them, the test over the others."""
+    rng = np.random.default_rng(6)
+    pulls = np.tile(rng.integers(1000, 2000, 400), (2, 1))
+    pulls[1, :4] += [5, 6, 7, 5]
+    found = difference(moments_of(pulls, pulls), "periodic:10", "fedelim0")
+    d = pulls[1] - pulls[0]
+    assert (found.pairs, found.differ) == (400, 4)
+    assert found.mean(0) == pytest.approx(d.mean())
+    assert found.sem(0) == pytest.approx(stats.sem(d))
+    assert found.undecided(0.95) == [(0.0, math.inf)]  # 2^-4 is no 2.5 %
+    assert found.undecided(0.80) == []
+
+
+def test_undecided_costs_are_those_of_the_paired_test() -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        pulls = rng.normal(1000, 100, (2, 30)) + rng.normal(0, 30, (2, 1))
+        uplinks = rng.normal(300, 30, (2, 30)) + rng.normal(0, 10, (2, 1))
+        pulls, uplinks = pulls.astype(np.int64), uplinks.astype(np.int64)
+        found = difference(moments_of(pulls, uplinks), "periodic:10", "fedelim0")
+        assert found.differ == 30
+        spans = found.undecided(0.95)
+        above = found.not_above(0.95)
+        for cost in [0.0, *np.geomspace(1e-3, 1e4, 100)]:
+            d = (pulls[1] - pulls[0]) + cost * (uplinks[1] - uplinks[0])
+            test = stats.ttest_1samp(d, 0)
+            assert any(a <= cost <= b for a, b in spans) == (test.pvalue >= 0.05)
+            surely = test.pvalue < 0.05 and d.mean() > 0
+            assert any(a <= cost <= b for a, b in above) != surely
+
+
+# Coverage
+
+
+@pytest.mark.long
+def test_interval_of_a_crossover_covers_it() -> None:
+    """Skew costs, 40 trials. 3,000 repetitions at 95 %: fewer than 2,790 (93.0 %) have a
+    probability below 1e-6 if the coverage is exact (binomial)."""
+    rng = np.random.default_rng(8)
+    repetitions, covered, long = 3000, 0, 0
+    # lognormal(0, s) has the mean exp(s^2 / 2): both factors are shared by all schedules
+    truth = (1300 - 1000) / (500 - 500 / 3)
+    for _ in range(repetitions):
+        pulls, uplinks = simulated(rng, 40, 2)
+        low, high = difference(moments_of(pulls, uplinks), "periodic:10",
+                               "fedelim0").undecided(0.95)[0]
+        covered += low <= truth <= high
+        long += high == math.inf
+    assert stats.binom.sf(2789, repetitions, 0.95) > 1 - 1e-6
+    assert 2790 <= covered <= 2910
+    assert long < 30
+
+
+@pytest.mark.long
+def test_interval_covers_where_the_delta_method_does_not() -> None:
+    """Uplinks differ by hardly more than their error, so C* is a ratio of two noisy means. Normal
+    differences: Fieller's coverage is exact, 95 %; fewer than 1,845 of 2,000 have a probability
+    below 1e-6."""
+    rng = np.random.default_rng(9)
+    repetitions, fieller, delta = 2000, 0, 0
+    truth = 40.0 / 12.0
+    for _ in range(repetitions):
+        dp, du = rng.normal(40, 40, 25), rng.normal(12, 30, 25)
+        pulls = np.rint([np.full(25, 10_000), 10_000 + 10 * dp])
+        uplinks = np.rint([np.full(25, 10_000), 10_000 - 10 * du])
+        spans = difference(moments_of(pulls, uplinks), "periodic:10", "fedelim0").undecided(0.95)
+        fieller += any(a <= truth <= b for a, b in spans)
+        ratio = dp.mean() / du.mean()
+        reach = stats.t.ppf(0.975, 24) * stats.sem(dp - ratio * du) / abs(du.mean())
+        delta += abs(ratio - truth) <= reach
+    assert stats.binom.sf(1844, repetitions, 0.95) > 1 - 1e-6
+    assert 1845 <= fieller <= 1950
+    assert delta < 1845  # 88 %
+
+
+@pytest.mark.long
+def test_true_winner_is_the_winner_or_a_rival() -> None:
+    """Four schedules, nearly as cheap as each other at C = 1; the promise is 95 % at least. Fewer
+    than 923 of 1,000 have a probability below 1e-4 if it were just kept."""
+    rng = np.random.default_rng(10)
+    inside, alone = 0, 0
+    for _ in range(1000):
+        luck = rng.gamma(4, 100, 60)
+        pulls = np.stack([luck + rng.gamma(4, 30, 60) + 1000 + 3 * i for i in range(4)])
+        found = envelope(moments_of(pulls, pulls * 0 + 10), CELL).at(1.0)
+        inside += "fedelim0" in (found["winner"], *found["rivals"])
+        alone += not found["rivals"]
+    assert stats.binom.sf(922, 1000, 0.95) > 1 - 1e-4
+    assert inside >= 923
+    assert alone < 100
+
+
+# Costs that are given
+
+
+def test_margin_is_paired() -> None:
+    pulls, uplinks = simulated(np.random.default_rng(11), 500, 3)
+    best = Best((envelope(moments_of(pulls, uplinks), CELL),))
+    table = best.at([0.0, 1.0, 1000.0])
+    assert table["cost"].to_list() == [0.0, 1.0, 1000.0]
+    for row in table.iter_rows(named=True):
+        totals = pulls + row["cost"] * uplinks
+        order = np.argsort(totals.mean(axis=1))
+        one, two = totals[order[0]], totals[order[1]]
+        assert (row["winner"], row["runner_up"]) == (NAMES[order[0]], NAMES[order[1]])
+        assert row["total_mean"] == pytest.approx(one.mean())
+        assert row["total_sem"] == pytest.approx(stats.sem(one))
+        assert row["margin"] == pytest.approx((two - one).mean())
+        assert row["margin_sem"] == pytest.approx(stats.sem(two - one))
+        assert row["pairs"] == 500
+        assert set(row["rivals"]) <= set(NAMES)
+
+
+def test_rivals_of_a_piece_are_those_at_its_costs() -> None:
+    pulls, uplinks = simulated(np.random.default_rng(12), 30, 5)
+    found = envelope(moments_of(pulls, uplinks), CELL)
+    for piece in found.pieces:
+        for cost in np.geomspace(piece.low + 1e-6, min(piece.high, 1e5) * (1 - 1e-9), 30):
+            here = {one.schedule for one in piece.rivals
+                    if any(a <= cost <= b for a, b in one.where)}
+            row = found.at(float(cost))
+            assert row["winner"] == piece.winner
+            assert set(row["rivals"]) == here
+
+
+def test_frame_has_every_piece() -> None:
+    pulls, uplinks = simulated(np.random.default_rng(13), 200, 4)
+    found = Best((envelope(moments_of(pulls, uplinks), CELL),
+                  envelope(moments_of(pulls[:1], uplinks[:1]), {**CELL, "delta": 0.01})))
+    frame = found.frame
+    assert frame.height == sum(len(one.pieces) for one in found.envelopes)
+    assert frame["delta"].to_list() == [0.1] * (frame.height - 1) + [0.01]
+    assert frame.schema["rivals"] == pl.List(pl.String)
+    crossing = frame.filter(pl.col("cost_to").is_finite(), pl.col("delta") == 0.1)
+    assert (crossing["cost_to_low"] < crossing["cost_to"]).all()
+    assert (crossing["cost_to"] < crossing["cost_to_high"]).all()
+    assert frame["cost_to_low"][-1] is None
+
+
+# Trials that did not end
+
+
+def test_trials_that_did_not_end_are_left_out_in_pairs() -> None:
+    rng = np.random.default_rng(14)
+    pulls, uplinks = simulated(rng, 300, 3)
+    ended = rng.random(pulls.shape) > 0.1
+    found = envelope(moments_of(pulls, uplinks, ended), CELL)
+    row = found.at(0.0)
+    assert row["total_mean"] == pytest.approx(pulls[0][ended[0]].mean())
+    both = ended[0] & ended[1]
+    assert row["pairs"] == both.sum()
+    assert row["margin"] == pytest.approx((pulls[1] - pulls[0])[both].mean())
+    assert found.unfinished["fedelim0"] == pytest.approx(1 - ended[0].mean())
+    assert "trials that did not end are left out" in str(found)
+
+
+def test_a_schedule_that_never_ends_has_no_cost() -> None:
+    pulls, uplinks = simulated(np.random.default_rng(15), 50, 3)
+    ended = np.full(pulls.shape, True)
+    ended[0] = False
+    found = envelope(moments_of(pulls, uplinks, ended), CELL)
+    assert found.never_ended == ("fedelim0",)
+    assert found.pieces[0].winner == "periodic:10"
+    assert "no cost: fedelim0" in str(found)
+    nothing = envelope(moments_of(pulls, uplinks, ended & False), CELL)
+    assert nothing.pieces == ()
+
+
+@pytest.mark.parametrize("trials", [1, 2])
+def test_too_few_trials_separate_nothing(trials: int) -> None:
+    pulls, uplinks = simulated(np.random.default_rng(16), trials, 3)
+    found = envelope(moments_of(pulls, uplinks), CELL)
+    for piece in found.pieces:
+        assert {one.schedule for one in piece.rivals} == set(NAMES[:3]) - {piece.winner}
+        assert piece.high_interval in (None, (0.0, math.inf))
+    assert "no limit" in str(found)
+
+
+# Text
+
+
+def test_text() -> None:
+    pulls, uplinks = simulated(np.random.default_rng(17), 2000, 3)
+    text = str(Best((envelope(moments_of(pulls, uplinks), CELL),)))
+    first, *pieces, foot = text.splitlines()
+    assert first == ("here, delta 0.1, sigma 1: the cheapest schedule by the cost C of an uplink, "
+                     "2,000 trials")
+    assert [line.split(": ")[1] for line in pieces if not line.startswith("    ")] == [
+        "fedelim0", "periodic:10", "fedelim"]
+    assert pieces[0].startswith("  C from 0 to 0.")
+    assert pieces[-1].startswith("  C from ") or "not separable" in pieces[-1]
+    assert foot == "  in brackets: 95 % interval of the C at which the next schedule takes over"
+    assert str(Best(())) == "no rows yet"
+
+
+def test_table_for_given_costs() -> None:
+    pulls, uplinks = simulated(np.random.default_rng(18), 500, 3)
+    moments = moments_of([*pulls, pulls[0]], [*uplinks, uplinks[0]],
+                         names=("fedelim0", "periodic:10", "fedelim", "periodic:1"))
+    best = Best((envelope(moments, CELL), envelope(moments, {**CELL, "delta": 0.01})))
+    above, head, *rows = best_text(best, [0.0, 1000.0]).splitlines()
+    assert above == "all rows: instance here, sigma 1"
+    assert head.split()[:3] == ["delta", "C", "cheapest"]
+    assert [row.split()[:3] for row in rows] == [
+        ["0.1", "0", "fedelim0"], ["0.1", "1,000", "fedelim"], ["0.01", "0", "fedelim0"],
+        ["0.01", "1,000", "fedelim"]]
+    assert "fedelim0 (= periodic:1)" in rows[0]
+    margin = pulls[1] - pulls[0]
+    assert f"{margin.mean():.1f} ± {stats.sem(margin):.1f}" in rows[0]
+    assert rows[0].endswith("none")
+    assert best_text(Best(()), [1.0]) == "no rows yet"
+
+
+def test_frame_of_trials_and_batches_give_the_same() -> None:
+    instance = ff.Instance([[0.9, 0.2], [0.1, 0.8]])
+    frame = pl.concat([ff.simulate(instance, ["fedelim", "fedelim0", "periodic:100"], delta=delta,
+                                   trials=60).frame for delta in (0.1, 0.01)])
+    found = best_of(frame)
+    assert [one.cell["delta"] for one in found.envelopes] == [0.1, 0.01]
+    part = frame.filter(pl.col("delta") == 0.1)
+    batches = (frame_batch(part.filter(pl.col("trial").is_between(first, first + 19)))
+               for first in (0, 20, 40))
+    names = ["fedelim", "fedelim0", "periodic:100"]
+    assert envelope_of(batches, names, found.envelopes[0].cell) == found.envelopes[0]
+    summary = ff.simulate(instance, names, delta=0.1, trials=60).summary([7.0])
+    row = found.at([7.0]).row(0, named=True)
+    assert row["total_mean"] == summary["total_mean"].min()

@@ -1,0 +1,190 @@
+"""The report: one file, no request, names as text, and the numbers of the summary at every C."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_best import NAMES, moments_of, simulated
+
+import fastfed.results.report as report
+from fastfed.results.report.data import report_data
+from fastfed.results.report.page import page
+from fastfed.results.style import styles
+from fastfed.results.wording import rate, with_error
+from fastfed.statistics.moments import Moments, Prices
+from fastfed.statistics.numbers import short
+
+HERE = Path(report.__file__).parent
+EVIL = "<script>alert(1)</script> </script> <!-- \"q\" 'r' & @TITLE@ \x1b[31m " + "x" * 300
+
+
+def cells(trials: int = 50, instance: str = "here") -> list[tuple[dict[str, Any], Moments]]:
+    rng = np.random.default_rng(1)
+    return [({"instance": instance, "delta": delta, "sigma": 1.0},
+             moments_of(*simulated(rng, trials, 4))) for delta in (0.1, 0.01)]
+
+
+class Elements(HTMLParser):
+    """The elements of a page, and the text of its scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.inside = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        self.inside = tag == "script"
+        if self.inside:
+            self.scripts.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            self.scripts[-1] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = False
+
+
+def test_page_is_one_file_that_asks_for_nothing() -> None:
+    text = page(report_data(cells(), {"seed": 0}))
+    found = Elements(text)
+    for tag, attributes in found.found:
+        assert tag not in ("link", "img", "iframe", "object", "embed", "base"), tag
+        assert not {"src", "href", "action"} & set(attributes)
+        assert not any(name.startswith("on") for name in attributes)
+    assert len(text.encode()) < 2_000_000
+
+
+def test_policy_forbids_requests_and_lists_every_script() -> None:
+    found = Elements(page(report_data(cells(), {})))
+    (policy,) = (attributes["content"] for tag, attributes in found.found if tag == "meta"
+                 and attributes.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == "'none'"
+    assert "connect-src" not in rules
+    assert "unsafe" not in rules["script-src"]
+    data, *scripts = found.scripts
+    json.loads(data)
+    hashes = {f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'"
+              for one in scripts}
+    assert set(rules["script-src"].split()) == hashes
+    assert len(scripts) == 5
+    # either would be read otherwise by a browser than it was hashed
+    assert not any("<!--" in one or "\r" in one for one in scripts)
+
+
+def test_names_are_text() -> None:
+    plain = Elements(page(report_data(cells(), {"a": "b"}), "title"))
+    evil = Elements(page(report_data(cells(instance=EVIL), {EVIL: EVIL}), EVIL))
+    assert [tag for tag, _ in evil.found] == [tag for tag, _ in plain.found]
+    assert evil.scripts[1:] == plain.scripts[1:]
+    data = json.loads(evil.scripts[0])
+    assert data["cells"][0]["where"]["instance"].startswith("<script>alert(1)</script>")
+    assert "\x1b" not in evil.scripts[0]
+
+
+def test_size_does_not_grow_with_the_trials() -> None:
+    few, many = (len(page(report_data(cells(trials), {}))) for trials in (50, 5000))
+    assert abs(many - few) < 3000
+
+
+def test_a_large_sweep_stays_small() -> None:
+    """60 schedules, 12 deltas, 3 instances."""
+    names = tuple(f"periodic:{period}" for period in range(1, 61))
+    rng = np.random.default_rng(2)
+    moments = moments_of(rng.integers(1000, 2000, (60, 5)), rng.integers(1, 50, (60, 5)),
+                         names=names)
+    data = report_data([({"instance": name, "delta": delta, "sigma": 1.0}, moments)
+                        for name in "abc" for delta in range(12)], {})
+    assert len(page(data)) < 6_000_000
+    looks = {(one["colour"], one["shape"], str(one["dash"]), one["filled"])
+             for one in data["schedules"]}
+    assert len(looks) == 60
+
+
+def test_styles_are_those_of_the_figures() -> None:
+    data = report_data(cells(), {})
+    for one in data["schedules"]:
+        assert one["colour"] == styles(NAMES[:4])[one["name"]].colour
+
+
+def test_scripts_are_those_that_were_fetched() -> None:
+    versions = json.loads((HERE / "vendor" / "versions.json").read_text())
+    assert set(versions) == {"vega", "vega-lite", "vega-embed"}
+    licences = (HERE / "vendor" / "LICENSES.txt").read_text()
+    for name, one in versions.items():
+        content = (HERE / "vendor" / f"{name}.min.js").read_bytes()
+        assert hashlib.sha256(content).hexdigest() == one["sha256"]
+        assert re.search(rf"\b{name} {re.escape(one['version'])}\b", licences)
+
+
+# What the page computes
+
+
+def computed(expression: str, argument: object) -> Any:
+    """The value of a JavaScript expression in ``model`` and ``given``."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("Node.js is not installed: the page's arithmetic is not tested")
+    script = ("const model = require(process.argv[1]);"
+              "const given = JSON.parse(require('fs').readFileSync(0, 'utf8'));"
+              f"console.log(JSON.stringify({expression}));")
+    done = subprocess.run([node, "-e", script, str(HERE / "model.js")], text=True, check=True,
+                          input=json.dumps(argument), capture_output=True)
+    return json.loads(done.stdout)
+
+
+def test_every_cost_has_the_numbers_of_the_summary() -> None:
+    costs = [0.0, 0.37, 10.0, 1234.5, 1e6]
+    every = cells(200)
+    data = report_data(every, {})
+    found = computed(
+        "given.costs.map(c => given.data.cells.map(cell => cell.rows.map(row => { const t = "
+        "model.total(row, c); return [model.withError(t.mean, t.sem), model.short(row.pulls), "
+        "model.rate(row)]; })))", {"costs": costs, "data": data})
+    for cost, by_cell in zip(costs, found, strict=True):
+        for (_, moments), rows in zip(every, by_cell, strict=True):
+            for name, texts in zip(moments.schedules, rows, strict=True):
+                prices = Prices.total(cost)
+                assert texts[0] == with_error(moments.mean(name, prices),
+                                              moments.sem(name, prices))
+                assert texts[1] == short(moments.mean(name, Prices.total(0)))
+                row = next(one for one in data["cells"][0]["rows"] if one["schedule"] == name)
+                assert texts[2] == rate(0.0, row["error_low"], row["error_high"])
+
+
+def test_winner_is_that_of_the_envelope() -> None:
+    data = report_data(cells(200), {})
+    costs = np.geomspace(1e-3, 1e5, 60).tolist()
+    found = computed("given.costs.map(c => given.cells.map(cell => model.winner(cell, c)))",
+                     {"costs": costs, "cells": data["cells"]})
+    for cost, winners in zip(costs, found, strict=True):
+        for cell, winner in zip(data["cells"], winners, strict=True):
+            piece = next(one for one in cell["pieces"] if one["low"] <= cost and (
+                one["high"] is None or cost <= one["high"]))
+            assert piece["winner"] == winner
+
+
+def test_numbers_are_written_as_in_python() -> None:
+    rng = np.random.default_rng(3)
+    values = (10.0 ** rng.uniform(-8, 20, 400)).tolist()
+    errors = [value * 10.0 ** rng.uniform(-9, 0.5) for value in values]
+    pairs = [*zip(values, errors, strict=True), (5.0, 0.0), (5.0, None), (0.0, 0.0)]
+    found = computed("given.map(([v, e]) => model.withError(v, e))", pairs)
+    for (value, error), text in zip(pairs, found, strict=True):
+        assert text == with_error(value, error), (value, error)
+    assert computed("given.map(model.short)", values) == [short(value) for value in values]
