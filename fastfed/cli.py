@@ -298,7 +298,10 @@ def errors(
     found = [error_probability(one, schedule, delta=d, radius=radius, trials=trials, seed=seed,  # type: ignore[arg-type]
                                sigma=sigma, threads=threads, progress=progress)  # type: ignore[arg-type]
              for d in _split(delta) or ["0.01"]]
-    print(error_frame(found).write_json() if json else "\n\n".join(map(str, found)))
+    if json:
+        print(error_frame(found).write_json())
+    else:
+        console.show("\n\n".join(map(str, found)))
 
 
 @app.command()

@@ -211,6 +211,14 @@ def test_an_estimate_that_hangs_on_few_trials_is_doubted():
     assert found.frame.filter(found.frame["answer"] == "client 0")["warning"][0] is not None
 
 
+def test_names_are_shown_and_not_obeyed():
+    found = ff.error_probability(ff.Instance([[0.5], [0.0]], clients=["\x1b[2J"], name="a\rb"),
+                                 delta=0.01, trials=100)
+    assert "\x1b" not in str(found)
+    assert "\r" not in str(found)
+    assert "client \\x1b[2J" in str(found)
+
+
 def test_two_runs_that_differ_are_doubted():
     """A sample whose weights are a tenth of those of the run before it."""
     counts = np.array([500, 500])

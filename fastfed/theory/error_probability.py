@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from fastfed import radius as radii
 from fastfed.engine.rows import Block, Departures
-from fastfed.errors import InputError
+from fastfed.errors import InputError, printable
 from fastfed.kernels.memory import NEVER
 from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, resolve_sigma
@@ -162,7 +162,7 @@ class ErrorProbability:
         return pl.DataFrame(rows, schema=schema)
 
     def __str__(self) -> str:
-        lines = [f"{self.instance.name}, {self.schedule}, delta {self.delta:g}, sigma "
+        lines = [f"{printable(self.instance.name)}, {self.schedule}, delta {self.delta:g}, sigma "
                  f"{self.sigma:g}: probability of a wrong answer",
                  f"{'answer':<20} {'probability':>12} {'std. error':>11} {'95 % interval':>23} "
                  f"{'effective':>10} {'at step':>8} {'at most':>10}"]
@@ -171,11 +171,11 @@ class ErrorProbability:
             if one.estimate == 0.0 and one.errors:  # too small for a double
                 ends = ""
             error = f"{one.relative_error:.1%}" if one.errors else "-"
-            lines.append(f"{one.answer:<20.20} {_text(one.estimate, one.log10):>12} "
+            lines.append(f"{printable(one.answer):<20.20} {_text(one.estimate, one.log10):>12} "
                          f"{error:>11} {ends:>23} {one.effective_sample_size:>10,.0f} "
                          f"{'-' if one.step is None else format(one.step, ','):>8} "
                          f"{_text(one.bound, one.log10_bound):>10}")
-        lines += [f"warning: {text}" for text in self.warnings]
+        lines += [f"warning: {printable(text)}" for text in self.warnings]
         return "\n".join(lines)
 
 
