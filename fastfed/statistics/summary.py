@@ -33,7 +33,7 @@ from fastfed.statistics.moments import (
     Trials,
 )
 from fastfed.statistics.quantiles import Quantiles
-from fastfed.validation import checked_costs as checked_costs
+from fastfed.validation import checked_costs
 
 if TYPE_CHECKING:
     import polars as pl

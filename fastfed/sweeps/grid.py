@@ -18,7 +18,7 @@ from fastfed.files import valid_unicode
 from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
 from fastfed.sweeps.spec import Spec
-from fastfed.validation import checked_whole
+from fastfed.validation import checked_max_steps
 
 ROWS = rows.VERSION
 """The version of the rows: see `fastfed.engine.rows`."""
@@ -95,7 +95,7 @@ def _reject_endless(instance: Instance, cell: Cell) -> None:
     if cell.max_steps is None:
         refuse_endless(instance, cell.delta, cell.sigma)
     else:
-        checked_whole("max_steps", cell.max_steps, 1, most_steps(instance))
+        checked_max_steps(cell.max_steps, most_steps(instance))
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ from fastfed.errors import InputError, nearest
 from fastfed.files import read_regular, valid_unicode
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import parse_all
-from fastfed.radius import MAX_STEPS
-from fastfed.statistics.summary import checked_costs
 from fastfed.validation import (
+    checked_costs,
     checked_delta,
     checked_engine,
+    checked_max_steps,
+    checked_seed,
     checked_sigma,
-    checked_whole,
+    checked_trials,
     number,
     shown,
 )
@@ -96,11 +97,11 @@ def make_spec(options: dict[str, Any]) -> Spec:
         deltas=tuple(deltas),
         costs=tuple(checked_costs(_list(given.get("cost", DEFAULT_COSTS)))),
         schedules=tuple(schedules),
-        trials=checked_whole("trials", given.get("trials", 10_000), 1, 2**32),
-        seed=checked_whole("seed", given.get("seed", 0), 0, 2**64 - 1),
+        trials=checked_trials(given.get("trials", 10_000)),
+        seed=checked_seed(given.get("seed", 0)),
         engine=checked_engine(given.get("engine", "auto")),
         sigmas=tuple(_distinct("sigma", sigmas)) or (None,),
-        max_steps=None if most is None else checked_whole("max_steps", most, 1, MAX_STEPS),
+        max_steps=None if most is None else checked_max_steps(most),
         target_rse=target,
     )
 

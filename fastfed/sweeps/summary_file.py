@@ -13,10 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastfed.statistics.summary import COLUMNS, checked_costs, summary_of, to_frame
+from fastfed.statistics.summary import COLUMNS, summary_of, to_frame
 from fastfed.sweeps import sealed
 from fastfed.sweeps.grid import ROWS
 from fastfed.sweeps.store import Store
+from fastfed.validation import checked_costs
 
 if TYPE_CHECKING:
     import polars as pl

@@ -37,7 +37,7 @@ from fastfed.problem.limits import most_steps, resolve_sigma
 from fastfed.problem.schedule import At, Periodic, Schedule, parse
 from fastfed.theory.mixture import Event, Judge, Mixture, Sample, improved
 from fastfed.theory.tilts import RARER, Floats, Ints, Looks, Pair, Rivalry, Tilt, rivalry
-from fastfed.validation import checked_delta, checked_threads, checked_whole
+from fastfed.validation import checked_delta, checked_seed, checked_threads, checked_whole
 
 if TYPE_CHECKING:
     import polars as pl
@@ -203,7 +203,7 @@ def error_probability(
         raise InputError(f"radius {radius!r}: only 'paper' has tilts that fit it")
     run = _Run(instance, parse(schedule), checked_delta(delta), resolve_sigma(instance, sigma),
                checked_whole("trials", trials, 100, 2**32),
-               checked_whole("seed", seed, 0, 2**64 - 1), checked_threads(threads),
+               checked_seed(seed), checked_threads(threads),
                progress or (lambda done, total: None))
     return run.result(radius)
 
