@@ -89,10 +89,20 @@ class _Cache(FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
+        if not all(_is_ours(one) for one in sig.args):
+            return  # another process may not have the class, and could not read the index
         try:
             super().save_overload(sig, data)
         except Exception as error:
             _say_not_kept(_reason(error))
+
+
+def _is_ours(kind: Any) -> bool:
+    """Whether a type is made of this package's classes, and of Numba's own."""
+    cls = getattr(kind, "instance_class", None)
+    if cls is not None and not cls.__module__.startswith("fastfed."):
+        return False
+    return all(_is_ours(one) for one in getattr(kind, "types", ()))
 
 
 class _Files(IndexDataCacheFile):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from fastfed.errors import InputError
 from fastfed.radius import MAX_STEPS
 
 Floats = npt.NDArray[np.float64]
@@ -74,22 +75,27 @@ class Rewards(ABC):
     def toml(self) -> str:
         """The lines of a file's table of rewards, less its kind."""
 
-    # What follows is for rare events: `fastfed.theory.tilts`.
+    # What follows is for rare events (`fastfed.theory.tilts`). A law without it runs all the same,
+    # and is refused by `error_probability`.
 
-    @abstractmethod
     def part(self, arms: Sequence[int], clients: Sequence[int]) -> Rewards:
         """The law of these arms at these clients alone."""
+        raise self._cannot_be_tilted()
 
-    @abstractmethod
     def support(self, means: Floats) -> tuple[Floats, Floats]:
         """The smallest and the largest reward, (K, M) each; infinite where there is none."""
+        raise self._cannot_be_tilted()
 
-    @abstractmethod
     def cumulants(self, means: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """psi(theta) = ln E exp(theta (reward - mean)) and its first two derivatives, for thetas
         of shape (..., K, M)."""
+        raise self._cannot_be_tilted()
 
-    @abstractmethod
     def tilted(self, means: Floats, theta: Floats) -> tuple[Floats | None, Rewards]:
         """Means and law of the rewards reweighted by exp(theta x), theta (K, M); the means are
         None where they follow from the law."""
+        raise self._cannot_be_tilted()
+
+    def _cannot_be_tilted(self) -> InputError:
+        return InputError(f"{self.kind} rewards: error_probability cannot tilt them; their class "
+                          "would have to say part, support, cumulants and tilted")
