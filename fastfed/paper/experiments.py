@@ -57,7 +57,7 @@ SCALES = {"bernoulli": (None, 0.5)}
 FACTORS = (2, 1, 0.5, 0.25, 0.125)  # of the gaps
 QUICK_TRIALS = 50  # of every cell: about a minute in all
 MOST_RUNS = 1_000  # of the good event, which is followed step by step, in at most
-MOST_WALKS = 40_000  # walks: a microsecond a step each
+MOST_WALKS = 40_000  # walks, of up to a microsecond a step each
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def read(out: Path) -> tuple[Frames, Evidence]:
             checked += [line for line in check(out / name, COSTS).lines if line["sigma"] == own]
             if name in DATA_SETS:
                 scales += places
-            if name != "movielens":  # its twin's walks are fifty times as fast to follow
+            if name != "movielens":  # its twin's walks are five times as fast to follow
                 instance = instances_of(out / name)[name]
                 runs += good_event(instance, DELTAS, min(
                     int(frame["trials"].min()), MOST_RUNS,  # type: ignore[arg-type]
