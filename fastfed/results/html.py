@@ -177,11 +177,6 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int,
 
 
 def _escaped(text: str, lines: bool = False) -> str:
-    if lines:
-        return "\n".join(html.escape(_indented(line)) for line in text.split("\n"))
-    return html.escape(printable(text))
-
-
-def _indented(line: str) -> str:
-    body = line.lstrip(" ")
-    return " " * (len(line) - len(body)) + printable(body)
+    """As text; with ``lines``, line breaks stay."""
+    parts = text.split("\n") if lines else [text]
+    return "\n".join(html.escape(printable(part)) for part in parts)
