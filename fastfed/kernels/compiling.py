@@ -89,7 +89,7 @@ class _Cache(FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        if not all(_is_ours(one) for one in sig.args):
+        if not all(_is_ours(one) for one in getattr(sig, "args", sig)):
             return  # another process may not have the class, and could not read the index
         try:
             super().save_overload(sig, data)
