@@ -316,7 +316,7 @@ def reproduce(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no verdicts.")] = False,
 ) -> None:
     """The paper's experiments again: nine panels, the table, every claim with a verdict."""
-    from fastfed.paper.experiments import plan, write
+    from fastfed.paper.experiments import plan, true_errors, write
     from fastfed.validation import checked_seed, checked_trials
 
     count = None if threads is None else _threads(threads)
@@ -330,7 +330,10 @@ def reproduce(
             console.say(str(failure))
         if run.failures:
             raise typer.Exit(1)
+    found = true_errors(out, only=only, quick=quick, seed=checked_seed(seed or 0), threads=count,
+                        report=(lambda _: None) if quiet else console.say)
     claims, paths = write(out)
+    paths += found
     if not quiet:
         for claim in claims:
             console.show(f"{claim.key}: {claim.verdict}")
