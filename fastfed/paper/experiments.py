@@ -117,7 +117,8 @@ def true_errors(
     from fastfed.paper import true_errors as measured
 
     trials = measured.QUICK_TRIALS if quick else measured.TRIALS
-    return measured.write(out, instances=DATA_SETS if only is None else (only,), trials=trials,
+    names = DATA_SETS if only is None else (only,)
+    return measured.write(out, instances=names, deltas=measured.DELTAS, trials=trials,
                           seed=seed, threads=threads, report=report)
 
 

@@ -22,7 +22,7 @@ from fastfed.theory.error_probability import error_frame, error_probability
 
 INSTANCES = ("synthetic", "bernoulli", "movielens")
 DELTAS = (0.1, 0.03, 0.01, 0.003, 0.001)
-TRIALS, QUICK_TRIALS = 2_000, 50  # for each answer: MovieLens has 39
+TRIALS, QUICK_TRIALS = 2_000, 100  # for each answer: MovieLens has 39
 _SCHEDULE = "fedelim"
 _ASKED = "fastfed"
 
