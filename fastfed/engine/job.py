@@ -80,7 +80,7 @@ class Job:
         )
         self._goal = kernel.Goal(
             instance.local_best, np.int64(instance.global_best),
-            np.array(instance.local_ties.T, order="C"), instance.global_ties,
+            np.array(instance.local_ties.T, order="C"), np.array(instance.global_ties),
             np.int64(self.max_steps), self._horizon,
         )
 
@@ -124,7 +124,7 @@ class Job:
         return make_space(self._problem.law, arms, clients, len(self._horizon))
 
     def horizon(self, schedule: int) -> int:
-        """The step at which an undecided trial of the schedule is given up: its last time, or
+        """The step at which an undecided trial of the schedule is cut off: its last time, or
         max_steps."""
         return int(self._horizon[self._pass_of[schedule]])
 
@@ -210,7 +210,7 @@ def _lay_out(
     schedules: Sequence[Schedule], max_steps: int
 ) -> tuple[kernel.Times, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The distinct sets of times as the kernel reads them, the horizon of each, and which of them
-    each schedule uses. A schedule whose last time passes undecided is given up there: it would
+    each schedule uses. A schedule whose last time passes undecided is cut off there: it would
     pull for ever; one that could still talk, at max_steps."""
     plan: list[tuple[int, int, int, int]] = []
     horizon: list[int] = []

@@ -1,6 +1,6 @@
 """Algorithm 1 as printed, line by line, in plain Python: slow, obvious, and the judge of the rest.
 
-It shares nothing with the kernels but the formulas of `confidence` and, with rewards from the
+It shares nothing with the kernels but the formulas of `radius` and, with rewards from the
 walk, single values X(n). It compares empirical means with 2 alpha, as the paper writes it, where
 the kernels compare sums with a boundary.
 """

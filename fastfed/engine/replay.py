@@ -105,7 +105,7 @@ def replay(
 
 
 @dataclass(frozen=True)
-class Departures:
+class OneTrial:
     """One trial of one schedule, arm by arm: the step at which each left, NEVER if it did not."""
 
     local: npt.NDArray[np.int64]  # (K, M)
@@ -119,14 +119,14 @@ class Departures:
     block: Block
 
 
-def departures(job: Job, trial: int) -> Departures:
+def departures(job: Job, trial: int) -> OneTrial:
     """When each arm left, at each client and at the server, under the job's first schedule."""
     block = job.run(trial, 1, keep_departures=True)
     left = block.departures
     assert left is not None
     global_arm = int(block.column("global_arm")[0, 0])
     gave_up = int(left.global_gave_up[0, 0])
-    return Departures(
+    return OneTrial(
         left.local_out[0], left.local_arms[0], left.global_out[0, 0], global_arm,
         left.local_gave_up[0], gave_up,
         job.max_steps if global_arm >= 0 or gave_up else job.horizon(0),
@@ -137,7 +137,7 @@ def departures(job: Job, trial: int) -> Departures:
 class _Story:
     """The events of one trial, from when each arm left and from single values of the walks."""
 
-    def __init__(self, job: Job, trial: int, left: Departures) -> None:
+    def __init__(self, job: Job, trial: int, left: OneTrial) -> None:
         self.job, self.left, self.instance = job, left, job.instance
         self.arms, self.clients = job.instance.shape
         self._schedule = job.schedules[0]
@@ -155,12 +155,10 @@ class _Story:
             out, _, gave_up = self._of(m)
             for n in sorted({int(n) for n in out if 0 < n <= self.left.horizon}):
                 told.append((n, m, self._departed(m, n)))
-            if gave_up:
+            if 0 < gave_up <= self.left.horizon:
                 told.append((gave_up, m, self._given_up(m, gave_up)))
         if self.left.truncated:
-            ended = self.left.horizon
-            if self.left.global_gave_up or self.left.global_arm >= 0:
-                ended = min(ended, max((n for n, _, _ in told), default=ended))
+            ended = int(self.left.block.column("steps")[0, 0])
             told.append((ended, self.clients + 1, [
                 Event(ended, "trial", "truncated", "", None, None, None, *self._spent(ended))]))
         return [event for _, _, group in sorted(told, key=lambda one: one[:2]) for event in group]

@@ -63,7 +63,7 @@ class Poisson(Rewards):
         return 2**41
 
     def fingerprint(self, means: Floats) -> bytes:
-        return means.tobytes()
+        return means.tobytes() + np.float64(self.sigma).tobytes()
 
     def scaled(self, factor: float) -> Poisson:
         return self
