@@ -45,6 +45,17 @@ and |t| <= C / 2 the rise of H is at most t^2 / C (1 + (2/9) (t / C)^2). Put |t|
 it: for |Z| < 2 and sigma > 2.8 the probability of acceptance is at least 1 - `shortfall` / sigma
 (the tests compare the two), and a uniform below that needs no logarithm.
 
+Nearly a half (`near_half`): d of T items, where d is near T / 2. Where s items are few, everything
+holds as above with C(T - s, d - k) in place of C(2 N - s, N - k). Otherwise psi'(k + 1) + psi'(s -
+k + 1) >= 2 psi'(s / 2 + 1) for every k, again by convexity, and likewise for the other two cells:
+the logarithm of p bends at least as much as that of exp(-t^2 / (2 v)), with the same v, all over.
+So the hat fits around the place m where p is largest among real numbers. That is mu = (s + 1)
+(d + 1) / (T + 2) - 1/2 up to a slope b of ln p there, |b| <= 1 / (12 (c + 1/2)^2) with c the
+smallest cell at mu, because psi(z + 1) is between ln(z + 1/2) and ln(z + 1/2) + 1 / (24 (z +
+1/2)^2). A slope moves the top of the parabola: with e = |b| (sigma + 1/4)^2 the bound becomes
+(1 + 2 e)^2 / (4 sigma + 1/2), and e < 0.01 for s > 64 and |2 d - T| <= T / 10. ln p is counted from
+the whole number nearest to mu, where it is at most 0.15 / v smaller than at mu.
+
 How the spare bits are used: they say that a uniform lies in an interval of length 2^-21. Nearly
 always that is below, or above, the probability of acceptance; otherwise a further word says where.
 
@@ -52,7 +63,7 @@ How far a draw may be from the law, in total variation; HALF_ERROR + HALF_ERROR_
 every branch:
 
 * tables: each of at most 64 thresholds is rounded by 2^-65 at most: 2^-59;
-* ones among bits: the words are exact, the product of at most 64 factors has a relative error of
+* ones among bits: the words are exact, the product of some 64 factors has a relative error of
   130 x 2^-53, the uniform that is compared with it one of 2^-53; the acceptance is above 0.7:
   3e-14;
 * normal: ln p(t) + Z^2 / 2 is wrong by at most 3e-13 where |Z| < 5 (the tests compare it with 60
@@ -74,6 +85,7 @@ from numba import types, uint64
 from numba.extending import intrinsic
 
 from fastfed.kernels.compiling import inlined, inner, kernel
+from fastfed.kernels.random.discrete import hypergeometric, hypergeometric_cells, log_ratio
 from fastfed.kernels.random.normal import further_words, normal_from, unit
 
 HALF_ERROR = 4e-13
@@ -83,7 +95,10 @@ _TABULATED = 64  # half of the longest interval that has a table
 _BITS = 64  # marked items whose places are the bits of one word
 _SPARE = 21  # spare bits of a draw: a third of a word
 _SPARE_UNIT = 2.0**-_SPARE
-_FURTHER = 56  # further words of step n stand at n + i 2^56, i = 1, 2, ...: n is at most 2^52
+_ATTEMPTS = 16  # then the general hypergeometric variate is drawn instead: 0.3^16 is 4e-9
+_TAG = 53  # attempt i for value v at step n, at most 2^52, stands at n + (16 (v + 1) + i) 2^53
+_STREAMS = 62  # so many values have a tag
+_ACCURATE = 2**44  # up to so many items mu is right to 0.01
 
 
 def _thresholds() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
@@ -147,7 +162,7 @@ def spare_bits(word, place):
 @kernel
 def half(marked, length, word, spare, address):
     """How many of `marked` fall into the first `length` of 2 `length` items; `length` is a power
-    of two, or above 32. `word` is a random word, `spare` has _SPARE random bits, and further words
+    of two, or above 64. `word` is a random word, `spare` has _SPARE random bits, and further words
     are those of `address`, (seed, trial, client, arm, n)."""
     few = min(marked, 2 * length - marked)
     if few == 0:
@@ -155,10 +170,27 @@ def half(marked, length, word, spare, address):
     elif length <= _TABULATED:
         k = _from_table(few, length, word)
     elif few <= _BITS:
-        k = _from_bits(few, length, word, spare, address)
+        k = _from_bits(few, 2 * length, length, word, spare, address, np.int64(0))
     else:
         k = _from_normal(few, length, word, spare, address)
     return k if few == marked else length - k
+
+
+@kernel
+def near_half(marked, total, draws, word, spare, address, stream):
+    """How many of `marked` are among `draws` of `total` items, where `draws` is near total / 2: by
+    the general variate if it is not near enough. Values of one address have different streams."""
+    few = min(marked, total - marked)
+    excess = abs(2 * draws - total)
+    if few == 0:
+        k = np.int64(0)
+    elif few <= _BITS and 2.0 * float(excess) * float(excess) <= float(total) and stream < _STREAMS:
+        k = _from_bits(few, total, draws, word, spare, address, stream)
+    elif few > _BITS and 10 * excess <= total <= _ACCURATE and stream < _STREAMS:
+        k = _from_near_normal(few, total, draws, word, spare, address, stream)
+    else:
+        k = hypergeometric(few, total - few, draws, address, stream)
+    return k if few == marked else draws - k
 
 
 @inlined
@@ -209,15 +241,14 @@ def _log_rise(c, square):
 
 
 @inlined
-def _share_of_bits(s, length, k):
-    """C(2 N - s, N - k) relative to the largest such number."""
-    steps = abs(2 * k - s) >> 1
-    odd = float(s & 1)
-    c = float(length) - 0.5 * (float(s) + odd)
+def _share_of_bits(rest, twice):
+    """C(rest, j) relative to the largest such number, where twice = |2 j - rest|."""
+    odd = rest & 1
+    c = float((rest - odd) >> 1)
     over, under = 1.0, 1.0
-    for i in range(steps):
+    for i in range(twice >> 1):
         over *= c - float(i)
-        under *= c + 1.0 + odd + float(i)
+        under *= c + 1.0 + float(odd + i)
         if under > 1e200:
             over *= 1e-200
             under *= 1e-200
@@ -225,43 +256,49 @@ def _share_of_bits(s, length, k):
 
 
 @inlined
-def _further(address, attempt):
+def _tagged(n, stream, attempt):
+    return n + ((_ATTEMPTS * (stream + 1) + attempt) << _TAG)
+
+
+@inlined
+def _further(address, stream, attempt):
     seed, trial, client, arm, n = address
-    return further_words(seed, trial, client, arm, n + (attempt << _FURTHER), 0)
+    return further_words(seed, trial, client, arm, _tagged(n, stream, attempt), 0)
 
 
 @inner
-def _from_bits(s, length, word, spare, address):
+def _from_bits(s, total, draws, word, spare, address, stream):
     low, width = _SPARE_UNIT * float(spare), _SPARE_UNIT
-    attempt = 0
-    while True:
+    rest = total - s
+    middle = 0.5 * float(rest) + 1.0
+    for attempt in range(1, _ATTEMPTS):
         k = ones(word >> uint64(_BITS - s))
-        t = float(k) - 0.5 * float(s)
-        middle = float(length) - 0.5 * float(s) + 1.0
+        twice = abs(2 * (draws - k) - rest)
+        t = 0.5 * float(twice)
         if (low + width) * middle <= middle - t * t:
             return k
-        share = _share_of_bits(s, length, k)
+        share = _share_of_bits(rest, twice)
         if low + width <= share:
             return k
-        attempt += 1
-        words = _further(address, attempt)
+        words = _further(address, stream, attempt)
         if low < share and low + width * unit(words[2]) < share:
             return k
         word, low, width = words[0], unit(words[1]), 0.0
+    return hypergeometric(s, rest, draws, address, stream)
 
 
 @inner
 def _from_normal(s, length, word, spare, address):
     seed, trial, client, arm, n = address
     low, width = _SPARE_UNIT * float(spare), _SPARE_UNIT
+    stream = np.int64(0)
     a = 0.5 * float(s) + 0.6
     b = float(length) + 1.2 - a
     sigma = math.sqrt(a * b * (0.5 / (float(length) + 1.2)))
     # x is moved so that `floor` finds the nearest of the whole numbers, or of halves of odd ones
     shift = 0.5 if s & 1 == 0 else 1.0
-    attempt = 0
-    while True:
-        z = normal_from(word, seed, trial, client, arm, n + (attempt << _FURTHER))
+    for attempt in range(_ATTEMPTS):
+        z = normal_from(word, seed, trial, client, arm, _tagged(n, stream, attempt))
         k = np.int64(math.floor((sigma + 0.25) * z + shift)) + (s >> 1)
         square = z * z
         share = -1.0
@@ -272,8 +309,58 @@ def _from_normal(s, length, word, spare, address):
             share = math.exp(log_share)
             if low + width <= share:
                 return k
-        attempt += 1
-        words = _further(address, attempt)
+        words = _further(address, stream, attempt)
         if low < share and low + width * unit(words[2]) < share:
             return k
         word, low, width = words[0], unit(words[1]), 0.0
+    return hypergeometric(s, 2 * length - s, length, address, stream)
+
+
+@kernel
+def near_shortfall(z, sigma, lean):
+    """`shortfall` for `near_half`; lean = |2 d - T| / T."""
+    return shortfall(z) + 0.1 + lean * z * z * (0.5 * z + 0.6 * sigma * lean)
+
+
+@kernel
+def near_log_share(s, total, draws, t):
+    """ln p(k) less that at the whole number nearest to mu, at a distance of t from there."""
+    cells = hypergeometric_cells(min(s, draws), max(s, draws), total)
+    return log_ratio(cells[0], cells[1], cells[2], cells[3], cells[4], t)
+
+
+@inner
+def _from_near_normal(s, total, draws, word, spare, address, stream):
+    if 2 * draws > total:  # of the others it is less than half
+        return s - _from_near_normal_below(s, total, total - draws, word, spare, address, stream)
+    return _from_near_normal_below(s, total, draws, word, spare, address, stream)
+
+
+@inner
+def _from_near_normal_below(s, total, draws, word, spare, address, stream):
+    seed, trial, client, arm, n = address
+    low, width = _SPARE_UNIT * float(spare), _SPARE_UNIT
+    a = 0.5 * float(s) + 0.6
+    b = 0.5 * float(total) + 1.2 - a
+    v = a * b / (float(total) + 2.4)
+    sigma = math.sqrt(v)
+    nearest = float(s + 1) * (float(draws + 1) / float(total + 2))  # mu + 1/2
+    lean = float(total - 2 * draws) / float(total)
+    for attempt in range(_ATTEMPTS):
+        z = normal_from(word, seed, trial, client, arm, _tagged(n, stream, attempt))
+        k = np.int64(math.floor((sigma + 0.25) * z + nearest))
+        square = z * z
+        share = -1.0
+        if square < 4.0 and (1.0 - width - low) * sigma >= near_shortfall(abs(z), sigma, lean):
+            return k
+        if 0 <= k <= min(s, draws):
+            t = float(k - np.int64(math.floor(nearest)))
+            share = math.exp(near_log_share(s, total, draws, t) + 0.5 * square - 0.15 / v
+                             - 1.0404 / (4.0 * sigma + 0.5))
+            if low + width <= share:
+                return k
+        words = _further(address, stream, attempt)
+        if low < share and low + width * unit(words[2]) < share:
+            return k
+        word, low, width = words[0], unit(words[1]), 0.0
+    return hypergeometric(s, total - s, draws, address, stream)
