@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fastfed.kernels.laws.permuted import least_product
+from fastfed.kernels.laws.permuted import DISTANCES, RANGES, SQUARES, choose_bound
+from fastfed.kernels.memory import BAR
 
 FALSE_ALARM = 1e-6
 
@@ -23,10 +24,37 @@ def bounds(cells, d1, d2):
     first = sum(math.exp(-d1 * d2 / (0.75 * c * length * variance + 2 / 3 * ranges.max() * d))
                 for d in (d1, d2))
     second = 2 * math.exp(-2 * d1 * d2 / (c * length * (ranges**2).sum() / 4))
-    product = least_product(length, variance, ranges.max(), (ranges**2).sum() / 4, max(d1, d2))
-    used = 2 * math.exp(-d1 * d2 / product)
-    assert min(first, second) <= used * (1 + 1e-12)
-    return first, second, used
+    return first, second
+
+
+def sums_of(cells):
+    centred = cells - cells.mean(axis=1, keepdims=True)
+    ranges = np.ptp(cells, axis=1)
+    return ((centred**2).sum(), ranges.max(), (ranges**2).sum() / 4,
+            np.maximum(centred, 0).sum())
+
+
+@pytest.mark.parametrize("kind", ["coins", "ratings", "outliers"])
+@pytest.mark.parametrize("clients", [1, 40])
+def test_the_form_that_is_chosen(kind, clients):
+    """It asks for the smallest distance, and where it is met the bound is the tolerance."""
+    rng = np.random.default_rng(2)
+    seen = set()
+    for length in (2, 8, 32, 128, 1024, 2**14):
+        cells = values(kind, 2 * clients, length, rng)
+        squares, reach, ranges, distances = sums_of(cells)
+        form, least, slack = choose_bound(length, squares, reach, ranges, distances)
+        seen.add(form)
+        if form == DISTANCES:
+            assert distances < least * distances < distances * (1 + 1e-6)
+        else:
+            spread = squares if form == SQUARES else ranges
+            d = slack / 2 + math.sqrt(slack**2 / 4 + least * spread)
+            claimed = bounds(cells, d, d)[0 if form == SQUARES else 1]
+            assert math.log(claimed) == pytest.approx(-BAR, rel=1e-9)
+            assert d <= distances
+    assert seen >= ({RANGES} if kind == "coins" else {SQUARES}) or clients == 1
+    assert DISTANCES in seen
 
 
 def exact_crossing(length, ones, rival, d1, d2):
@@ -63,9 +91,11 @@ def test_coins_exactly(length):
             for d1 in (0.3, 1.0, 0.3 * length**0.5, length**0.5, 2 * length**0.5):
                 for ratio in (0.2, 1.0, 3.0):
                     exact = exact_crossing(length, ones, rival, d1, d1 * ratio)
-                    first, second, _ = bounds(cells, d1, d1 * ratio)
+                    first, second = bounds(cells, d1, d1 * ratio)
                     assert exact <= first
                     assert exact <= second
+                    if min(1.0, ratio) * d1 > sums_of(cells)[3]:
+                        assert exact == 0
                     tightest = max(tightest, exact / min(first, second, 1.0))
     assert tightest > 0.02  # the cases are hard enough to say something
 

@@ -46,21 +46,55 @@ Q)) for each half.
 
 So a pair is safe up to a tolerance of e^-BAR if
 
-    d1 d2 >= (BAR + ln 2) min(3/4 c N V + 2/3 R max(d1, d2), 1/2 c N Q).
+    d1 d2 >= (BAR + ln 2) (3/4 c N V + 2/3 R max(d1, d2))                             (SQUARES)
+or  d1 d2 >= (BAR + ln 2) 1/2 c N Q                                                   (RANGES)
+or  min(d1, d2) > D,                                                                  (DISTANCES)
 
-The first form wins where rewards vary little within their range, the second for coins that are
-nearly fair. A Brownian bridge of the same variance would have 1/2 N V in this place.
+where D is the sum over the pair's cells of the distances of the rewards above their mean: no order
+of them can bring W above D, and the chord is nowhere below the smaller of d1 and d2. The last form
+wins in short intervals (up to some 64 steps for one client), the first in long ones where rewards
+vary little within their range, the second for coins that are nearly fair. A Brownian bridge of the
+same variance would have 1/2 N V in place of 3/4 c N V, and no R.
 """
 
 from __future__ import annotations
 
-from fastfed.kernels.compiling import kernel
+import math
+
+from fastfed.kernels.compiling import inlined, kernel
+from fastfed.kernels.memory import BAR
+
+# what of the rewards in an interval each form needs to know, summed over the cells of an arm: the
+# squared distances from their mean (N V), the squared ranges / 4 (Q), the distances above the mean
+SQUARES, RANGES, DISTANCES = range(3)
+
+_BAR = BAR + math.log(2.0)
+_CERTAIN = -1.0  # slack of the third form, which has no use for one
+_ROUNDED_UP = 1.0 + 1e-9  # past the rounding of sums
 
 
 @kernel
-def least_product(length, variance, reach, squared_ranges, farther):
-    """d1 d2 / (BAR + ln 2) from which on a pair is safe: ``variance`` is V, ``reach`` R,
-    ``squared_ranges`` Q, and ``farther`` the larger of d1 and d2."""
-    steps = float(length) + 2.0  # c N
-    by_variance = 0.75 * steps * variance + (2.0 / 3.0) * reach * farther
-    return min(by_variance, 0.5 * steps * squared_ranges)
+def choose_bound(length, squares, reach, ranges, distances):
+    """The form that asks for the smallest distance d1 = d2, for a pair with these sums; and
+    (least, slack) for `stays_below`."""
+    shares = 1.0 + 2.0 / float(length)
+    by_squares = 0.75 * _BAR * shares
+    slack = (2.0 / 3.0) * _BAR * reach
+    by_ranges = 0.5 * _BAR * shares * float(length)
+    # the distances asked for: d^2 = by_squares squares + slack d, and so on
+    first = 0.5 * slack + math.sqrt(0.25 * slack * slack + by_squares * squares)
+    second = math.sqrt(by_ranges * ranges)
+    if distances <= min(first, second):
+        return DISTANCES, _ROUNDED_UP, _CERTAIN
+    if second <= first:
+        return RANGES, by_ranges, 0.0
+    return SQUARES, by_squares, slack
+
+
+@inlined
+def stays_below(d1, d2, least, slack, spread):
+    """Whether a pair stays below g, up to the tolerance; ``spread`` is the sum of its arms'
+    entries for the form that was chosen."""
+    if slack < 0.0:
+        return min(d1, d2) > least * spread
+    return d1 * d2 >= least * spread + slack * max(d1, d2)
