@@ -45,7 +45,7 @@ def weigh(counts, kinds, rise, base, n):
     return total
 
 
-@inner
+@kernel
 def extend_cell(before, shares, kinds, half, address, out):
     """out = before + how often each value comes in `half` further rewards."""
     left = np.int64(half)
@@ -91,7 +91,7 @@ def split_cell(left, right, kinds, half, address, out):
         draws -= count
 
 
-@inlined
+@inner
 def _split_by_places(left, right, kinds, half, address, out):
     words = words_at(address, _BY_PLACES, np.int64(1))
     chosen = words[0] & (~uint64(0) >> uint64(_PLACES - 2 * half))
@@ -124,7 +124,7 @@ def _split_by_places(left, right, kinds, half, address, out):
         chosen = chosen >> marked if marked < 64 else uint64(0)
 
 
-@inlined
+@inner
 def shuffle_steps(left, right, kinds, rise, base, rest, a_and_length, address, steps):
     """steps[i] += the sum of the first a + i rewards, i = 1 .. length - 1; ``rest`` is scratch."""
     a, length = a_and_length
@@ -156,28 +156,43 @@ def shuffle_steps(left, right, kinds, rise, base, rest, a_and_length, address, s
         steps[i + 1] += total
 
 
-@kernel
+@inlined
 def deviations(left, right, kinds, rise, length):
     """Of the rewards in an interval: the sum of their squared distances from their mean, and the
     sum of their distances above it, which is that below it."""
-    n = float(length)
     if kinds == 1:
         count = float(right[0] - left[0])
-        apart = count * (n - count) / n
+        apart = count * (float(length) - count) / float(length)
         return apart * rise[0] * rise[0], apart * abs(rise[0])
+    return _deviations_of_many(left, right, kinds, rise, length)
+
+
+@inner
+def _deviations_of_many(left, right, kinds, rise, length):
     mean = 0.0
-    others = n
+    others = float(length)
     for v in range(kinds):
         count = float(right[v] - left[v])
         mean += count * rise[v]
         others -= count
-    mean /= n
+    mean /= float(length)
     squares, distances = others * mean * mean, others * abs(mean)
     for v in range(kinds):
         count, distance = float(right[v] - left[v]), abs(rise[v] - mean)
         squares += count * distance * distance
         distances += count * distance
     return squares, 0.5 * distances
+
+
+@kernel
+def middle_counts(left, right, kinds, half, address, out):
+    """out = the counts in the middle of an interval of 2 half steps, from nothing but the counts at
+    its ends and the address of the middle."""
+    if kinds == 1:
+        word, spare = quarter_word(address, address[4] - half, half)
+        out[0] = left[0] + random_half(right[0] - left[0], half, word, spare, address)
+    elif kinds > 1:
+        split_cell(left, right, kinds, half, address, out)
 
 
 @kernel
@@ -203,14 +218,8 @@ def count_walk_value(address, kinds, rise, shares, base, scratch, steps):
             shuffle_steps(scratch[left], scratch[right], kinds, rise, base, scratch[3],
                           (a, b - a), place, steps)
             return steps[n - a]
-        if kinds == 1:
-            marked = scratch[right, 0] - scratch[left, 0]
-            word, spare = quarter_word(place, a, (b - a) // 2)
-            scratch[middle_row, 0] = scratch[left, 0] + random_half(
-                marked, (b - a) // 2, word, spare, place)
-        elif kinds > 1:
-            split_cell(scratch[left], scratch[right], kinds, (b - a) // 2, place,
-                       scratch[middle_row])
+        middle_counts(scratch[left], scratch[right], kinds, (b - a) // 2, place,
+                      scratch[middle_row])
         if middle <= n:
             left, middle_row, a = middle_row, left, middle
             if middle == n:

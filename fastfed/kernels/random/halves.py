@@ -96,6 +96,7 @@ _BITS = 64  # marked items whose places are the bits of one word
 _SPARE = 21  # spare bits of a draw: a third of a word
 _SPARE_UNIT = 2.0**-_SPARE
 _ATTEMPTS = 16  # then the general hypergeometric variate is drawn instead: 0.3^16 is 4e-9
+_UNDECIDED = np.int64(-1)
 _TAG = 53  # attempt i for value v at step n, at most 2^52, stands at n + (16 (v + 1) + i) 2^53
 _STREAMS = 62  # so many values have a tag
 _ACCURATE = 2**44  # up to so many items mu is right to 0.01
@@ -173,6 +174,8 @@ def half(marked, length, word, spare, address):
         k = _from_bits(few, 2 * length, length, word, spare, address, np.int64(0))
     else:
         k = _from_normal(few, length, word, spare, address)
+    if k == _UNDECIDED:
+        k = hypergeometric(few, 2 * length - few, length, address, np.int64(0))
     return k if few == marked else length - k
 
 
@@ -189,6 +192,8 @@ def near_half(marked, total, draws, word, spare, address, stream):
     elif few > _BITS and 10 * excess <= total <= _ACCURATE and stream < _STREAMS:
         k = _from_near_normal(few, total, draws, word, spare, address, stream)
     else:
+        k = _UNDECIDED
+    if k == _UNDECIDED:
         k = hypergeometric(few, total - few, draws, address, stream)
     return k if few == marked else draws - k
 
@@ -284,7 +289,7 @@ def _from_bits(s, total, draws, word, spare, address, stream):
         if low < share and low + width * unit(words[2]) < share:
             return k
         word, low, width = words[0], unit(words[1]), 0.0
-    return hypergeometric(s, rest, draws, address, stream)
+    return _UNDECIDED
 
 
 @inner
@@ -313,7 +318,7 @@ def _from_normal(s, length, word, spare, address):
         if low < share and low + width * unit(words[2]) < share:
             return k
         word, low, width = words[0], unit(words[1]), 0.0
-    return hypergeometric(s, 2 * length - s, length, address, stream)
+    return _UNDECIDED
 
 
 @kernel
@@ -331,9 +336,11 @@ def near_log_share(s, total, draws, t):
 
 @inner
 def _from_near_normal(s, total, draws, word, spare, address, stream):
-    if 2 * draws > total:  # of the others it is less than half
-        return s - _from_near_normal_below(s, total, total - draws, word, spare, address, stream)
-    return _from_near_normal_below(s, total, draws, word, spare, address, stream)
+    if 2 * draws <= total:
+        return _from_near_normal_below(s, total, draws, word, spare, address, stream)
+    # what is not drawn is less than half
+    k = _from_near_normal_below(s, total, total - draws, word, spare, address, stream)
+    return k if k == _UNDECIDED else s - k
 
 
 @inner
@@ -363,4 +370,4 @@ def _from_near_normal_below(s, total, draws, word, spare, address, stream):
         if low < share and low + width * unit(words[2]) < share:
             return k
         word, low, width = words[0], unit(words[1]), 0.0
-    return hypergeometric(s, total - s, draws, address, stream)
+    return _UNDECIDED
