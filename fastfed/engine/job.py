@@ -23,7 +23,6 @@ from fastfed.kernels import trials as kernel
 from fastfed.kernels.memory import Space, make_space
 from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
-from fastfed.problem.rewards import Bernoulli, Finite
 from fastfed.problem.schedule import Periodic, Schedule, parse_all
 from fastfed.radius import MAX_STEPS
 from fastfed.validation import checked_delta, checked_engine, checked_max_steps, checked_seed
@@ -69,8 +68,8 @@ class Job:
         if max_steps is None:
             refuse_endless(instance, self.delta, self.sigma)
         self.engine = checked_engine(engine)
-        if self.engine == "auto":
-            self.engine = cheaper_engine(instance, self.sigma, local_log, global_log)
+        if self.engine == "auto":  # skipping is the faster engine for every law
+            self.engine = "skip"
         # one pass serves schedules that are two names for the same times
         self._times, self._horizon, self._pass_of = _lay_out(self.schedules, self.max_steps)
         self._every = _lay_out([Periodic(1)], self.max_steps)[0]
@@ -134,36 +133,6 @@ class Job:
             "instance": self.instance.name, "delta": self.delta, "seed": self.seed,
             "sigma": float(self.sigma),
         })
-
-
-def cheaper_engine(
-    instance: Instance, sigma: float, local_log: float, global_log: float
-) -> str:
-    """Which engine should take less time. Skipping always wins with Gaussian rewards; with finite
-    support a split costs so much more than a step that short trials are better stepped.
-
-    An arm leaves about where the radius is half its gap, at the step that `resolved_by` gives for
-    twice the gap. Measured on one core: a step costs 8 ns an arm and client, one elimination by
-    skipping some 60 splits for each doubling of its step, 120 ns a value each.
-    """
-    law = instance.rewards
-    if isinstance(law, Bernoulli):
-        law = law.as_finite(instance.means)
-    if not isinstance(law, Finite) or instance.shape[0] == 1:
-        return "skip"
-    clients = instance.shape[1]
-    support = len(law.values)
-
-    def costs(gaps: npt.NDArray[np.float64], walks: int, log_c: float) -> tuple[float, float]:
-        steps = np.array([radius.resolved_by(2 * gap, walks, log_c, sigma)
-                          for gap in gaps.ravel()])
-        dense = 8e-9 * walks * steps.sum()
-        skip = 120e-9 * (support - 1) * walks * 60 * np.log2(steps + 1).sum()
-        return float(dense), float(skip)
-
-    local_dense, local_skip = costs(instance.local_gaps, 1, local_log)
-    global_dense, global_skip = costs(instance.global_gaps, clients, global_log)
-    return "dense" if local_dense + global_dense < local_skip + global_skip else "skip"
 
 
 def new_control() -> kernel.Control:

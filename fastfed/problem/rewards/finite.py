@@ -148,10 +148,9 @@ class Finite(Rewards):
         """The means are its own."""
 
     def kernel_law(self, means: Floats) -> Any:
-        from fastfed.kernels.laws.finite import FiniteLaw
-        from fastfed.kernels.random.discrete import shares
+        from fastfed.kernels.laws.finite import finite_law
 
-        return FiniteLaw(np.array(self.values), shares(self.weights))
+        return finite_law(self.values, self.weights)
 
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
         upto = self.weights.cumsum(axis=2) / self.weights.sum(axis=2, keepdims=True)
