@@ -79,7 +79,7 @@ class Job:
         )
         self._goal = kernel.Goal(
             instance.local_best, np.int64(instance.global_best),
-            np.array(instance.local_ties.T, order="C"), instance.global_ties,
+            np.array(instance.local_ties.T, order="C"), np.array(instance.global_ties),
             np.int64(self.max_steps), self._horizon,
         )
 
