@@ -33,7 +33,7 @@ from fastfed.kernels.random.philox import multiply_wide
 LEAF = 4
 _PICKS = 4  # from one word: the low half of a product serves as the next word, 2^-54 off at worst
 _PLACES = 64  # the longest interval that is split by a set of places
-_BY_PLACES, _BY_VALUES = 1 << 30, 1 << 31  # streams of words that belong to no single value
+_BY_PLACES, _BY_VALUES = np.int64(1 << 30), np.int64(1 << 31)  # streams of words that belong to no single value
 
 
 @inlined
@@ -64,10 +64,10 @@ def quarter_word(address, a, half):
         begin = n & -(4 * half)
         w1, _, w3, rest = quarter_words(seed, trial, client, arm, begin, half)
         if n - begin == half:
-            return w1, spare_bits(rest, 0)
-        return w3, spare_bits(rest, 2)
+            return w1, spare_bits(rest, np.int64(0))
+        return w3, spare_bits(rest, np.int64(2))
     _, w2, _, rest = quarter_words(seed, trial, client, arm, a, half >> 1)
-    return w2, spare_bits(rest, 1)
+    return w2, spare_bits(rest, np.int64(1))
 
 
 @inner
@@ -97,7 +97,7 @@ def _split_by_places(left, right, kinds, half, address, out):
     chosen = words[0] & (~uint64(0) >> uint64(_PLACES - 2 * half))
     missing = half - ones(chosen)
     picks = words[1]
-    used, block, word = 0, 1, 1
+    used, block, word = 0, np.int64(1), 1
     while missing != 0:  # flip a random place, if it is one of the kind that is too frequent
         place = uint64(1) << (picks & uint64(2 * half - 1))
         is_one = chosen & place != 0
@@ -204,7 +204,7 @@ def count_walk_value(address, kinds, rise, shares, base, scratch, steps):
         scratch[0, v] = 0
     left, right, middle_row = 0, 1, 2
     a, b = np.int64(0), np.int64(1)
-    extend_cell(scratch[0], shares, kinds, 1, (seed, trial, client, arm, b), scratch[1])
+    extend_cell(scratch[0], shares, kinds, np.int64(1), (seed, trial, client, arm, b), scratch[1])
     while b < n:
         left, right = right, left
         a, b = b, 2 * b

@@ -193,10 +193,10 @@ def _split_interval(law, memory, who, walks, tree, depth):
                     w1, word, w3, rest = quarter_words(who.seed, who.trial, m, k, a, half >> 1)
                     words[depth, k, m, 0], words[depth, k, m, 1] = w1, w3
                     words[depth, k, m, 2] = rest
-                    spare = spare_bits(rest, 1)
+                    spare = spare_bits(rest, np.int64(1))
                 elif depth == 0:  # a third quarter point: the first two are on the spine
                     _, _, word, rest = quarter_words(who.seed, who.trial, m, k, np.int64(0), half)
-                    spare = spare_bits(rest, 2)
+                    spare = spare_bits(rest, np.int64(2))
                 else:
                     is_right = frame[depth, IS_RIGHT]
                     word = words[depth - 1, k, m, is_right]

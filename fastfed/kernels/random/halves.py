@@ -268,7 +268,7 @@ def _tagged(n, stream, attempt):
 @inlined
 def _further(address, stream, attempt):
     seed, trial, client, arm, n = address
-    return further_words(seed, trial, client, arm, _tagged(n, stream, attempt), 0)
+    return further_words(seed, trial, client, arm, _tagged(n, stream, attempt), uint64(0))
 
 
 @inner
