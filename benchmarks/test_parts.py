@@ -18,7 +18,7 @@ from numba import uint64
 from fastfed.kernels.compiling import kernel
 from fastfed.kernels.random.normal import normal_from
 from fastfed.kernels.random.philox import philox
-from fastfed.sweeps.run import sweep
+from fastfed.api.sweep import sweep
 
 DRAWS = 1_000_000
 HERE = Path(__file__).parent

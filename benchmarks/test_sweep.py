@@ -16,7 +16,7 @@ from work import CORES, Work
 
 from fastfed.engine.job import Job
 from fastfed.engine.rows import Block
-from fastfed.sweeps.run import sweep
+from fastfed.api.sweep import sweep
 from fastfed.sweeps.store import Store
 
 TRIALS = 10_000

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fastfed.api import sweep as api
 from fastfed.sweeps import run as engine
 from fastfed.sweeps import task as tasks
 
@@ -39,5 +40,5 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of five trials, whatever the speed, also of sweeps that the command line starts."""
-    for function in (engine.iterate, engine.sweep_parts):
+    for function in (engine.iterate, api.sweep_parts, api.sweep):
         monkeypatch.setitem(function.__kwdefaults__, "part_size", 5)

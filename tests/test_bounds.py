@@ -488,5 +488,6 @@ def test_bad_input(synthetic: Instance, options: dict[str, object], message: str
 
 
 def test_instance_must_be_one() -> None:
+    assert bounds("synthetic").T == bounds(Instance.load("synthetic")).T
     with pytest.raises(InputError, match=r"must be a fastfed\.Instance"):
-        bounds("synthetic")  # type: ignore[arg-type]
+        bounds(5)  # type: ignore[arg-type]
