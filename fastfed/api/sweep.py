@@ -110,7 +110,7 @@ class Sweep(Answers):
         return Sweep(folder)
 
     @cached_property
-    def instances(self) -> dict[str, Instance]:  # type: ignore[override]
+    def instances(self) -> dict[str, Instance]:
         """The instances of the rows, by name, equal to those that were run."""
         from fastfed.theory.check import instances_of
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -175,13 +177,14 @@ def _show_wrong(rows: pl.DataFrame, which: dict[str, Any], folder: Path, json: b
 
     from fastfed.problem.schedule import parse
     from fastfed.results.tables import Column, table_text
-    from fastfed.validation import checked_delta
+    from fastfed.validation import checked_delta, number
 
+    read: dict[str, Callable[[str], Any]] = {
+        "delta": checked_delta, "schedule": lambda text: str(parse(text)),
+        "sigma": lambda text: number("sigma", text), "instance": str}
     for name, value in which.items():
         if value is not None:
-            wanted: Any = {"delta": checked_delta, "schedule": lambda text: str(parse(text)),
-                           "sigma": float, "instance": str}[name](value)
-            rows = rows.filter(pl.col(name) == wanted)
+            rows = rows.filter(pl.col(name) == read[name](value))
     if json:
         print(rows.write_json())
         return
@@ -217,8 +220,6 @@ def show_laws(sweep: Sweep) -> None:
 
 def name_problems(sweep: Sweep) -> None:
     """Name the files whose trials are missing in what was shown; exit status 1 if there are."""
-    import sys
-
     for problem in sweep.problems:
         print(f"fastfed: {problem}", file=sys.stderr)
     if sweep.problems:

@@ -78,7 +78,7 @@ def _range(name: str, text: str, whole: bool) -> Iterator[str]:
                          "FROM:TO:log or FROM:TO:logCOUNT, as in 1:1e5:log") from None
     if len(found) > _MOST:
         raise InputError(f"--{name} {text!r}: {len(found):,} values, at most {_MOST:,}")
-    return (str(round(value)) if whole or value == round(value) and abs(value) < 1e15
+    return (str(round(value)) if whole or (value == round(value) and abs(value) < 1e15)
             else repr(value) for value in found)
 
 

@@ -25,6 +25,7 @@ from fastfed.sweeps.task import Done, Executor
 from fastfed.sweeps.threads import Threads
 from fastfed.validation import checked_threads, checked_whole
 
+
 @dataclass
 class Failure:
     """A task that raised: where, what, and how to see it again."""

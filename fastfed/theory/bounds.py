@@ -75,7 +75,8 @@ class Scheme:
 
 @dataclass(frozen=True, eq=False)
 class Bounds(Faced):
-    """What `bounds` returns; as text, its table. ``...`` in a shape is the grid of delta and cost, () for numbers."""
+    """What `bounds` returns; as text, its table. ``...`` in a shape is the grid of delta and
+    cost, () for numbers."""
 
     instance: Instance
     delta: Grid
