@@ -57,7 +57,7 @@ def test_the_same_summary(result: ff.Result, swept: ff.Sweep) -> None:
 
 def test_the_same_best(result: ff.Result, swept: ff.Sweep) -> None:
     order = ["delta", "cost"]
-    assert_frame_equal(result.best(costs=[1, 10]).sort(order), swept.best(costs=[1, 10]).sort(order))
+    assert_frame_equal(*(held.best(costs=[1, 10]).sort(order) for held in (result, swept)))
     texts = {str(one) for one in result.best().envelopes}
     assert texts == {str(one) for one in swept.best().envelopes}
     assert len(texts) == 2
