@@ -43,7 +43,7 @@ app = typer.Typer(
 _UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 _INSTANCE = "Built-in name, file, random:K,M,SEED or scaled:NAME,FACTOR"
-_REWARDS = ("Law of the rewards for files that name none: bernoulli, gaussian:0.5, poisson "
+_REWARDS = ("Law of the rewards for files that name none: bernoulli, gaussian:0.5, poisson:2 "
             "[gaussian]")
 _SCHEDULES = ("fedelim, fedelim0, periodic:100, exponential:1.5, superexponential, at:1,5,25 "
               "(these times)")

@@ -271,6 +271,8 @@ def test_a_line_every_so_often_off_a_terminal(monkeypatch: pytest.MonkeyPatch, t
     from fastfed.api import progress
 
     options = {"instances": SMALL, "deltas": [0.1], "schedules": ["fedelim"], "threads": 1}
+    monkeypatch.setattr(progress, "LINE_SECONDS", 30.0)
+    ff.simulate(SMALL, delta=0.1, trials=1, threads=1)  # compiled, if it was not yet
     ff.sweep(trials=20, part_size=5, out=tmp_path / "a", **options)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)

@@ -98,7 +98,31 @@ def replay(
     sigma: float | str | None = None,
     max_steps: int | None = None,
 ) -> Replay:
-    """Trial number ``trial`` of a run with this seed, event by event; equal to its row."""
+    """One trial of a run, event by event; equal to its row.
+
+    Parameters
+    ----------
+    instance
+        An `Instance`, a built-in's name or a file, or a K x M array of means.
+    schedule
+        When clients talk to the server.
+    delta, seed, engine, sigma, max_steps
+        As of `fastfed.simulate`.
+    trial
+        The number of the trial.
+
+    Returns
+    -------
+    Replay
+        Print it, or take its ``frame`` of events and its ``row``.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> story = ff.replay("synthetic", "fedelim", delta=0.01, trial=7312)
+    >>> story.events[-1].event
+    'declared'
+    """
     one = Instance.of(instance)
     job = Job(one, [schedule], delta=delta, seed=seed, engine=engine, sigma=sigma,
               max_steps=max_steps)

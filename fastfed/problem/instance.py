@@ -33,7 +33,23 @@ MOST = 1e100
 class Instance(Faced):
     """K arms at M clients: ``means[k, m]`` is what arm k pays at client m, on average.
 
-    ``arms`` and ``clients`` are names to show, ``name`` is what tables call the instance.
+    Parameters
+    ----------
+    means
+        K x M, row = arm, column = client; left out where they follow from the rewards.
+    rewards
+        The law: `Gaussian` (the default, with sigma 1), `Bernoulli`, `Finite` or `Poisson`.
+    arms, clients
+        Names to show.
+    name, description
+        What tables call the instance, and what it is.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> inst = ff.Instance(means=[[0.9, 0.1], [0.5, 0.6]], name="two towns")
+    >>> inst.local_best.tolist(), inst.global_best
+    ([0, 1], 1)
     """
 
     means: npt.NDArray[np.float64]

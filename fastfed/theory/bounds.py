@@ -180,10 +180,32 @@ def bounds(
     them has their common shape first, then the arms (and clients): T is (...), T_k (..., K), T_km
     (..., K, M). Numbers give numbers, and arrays of (K,) and (K, M).
 
-    ``sigma`` is the confidence scale (None: the instance's own), ``period`` the H of the periodic
-    scheme (None: the whole one whose total as stated is least), ``base`` the lambda of an
-    exponential scheme (None: only FedElim's 2).
+    Parameters
+    ----------
+    instance
+        An `Instance`, a built-in's name or a file, or a K x M array of means.
+    delta, cost
+        Error probabilities, and costs C of an uplink.
+    sigma
+        The confidence scale. None: the instance's own; "proxy": half the range of bounded rewards.
+    period
+        The H of the periodic scheme; None: the whole one whose total as stated is least.
+    base
+        The lambda of an exponential scheme; None: only FedElim's 2.
 
+    Returns
+    -------
+    Bounds
+        Print it, or take its fields.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.bounds("synthetic", delta=0.01, cost=10)
+    <Bounds synthetic: delta 0.01, cost 10, T 255343>
+
+    Notes
+    -----
     Departure: Theorem 4 concludes total <= 3T from C ln T_k <= T_k. Its proof adds C ceil(log2
     T_k) for each arm and client, which that condition bounds only by C + T_k / ln 2, and it
     forgets the uplink at n = 1. ``condition`` is as stated; ``three_T_follows`` compares the

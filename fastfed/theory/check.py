@@ -93,9 +93,29 @@ class Check(Faced):
 def check(folder: str | Path | Store, costs: Sequence[float] | None = None) -> Check:
     """Hold every cell and schedule in a sweep's folder against the theorems.
 
-    Bounds are those of the cell's confidence scale. ``costs`` are the uplink costs (None: those
-    of the sweep). Only stored rows are read, batch by batch. See the module's text for what a
-    verdict means, and what it does not: the theorems leave a fourfold slack.
+    Bounds are those of the cell's confidence scale. Only stored rows are read, batch by batch.
+    See the module's text for what a verdict means, and what it does not: the theorems leave a
+    fourfold slack.
+
+    Parameters
+    ----------
+    folder
+        A sweep's folder.
+    costs
+        Costs C of an uplink; None: those of the sweep.
+
+    Returns
+    -------
+    Check
+        Print it, or take its ``frame``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import fastfed as ff
+    >>> done = ff.simulate([[0.9], [0.1]], delta=0.1, trials=200).save(tempfile.mkdtemp())
+    >>> ff.check(done.folder, costs=[10]).violated
+    False
     """
     import polars as pl
 
