@@ -28,6 +28,7 @@ from fastfed.version import __version__
 TYPE_CHECKING = False  # as in typing, which need not be imported for it
 if TYPE_CHECKING:
     from fastfed.api.simulate import Result, simulate
+    from fastfed.api.sweep import Sweep, open_sweep, sweep, sweep_parts
     from fastfed.engine.replay import Replay, replay
     from fastfed.errors import InputError
     from fastfed.problem.instance import Instance
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
         Schedule,
         SuperExponential,
     )
-    from fastfed.sweeps.run import sweep, sweep_parts
     from fastfed.theory.bounds import Bounds, bounds
     from fastfed.theory.check import Check, check
     from fastfed.theory.error_probability import ErrorProbability, error_probability
@@ -51,13 +51,13 @@ _HOME = {
     name: f"fastfed.{module}"
     for module, names in {
         "api.simulate": ("Result", "simulate"),
+        "api.sweep": ("Sweep", "open_sweep", "sweep", "sweep_parts"),
         "engine.replay": ("Replay", "replay"),
         "errors": ("InputError",),
         "problem.instance": ("Instance",),
         "problem.rewards": ("Bernoulli", "Finite", "Gaussian", "Poisson"),
         "problem.schedule": ("At", "Exponential", "FedElim", "FedElim0", "Periodic", "Schedule",
                              "SuperExponential"),
-        "sweeps.run": ("sweep", "sweep_parts"),
         "theory.bounds": ("Bounds", "bounds"),
         "theory.check": ("Check", "check"),
         "theory.error_probability": ("ErrorProbability", "error_probability"),
@@ -84,10 +84,12 @@ __all__ = [
     "Result",
     "Schedule",
     "SuperExponential",
+    "Sweep",
     "__version__",
     "bounds",
     "check",
     "error_probability",
+    "open_sweep",
     "replay",
     "simulate",
     "sweep",
@@ -101,6 +103,8 @@ def __getattr__(name: str) -> object:
     import importlib
 
     found = getattr(importlib.import_module(_HOME[name]), name)
+    if name != "InputError":  # which whoever handles errors wants, and nothing else
+        importlib.import_module("fastfed.results.html")  # enters what notebooks show
     globals()[name] = found
     return found
 

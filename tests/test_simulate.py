@@ -311,8 +311,9 @@ def test_a_scale_that_the_gap_dwarfs():
     ({"schedules": "at:2,2"}, ["times 2, 2", "increase"]),
     ({"schedules": ["fedelim", "fedelim"]}, ["fedelim", "twice"]),
     ({"schedules": [5]}, ["schedule 5", "must be a name"]),
-    ({"instance": "synthetic"}, ["'synthetic'", "fastfed.Instance", "Instance.load"]),
-    ({"instance": [[1.0], [2.0]]}, ["fastfed.Instance"]),
+    ({"instance": "synthetik"}, ["'synthetik'", "did you mean 'synthetic'"]),
+    ({"instance": 5}, ["fastfed.Instance", "a name, a file"]),
+    ({"instance": [1.0, 2.0]}, ["means", "1-dimensional"]),
 ])
 def test_bad_input_is_one_clear_line(options, words):
     refused(lambda: small(**options), *words)

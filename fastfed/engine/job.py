@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _CHUNK_SECONDS = 0.2  # what one call of the kernel aims at: short enough for bar and Ctrl-C
+_PATIENCE = 0.3  # seconds for threads to stop when nobody wants their rows any more
 
 
 class Job:
@@ -170,9 +171,14 @@ def run_blocks(
                 size = max(1, min(wanted, 8 * size))
                 report(done)
                 yield block
+            if not finished:
+                report(done)
     finally:
         control.stop[0] = 1
-        pool.shutdown(wait=True, cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        # whoever interrupts need not wait for a long trial, or for a compilation
+        if not wait(started, timeout=_PATIENCE).not_done:
+            pool.shutdown(wait=True)
 
 
 def _lay_out(

@@ -8,6 +8,7 @@ replays as fast as it ran, and its last line adds up to its row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ from fastfed.engine.job import Job
 from fastfed.engine.rows import Block
 from fastfed.engine.walk import walk
 from fastfed.errors import printable
+from fastfed.faces import Faced
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
 from fastfed.radius import alpha_global, alpha_local
@@ -46,8 +48,8 @@ class Event:
     uplinks: int
 
 
-@dataclass(frozen=True)
-class Replay:
+@dataclass(frozen=True, repr=False)
+class Replay(Faced):
     """The events of a trial, and the row that they add up to."""
 
     title: str
@@ -56,6 +58,7 @@ class Replay:
 
     @property
     def frame(self) -> pl.DataFrame:
+        """The events, one row each."""
         import polars as pl
 
         floats = {"mean": pl.Float64, "leader": pl.Float64, "threshold": pl.Float64}
@@ -81,9 +84,11 @@ class Replay:
                         "every answer right" if row["correct"] else "not every answer right"))
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 def replay(
-    instance: Instance,
+    instance: Instance | str | Path | npt.ArrayLike,
     schedule: str | Schedule = "fedelim",
     *,
     delta: float,
@@ -93,13 +98,38 @@ def replay(
     sigma: float | str | None = None,
     max_steps: int | None = None,
 ) -> Replay:
-    """Trial number ``trial`` of a run with this seed, event by event; equal to its row."""
-    job = Job(instance, [schedule], delta=delta, seed=seed, engine=engine, sigma=sigma,
+    """One trial of a run, event by event; equal to its row.
+
+    Parameters
+    ----------
+    instance
+        An `Instance`, a built-in's name or a file, or a K x M array of means.
+    schedule
+        When clients talk to the server.
+    delta, seed, engine, sigma, max_steps
+        As of `fastfed.simulate`.
+    trial
+        The number of the trial.
+
+    Returns
+    -------
+    Replay
+        Print it, or take its ``frame`` of events and its ``row``.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> story = ff.replay("synthetic", "fedelim", delta=0.01, trial=7312)
+    >>> story.events[-1].event
+    'declared'
+    """
+    one = Instance.of(instance)
+    job = Job(one, [schedule], delta=delta, seed=seed, engine=engine, sigma=sigma,
               max_steps=max_steps)
     number = checked_trial(trial)
     left = departures(job, number)
-    title = (f"{instance.name}, {job.schedules[0]}, delta {job.delta:g}, seed {job.seed}, "
-             f"trial {number}")
+    title = (f"{one.name}, {job.schedules[0]}, delta {job.delta:g}, seed {job.seed}, "
+             f"trial {number}; rewards: {one.rewards!r}")
     return Replay(title, _Story(job, number, left).events(),
                   job.frame(left.block).row(0, named=True))
 

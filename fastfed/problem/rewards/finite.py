@@ -80,6 +80,22 @@ class Finite(Rewards):
     ``values[v]`` at client m (counts or probabilities, in any unit).
 
     A cell without any weight is an error unless ``empty`` says what it always pays.
+
+    Parameters
+    ----------
+    values
+        The rewards that there are.
+    weights
+        K x M x V: arm, client, value.
+    empty
+        What a cell without any weight pays.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> law = ff.Finite([0.0, 1.0, 5.0], [[[1, 2, 1]], [[2, 1, 1]]])
+    >>> ff.Instance(rewards=law).means.tolist()
+    [[1.75], [1.5]]
     """
 
     kind = "finite"

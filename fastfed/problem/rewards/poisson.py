@@ -20,6 +20,17 @@ class Poisson(Rewards):
 
     Poisson rewards are not sub-Gaussian, so no scale of the confidence radii makes the paper's
     guarantee sure. ``sigma``, the scale to be used all the same, must therefore be stated.
+
+    Parameters
+    ----------
+    sigma
+        The scale of the confidence radii.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.Instance([[3.0], [1.0]], ff.Poisson(sigma=2.0)).default_sigma
+    2.0
     """
 
     kind = "poisson"
