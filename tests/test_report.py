@@ -22,7 +22,7 @@ from fastfed.results.report.page import page
 from fastfed.results.style import styles
 from fastfed.results.wording import rate, with_error
 from fastfed.statistics.moments import Moments, Prices
-from fastfed.statistics.numbers import short
+from fastfed.statistics.numbers import short, tidy
 
 HERE = Path(report.__file__).parent
 EVIL = "<script>alert(1)</script> </script> <!-- \"q\" 'r' & @TITLE@ \x1b[31m " + "x" * 300
@@ -188,3 +188,13 @@ def test_numbers_are_written_as_in_python() -> None:
     for (value, error), text in zip(pairs, found, strict=True):
         assert text == with_error(value, error), (value, error)
     assert computed("given.map(model.short)", values) == [short(value) for value in values]
+
+
+def test_half_way_between_two_numbers_is_rounded_as_in_python() -> None:
+    values = [1000.5, 1001.5, 1002.5, 0.125, 0.375, 2.5, 12.5, 1234.5, 99.5, 1e6 + 0.5, 0.5, 9.5]
+    assert computed("given.map(model.short)", values) == [short(value) for value in values]
+    assert computed("given.map(v => model.general(v, 2))", values) == [
+        tidy(f"{value:.2g}") for value in values]
+    pairs = [(1000.5, 10.5), (2.5, 0.125), (1000.25, 1.5), (0.5, 0.5), (12.5, 12.5), (0.0, 2.5)]
+    assert computed("given.map(([v, e]) => model.withError(v, e))", pairs) == [
+        with_error(*pair) for pair in pairs]
