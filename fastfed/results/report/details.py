@@ -19,7 +19,7 @@ from fastfed.theory.bounds import bounds
 from fastfed.theory.check import Check
 
 SHARES = (0.05, 0.5, 0.95)
-_DIGITS = 6  # of what is shown with at most four
+_DIGITS = 9  # of bounds and what is measured against them, which are shown with at most seven
 
 
 def add_quantiles(data: dict[str, Any], quantiles: Sequence[Mapping[str, Quantiles]]) -> None:
@@ -30,10 +30,9 @@ def add_quantiles(data: dict[str, Any], quantiles: Sequence[Mapping[str, Quantil
         for row in cell["rows"]:
             found = by_schedule[row["schedule"]]
             row["quantiles"] = {
-                "pulls": [_rounded(one) for one in found.pulls(SHARES)],
-                "uplinks": [_rounded(one) for one in found.uplinks(SHARES)],
-                "total": [[_rounded(one) for one in found.total(cost, SHARES)]
-                          for cost in data["costs"]],
+                "pulls": _finite(found.pulls(SHARES)),
+                "uplinks": _finite(found.uplinks(SHARES)),
+                "total": [_finite(found.total(cost, SHARES)) for cost in data["costs"]],
                 "error": found.error}
 
 
@@ -74,8 +73,13 @@ def _key(where: Mapping[str, Any]) -> tuple[Any, ...]:
     return where["instance"], where["delta"], where["sigma"]
 
 
+def _finite(numbers: Sequence[float]) -> list[float | None]:
+    """JSON has no infinity."""
+    return [one if math.isfinite(one) else None for one in numbers]
+
+
 def _rounded(number: float | None) -> float | None:
-    """With as many digits as are ever shown; JSON has no infinity."""
+    """With more digits than are ever shown; None for what JSON does not have."""
     if number is None or not math.isfinite(number):
         return None
     return float(f"{number:.{_DIGITS}g}")
