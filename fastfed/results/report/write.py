@@ -54,6 +54,9 @@ def write_report(
     checked
         The verdicts on these rows; None: the page has none.
     """
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name the file to write, as in report.html")
+    make_folder(path.parent)
     wanted = sorted(costs)
     found = [_Cell(rows, wanted) for rows in cells]
     worst = max((one.skip_error for one in found if one.skip_error is not None), default=None)
@@ -65,7 +68,6 @@ def write_report(
         add_bounds(data, [instances[one.where["instance"]] for one in found])
     if checked is not None:
         add_verdicts(data, checked)
-    make_folder(path.parent)
     with replacing(path) as file:
         file.write(page(data, title).encode())
     return path
