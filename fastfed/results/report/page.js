@@ -157,13 +157,12 @@
   function boundsOf(cell) {
     const { T, lower, three } = cell.bounds ?? {};
     // labels stand at a line's right end, side by side: the lines lie close to each other
-    const beside = (text, spaces) => text + "\u00a0".repeat(spaces);
-    return [["lower bound (pulls)", "lower bound", lower, Infinity],
-      ["T (FedElim0, pulls)", beside("T", 14), T, Infinity],
-      ["2T (FedElim, pulls)", beside("2T", 7), T && 2 * T, Infinity],
-      ["3T (FedElim, total)", "3T", T && 3 * T, three]]
-      .filter(([, , y, most]) => state.bounds && y > 0 && most > 0)
-      .map(([label, end, y, most]) => ({ label, end, y, most, shown: model.short(y) }));
+    return [["lower bound", "pulls", 0, lower, Infinity], ["T", "FedElim0, pulls", -44, T, Infinity],
+      ["2T", "FedElim, pulls", -22, T && 2 * T, Infinity],
+      ["3T", "FedElim, total", 0, T && 3 * T, three]]
+      .filter(([, , , y, most]) => state.bounds && y > 0 && most > 0)
+      .map(([end, whose, shift, y, most]) => ({ label: `${end} (${whose})`, end, shift, y, most,
+        shown: model.short(y) }));
   }
   function boundsOverDelta() {
     const smallest = Math.min(...overDelta().map((cell) => cell.where[DELTA]));
@@ -196,7 +195,8 @@
       encoding: { x, y, detail } },
     { mark: { type: "point", color: "#555", filled: true },
       encoding: { x, y, size: sized(14), tooltip } },
-    { mark: { type: "text", color: "#333", align: "right", dy: -7, fontSize: 11 },
+    { mark: { type: "text", color: "#333", align: "right", dy: -7, fontSize: 11,
+      dx: { expr: "datum.shift || 0" } },
       encoding: { x, y, text: { field: "text", type: "nominal" } } }];
   }
   // Vega warns of data without rows: in their place is one that is on the chart, and has no size
@@ -204,10 +204,10 @@
   const sized = (size) => ({ condition: { test: "datum.nothing", value: 0 }, value: size });
   const CHARTS = [
     { id: "total-delta", title: "Total cost against delta", x: "error probability delta",
-      y: "total cost (pulls + C x uplinks)", rows: against(model.total), line: true, turn: true,
+      y: "total cost (pulls + C x uplinks)", rows: against(model.total), line: true, turn: true, xFormat: "~g",
       extra: { bounds: boundsOverDelta } },
     { id: "total-cost", title: "Total cost against C", x: "cost C of an uplink",
-      y: "total cost", rows: againstCost, line: true, small: true,
+      y: "total cost", rows: againstCost, line: true, small: true, xFormat: "~g",
       extra: { lowest, corners, bounds: boundsOverCost,
         now: () => [{ x: Math.max(state.cost, COSTS[0]) }] },
       note: "Grey: the cheapest. Circles: where it changes. Dashed: the C chosen above." },
@@ -215,10 +215,10 @@
       y: "total cost", rows: againstPeriod },
     { id: "communication-delta", title: "Communication against delta",
       x: "error probability delta", y: "C x uplinks", rows: against(model.communication),
-      line: true, turn: true },
+      line: true, turn: true, xFormat: "~g" },
     { id: "trade-off", title: "Pulls against uplinks", x: "uplinks", y: "pulls", rows: tradeOff },
     { id: "errors", title: "Error rates: exact 95 % intervals", x: "error probability delta",
-      y: "error rate", rows: errorRates, turn: true, bars: true, format: "~g",
+      y: "error rate", rows: errorRates, turn: true, xFormat: "~g", bars: true, format: "~g",
       extra: { deltas }, note: "Dashed: delta, the error probability that is allowed." },
   ];
 
@@ -227,7 +227,7 @@
     const scale = (field) => ({ field: "schedule", type: "nominal", legend: null,
       scale: { domain: names, range: data.schedules.map((one) => one[field]) } });
     const x = { field: "x", type: "quantitative", title: chart.x,
-      axis: { format: chart.turn ? "~g" : "~s", tickCount: 6, labelOverlap: true, gridOpacity: 0.6 },
+      axis: { format: chart.xFormat ?? "~s", tickCount: 6, labelOverlap: true, gridOpacity: 0.6 },
       scale: { type: "log", reverse: Boolean(chart.turn), nice: false, padding: 12 } };
     const y = { field: "y", type: "quantitative", title: chart.y, 
       axis: { format: chart.format ?? "~s", tickCount: 6, labelOverlap: true, gridOpacity: 0.6 },
