@@ -221,6 +221,28 @@ app.command()(answers.replay)
 
 
 @app.command()
+def report(
+    folder: Folder,
+    out: Annotated[Optional[Path], typer.Option(  # noqa: UP045
+        help="The file to write [DIR/report.html].")] = None,
+    open: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+) -> None:
+    """One page of HTML with live figures: turn C, sort, save; it needs no network."""
+    from fastfed.results.report import write_folder_report
+    from fastfed.sweeps.store import Store
+
+    store = Store(folder)
+    path = write_folder_report(store, out)
+    console.show(path)
+    if open:
+        from webbrowser import open as open_page
+
+        if not open_page(path.resolve().as_uri()):
+            console.say(f"no browser could be started; open {path} in one")
+    _name_problems(store)
+
+
+@app.command()
 def bounds(
     instance: Annotated[str, typer.Argument(metavar="INSTANCE", help=f"{_INSTANCE}.")],
     delta: Annotated[Texts, typer.Option(metavar="LIST", help=f"Error probabilities, {RANGES} "

@@ -33,7 +33,8 @@ from fastfed.kernels.random.philox import multiply_wide
 LEAF = 4
 _PICKS = 4  # from one word: the low half of a product serves as the next word, 2^-54 off at worst
 _PLACES = 64  # the longest interval that is split by a set of places
-_BY_PLACES, _BY_VALUES = np.int64(1 << 30), np.int64(1 << 31)  # streams of words that belong to no single value
+# streams of words that belong to no single value
+_BY_PLACES, _BY_VALUES = np.int64(1 << 30), np.int64(1 << 31)
 
 
 @inlined
