@@ -365,7 +365,7 @@ def reproduce(
     from fastfed.validation import checked_seed, checked_trials
 
     count = None if threads is None else _threads(threads)
-    plans = plan(out, trials=checked_trials(trials or 10_000), only=only,
+    plans = plan(out, trials=None if trials is None else checked_trials(trials), only=only,
                  quick=quick, seed=checked_seed(seed or 0))
     for one in plans:
         if not quiet:
