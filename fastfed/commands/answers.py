@@ -147,8 +147,11 @@ def replay(
         raise InputError(f"{what}: no such folder; --wrong and --instance ask a sweep's folder")
     from fastfed.engine.replay import replay as tell
 
-    _show_story(tell(what, schedule or "fedelim", delta=delta or "0.01", seed=seed or "0",  # type: ignore[arg-type]
-                     trial=trial or "0", sigma=sigma, max_steps=max_steps), json)  # type: ignore[arg-type]
+    # an empty text is a slip, which is named, and not the default
+    given = {"schedule": schedule, "delta": delta, "seed": seed, "trial": trial}
+    usual: dict[str, Any] = {"schedule": "fedelim", "delta": "0.01"}
+    usual |= {name: value for name, value in given.items() if value is not None}
+    _show_story(tell(what, sigma=sigma, max_steps=max_steps, **usual), json)  # type: ignore[arg-type]
 
 
 def _replay_folder(folder: Path, which: dict[str, Any], trial: str | None, wrong: bool, json: bool
