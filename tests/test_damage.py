@@ -21,7 +21,7 @@ from fastfed import cli
 from fastfed.errors import InputError
 from fastfed.sweeps import sealed
 from fastfed.sweeps.merge import merge
-from fastfed.sweeps.store import Store
+from fastfed.sweeps.store import REPEATS, Store
 from fastfed.sweeps.summary_file import stored_summary
 
 
@@ -303,11 +303,58 @@ def test_a_copy_of_a_part_is_told_and_put_aside(
     whole, summary = rows(folder), stored_summary(folder)
     shutil.copy(parts(folder)[0], folder / "trials" / "z.parquet")
     assert cli.run(["summary", str(folder)]) == 1
-    assert "z.parquet: has trials that another part has too" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "z.parquet: has only trials that another part has too; it is not damaged" in told
     assert stored_summary(folder).equals(summary)
     assert again(folder) == 0
-    assert (folder / "trials" / "z.parquet.damaged").exists()
+    assert (folder / "trials" / "z.parquet.repeated").exists()
     assert rows(folder).equals(whole)
+
+
+def test_of_two_equal_parts_the_one_with_its_own_name_stays(
+    folder: Path, calls: list[Call]
+) -> None:
+    whole, before = rows(folder), parts(folder)
+    shutil.copy(before[0], folder / "trials" / "a.parquet")
+    (problem,) = Store(folder).problems()
+    assert (problem.path.name, problem.kind) == ("a.parquet", REPEATS)
+    assert problem.outcome == "put aside as .repeated; no trial is lost"
+    calls.clear()
+    assert again(folder) == 0
+    assert calls == []
+    assert parts(folder) == before
+    assert rows(folder).equals(whole)
+
+
+@pytest.fixture
+def overlapping(folder: Path, tmp_path: Path) -> Path:
+    """Trials 0 to 9 in one part, 8 to 15 in another; 16 to 19 in the folder "rest"."""
+    parts(folder)[1].unlink()
+    run(tmp_path / "rest", part_size=8)
+    first, second, _ = parts(tmp_path / "rest")
+    shutil.move(second, folder / "trials")
+    first.unlink()
+    return folder
+
+
+def test_a_sweep_computes_nothing_that_an_overlapping_part_has(
+    overlapping: Path, good: Path, calls: list[Call]
+) -> None:
+    calls.clear()
+    assert again(overlapping) == 0
+    assert calls == [("small", 0.1, ("fedelim", "fedelim0"), 16, 20)]
+    assert rows(overlapping).equals(rows(good))
+    assert Store(overlapping).problems() == []
+
+
+def test_merge_loses_no_trial_of_an_overlapping_part(
+    overlapping: Path, good: Path, tmp_path: Path
+) -> None:
+    merged = merge([tmp_path / "rest"], overlapping)
+    assert merged.missing == 0
+    assert [problem.kind for problem in merged.damaged] == [REPEATS]
+    assert rows(overlapping).equals(rows(good))
+    assert len(list((overlapping / "trials").glob("*.parquet.repeated"))) == 1
 
 
 def test_nothing_but_damaged_parts_and_no_record(folder: Path, tmp_path: Path) -> None:

@@ -65,7 +65,8 @@ class Claim:
     where: str
     criterion: str
     verdict: str
-    """Begins with "holds" (in every cell), "holds for", "holds only for", "does not hold", "not refuted" or "undecided"."""
+    """Begins with "holds" (in every cell), "holds for", "holds only for", "does not hold",
+    "not refuted" or "undecided"."""
     measured: list[str]
     """For each data set the cell that comes closest to its limit, or is furthest beyond it."""
     value: float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -243,9 +244,17 @@ def _refuse_other_servers(address: str) -> None:
 
 def _no_scheduler(address: str, error: BaseException) -> InputError:
     reason = " ".join(str(error).split())
-    reason = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
-    return InputError(f"Dask address {shown(address)}: no scheduler answers there "
-                      f"({reason[:160]})")
+    if address.startswith("tls:") and "ssl_context" in reason:
+        what = "tls needs certificates; name them in Dask's configuration (distributed.comm.tls)"
+    elif address.startswith("ucx:") and isinstance(error, TypeError | ImportError):
+        what = "ucx is not installed here; use tcp, or install ucxx's support for Dask"
+    elif isinstance(error, MemoryError | struct.error) or "allowed dimension" in reason:
+        # the first bytes of any other language, read as the lengths of Dask's messages
+        what = "something answers there, but it is no Dask scheduler"
+    else:
+        reason = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
+        what = f"no scheduler answers there ({reason[:160]})"
+    return InputError(f"Dask address {shown(address)}: {what}")
 
 
 def _on_worker(task: Task) -> tuple[bytes, int, int, float, str, dict[str, object]]:

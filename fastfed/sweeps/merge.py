@@ -3,8 +3,8 @@
 What does not belong together is rejected before anything is written. Parts are copied whole, each
 complete or absent as in a sweep; of a part that overlaps with what is there already, only the rest
 is taken, once the rows that both have are seen to be equal. Nothing is ever deleted: damaged parts
-of the target are put aside. A merge that was killed leaves a sweep's folder, and the same command
-goes on with it.
+of the target, and parts that repeat others, are put aside. A merge that was killed leaves
+a sweep's folder, and the same command goes on with it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from fastfed.errors import InputError
 from fastfed.files import checked_folder, replacing
 from fastfed.sweeps.manifest import Record, with_costs
-from fastfed.sweeps.store import Part, Problem, Store, read_rows
+from fastfed.sweeps.store import REPEATS, Part, Problem, Store, rows_of
 from fastfed.sweeps.summary_file import write_summary
 
 
@@ -54,7 +54,8 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Merged:
                     merged.parts += _take(target, part)
                 else:
                     merged.left_out.append(f"{part.path}: of another sweep")
-            merged.left_out += [str(problem) for problem in source.problems()]
+            merged.left_out += [str(problem) for problem in source.problems()
+                                if problem.kind != REPEATS]
         write_summary(target, record.spec.cost)
         merged.missing = _missing(target, record)
     return merged
@@ -63,9 +64,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Merged:
 def _put_aside(target: Store) -> list[Problem]:
     """Put everything aside that is no part of the target; leave alone what cannot be judged."""
     problems = list(target.problems())
-    for problem in problems:
-        if problem.redo:
-            target.put_aside(problem.path)
+    target.put_aside([problem for problem in problems if problem.redo])
     return problems
 
 
@@ -130,7 +129,7 @@ def _take(target: Store, part: Part) -> int:
     record = target.record()
     for ranges, names in lacking.items():
         for first, end in ranges:
-            table = _rows(part, names, first, end)
+            table = rows_of(part, names, first, end)
             target.write_part(part.cell, tuple(names), first, end - first, table, record.spec,
                               record.instances)
     return sum(map(len, lacking))
@@ -140,16 +139,8 @@ def _same_rows(one: Part, other: Part, schedule: str, first: int, end: int) -> b
     """Whether two parts agree; equal contents need no look at the rows."""
     if one.content == other.content:
         return True
-    return bool(_rows(one, [schedule], first, end).equals(_rows(other, [schedule], first, end)))
-
-
-def _rows(part: Part, schedules: list[str], first: int, end: int) -> Any:
-    """Trials first .. end - 1 of some schedules, as a pyarrow table without metadata."""
-    import pyarrow as pa
-
-    table = read_rows(part, schedules).replace_schema_metadata(None)
-    return pa.concat_tables([table.slice(place * part.count + first - part.first, end - first)
-                             for place in range(len(schedules))])
+    return bool(rows_of(one, [schedule], first, end).equals(
+        rows_of(other, [schedule], first, end)))
 
 
 def _missing(target: Store, record: Record) -> int:

@@ -109,14 +109,13 @@ def reject_other_sweeps(store: Store, before: Record, grid: Grid) -> None:
 
 
 def put_aside(store: Store) -> list[Problem]:
-    """Put damaged parts aside, so that their trials are done again; what else stands among the
-    parts is not ours to move."""
-    problems = store.problems()
+    """Put aside damaged parts, whose trials are done again, and parts that repeat others; what
+    else stands among the parts is not ours to move."""
+    problems = list(store.problems())
     for problem in problems:
         if not problem.redo:
             raise InputError(str(problem))
-    for problem in problems:
-        store.put_aside(problem.path)
+    store.put_aside(problems)
     return problems
 
 

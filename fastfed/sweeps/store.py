@@ -51,13 +51,33 @@ class Part:
         return self.first + self.count
 
 
+DAMAGED, REPEATS, FOREIGN, UNREADABLE = "damaged", "repeats", "foreign", "unreadable"
+_ASIDE = {DAMAGED: ".damaged", REPEATS: ".repeated", FOREIGN: ".foreign"}
+
+
 @dataclass(frozen=True)
 class Problem:
     """A file among the parts whose rows are not counted, or that repeats others, and why."""
 
     path: Path
     reason: str
-    redo: bool  # whether a sweep may put it aside and do its trials again
+    redo: bool  # whether a sweep may put it aside
+    kind: str = DAMAGED
+    part: Part | None = None  # what a file that repeats others holds
+
+    @property
+    def suffix(self) -> str:
+        """What is added to the file's name when it is put aside."""
+        return _ASIDE.get(self.kind, ".damaged")
+
+    @property
+    def outcome(self) -> str:
+        """What becomes of the file in a sweep or a merge."""
+        if not self.redo:
+            return "left alone"
+        if self.kind == REPEATS:
+            return f"put aside as {self.suffix}; no trial is lost"
+        return f"put aside as {self.suffix}; its trials are missing until they are done again"
 
     def __str__(self) -> str:
         return printable(f"{self.path}: {self.reason}")
@@ -150,7 +170,7 @@ class Store:
                 self.record()  # made from the footers, while they are at hand
             cells = None if gone else self.record().cells
             self._parts, self._problems = [], []
-            for path, found, content in self._scan():
+            for path, found, content in sorted(self._scan(), key=_preference):
                 if isinstance(found, Problem):
                     self._problems.append(found)
                     continue
@@ -159,6 +179,8 @@ class Store:
                     self._problems.append(_of_another_sweep(part))
                 else:
                     self.add(part)
+            self._parts.sort(key=lambda part: part.path)
+            self._problems.sort(key=lambda problem: problem.path)
             self._scanned = None  # footers have the whole spec: keep them no longer than needed
         return self._parts
 
@@ -208,9 +230,11 @@ class Store:
                 else:
                     repeated += 1
         if repeated:
+            some = "" if new else "only "
             self._problems.append(Problem(
-                part.path, "has trials that another part has too; whoever reads the plain files "
-                "sees them twice", redo=True))
+                part.path, f"has {some}trials that another part has too; it is not damaged, but "
+                "whoever reads the plain files sees them twice", redo=True, kind=REPEATS,
+                part=part))
         if new:
             self._parts.append(part)
 
@@ -315,19 +339,36 @@ class Store:
 
     def free_path(self, about: Footer | Part) -> Path:
         """A name for a part that no file has yet, even if somebody renamed one to ours."""
-        mark = hashlib.sha256("\n".join(about.schedules).encode()).hexdigest()[:6]
-        stem = f"{about.cell.id}-{about.first:010d}-{about.count}-{mark}"
+        stem = _stem(about)
         return _free(self.trials / f"{stem}.parquet", lambda n: f"{stem}-{n}.parquet")
 
-    def put_aside(self, path: Path) -> Path:
-        """Move a file out of the way of readers, losing nothing."""
-        aside = _free(path.with_name(f"{path.name}.damaged"), lambda n: f"{path.name}.damaged{n}")
-        try:
-            path.rename(aside)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be put aside ({error.strerror})") from None
-        self._parts, self._problems, self._spans = None, [], {}
-        return aside
+    def put_aside(self, problems: Sequence[Problem]) -> None:
+        """Move files out of the way of readers, losing nothing: what only one of them has of a
+        part that repeats others is first written as a part of its own."""
+        for problem in problems:
+            if problem.part is not None:
+                self._write_rest(problem.part)
+        for problem in problems:
+            path, name = problem.path, f"{problem.path.name}{problem.suffix}"
+            try:
+                path.rename(_free(path.with_name(name), f"{name}{{}}".format))
+            except OSError as error:
+                raise InputError(f"{path}: cannot be put aside ({error.strerror})") from None
+        if problems:
+            self._parts, self._problems, self._spans = None, [], {}
+
+    def _write_rest(self, part: Part) -> None:
+        """Write the trials that are counted from this part, in parts without those that are
+        counted from others."""
+        rest: dict[tuple[int, int], list[str]] = {}
+        for name in part.schedules:
+            for first, end, holder in self.pieces(part.cell, name, part.first, part.end):
+                if holder is not None and holder.path == part.path:
+                    rest.setdefault((first, end), []).append(name)
+        record = self.record()
+        for (first, end), names in rest.items():
+            self.write_part(part.cell, tuple(names), first, end - first,
+                            rows_of(part, names, first, end), record.spec, record.instances)
 
     # Writing
 
@@ -360,6 +401,21 @@ class Store:
                     (folder / one).unlink()
 
 
+def _stem(about: Footer | Part) -> str:
+    """The name that a part is given, without its ending."""
+    mark = hashlib.sha256("\n".join(about.schedules).encode()).hexdigest()[:6]
+    return f"{about.cell.id}-{about.first:010d}-{about.count}-{mark}"
+
+
+def _preference(scanned: tuple[Path, Footer | Problem, str]) -> tuple[bool, int, Path]:
+    """Of parts that repeat each other, the trials are counted from those that have the name which
+    they were given, and from the larger."""
+    path, found, _ = scanned
+    if isinstance(found, Problem):
+        return True, 0, path
+    return path.stem != _stem(found), -found.count * len(found.schedules), path
+
+
 def _free(path: Path, numbered: Any) -> Path:
     number = 2
     while os.path.lexists(path):
@@ -375,9 +431,11 @@ def _footer(path: Path) -> tuple[Footer | Problem, str]:
         about = manifest.decoded(found.about, Footer)
         _validate_layout(about, found.file)
     except OSError as error:
-        return Problem(path, f"cannot be read ({error.strerror})", redo=False), ""
+        return Problem(path, f"cannot be read ({error.strerror})", redo=False,
+                       kind=UNREADABLE), ""
     except Unfit as error:
-        return Problem(path, str(error), redo=not error.other), ""
+        return Problem(path, str(error), redo=not error.other,
+                       kind=FOREIGN if error.other else DAMAGED), ""
     except Damaged as error:
         return Problem(path, str(error), redo=True), ""
     return about, found.content
@@ -426,6 +484,15 @@ def read_rows(part: Part, schedules: Sequence[str], columns: Sequence[str] | Non
                          "again") from None
 
 
+def rows_of(part: Part, schedules: Sequence[str], first: int, end: int) -> Any:
+    """Trials first .. end - 1 of some schedules, as a pyarrow table without metadata."""
+    import pyarrow as pa
+
+    table = read_rows(part, schedules).replace_schema_metadata(None)
+    return pa.concat_tables([table.slice(place * part.count + first - part.first, end - first)
+                             for place in range(len(schedules))])
+
+
 def _read_columns(file: Any, groups: Sequence[int] | range, columns: Sequence[str] | None) -> Any:
     import pyarrow as pa
 
@@ -442,7 +509,7 @@ def _of_another_sweep(part: Part) -> Problem:
     cell = part.cell
     return Problem(part.path, f"rows of another sweep ({cell}, seed {cell.seed}, engine "
                    f"{cell.engine}, max_steps {cell.max_steps}); move the file away",
-                   redo=not part.path.name.startswith(cell.id))
+                   redo=not part.path.name.startswith(cell.id), kind=FOREIGN)
 
 
 def _pieces(spans: list[Span], first: int, end: int) -> list[tuple[int, int, Part | None]]:

@@ -43,8 +43,8 @@ from fastfed.statistics.verdicts import (
     computed,
     decide,
     does_not_apply,
-    ratio,
     error_share,
+    ratio,
     share,
 )
 from fastfed.sweeps.grid import Cell
@@ -386,8 +386,8 @@ def _check_text(found: Check) -> str:
         text.append("")
     cut = found.frame.filter(found.frame["ended"] < found.frame["trials"])
     if len(cut):
-        text.insert(0, "note: some trials did not end; means are over those that did, error rates count "
-                    "the others as wrong\n")
+        text.insert(0, "note: some trials did not end; means are over those that did, error rates "
+                    "count the others as wrong\n")
     text += [f"{verdict}: {count}" for verdict, count in found.counts().items()]
     reasons = found.frame.filter(found.frame["reason"] != "")
     for (verdict, reason), lines in reasons.group_by(["verdict", "reason"], maintain_order=True):

@@ -208,8 +208,8 @@ def error_probability(
         instance = Instance.load(instance)
     if radius != "paper":
         raise InputError(f"radius {radius!r}: only 'paper' has tilts that fit it")
-    run = _Run(instance, parse(schedule), _checked_delta(delta, instance), resolve_sigma(instance, sigma),
-               checked_whole("trials", trials, 100, 2**32),
+    run = _Run(instance, parse(schedule), _checked_delta(delta, instance),
+               resolve_sigma(instance, sigma), checked_whole("trials", trials, 100, 2**32),
                checked_seed(seed), checked_threads(threads),
                progress or (lambda done, total: None))
     return run.result(radius)
