@@ -133,6 +133,9 @@ def test_report_is_one_page(held: ff.Result | ff.Sweep, tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith("<!")
     assert "periodic:10" in text
+    for word in ("seed", "version of the rows", "skip_error", "error rate \\u003c= delta",
+                 '"bounds"'):
+        assert word in text
 
 
 # --- faces

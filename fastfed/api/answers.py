@@ -256,15 +256,12 @@ class Answers(Faced, ABC):
             The same. The page needs no network, and its size does not depend on the number of
             trials.
         """
-        from fastfed.files import replacing
-        from fastfed.results.report.data import report_data
-        from fastfed.results.report.page import page
+        from fastfed.results.report import Rows, write_report
 
-        file = Path(path)
-        text = page(report_data(self._moments(), self._about(), self.costs))
-        with replacing(file) as content:
-            content.write(text.encode())
-        return file
+        cells = (Rows({"instance": cell.instance, "delta": cell.delta, "sigma": cell.sigma}, names,
+                      self._batches(cell, names)) for cell, names in self._held().items())
+        return write_report(Path(path), cells, self._about(), self.costs,
+                            instances=self.instances, checked=self.check())
 
     def _moments(self) -> Iterator[tuple[dict[str, Any], Moments]]:
         """Each cell with the moments of its schedules, all of them paired."""

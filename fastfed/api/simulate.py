@@ -19,7 +19,8 @@ from fastfed.errors import InputError
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
 from fastfed.statistics.moments import Batch
-from fastfed.sweeps.grid import Cell
+from fastfed.sweeps.grid import ROWS, Cell
+from fastfed.sweeps.manifest import versions
 from fastfed.sweeps.spec import DEFAULT_COSTS
 from fastfed.validation import MOST_TRIALS, checked_engine, checked_threads, checked_whole
 
@@ -179,7 +180,9 @@ class Result(Answers):
         job = self.job
         return {"instance": job.instance.name, "rewards": repr(job.instance.rewards),
                 "delta": ", ".join(f"{one.delta:g}" for one in self.jobs), "seed": job.seed,
-                "trials": f"{self.trials:,}", "engine": job.engine}
+                "trials": f"{self.trials:,}", "engine": job.engine, "version of the rows": ROWS,
+                "versions": ", ".join(f"{name} {one}" for name, one in versions().items()),
+                "largest skip_error of a trial": f"{self.frame['skip_error'].to_numpy().max():.3g}"}
 
     def __add__(self, other: Result) -> Result:
         if not isinstance(other, Result):
