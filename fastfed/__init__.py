@@ -6,7 +6,7 @@ as the step-by-step algorithm, at a cost that grows with the logarithm of the nu
 
 Why each part exists, from the ground up:
 
-* `confidence` has the paper's radii, in one place for everyone;
+* `radius` has the confidence radii, in one place for everyone;
 * `instance` (with `rewards`, `instance_files`) is the problem, checked once;
 * `schedule` says when clients talk to the server;
 * `kernels` is the compiled engine: a counter-based generator, walks that can be entered anywhere,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Schedule,
         SuperExponential,
     )
+    from fastfed.radius import Radius
     from fastfed.sweeps.run import sweep, sweep_parts
     from fastfed.theory.bounds import Bounds, bounds
     from fastfed.theory.check import Check, check
@@ -57,6 +58,7 @@ _HOME = {
         "problem.rewards": ("Bernoulli", "Finite", "Gaussian", "Poisson"),
         "problem.schedule": ("At", "Exponential", "FedElim", "FedElim0", "Periodic", "Schedule",
                              "SuperExponential"),
+        "radius": ("Radius",),
         "sweeps.run": ("sweep", "sweep_parts"),
         "theory.bounds": ("Bounds", "bounds"),
         "theory.check": ("Check", "check"),
@@ -80,6 +82,7 @@ __all__ = [
     "Instance",
     "Periodic",
     "Poisson",
+    "Radius",
     "Replay",
     "Result",
     "Schedule",

@@ -15,6 +15,7 @@ from fastfed.engine.rows import Block
 from fastfed.errors import InputError
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
+from fastfed.radius import Radius
 from fastfed.validation import checked_threads, checked_trials
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def simulate(
     engine: str = "auto",
     sigma: float | str | None = None,
     max_steps: int | None = None,
+    radius: str | Radius = "paper",
     progress: bool | Callable[[int, int], object] = False,
     keep_pulls: bool = False,
 ) -> Result:
@@ -73,11 +75,13 @@ def simulate(
     what fits the instance; "proxy": half the range of bounded rewards), ``threads`` how many
     threads (None: all cores; the rows do not depend on it). ``engine`` is "skip" (exact up to
     `skip_error`, logarithmic in the pulls), "dense" (every step of the same walk) or "auto".
+    ``radius`` is the confidence radius: a name ("paper", "mixture-pairs", "mixture:5000" ...) or a
+    `fastfed.Radius` of your own; all keep the promise of delta.
     ``progress`` shows a bar, or is called with (trials done, trials in all). ``keep_pulls`` keeps
     the (schedule, trial, K, M) tensor.
     """
     job = Job(instance, schedules, delta=delta, seed=seed, engine=engine, sigma=sigma,
-              max_steps=max_steps, keep_pulls=keep_pulls)
+              max_steps=max_steps, radius=radius, keep_pulls=keep_pulls)
     count = checked_trials(trials)
     workers = checked_threads(threads)
     with _reporting(progress, count) as report:

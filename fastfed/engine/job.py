@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fastfed import radius
 from fastfed.engine import rows
 from fastfed.engine.rows import Block, Departures
 from fastfed.errors import InputError
 from fastfed.kernels import trials as kernel
+from fastfed.kernels.boundary import make_curve
 from fastfed.kernels.memory import Space, make_space
 from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
 from fastfed.problem.rewards import Bernoulli, Finite
 from fastfed.problem.schedule import Periodic, Schedule, parse_all
-from fastfed.radius import MAX_STEPS
+from fastfed.radius import MAX_STEPS, Confidence, Radius, parse
 from fastfed.validation import checked_delta, checked_engine, checked_max_steps, checked_seed
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Job:
         engine: str = "auto",
         sigma: float | str | None = None,
         max_steps: int | None = None,
+        radius: str | Radius = "paper",
         keep_pulls: bool = False,
         keep_departures: bool = False,
     ) -> None:
@@ -64,19 +65,20 @@ class Job:
             limit if max_steps is None else checked_max_steps(max_steps, limit)
         )
         self.keep_pulls, self.keep_departures = keep_pulls, keep_departures
-        local_log = radius.local_log(arms, clients, self.delta)
-        global_log = radius.global_log(arms, self.delta)
+        self.radius = parse(radius)
+        self.local_radius = self.radius.at_client(arms, clients, self.delta, self.sigma)
+        self.global_radius = self.radius.at_server(arms, clients, self.delta, self.sigma)
         if max_steps is None:
-            refuse_endless(instance, self.delta, self.sigma)
+            refuse_endless(instance, self.delta, self.sigma, self.radius)
         self.engine = checked_engine(engine)
         if self.engine == "auto":
-            self.engine = cheaper_engine(instance, self.sigma, local_log, global_log)
+            self.engine = cheaper_engine(instance, self.local_radius, self.global_radius)
         # one pass serves schedules that are two names for the same times
         self._times, self._horizon, self._pass_of = _lay_out(self.schedules, self.max_steps)
         self._every = _lay_out([Periodic(1)], self.max_steps)[0]
         self._problem = kernel.Problem(
-            np.uint64(self.seed), instance.rewards.kernel_law(instance.means), float(self.sigma),
-            local_log, global_log, self.engine == "skip",
+            np.uint64(self.seed), instance.rewards.kernel_law(instance.means),
+            make_curve(self.local_radius), make_curve(self.global_radius), self.engine == "skip",
         )
         self._goal = kernel.Goal(
             instance.local_best, np.int64(instance.global_best),
@@ -132,12 +134,12 @@ class Job:
         """The block as rows, in order of schedule, then trial."""
         return rows.frame(block, [str(one) for one in self.schedules], {
             "instance": self.instance.name, "delta": self.delta, "seed": self.seed,
-            "sigma": float(self.sigma),
+            "sigma": float(self.sigma), "radius": str(self.radius),
         })
 
 
 def cheaper_engine(
-    instance: Instance, sigma: float, local_log: float, global_log: float
+    instance: Instance, local_radius: Confidence, global_radius: Confidence
 ) -> str:
     """Which engine should take less time. Skipping always wins with Gaussian rewards; with finite
     support a split costs so much more than a step that short trials are better stepped.
@@ -151,18 +153,16 @@ def cheaper_engine(
         law = law.as_finite(instance.means)
     if not isinstance(law, Finite) or instance.shape[0] == 1:
         return "skip"
-    clients = instance.shape[1]
     support = len(law.values)
 
-    def costs(gaps: npt.NDArray[np.float64], walks: int, log_c: float) -> tuple[float, float]:
-        steps = np.array([radius.resolved_by(2 * gap, walks, log_c, sigma)
-                          for gap in gaps.ravel()])
-        dense = 8e-9 * walks * steps.sum()
-        skip = 120e-9 * (support - 1) * walks * 60 * np.log2(steps + 1).sum()
+    def costs(gaps: npt.NDArray[np.float64], radius: Confidence) -> tuple[float, float]:
+        steps = np.array([radius.resolved_by(2 * gap) for gap in gaps.ravel()])
+        dense = 8e-9 * radius.walks * steps.sum()
+        skip = 120e-9 * (support - 1) * radius.walks * 60 * np.log2(steps + 1).sum()
         return float(dense), float(skip)
 
-    local_dense, local_skip = costs(instance.local_gaps, 1, local_log)
-    global_dense, global_skip = costs(instance.global_gaps, clients, global_log)
+    local_dense, local_skip = costs(instance.local_gaps, local_radius)
+    global_dense, global_skip = costs(instance.global_gaps, global_radius)
     return "dense" if local_dense + global_dense < local_skip + global_skip else "skip"
 
 

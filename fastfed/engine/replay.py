@@ -19,7 +19,7 @@ from fastfed.engine.walk import walk
 from fastfed.errors import printable
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
-from fastfed.radius import alpha_global, alpha_local
+from fastfed.radius import Radius
 from fastfed.validation import checked_trial
 
 if TYPE_CHECKING:
@@ -92,14 +92,15 @@ def replay(
     engine: str = "auto",
     sigma: float | str | None = None,
     max_steps: int | None = None,
+    radius: str | Radius = "paper",
 ) -> Replay:
     """Trial number ``trial`` of a run with this seed, event by event; equal to its row."""
     job = Job(instance, [schedule], delta=delta, seed=seed, engine=engine, sigma=sigma,
-              max_steps=max_steps)
+              max_steps=max_steps, radius=radius)
     number = checked_trial(trial)
     left = departures(job, number)
     title = (f"{instance.name}, {job.schedules[0]}, delta {job.delta:g}, seed {job.seed}, "
-             f"trial {number}")
+             f"trial {number}" + ("" if str(job.radius) == "paper" else f", radius {job.radius}"))
     return Replay(title, _Story(job, number, left).events(),
                   job.frame(left.block).row(0, named=True))
 
@@ -182,8 +183,8 @@ class _Story:
         return sum(self._sums(k, client, n) / n for client in range(self.clients)) / self.clients
 
     def _threshold(self, m: int, n: int) -> float:
-        alpha = alpha_local if m < self.clients else alpha_global
-        return 2 * alpha(n, self.arms, self.clients, self.job.delta, self.job.sigma)
+        radius = self.job.local_radius if m < self.clients else self.job.global_radius
+        return 2 * radius.alpha(n)
 
     def _departed(self, m: int, n: int) -> list[Event]:
         """Who left at step n: the eliminated arms, then the declared one."""

@@ -17,6 +17,7 @@ from fastfed.errors import InputError
 from fastfed.files import valid_unicode
 from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
+from fastfed.radius import parse
 from fastfed.sweeps.spec import Spec
 from fastfed.validation import checked_max_steps
 
@@ -93,7 +94,7 @@ class Grid:
 
 def _reject_endless(instance: Instance, cell: Cell) -> None:
     if cell.max_steps is None:
-        refuse_endless(instance, cell.delta, cell.sigma)
+        refuse_endless(instance, cell.delta, cell.sigma, parse(cell.radius))
     else:
         checked_max_steps(cell.max_steps, most_steps(instance))
 
