@@ -8,6 +8,7 @@ import re
 import zlib
 from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
+from itertools import product
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -46,7 +47,8 @@ class Cell:
         return _id(self)
 
     def __str__(self) -> str:
-        return f"{self.instance}, delta {self.delta:g}, sigma {self.sigma:g}"
+        radius = "" if self.radius == "paper" else f", radius {self.radius}"
+        return f"{self.instance}, delta {self.delta:g}, sigma {self.sigma:g}{radius}"
 
 
 @lru_cache(maxsize=4096)
@@ -81,14 +83,13 @@ class Grid:
                                  "another name")
             if names.setdefault(instance.name, digest) != digest:
                 raise InputError(f"two instances are called {instance.name!r}: names must differ")
-            for delta in spec.deltas:
-                for sigma in spec.sigmas:
-                    cell = Cell(instance.name, digest, delta, resolve_sigma(instance, sigma),
-                                spec.seed, spec.engine, spec.max_steps)  # type: ignore[arg-type]
-                    _reject_endless(instance, cell)
-                    if cell not in seen:
-                        seen.add(cell)
-                        grid.cells.append((cell, instance))
+            for delta, sigma, radius in product(spec.deltas, spec.sigmas, spec.radii):
+                cell = Cell(instance.name, digest, delta, resolve_sigma(instance, sigma),
+                            spec.seed, spec.engine, spec.max_steps, radius)  # type: ignore[arg-type]
+                _reject_endless(instance, cell)
+                if cell not in seen:
+                    seen.add(cell)
+                    grid.cells.append((cell, instance))
         return grid
 
 

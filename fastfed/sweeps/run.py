@@ -105,6 +105,7 @@ def sweep_parts(
     trials: int = 10_000, seed: int = 0, out: str | Path = "results", threads: int | None = None,
     engine: str = "auto", sigma: float | str | Sequence[float | str] | None = None,
     max_steps: int | None = None, target_rse: float | None = None,
+    radii: Sequence[str] | str = ("paper",),
     client: Any = None, shard: str | None = None, part_size: int | None = None,
 ) -> Iterator[tuple[Run, Part | None]]:
     """`sweep`, part by part: yields (run, part) when a part is written, and (run, None) now and
@@ -116,7 +117,7 @@ def sweep_parts(
         "instance": [instances] if isinstance(instances, str | Instance) else list(instances),
         "delta": deltas, "cost": costs, "schedule": schedules, "period": periods,
         "trials": trials, "seed": seed, "engine": engine, "sigma": sigma,
-        "max_steps": max_steps, "target_rse": target_rse,
+        "max_steps": max_steps, "target_rse": target_rse, "radius": radii,
     })
     return iterate(spec, checked_folder(out), threads=threads, part_size=part_size,
                    executor=None if client is None else Dask(client),
