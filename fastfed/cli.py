@@ -27,6 +27,7 @@ from fastfed.version import __version__
 if TYPE_CHECKING:
     import polars as pl
 
+    from fastfed.sweeps.spec import Spec
     from fastfed.sweeps.store import Store
     from fastfed.sweeps.task import Executor
 
@@ -79,6 +80,8 @@ def sweep(
     engine: Annotated[Text, typer.Option(help="skip, dense or auto [auto].")] = None,
     sigma: Annotated[Texts, typer.Option(help="Confidence scale [what fits the instance].")] = None,
     max_steps: Annotated[Text, typer.Option(help="Cut trials off here.")] = None,
+    radius: Annotated[Texts, typer.Option(help="Confidence radii, as in paper,mixture-pairs "
+                                          "[paper].")] = None,
     target_rse: Annotated[Text, typer.Option(help="Stop a cell at this relative standard error of "
                                              "the mean total cost.")] = None,
     dask: Annotated[Text, typer.Option(help="Run on a Dask cluster: tcp://host:8786, or local:4 "
@@ -101,7 +104,7 @@ def sweep(
         "instance": instance, "delta": _split(delta), "cost": _split(cost),
         "period": _split(period), "schedule": _split_schedules(schedule), "trials": trials,
         "seed": seed, "engine": engine, "sigma": _split(sigma), "max_steps": max_steps,
-        "target_rse": target_rse,
+        "target_rse": target_rse, "radius": _split(radius),
     }
     base = read_spec(spec) if spec is not None else {}
     if spec is not None and (given["schedule"] is not None or given["period"] is not None):
@@ -121,7 +124,7 @@ def sweep(
     if not quiet:
         names = {cell.instance for cell, _ in run.grid.cells}
         frame = stored_summary(run.store, grid.costs)
-        console.show(summary_text(_only(frame, names, grid.deltas, grid.schedules)))
+        console.show(summary_text(_only(frame, names, grid)))
         console.show(f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
               f"spec: {out}/sweep.json")
     if run.failures:
@@ -210,8 +213,9 @@ def bounds(
     period: Annotated[Text, typer.Option(help="Period H [the best one].")] = None,
     base: Annotated[Text, typer.Option(help="Base lambda of an exponential scheme.")] = None,
     sigma: Annotated[Text, typer.Option(help="Confidence scale [what fits the instance].")] = None,
+    radius: Annotated[Texts, typer.Option(help="Confidence radii [paper].")] = None,
     json: Annotated[bool, typer.Option("--json", help="Everything, as a JSON list with one item "
-                                       "for each delta and cost.")] = False,
+                                       "for each radius, delta and cost.")] = False,
 ) -> None:
     """What the theorems say of an instance: T, the bounds of each scheme, the best H and lambda."""
     from fastfed.problem.instance import Instance
@@ -219,8 +223,8 @@ def bounds(
     from fastfed.theory.bounds import bounds as bounds_of
 
     one = Instance.load(instance)
-    found = [bounds_of(one, d, c, sigma, period, base)  # type: ignore[arg-type]
-             for d in _split(delta) or ["0.01"] for c in _costs(cost) or [10.0]]
+    found = [bounds_of(one, d, c, sigma, period, base, r)  # type: ignore[arg-type]
+             for r in _split(radius) or ["paper"] for d in _split(delta) or ["0.01"] for c in _costs(cost) or [10.0]]
     if json:
         from json import dumps
 
@@ -262,6 +266,7 @@ def replay(
     trial: Annotated[str, typer.Option(help="Number of the trial.")] = "0",
     sigma: Annotated[Text, typer.Option(help="Confidence scale.")] = None,
     max_steps: Annotated[Text, typer.Option(help="Cut the trial off here.")] = None,
+    radius: Annotated[str, typer.Option(help="Confidence radius.")] = "paper",
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """One trial's story, event by event, equal to its row in a sweep."""
@@ -269,7 +274,7 @@ def replay(
     from fastfed.problem.instance import Instance
 
     story = tell(Instance.load(instance), schedule, delta=delta, seed=seed, trial=trial,  # type: ignore[arg-type]
-                 sigma=sigma, max_steps=max_steps)  # type: ignore[arg-type]
+                 sigma=sigma, max_steps=max_steps, radius=radius)  # type: ignore[arg-type]
     if json:
         print(story.frame.write_json())
     else:
@@ -282,7 +287,7 @@ def errors(
     schedule: Annotated[str, typer.Option(help="Schedule.")] = "fedelim",
     delta: Annotated[Texts, typer.Option(help="Error probabilities that the radii allow "
                                          "[0.01].")] = None,
-    radius: Annotated[str, typer.Option(help="Confidence radius.")] = "paper",
+    radius: Annotated[Texts, typer.Option(help="Confidence radii [paper].")] = None,
     trials: Annotated[str, typer.Option(help="Trials for each answer.")] = "10000",
     seed: Annotated[str, typer.Option(help="Seed.")] = "0",
     sigma: Annotated[Text, typer.Option(help="Confidence scale [what fits the instance].")] = None,
@@ -295,9 +300,9 @@ def errors(
 
     one = Instance.load(instance)
     progress = _counting if sys.stderr.isatty() else None
-    found = [error_probability(one, schedule, delta=d, radius=radius, trials=trials, seed=seed,  # type: ignore[arg-type]
+    found = [error_probability(one, schedule, delta=d, radius=r, trials=trials, seed=seed,  # type: ignore[arg-type]
                                sigma=sigma, threads=threads, progress=progress)  # type: ignore[arg-type]
-             for d in _split(delta) or ["0.01"]]
+             for r in _split(radius) or ["paper"] for d in _split(delta) or ["0.01"]]
     if json:
         print(error_frame(found).write_json())
     else:
@@ -455,12 +460,12 @@ def _watch(parts: Any, quiet: bool) -> Any:
     return run
 
 
-def _only(frame: pl.DataFrame, names: set[str], deltas: tuple[float, ...],
-          schedules: tuple[str, ...]) -> pl.DataFrame:
+def _only(frame: pl.DataFrame, names: set[str], spec: Spec) -> pl.DataFrame:
     import polars as pl
 
-    return frame.filter(pl.col("instance").is_in(list(names)), pl.col("delta").is_in(list(deltas)),
-                        pl.col("schedule").is_in(list(schedules)))
+    return frame.filter(
+        pl.col("instance").is_in(list(names)), pl.col("delta").is_in(list(spec.deltas)),
+        pl.col("schedule").is_in(list(spec.schedules)), pl.col("radius").is_in(list(spec.radii)))
 
 
 def _name_problems(store: Store) -> None:

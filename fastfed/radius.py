@@ -20,7 +20,7 @@ An arm is eliminated when the leader's empirical mean is 2 alpha ahead (Algorith
 running text says >; this package follows Algorithm 1). The kernels compare sums instead of means:
 with S the sum of the n rewards of all walks the same rule reads S_leader - S_arm >= g(n),
 
-    g(n) = 2 walks n alpha(n) = sqrt(unit n L(n)),   unit = 8 walks sigma^2, per pair 4 walks sigma^2.
+    g(n) = 2 walks n alpha(n) = sqrt(unit n L(n)),   unit = 8 walks sigma^2 (4 per pair).
 
 Skipping rests on g being concave. With f = n L that is 2 f f'' <= f'^2; it is proved beside each
 formula, and checked on a dense grid for a user's own.
@@ -69,7 +69,8 @@ def exponent(kind: int, n: float, constant: float, shift: float) -> float:
     Each makes sqrt(f), f = n L, concave, that is 2 f f'' <= f'^2 (m = n + r, r is the shift):
 
     paper: 4 L <= (L + 2)^2, which is (L - 2)^2 >= 0.
-    stitched, x = ln 2n, l = ln x + c >= 0: 2 l (1/x - 1/x^2) <= (l + 1/x)^2, as -2 l <= l^2 x^2 + 1.
+    stitched, x = ln 2n, l = ln x + c >= 0: 2 l (1/x - 1/x^2) <= (l + 1/x)^2, because
+        -2 l / x^2 <= 0 <= l^2 + 1 / x^2.
     mixture, f = m l, l = c + ln(m / r) / 2: l <= (l + 1/2)^2.
     one-sided, f = m l, l = ln(1 + q), q = e^c sqrt(m / r), p = q / (1 + q):
         l p / (2 (1 + q)) <= l^2 + p^2 / 4, as l p <= l^2 + p^2 / 4.
@@ -219,7 +220,7 @@ def resolved_by(gap: float, walks: float, log_c: float, sigma: float) -> float:
 def _last_above(excess: Callable[[float], float]) -> float:
     """The least whole n >= 1 from which on ``excess`` is not positive.
 
-    n times the excess, with n^2 (g / n - c) in mind, is concave: the steps at which the excess is
+    n times the excess must be concave, as g(n) - c n is: then the steps at which the excess is
     positive are an interval. Its right end is bracketed by doubling, then bisected.
     """
     low, high = 0.0, 1.0

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-
 SKIP_TOLERANCE = 1e-15
 BAR = -math.log(SKIP_TOLERANCE)
 MOST_DUELS = 3  # pairs in doubt that are followed one by one; 1 is 7 % slower, 6 no faster
