@@ -224,7 +224,8 @@ def bounds(
 
     one = Instance.load(instance)
     found = [bounds_of(one, d, c, sigma, period, base, r)  # type: ignore[arg-type]
-             for r in _split(radius) or ["paper"] for d in _split(delta) or ["0.01"] for c in _costs(cost) or [10.0]]
+             for r in _split(radius) or ["paper"] for d in _split(delta) or ["0.01"]
+             for c in _costs(cost) or [10.0]]
     if json:
         from json import dumps
 

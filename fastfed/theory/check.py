@@ -68,10 +68,10 @@ class Check:
 
     frame: pl.DataFrame
     """One row per line: ``instance``, ``delta``, ``sigma``, ``radius``, ``schedule``, ``trials``,
-    ``ended``, ``claim``, ``cost`` (where the claim has one), measured ``mean`` over the trials that ended,
-    ``bound``, ``tightness``, the share of trials ``outside`` the bound (of claims about trials),
-    the interval ``low``, ``high`` of that share or else of the mean, ``verdict``, ``power`` (of
-    claims about trials), ``reason``."""
+    ``ended``, ``claim``, ``cost`` (where the claim has one), measured ``mean`` over the trials
+    that ended, ``bound``, ``tightness``, the share of trials ``outside`` the bound (of claims about
+    trials), the interval ``low``, ``high`` of that share or else of the mean, ``verdict``,
+    ``power`` (of claims about trials), ``reason``."""
     lines: list[_Line]
     """The same with what the verdicts were decided by."""
 
@@ -92,8 +92,8 @@ def check(folder: str | Path | Store, costs: Sequence[float] | None = None) -> C
     """Hold every cell and schedule in a sweep's folder against the theorems.
 
     Bounds are those of the cell's confidence scale and radius. ``costs`` are the uplink
-    costs (None: those of the sweep). Only stored rows are read, batch by batch. See the module's text for what a
-    verdict means, and what it does not: the theorems leave a fourfold slack.
+    costs (None: those of the sweep). Only stored rows are read, batch by batch. See the module's
+    text for what a verdict means, and what it does not: the theorems leave a fourfold slack.
     """
     import polars as pl
 
