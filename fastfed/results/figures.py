@@ -421,6 +421,8 @@ def file_stem(cell: Mapping[str, Any]) -> str:
     holds more than small letters, digits, dots and dashes, ends in a part of its hash."""
     parts = []
     for key, value in cell.items():
+        if (key, value) == ("radius", "paper"):  # what a name does not say
+            continue
         if key in ("sigma", "cost"):
             parts.append({"sigma": "s", "cost": "C"}[key]
                          + plain(float(value)).replace(",", ""))
