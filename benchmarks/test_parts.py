@@ -15,10 +15,10 @@ import polars as pl
 import pytest
 from numba import uint64
 
+from fastfed.api.sweep import sweep
 from fastfed.kernels.compiling import kernel
 from fastfed.kernels.random.normal import normal_from
 from fastfed.kernels.random.philox import philox
-from fastfed.sweeps.run import sweep
 
 DRAWS = 1_000_000
 HERE = Path(__file__).parent

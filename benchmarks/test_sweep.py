@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 from work import CORES, Work
 
+from fastfed.api.sweep import sweep
 from fastfed.engine.job import Job
 from fastfed.engine.rows import Block
-from fastfed.sweeps.run import sweep
 from fastfed.sweeps.store import Store
 
 TRIALS = 10_000

@@ -28,6 +28,7 @@ from fastfed.version import __version__
 TYPE_CHECKING = False  # as in typing, which need not be imported for it
 if TYPE_CHECKING:
     from fastfed.api.simulate import Result, simulate
+    from fastfed.api.sweep import Sweep, open_sweep, sweep, sweep_parts
     from fastfed.engine.replay import Replay, replay
     from fastfed.errors import InputError
     from fastfed.problem.instance import Instance
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
         SuperExponential,
     )
     from fastfed.radius import Radius
-    from fastfed.sweeps.run import sweep, sweep_parts
     from fastfed.theory.bounds import Bounds, bounds
     from fastfed.theory.check import Check, check
     from fastfed.theory.error_probability import ErrorProbability, error_probability
@@ -52,6 +52,7 @@ _HOME = {
     name: f"fastfed.{module}"
     for module, names in {
         "api.simulate": ("Result", "simulate"),
+        "api.sweep": ("Sweep", "open_sweep", "sweep", "sweep_parts"),
         "engine.replay": ("Replay", "replay"),
         "errors": ("InputError",),
         "problem.instance": ("Instance",),
@@ -59,7 +60,6 @@ _HOME = {
         "problem.schedule": ("At", "Exponential", "FedElim", "FedElim0", "Periodic", "Schedule",
                              "SuperExponential"),
         "radius": ("Radius",),
-        "sweeps.run": ("sweep", "sweep_parts"),
         "theory.bounds": ("Bounds", "bounds"),
         "theory.check": ("Check", "check"),
         "theory.error_probability": ("ErrorProbability", "error_probability"),
@@ -87,10 +87,12 @@ __all__ = [
     "Result",
     "Schedule",
     "SuperExponential",
+    "Sweep",
     "__version__",
     "bounds",
     "check",
     "error_probability",
+    "open_sweep",
     "replay",
     "simulate",
     "sweep",
@@ -104,6 +106,8 @@ def __getattr__(name: str) -> object:
     import importlib
 
     found = getattr(importlib.import_module(_HOME[name]), name)
+    if name != "InputError":  # which whoever handles errors wants, and nothing else
+        importlib.import_module("fastfed.results.html")  # enters what notebooks show
     globals()[name] = found
     return found
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-import time
-from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -18,24 +16,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from fastfed import console
-from fastfed.errors import InputError, printable
+from fastfed.commands import answers, options
+from fastfed.commands.options import RANGES, Folder, Text, Texts
+from fastfed.errors import InputError
 from fastfed.files import checked_folder
 from fastfed.results.tables import summary_text
-from fastfed.statistics.numbers import short
 from fastfed.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from fastfed.problem.instance import Instance
     from fastfed.sweeps.spec import Spec
-    from fastfed.sweeps.store import Store
     from fastfed.sweeps.task import Executor
 
 app = typer.Typer(
     name="fastfed",
     help="Exact simulation of federated best-arm identification.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -44,10 +43,11 @@ app = typer.Typer(
 # Click's error class, from wherever this version of Typer has its Click
 _UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
-# Typer reads these at run time, so they stay in the form that Python 3.11 evaluates.
-Texts = Optional[list[str]]  # noqa: UP045
-Text = Optional[str]  # noqa: UP045
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A sweep's folder.")]
+_INSTANCE = "Built-in name, file, random:K,M,SEED or scaled:NAME,FACTOR"
+_REWARDS = ("Law of the rewards for files that name none: bernoulli, gaussian:0.5, poisson:2 "
+            "[gaussian]")
+_SCHEDULES = ("fedelim, fedelim0, periodic:100, exponential:1.5, superexponential, at:1,5,25 "
+              "(these times)")
 
 
 def _version(asked: bool) -> None:
@@ -66,56 +66,84 @@ def _common(
 
 @app.command()
 def sweep(
-    instance: Annotated[Texts, typer.Option(help="Built-in name, file, random:K,M,SEED or "
-                                            "scaled:NAME,FACTOR; repeat for several.")] = None,
-    delta: Annotated[Texts, typer.Option(help="Error probabilities, as in 0.1,0.01.")] = None,
-    cost: Annotated[Texts, typer.Option(help="Costs of an uplink, as in 0,10,100.")] = None,
-    period: Annotated[Texts, typer.Option(help="Periods H, as in 1,10,100.")] = None,
-    schedule: Annotated[Texts, typer.Option(help="Schedules: fedelim,exponential:1.5.")] = None,
-    trials: Annotated[Text, typer.Option(help="Trials of each cell [10000].")] = None,
-    seed: Annotated[Text, typer.Option(help="Seed [0].")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the results.",
+    instance: Annotated[Texts, typer.Option(metavar="NAME", help=f"{_INSTANCE}; repeat for "
+                                            "several [synthetic].")] = None,
+    delta: Annotated[Texts, typer.Option(metavar="LIST", help=f"Error probabilities, {RANGES} "
+                                         "[0.1,0.05,0.01,0.005,0.001].")] = None,
+    cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
+                                        "[0,10,100].")] = None,
+    period: Annotated[Texts, typer.Option(metavar="LIST", help=f"Periods H, {RANGES} "
+                                          "[5,1,10,100,1000,10000,100000].")] = None,
+    schedule: Annotated[Texts, typer.Option(metavar="LIST", help=f"Schedules: {_SCHEDULES} "
+                                            "[fedelim,fedelim0].")] = None,
+    trials: Annotated[Text, typer.Option(metavar="NUMBER", help="Trials of each cell "
+                                         "[10000].")] = None,
+    seed: Annotated[Text, typer.Option(metavar="NUMBER", help="Seed [0].")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the results.", metavar="DIR",
                                       parser=checked_folder)] = Path("results"),
-    threads: Annotated[Text, typer.Option(help="Threads [all cores].")] = None,
-    engine: Annotated[Text, typer.Option(help="skip, dense or auto [auto].")] = None,
-    sigma: Annotated[Texts, typer.Option(help="Confidence scale [what fits the instance].")] = None,
-    max_steps: Annotated[Text, typer.Option(help="Cut trials off here.")] = None,
-    radius: Annotated[Texts, typer.Option(help="Confidence radii, as in paper,mixture-pairs "
+    threads: Annotated[Text, typer.Option(metavar="NUMBER", help="Threads [all cores].")] = None,
+    engine: Annotated[Text, typer.Option(metavar="NAME", help="skip, dense or auto "
+                                         "[auto].")] = None,
+    sigma: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence scales: numbers, or "
+                                         "proxy [what fits the instance].")] = None,
+    rewards: Annotated[Text, typer.Option(metavar="LAW", help=f"{_REWARDS}.")] = None,
+    max_steps: Annotated[Text, typer.Option(metavar="NUMBER", help="Cut trials off here "
+                                            "[never].")] = None,
+    radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii: paper, "
+                                          "stitched, mixture, stitched-pairs, mixture-pairs "
                                           "[paper].")] = None,
-    target_rse: Annotated[Text, typer.Option(help="Stop a cell at this relative standard error of "
-                                             "the mean total cost.")] = None,
-    dask: Annotated[Text, typer.Option(help="Run on a Dask cluster: tcp://host:8786, or local:4 "
-                                       "for four processes here.")] = None,
+    target_rse: Annotated[Text, typer.Option(metavar="NUMBER", help="Stop a cell at this relative "
+                                             "standard error of the mean total cost "
+                                             "[never].")] = None,
+    dask: Annotated[Text, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: "
+                                       "tcp://host:8786, or local:4 for four processes here "
+                                       "[threads here].")] = None,
     dashboard: Annotated[bool, typer.Option("--dashboard", help="With --dask local:N: a dashboard, "
                                             "which every user of this machine can see.")] = False,
-    shard: Annotated[Text, typer.Option(help="Only this share, as in 3/16; `fastfed merge` joins "
-                                        "the folders.")] = None,
+    shard: Annotated[Text, typer.Option(metavar="I/N", help="Only this share, as in 3/16; "
+                                        "`fastfed merge` joins the folders [all].")] = None,
     spec: Annotated[Optional[Path], typer.Option(  # noqa: UP045
-        help="The grid in a file (TOML, or a sweep.json); options override.")] = None,
+        metavar="FILE", help="The grid in a file (TOML, or a sweep.json); options override "
+        "[none].")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
 ) -> None:
-    """Run a grid of instances, deltas and schedules; write trial rows as Parquet; resumable."""
+    """Run a grid of instances, deltas and schedules; write trial rows as Parquet; resumable.
+
+    \b
+    Examples:
+      fastfed sweep --trials 10000
+      fastfed sweep --instance means.csv --rewards bernoulli --period 1:1e5:log --schedule fedelim
+    """
+    from fastfed.api.progress import watch
+    from fastfed.api.sweep import open_sweep
     from fastfed.sweeps.grid import Shard
     from fastfed.sweeps.run import iterate
     from fastfed.sweeps.spec import make_spec, read_spec
-    from fastfed.sweeps.summary_file import stored_summary
 
     given = {
-        "instance": instance, "delta": _split(delta), "cost": _split(cost),
-        "period": _split(period), "schedule": _split_schedules(schedule), "trials": trials,
-        "seed": seed, "engine": engine, "sigma": _split(sigma), "max_steps": max_steps,
-        "target_rse": target_rse, "radius": _split(radius),
+        "instance": instance, "delta": options.numbers("delta", delta),
+        "cost": options.numbers("cost", cost),
+        "period": options.numbers("period", period, whole=True),
+        "schedule": options.schedules(schedule), "trials": trials,
+        "seed": seed, "engine": engine, "sigma": options.numbers("sigma", sigma),
+        "max_steps": max_steps, "target_rse": target_rse,
+        "radius": options.split("radius", radius),
     }
     base = read_spec(spec) if spec is not None else {}
     if spec is not None and (given["schedule"] is not None or given["period"] is not None):
         base = {key: value for key, value in base.items() if key not in ("schedule", "period")}
-    grid = make_spec({**base, **{key: value for key, value in given.items() if value is not None}})
+    content = {**base, **{key: value for key, value in given.items() if value is not None}}
+    if rewards is not None:
+        from fastfed.problem.instance_files import with_rewards
+
+        content["instance"] = with_rewards(content.get("instance") or ["synthetic"], rewards)
+    grid = make_spec(content)
     count = None if threads is None else _threads(threads)
     share = None if shard is None else Shard.parse(shard)
     if dashboard and dask is None:
         raise InputError("--dashboard: only a Dask cluster has one; add --dask local:4")
     executor = None if dask is None else _dask(dask, threads, quiet, dashboard)
-    run = _watch(iterate(grid, out, executor=executor, threads=count, shard=share), quiet)
+    run = watch(iterate(grid, out, executor=executor, threads=count, shard=share), not quiet)
     for problem in run.damaged:
         console.say(f"{problem}: put aside as .damaged; its trials are done again where this "
                     "sweep asks for them")
@@ -123,8 +151,9 @@ def sweep(
         console.say(str(failure))
     if not quiet:
         names = {cell.instance for cell, _ in run.grid.cells}
-        frame = stored_summary(run.store, grid.costs)
-        console.show(summary_text(_only(frame, names, grid)))
+        instances = {one.name: one for _, one in run.grid.cells}
+        frame = open_sweep(out).summary(grid.costs)
+        console.show(summary_text(_only(frame, names, grid), instances))
         console.show(f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
               f"spec: {out}/sweep.json")
     if run.failures:
@@ -134,33 +163,46 @@ def sweep(
 @app.command()
 def summary(
     folder: Folder,
-    cost: Annotated[Texts, typer.Option(help="Costs of an uplink [those of the sweep].")] = None,
+    cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
+                                        "[those of the sweep].")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
 ) -> None:
-    """The summary of a sweep's folder, for any costs: nothing is simulated again."""
-    from fastfed.sweeps.store import Store
-    from fastfed.sweeps.summary_file import stored_summary
+    """The summary of a sweep's folder, for any costs: nothing is simulated again.
+
+    \b
+    Examples:
+      fastfed summary results --cost 1,3,7
+      fastfed summary results --csv > summary.csv
+    """
+    from fastfed.api.sweep import open_sweep
 
     if json and csv:
         raise InputError("--json and --csv: choose one")
-    store = Store(folder)
-    frame = stored_summary(store, _costs(cost))
+    opened = open_sweep(folder)
+    frame = opened.summary(options.costs(cost))
     if json:
         print(frame.write_json())
     elif csv:
         print(frame.write_csv(), end="")
     else:
-        console.show(summary_text(frame))
-    _name_problems(store)
+        console.show(summary_text(frame, opened.instances))
+    answers.name_problems(opened)
 
 
 @app.command()
 def merge(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Sweeps' folders.")],
-    out: Annotated[Path, typer.Option(help="Folder for all their rows.", parser=checked_folder)],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for all their rows.",
+                                      parser=checked_folder)],
 ) -> None:
-    """Join the folders of one sweep, as its shards wrote them; the same command again goes on."""
+    """Join the folders of one sweep, as its shards wrote them; the same command again goes on.
+
+    \b
+    Examples:
+      fastfed merge shards/* --out results
+      fastfed merge monday tuesday --out results
+    """
     from fastfed.sweeps.merge import merge as join
 
     merged = join(folders, out)
@@ -178,54 +220,65 @@ def merge(
         raise typer.Exit(1)
 
 
+app.command()(answers.best)
+app.command()(answers.plot)
+app.command()(answers.replay)
+
+
 @app.command()
-def plot(
+def report(
     folder: Folder,
     out: Annotated[Optional[Path], typer.Option(  # noqa: UP045
-        help="Folder for the figures [DIR/figures].")] = None,
-    cost: Annotated[Texts, typer.Option(help="Costs of an uplink [those of the sweep].")] = None,
-    format: Annotated[str, typer.Option(help="png, pdf or svg; a comma list for several.")] = "png",
-    bounds: Annotated[bool, typer.Option("--bounds", help="Draw T, 2T, 3T and the lower bound "
-                                         "beside the total cost against delta.")] = False,
+        help="The file to write [DIR/report.html].")] = None,
+    open: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
-    """Figures from a sweep: cost against delta, communication against delta, cost against H."""
-    from fastfed.results.figures import plot_sweep
+    """One page of HTML with live figures: turn C, sort, save; it needs no network."""
+    from fastfed.results.report import write_folder_report
     from fastfed.sweeps.store import Store
-    from fastfed.sweeps.summary_file import stored_summary
 
     store = Store(folder)
-    frame = stored_summary(store, _costs(cost))
-    instances = None
-    if bounds:
-        from fastfed.theory.check import instances_of
+    path = write_folder_report(store, out)
+    console.show(path)
+    if open:
+        from webbrowser import open as open_page
 
-        instances = instances_of(store)
-    for path in plot_sweep(frame, out or folder / "figures", _split([format]) or [], instances):
-        console.show(path)
+        if not open_page(path.resolve().as_uri()):
+            console.say(f"no browser could be started; open {path} in one")
     _name_problems(store)
 
 
 @app.command()
 def bounds(
-    instance: Annotated[str, typer.Argument(help="Built-in name or file.")],
-    delta: Annotated[Texts, typer.Option(help="Error probabilities [0.01].")] = None,
-    cost: Annotated[Texts, typer.Option(help="Costs of an uplink [10].")] = None,
-    period: Annotated[Text, typer.Option(help="Period H [the best one].")] = None,
-    base: Annotated[Text, typer.Option(help="Base lambda of an exponential scheme.")] = None,
-    sigma: Annotated[Text, typer.Option(help="Confidence scale [what fits the instance].")] = None,
-    radius: Annotated[Texts, typer.Option(help="Confidence radii [paper].")] = None,
+    instance: Annotated[str, typer.Argument(metavar="INSTANCE", help=f"{_INSTANCE}.")],
+    delta: Annotated[Texts, typer.Option(metavar="LIST", help=f"Error probabilities, {RANGES} "
+                                         "[0.01].")] = None,
+    cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
+                                        "[10].")] = None,
+    period: Annotated[Text, typer.Option(metavar="NUMBER", help="Period H [the best one].")] = None,
+    base: Annotated[Text, typer.Option(metavar="NUMBER", help="Base lambda of an exponential "
+                                       "scheme [none].")] = None,
+    sigma: Annotated[Text, typer.Option(metavar="NUMBER", help="Confidence scale, or proxy [what "
+                                        "fits the instance].")] = None,
+    rewards: Annotated[Text, typer.Option(metavar="LAW", help=f"{_REWARDS}.")] = None,
+    radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii [paper].")] = None,
     json: Annotated[bool, typer.Option("--json", help="Everything, as a JSON list with one item "
                                        "for each radius, delta and cost.")] = False,
 ) -> None:
-    """What the theorems say of an instance: T, the bounds of each scheme, the best H and lambda."""
-    from fastfed.problem.instance import Instance
+    """What the theorems say of an instance: T, the bounds of each scheme, the best H and lambda.
+
+    \b
+    Examples:
+      fastfed bounds synthetic --delta 0.1,0.01 --cost 10
+      fastfed bounds movielens --sigma proxy --json
+    """
     from fastfed.results.tables import bounds_text
     from fastfed.theory.bounds import bounds as bounds_of
 
-    one = Instance.load(instance)
+    one = _load(instance, rewards)
     found = [bounds_of(one, d, c, sigma, period, base, r)  # type: ignore[arg-type]
-             for r in _split(radius) or ["paper"] for d in _split(delta) or ["0.01"]
-             for c in _costs(cost) or [10.0]]
+             for r in options.split("radius", radius) or ["paper"]
+             for d in options.numbers("delta", delta) or ["0.01"]
+             for c in options.costs(cost) or [10.0]]
     if json:
         from json import dumps
 
@@ -237,65 +290,53 @@ def bounds(
 @app.command()
 def check(
     folder: Folder,
-    cost: Annotated[Texts, typer.Option(help="Costs of an uplink [those of the sweep].")] = None,
+    cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
+                                        "[those of the sweep].")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Hold a sweep against the theorems: a verdict per claim, exit status 1 if one is violated.
 
     This tests the theorems, which leave a fourfold slack: it does not validate the simulator.
-    """
-    from fastfed.sweeps.store import Store
-    from fastfed.theory.check import check as check_sweep
 
-    store = Store(folder)
-    found = check_sweep(store, _costs(cost))
+    \b
+    Examples:
+      fastfed check results
+      fastfed check results --cost 1,10 --json
+    """
+    from fastfed.api.sweep import open_sweep
+
+    opened = open_sweep(folder)
+    found = opened.check(options.costs(cost))
     if json:
         print(found.frame.write_json())
     else:
+        answers.show_laws(opened)
         console.show(found)
-    _name_problems(store)
+    answers.name_problems(opened)
     if found.violated:
         raise typer.Exit(1)
 
 
 @app.command()
-def replay(
-    instance: Annotated[str, typer.Argument(help="Built-in name or file.")],
-    schedule: Annotated[str, typer.Option(help="Schedule.")] = "fedelim",
-    delta: Annotated[str, typer.Option(help="Error probability.")] = "0.01",
-    seed: Annotated[str, typer.Option(help="Seed of the run.")] = "0",
-    trial: Annotated[str, typer.Option(help="Number of the trial.")] = "0",
-    sigma: Annotated[Text, typer.Option(help="Confidence scale.")] = None,
-    max_steps: Annotated[Text, typer.Option(help="Cut the trial off here.")] = None,
-    radius: Annotated[str, typer.Option(help="Confidence radius.")] = "paper",
-    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-) -> None:
-    """One trial's story, event by event, equal to its row in a sweep."""
-    from fastfed.engine.replay import replay as tell
-    from fastfed.problem.instance import Instance
-
-    story = tell(Instance.load(instance), schedule, delta=delta, seed=seed, trial=trial,  # type: ignore[arg-type]
-                 sigma=sigma, max_steps=max_steps, radius=radius)  # type: ignore[arg-type]
-    if json:
-        print(story.frame.write_json())
-    else:
-        console.show(story)
-
-
-@app.command()
 def errors(
-    instance: Annotated[str, typer.Argument(help="Built-in name or file.")],
-    schedule: Annotated[str, typer.Option(help="Schedule.")] = "fedelim",
-    delta: Annotated[Texts, typer.Option(help="Error probabilities that the radii allow "
-                                         "[0.01].")] = None,
-    radius: Annotated[Texts, typer.Option(help="Confidence radii [paper].")] = None,
+    instance: Annotated[str, typer.Argument(metavar="INSTANCE", help=f"{_INSTANCE}.")],
+    schedule: Annotated[str, typer.Option(metavar="NAME", help="Schedule.")] = "fedelim",
+    delta: Annotated[Texts, typer.Option(metavar="LIST", help="Error probabilities that the radii "
+                                         f"allow, {RANGES} [0.01].")] = None,
+    radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii [paper].")] = None,
     trials: Annotated[str, typer.Option(help="Trials for each answer.")] = "10000",
     seed: Annotated[str, typer.Option(help="Seed.")] = "0",
     sigma: Annotated[Text, typer.Option(help="Confidence scale [what fits the instance].")] = None,
     threads: Annotated[Text, typer.Option(help="Threads [all cores].")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """How often an answer is really wrong, by importance sampling: down to 1e-100 and below."""
+    """How often an answer is really wrong, by importance sampling: down to 1e-100 and below.
+
+    \b
+    Examples:
+      fastfed errors synthetic --delta 0.01
+      fastfed errors bernoulli --delta 0.1:1e-6:log --schedule periodic:100
+    """
     from fastfed.problem.instance import Instance
     from fastfed.theory.error_probability import error_frame, error_probability
 
@@ -303,7 +344,8 @@ def errors(
     progress = _counting if sys.stderr.isatty() else None
     found = [error_probability(one, schedule, delta=d, radius=r, trials=trials, seed=seed,  # type: ignore[arg-type]
                                sigma=sigma, threads=threads, progress=progress)  # type: ignore[arg-type]
-             for r in _split(radius) or ["paper"] for d in _split(delta) or ["0.01"]]
+             for r in options.split("radius", radius) or ["paper"]
+             for d in options.numbers("delta", delta) or ["0.01"]]
     if json:
         print(error_frame(found).write_json())
     else:
@@ -321,8 +363,15 @@ def reproduce(
     seed: Annotated[Text, typer.Option(help="Seed [0].")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no verdicts.")] = False,
 ) -> None:
-    """The paper's experiments again: nine panels, the table, every claim with a verdict."""
-    from fastfed.paper.experiments import plan, write
+    """The paper's experiments again: nine panels, the table, every claim with a verdict.
+
+    \b
+    Examples:
+      fastfed reproduce --quick
+      fastfed reproduce --only movielens --out paper
+    """
+    from fastfed.api.progress import watch
+    from fastfed.paper.experiments import plan, true_errors, write
     from fastfed.validation import checked_seed, checked_trials
 
     count = None if threads is None else _threads(threads)
@@ -331,12 +380,15 @@ def reproduce(
     for one in plans:
         if not quiet:
             print(f"{one.name}: {one.spec.trials:,} trials of each cell", file=sys.stderr)
-        run = _watch(one.parts(count), quiet)
+        run = watch(one.parts(count), not quiet)
         for failure in run.failures:
             console.say(str(failure))
         if run.failures:
             raise typer.Exit(1)
+    found = true_errors(out, only=only, quick=quick, seed=checked_seed(seed or 0), threads=count,
+                        report=(lambda _: None) if quiet else console.say)
     claims, paths = write(out)
+    paths += found
     if not quiet:
         for claim in claims:
             console.show(f"{claim.key}: {claim.verdict}")
@@ -346,7 +398,13 @@ def reproduce(
 
 @app.command()
 def instances() -> None:
-    """What is built in, with sizes and gaps."""
+    """What is built in, with sizes and gaps.
+
+    \b
+    Examples:
+      fastfed instances
+      fastfed sweep --instance movielens --trials 100
+    """
     from fastfed.problem.instance_files import FAMILIES, builtin_names, load
 
     print(f"{'name':<12} {'arms':>4} {'clients':>7} {'local gap':>9} {'global gap':>10}  "
@@ -380,7 +438,13 @@ def movielens_build(
     rule: Annotated[str, typer.Option(help="Clean-up: paper or ties.")] = "paper",
     empty: Annotated[str, typer.Option(help="Empty cells: zero or drop-country.")] = "zero",
 ) -> None:
-    """Make the instance from the original data files, and compare its counts with the paper's."""
+    """Make the instance from the original data files, and compare its counts with the paper's.
+
+    \b
+    Examples:
+      fastfed movielens build hetrec2011
+      fastfed movielens build hetrec2011 --rule ties --out ties.parquet
+    """
     from fastfed.problem.movielens import build_instance
 
     instance, report = build_instance(folder, rule, empty)
@@ -401,10 +465,13 @@ def run_process(arguments: list[str]) -> int:
 def run(arguments: list[str]) -> int:
     """Run a command line in this process; its exit status."""
     try:
-        status = app(arguments, standalone_mode=False)
+        status = app(arguments, prog_name="fastfed", standalone_mode=False)
         sys.stdout.flush()
         return _interrupted(arguments) if status == 130 else int(status or 0)
     except (InputError, _UsageError) as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # whose message is the help
+            print(error.format_message())  # type: ignore[union-attr]
+            return 2
         message = error.format_message() if isinstance(error, _UsageError) else str(error)
         console.say(_in_brief(" ".join(message.split())))
         return 2
@@ -437,30 +504,6 @@ def _interrupted(arguments: list[str]) -> int:
     return 130
 
 
-def _watch(parts: Any, quiet: bool) -> Any:
-    """Run a sweep to its end, with a bar if stderr is a terminal."""
-    if quiet or not sys.stderr.isatty():
-        return deque((run for run, _ in parts), maxlen=1)[0]
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(),
-               TextColumn("{task.percentage:3.0f}%"), TextColumn("{task.fields[speed]}"),
-               TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("starting", total=None, speed="")
-        begin = time.perf_counter()
-        for run, _ in parts:
-            p = run.progress
-            seconds = max(time.perf_counter() - begin, 1e-9)
-            bar.update(task, description=printable(p.cell) or "reading", total=p.trials_planned,
-                       completed=p.trials_done,
-                       speed=f"{p.workers} workers, {p.in_flight} tasks, "
-                             f"{p.trials_done / seconds:,.0f} trials/s, "
-                             f"{short(p.pulls / seconds)} pulls/s")
-    return run
-
-
 def _only(frame: pl.DataFrame, names: set[str], spec: Spec) -> pl.DataFrame:
     import polars as pl
 
@@ -469,37 +512,16 @@ def _only(frame: pl.DataFrame, names: set[str], spec: Spec) -> pl.DataFrame:
         pl.col("schedule").is_in(list(spec.schedules)), pl.col("radius").is_in(list(spec.radii)))
 
 
-def _name_problems(store: Store) -> None:
-    """Name the files whose trials are missing in what was shown; exit status 1 if there are."""
-    problems = store.problems()
-    for problem in problems:
-        print(f"fastfed: {problem}", file=sys.stderr)
-    if problems:
-        raise typer.Exit(1)
+def _load(source: str, rewards: str | None) -> Instance:
+    """The instance of a command; with a law, if its file names none."""
+    from fastfed.problem.instance import Instance
+    from fastfed.problem.instance_files import with_rewards
 
-
-def _split(values: list[str] | None) -> list[str] | None:
-    if values is None:
-        return None
-    return [item.strip() for value in values for item in value.split(",") if item.strip()]
-
-
-def _costs(values: list[str] | None) -> list[float] | None:
-    from fastfed.validation import checked_costs
-
-    items = _split(values)
-    return None if items is None else checked_costs(items)
-
-
-def _split_schedules(values: list[str] | None) -> list[str] | None:
-    """A comma list in which ``at:1,5,25`` is one item."""
-    items: list[str] = []
-    for item in _split(values) or []:
-        if items and items[-1].startswith("at:") and item.isdigit():
-            items[-1] += f",{item}"
-        else:
-            items.append(item)
-    return None if values is None else items
+    if rewards is None:
+        return Instance.load(source)
+    (found,) = with_rewards([source], rewards)
+    assert isinstance(found, Instance)
+    return found
 
 
 def _dask(address: str, threads: str | None, quiet: bool, dashboard: bool) -> Executor:

@@ -32,7 +32,8 @@ def run(out: Path, **options: Any) -> pl.DataFrame:
     """A small sweep; its summary."""
     grid = {"instances": [SMALL], "deltas": [0.1], "costs": [0, 10], "trials": 20, "threads": 1,
             "schedules": ["fedelim", "fedelim0"]}
-    return ff.sweep(out=out, **{**grid, **options})
+    wanted = {**grid, **options}
+    return ff.sweep(out=out, **wanted).summary(wanted["costs"])
 
 
 def rows(out: Path) -> pl.DataFrame:

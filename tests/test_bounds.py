@@ -469,7 +469,7 @@ def test_to_dict_is_json(synthetic: Instance, grid: bool) -> None:
     ({"cost": [1.0, math.nan]}, "cost = nan: "),
     ({"cost": [[1.0], [1.0, 2.0]]}, "cost = .*: must be a number"),
     ({"delta": [0.1, 0.2], "cost": [1.0, 2.0, 3.0]}, r"must broadcast; .* delta\[:, None\]"),
-    ({"sigma": 0.0}, "sigma = 0.0: must be one number, finite and above 0"),
+    ({"sigma": 0.0}, "sigma = 0.0: the confidence scale must be finite and above 0, or 'proxy'"),
     ({"sigma": math.inf}, "sigma = inf: "),
     ({"sigma": [1.0, 2.0]}, "sigma = "),
     ({"period": 0}, "period H = 0: must be a whole number"),
@@ -479,7 +479,8 @@ def test_to_dict_is_json(synthetic: Instance, grid: bool) -> None:
     ({"base": 0.5}, "base lambda = 0.5: "),
     ({"base": math.nan}, "base lambda = nan: "),
     ({"base": math.inf}, "base lambda = inf: "),
-    ({"sigma": 1e200}, "smallest gap 0.133 with sigma = 1e\\+200"),
+    ({"sigma": 1e100}, "smallest gap 0.133 with sigma = 1e\\+100"),
+    ({"sigma": 1e200}, "sigma = 1e\\+200: must lie from 1e-100 to 1e\\+100"),
 ])
 def test_bad_input(synthetic: Instance, options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
@@ -488,5 +489,6 @@ def test_bad_input(synthetic: Instance, options: dict[str, object], message: str
 
 
 def test_instance_must_be_one() -> None:
+    assert bounds("synthetic").T == bounds(Instance.load("synthetic")).T
     with pytest.raises(InputError, match=r"must be a fastfed\.Instance"):
-        bounds("synthetic")  # type: ignore[arg-type]
+        bounds(5)  # type: ignore[arg-type]

@@ -77,7 +77,8 @@ def test_sweep(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = pl.read_parquet("results/trials/*.parquet")
     assert rows.height == 3 * 20
     lines = shown.splitlines()
-    assert len(lines) == 2 + 3 * 3 + 1
+    assert lines[0] == "rewards: Gaussian(sigma=1.0)"
+    assert len(lines) == 3 + 3 * 3 + 1
     assert all(name in lines[-1] for name in
                ("results/trials/*.parquet", "results/summary.parquet", "results/sweep.json"))
 
@@ -96,7 +97,7 @@ def test_sweep_shows_what_was_asked_for(capsys: pytest.CaptureFixture[str]) -> N
     twice(capsys, "sweep", "--instance", "small.toml", *GRID)
     shown = twice(capsys, "sweep", "--instance", "small.toml", "--delta", "0.2", "--schedule",
                   "fedelim", "--cost", "7", "--trials", "5", "--threads", "1")
-    above, _, row = shown.splitlines()[:-1]
+    _, above, _, row = shown.splitlines()[:-1]
     assert above == "all rows: instance small, radius paper, delta 0.2, sigma 1, C 7, 5 trials"
     assert row.split()[0] == "fedelim"
 
@@ -129,7 +130,7 @@ def test_quiet(capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_bar_where_there_is_no_terminal() -> None:
     done = fastfed("sweep", "--instance", "small.toml", *GRID)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[0].startswith("all rows: instance small")
+    assert done.stdout.splitlines()[1].startswith("all rows: instance small")
 
 
 def on_a_terminal(*arguments: str) -> tuple[str, str]:
@@ -153,7 +154,7 @@ def test_bar_on_a_terminal_and_results_on_stdout() -> None:
     bar, table = on_a_terminal("sweep", "--instance", "small.toml", *GRID)
     for part in ("small, delta 0.1", "100%", "trials/s", "pulls/s"):
         assert part in bar
-    assert table.splitlines()[0].startswith("all rows: instance small")
+    assert table.splitlines()[1].startswith("all rows: instance small")
     assert "\x1b" not in table
 
 
@@ -176,7 +177,7 @@ def test_table_fits_100_columns(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_summary(swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = twice(capsys, "summary", str(swept)).splitlines()
-    assert len(shown) == 2 + 2 * 2 * 3 * 2
+    assert len(shown) == 3 + 2 * 2 * 3 * 2
     assert max(map(len, shown)) <= 100
     assert sum(line.startswith("synthetic") for line in shown) == 12
 
@@ -253,7 +254,8 @@ def test_replay(capsys: pytest.CaptureFixture[str]) -> None:
                   "--seed", "3", "--trial", "17").splitlines()
     row = ff.simulate(ff.Instance.load("synthetic"), "periodic:100", delta=0.05, trials=18,
                       seed=3, threads=1).frame.row(17, named=True)
-    assert shown[0] == "synthetic, periodic:100, delta 0.05, seed 3, trial 17"
+    assert shown[0] == ("synthetic, periodic:100, delta 0.05, seed 3, trial 17; "
+                        "rewards: Gaussian(sigma=1.0)")
     assert f"{row['pulls']:,} pulls, {row['uplinks']:,} uplinks" in shown[-1]
 
 
@@ -500,7 +502,7 @@ def test_stdout_that_knows_only_ascii(swept: Path) -> None:
 
 
 def test_json_on_a_stdout_that_knows_only_ascii() -> None:
-    SMALL.save("kleine Ärme 🎰.toml")
+    ff.Instance(SMALL.means).save("kleine Ärme 🎰.toml")  # without a name of its own
     done = shell("$FASTFED sweep --instance 'kleine Ärme 🎰.toml' --trials 3 --quiet && "
                  "$FASTFED summary results --json", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")

@@ -128,14 +128,15 @@ def test_pages_have_checksums_for_other_readers(folder: Path) -> None:
     assert noticed == 20
 
 
-@pytest.mark.parametrize("command", ["summary", "check", "plot"])
+@pytest.mark.parametrize("command", ["summary", "check", "plot", "report"])
 def test_a_damaged_part_is_named_by_whoever_reads(
     folder: Path, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = parts(folder)[0]
     path.write_bytes(flipped(path.read_bytes(), 1000))
     before = snapshot(folder)
-    assert cli.run([command, str(folder), "--cost", "10"]) == 1
+    costs = [] if command == "report" else ["--cost", "10"]
+    assert cli.run([command, str(folder), *costs]) == 1
     told = capsys.readouterr()
     assert told.err == f"fastfed: {path}: damaged (its content does not fit its seal)\n"
     assert told.out

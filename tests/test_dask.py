@@ -33,7 +33,8 @@ from fastfed.sweeps import dask
 from fastfed.sweeps.store import Cell, Store
 
 ROOT = Path(__file__).resolve().parents[1]
-engine = importlib.import_module("fastfed.sweeps.run")  # `fastfed.sweep` itself is the function
+engine = importlib.import_module("fastfed.sweeps.run")
+api = importlib.import_module("fastfed.api.sweep")
 TRIALS = 2_000
 GRID = ["--instance", "random:3,2,1", "--delta", "0.1,0.01", "--schedule", "fedelim,fedelim0",
         "--trials", str(TRIALS), "--quiet"]
@@ -63,7 +64,7 @@ def cluster() -> Iterator[Client]:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty parts, whatever the speed."""
-    for function in (engine.iterate, engine.sweep_parts):
+    for function in (engine.iterate, api.sweep_parts, api.sweep):
         monkeypatch.setitem(function.__kwdefaults__, "part_size", 100)
 
 

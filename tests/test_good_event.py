@@ -17,7 +17,7 @@ from scipy import stats
 from fastfed import radius as confidence
 from fastfed.engine import reference
 from fastfed.engine.job import Job
-from fastfed.engine.replay import Departures, departures
+from fastfed.engine.replay import OneTrial, departures
 from fastfed.problem.instance import Instance
 from fastfed.theory.bounds import bounds
 
@@ -33,8 +33,8 @@ class Path:
     """One trial: whether it is on the event, and when arms left under either schedule."""
 
     good: bool
-    fedelim0: Departures
-    fedelim: Departures
+    fedelim0: OneTrial
+    fedelim: OneTrial
 
 
 def follow(sigma: float) -> list[Path]:
@@ -55,7 +55,7 @@ def follow(sigma: float) -> list[Path]:
     return paths
 
 
-def pulls(left: Departures) -> int:
+def pulls(left: OneTrial) -> int:
     return int(np.maximum(left.local, left.server[:, None]).sum())
 
 

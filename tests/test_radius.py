@@ -141,7 +141,7 @@ def test_every_boundary_is_positive_and_concave(name, delta):
 
 
 def test_the_check_finds_a_bend():
-    with pytest.raises(radius.InputError, match="not concave at n = 1.5 "):
+    with pytest.raises(radius.InputError, match=r"not concave at n = 1\.5 "):
         radius._refuse_bent("x", [1.0, 1.5, 2.0], [1.0, 1.4, 2.0], 0.1)
 
 

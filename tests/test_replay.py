@@ -120,7 +120,8 @@ def test_frame():
 def test_text():
     text = str(ff.replay(NAMED, "periodic:10", delta=0.1, seed=3, trial=12))
     lines = text.splitlines()
-    assert lines[0] == "animals, periodic:10, delta 0.1, seed 3, trial 12"
+    assert lines[0] == ("animals, periodic:10, delta 0.1, seed 3, trial 12; "
+                        "rewards: Gaussian(sigma=1.0)")
     assert "client north" in text
     assert "server" in text
     assert "declared" in text
@@ -199,7 +200,7 @@ def test_a_long_trial_replays_too():
     ({"trial": None}, ["trial = None", "whole number"]),
     ({"delta": 2}, ["delta = 2", "between 0 and 1"]),
     ({"schedule": "fedelm"}, ["did you mean 'fedelim'"]),
-    ({"instance": "synthetic"}, ["fastfed.Instance"]),
+    ({"instance": 5}, ["fastfed.Instance"]),
     ({"sigma": 0}, ["sigma = 0", "above 0"]),
     ({"engine": "x"}, ["engine 'x'"]),
     ({"max_steps": 0}, ["max_steps = 0"]),

@@ -8,21 +8,28 @@ import json
 import re
 import shutil
 import subprocess
+import webbrowser
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
+from helpers import SMALL, run, snapshot
 from test_best import NAMES, moments_of, simulated
 
 import fastfed.results.report as report
+from fastfed import cli
+from fastfed.results.report import write_folder_report
 from fastfed.results.report.data import report_data
 from fastfed.results.report.page import page
 from fastfed.results.style import styles
 from fastfed.results.wording import rate, with_error
 from fastfed.statistics.moments import Moments, Prices
-from fastfed.statistics.numbers import short
+from fastfed.statistics.numbers import short, tidy
+from fastfed.sweeps.grid import ROWS
+from fastfed.theory.bounds import bounds
 
 HERE = Path(report.__file__).parent
 EVIL = "<script>alert(1)</script> </script> <!-- \"q\" 'r' & @TITLE@ \x1b[31m " + "x" * 300
@@ -188,3 +195,90 @@ def test_numbers_are_written_as_in_python() -> None:
     for (value, error), text in zip(pairs, found, strict=True):
         assert text == with_error(value, error), (value, error)
     assert computed("given.map(model.short)", values) == [short(value) for value in values]
+
+
+def test_half_way_between_two_numbers_is_rounded_as_in_python() -> None:
+    values = [1000.5, 1001.5, 1002.5, 0.125, 0.375, 2.5, 12.5, 1234.5, 99.5, 1e6 + 0.5, 0.5, 9.5]
+    assert computed("given.map(model.short)", values) == [short(value) for value in values]
+    assert computed("given.map(v => model.general(v, 2))", values) == [
+        tidy(f"{value:.2g}") for value in values]
+    pairs = [(1000.5, 10.5), (2.5, 0.125), (1000.25, 1.5), (0.5, 0.5), (12.5, 12.5), (0.0, 2.5)]
+    assert computed("given.map(([v, e]) => model.withError(v, e))", pairs) == [
+        with_error(*pair) for pair in pairs]
+
+
+# The command
+
+
+def test_command_writes_the_page_into_the_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "sweep")
+    assert cli.run(["report", str(tmp_path / "sweep")]) == 0
+    path = tmp_path / "sweep" / "report.html"
+    assert capsys.readouterr().out.strip() == str(path)
+    before = path.read_bytes()
+    other = tmp_path / "a" / "b.html"
+    assert cli.run(["report", str(tmp_path / "sweep"), "--out", str(other)]) == 0
+    assert other.read_bytes() == before
+    about = json.loads(Elements(before.decode()).scripts[0])["about"]
+    assert about["seed"] == "0"
+    assert about["instance"] == "small"
+    assert about["version of the rows"] == str(ROWS)
+    rows = pl.read_parquet(tmp_path / "sweep" / "trials" / "*.parquet")
+    assert about["largest skip_error of a trial"] == f"{rows['skip_error'].max():.3g}"
+
+
+def test_command_opens_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                capsys: pytest.CaptureFixture[str]) -> None:
+    run(tmp_path)
+    seen: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda address: bool(seen.append(address)))
+    assert cli.run(["report", str(tmp_path), "--open"]) == 0
+    assert seen == [(tmp_path / "report.html").resolve().as_uri()]
+    assert "no browser could be started" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["nowhere"], ["sweep", "--out", "."],
+                                       ["sweep", "--out", "file/report.html"]])
+def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                               capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(tmp_path / "sweep")
+    (tmp_path / "file").write_text("")
+    capsys.readouterr()
+    before = snapshot(tmp_path)
+    assert cli.run(["report", *arguments]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert len(said.err.splitlines()) == 1
+    assert snapshot(tmp_path) == before
+
+
+def test_an_instance_that_is_gone_costs_only_bounds_and_verdicts(tmp_path: Path) -> None:
+    source = tmp_path / "mine.toml"
+    source.write_text("means = [[0.9, 0.1], [0.1, 0.4]]\n")
+    assert cli.run(["sweep", "--instance", str(source), "--delta", "0.1", "--trials", "5",
+                    "--schedule", "fedelim", "--out", str(tmp_path / "sweep"), "--quiet"]) == 0
+    record = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
+    record["instances"] = {}
+    (tmp_path / "sweep" / "sweep.json").write_text(json.dumps(record))
+    source.unlink()
+    assert cli.run(["report", str(tmp_path / "sweep")]) == 0
+    text = (tmp_path / "sweep" / "report.html").read_text()
+    data = json.loads(Elements(text).scripts[0])
+    assert "cannot be had any more" in data["about"]["no bounds and no verdicts"]
+    assert "claims" not in data
+    assert "bounds" not in data["cells"][0]
+    assert data["cells"][0]["rows"][0]["trials"] == 5
+
+
+def test_bounds_are_those_of_the_theorems(tmp_path: Path) -> None:
+    run(tmp_path)
+    write_folder_report(tmp_path)
+    (cell,) = json.loads(Elements((tmp_path / "report.html").read_text()).scripts[0])["cells"]
+    found = cell["bounds"]
+    assert found["T"] == pytest.approx(float(bounds(SMALL, 0.1, 1.0).T), rel=1e-8)
+    for factor in (0.999, 1.001):
+        b = bounds(SMALL, 0.1, factor * found["three"])
+        assert bool(b.three_T_follows) == (factor < 1)

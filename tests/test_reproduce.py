@@ -14,7 +14,7 @@ from scipy import stats
 from fastfed import cli
 from fastfed.errors import InputError
 from fastfed.paper import experiments as reproduce
-from fastfed.paper import panels
+from fastfed.paper import panels, true_errors
 from fastfed.paper.experiments import COSTS, DATA_SETS, places_of, plan, scheme_table
 from fastfed.problem.instance import Instance
 from fastfed.statistics.moments import Prices
@@ -31,6 +31,8 @@ def small() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reproduce, "DELTAS", FEW)
         patch.setattr(reproduce, "BASES", (1.05, 1.5, 10))
+        patch.setattr(true_errors, "DELTAS", (0.1, 0.01))
+        patch.setattr(true_errors, "TRIALS", 100)
         yield patch
 
 
@@ -51,6 +53,7 @@ def test_every_figure_in_every_format(paper: Path) -> None:
     names = {f"{data}-{what}.{kind}" for data in DATA_SETS
              for what in ("a", "b", "c", "schemes", "base", "period", "minimum")
              for kind in ("png", "pdf", "svg")}
+    names |= {f"true-errors.{kind}" for kind in ("png", "pdf", "svg")}
     assert {path.name for path in (paper / "figures").iterdir()} == names
     for path in (paper / "figures").iterdir():
         assert path.stat().st_size > 2000

@@ -110,8 +110,8 @@ def test_no_trial_ended() -> None:
     (row,) = summary_of([{"fedelim": columns}], ["fedelim"], [1.0])
     assert (row["total_mean"], row["total_sem"], row["ended"]) == (None, None, 0)
     assert (row["total_q50"], row["truncated_rate"], row["error_rate"]) == (6.0, 1.0, 1.0)
-    assert "2 of 2" in summary_text(to_frame([{"instance": "a", "delta": 0.1, "sigma": 1.0, "radius": "paper",
-                                               **row}]))
+    assert "2 of 2" in summary_text(to_frame([
+        {"instance": "a", "delta": 0.1, "sigma": 1.0, "radius": "paper", **row}]))
 
 
 def test_a_warning_stands_above_the_table() -> None:

@@ -1,4 +1,4 @@
-"""The laws of the variates against SciPy and against 60 digits, and the counts they make.
+"""The laws of the variates against SciPy and against 60 digits.
 
 Each statistical test has a fixed seed; chosen afresh, it would fail a correct program with
 probability 1e-6 in all (the level of each test is 1e-6 over the number of comparisons it makes).
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal, getcontext
-from itertools import product
 
 import numpy as np
 import pytest
@@ -20,14 +19,10 @@ from fastfed.kernels.random import discrete as variates
 from fastfed.kernels.random.discrete import (
     binomial,
     binomial_cells,
-    extend_counts,
     hat_width,
     hypergeometric,
     hypergeometric_cells,
-    hypergeometric_half,
     log_ratio,
-    shares,
-    split_counts,
 )
 
 FALSE_ALARM = 1e-6
@@ -49,33 +44,8 @@ def draw_hypergeometric(good, bad, draws, seed, out):
 @kernel
 def draw_half(successes, total, seed, out):
     for trial in range(out.shape[0]):
-        out[trial] = hypergeometric_half(successes, total, (seed, trial, 2, 3, 8), 0)
-
-
-@kernel
-def draw_eighths(shares, top, seed, node, out):
-    """Per trial: X at `top`, from X(1) up, then the interval (top / 2, top] in eighths."""
-    for trial in range(out.shape[0]):
-        for v in range(shares.shape[0]):
-            node[8, v] = 0
-        extend_counts(node[8], shares, 1, (seed, trial, 2, 3, 1), node[8])
-        n = 1
-        while n < top:
-            for v in range(shares.shape[0]):
-                node[0, v] = node[8, v]
-            extend_counts(node[0], shares, n, (seed, trial, 2, 3, 2 * n), node[8])
-            n *= 2
-        step = 8
-        while step > 1:
-            half = step // 2
-            for i in range(half, 8, step):
-                at = top // 2 + i * (top // 16)
-                split_counts(node[i - half], node[i + half], half * (top // 16),
-                             (seed, trial, 2, 3, at), node[i])
-            step = half
-        for i in range(8):
-            for v in range(shares.shape[0]):
-                out[trial, i, v] = node[i + 1, v] - node[i, v]
+        out[trial] = hypergeometric(successes, total - successes, total // 2,
+                                    (seed, trial, 2, 3, 8), 0)
 
 
 def binomials(count, p, size, seed=SEED):
@@ -87,13 +57,6 @@ def binomials(count, p, size, seed=SEED):
 def hypergeometrics(good, bad, draws, size, seed=SEED):
     out = np.zeros(size, np.int64)
     draw_hypergeometric(good, bad, draws, seed, out)
-    return out
-
-
-def eighths(weights, top, size):
-    out = np.zeros((size, 8, len(weights)), np.int64)
-    node = np.zeros((9, len(weights)), np.int64)
-    draw_eighths(shares(np.array(weights, float)), top, SEED, node, out)
     return out
 
 
@@ -321,73 +284,3 @@ def test_the_hat_covers_its_law():
     for mean in np.linspace(16, 200, 185):
         for p in (0.5, 0.4, 0.2, 0.1, 0.01, 0.001):
             assert of_binomial(math.ceil(mean / p), p) < -0.039
-
-
-def test_shares():
-    weights = np.array([[1.0, 2.0, 5.0, 0.0], [0.0, 0.0, 3.0, 1.0]])
-    assert shares(weights).tolist() == [[0.125, 2 / 7, 1.0, 0.0], [0.0, 0.0, 0.75, 1.0]]
-
-
-def test_every_order_of_single_steps_is_as_likely_as_it_should_be():
-    """(8, 16] split three times is eight steps, each an independent reward: all 2^8 sequences of
-    two values, and all 3^4 sequences of three values in steps 1, 2, 7 and 8."""
-    steps = eighths([3, 5], 16, 400_000)
-    assert (steps.sum(axis=2) == 1).all()
-    code = steps[:, :, 1] @ (2 ** np.arange(7, -1, -1))
-    expected = [math.prod(pair) for pair in product((3 / 8, 5 / 8), repeat=8)]
-    assert chi_square(np.bincount(code, minlength=256), expected) > FALSE_ALARM / 2
-
-    weights = np.array([2, 5, 3])
-    steps = eighths(weights, 16, 400_000)
-    value = steps.argmax(axis=2)[:, [0, 1, 6, 7]]
-    code = value @ (3 ** np.arange(3, -1, -1))
-    expected = [math.prod(sequence) for sequence in product(weights / 10, repeat=4)]
-    assert chi_square(np.bincount(code, minlength=81), expected) > FALSE_ALARM / 2
-
-
-@pytest.mark.parametrize("top", [256, 2048, 2**15, 2**24, 2**41])
-def test_counts_of_disjoint_intervals_after_three_splits(top):
-    """Each eighth of (top / 2, top] is a multinomial of its own: values against SciPy's binomial,
-    eighths and values against each other by their correlations."""
-    weights = np.array([1.0, 0.0, 6.0, 3.0, 10.0])
-    p = weights / weights.sum()
-    size, length = 40_000, top // 16
-    counts = eighths(weights, top, size)
-    assert (counts.sum(axis=2) == length).all()
-    assert (counts[:, :, 1] == 0).all()
-    assert counts.min() >= 0
-    present = [0, 2, 3, 4]
-    comparisons = 5 * (8 * 4 + 32 * 31 / 2)
-    for i in range(8):
-        for v in present:
-            sample = counts[:, i, v]
-            if length <= 2**12:
-                pvalue = law_fits(sample, stats.binom(length, p[v]), 0, length)
-                assert pvalue > FALSE_ALARM / comparisons
-            else:
-                z = moments_fit(sample, length * p[v], length * p[v] * (1 - p[v]),
-                                2 * comparisons)
-                if length > 2**30:
-                    assert smirnov(sample, z) > FALSE_ALARM / comparisons
-    # within an eighth the values are correlated as in a multinomial, between eighths not at all
-    flat = counts[:, :, present].reshape(size, -1).astype(float)
-    q = p[present]
-    inside = -np.sqrt(np.outer(q, q) / np.outer(1 - q, 1 - q))
-    np.fill_diagonal(inside, 1.0)
-    expected = np.kron(np.eye(8), inside)
-    limit = stats.norm.isf(FALSE_ALARM / (2 * comparisons))
-    assert abs(np.corrcoef(flat.T) - expected).max() < 1.2 * limit / math.sqrt(size)
-
-
-def test_the_middle_is_between_the_ends():
-    """Whatever the counts: a split stays within them and takes half of the items."""
-    rng = np.random.default_rng(5)
-    out = np.zeros(6, np.int64)
-    for trial in range(3000):
-        half = 2 ** int(rng.integers(0, 41))
-        parts = rng.multinomial(2 * half, rng.dirichlet(np.full(6, 0.3)))
-        left = rng.integers(0, 2**40, 6)
-        split_counts(left, left + parts, half, (SEED, trial, 0, 0, 1), out)
-        assert (out >= left).all()
-        assert (out <= left + parts).all()
-        assert (out - left).sum() == half

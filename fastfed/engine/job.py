@@ -23,15 +23,15 @@ from fastfed.kernels.boundary import make_curve
 from fastfed.kernels.memory import Space, make_space
 from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
-from fastfed.problem.rewards import Bernoulli, Finite
 from fastfed.problem.schedule import Periodic, Schedule, parse_all
-from fastfed.radius import MAX_STEPS, Confidence, Radius, parse
+from fastfed.radius import MAX_STEPS, Radius, parse
 from fastfed.validation import checked_delta, checked_engine, checked_max_steps, checked_seed
 
 if TYPE_CHECKING:
     import polars as pl
 
 _CHUNK_SECONDS = 0.2  # what one call of the kernel aims at: short enough for bar and Ctrl-C
+_PATIENCE = 0.3  # seconds for threads to stop when nobody wants their rows any more
 
 
 class Job:
@@ -71,8 +71,8 @@ class Job:
         if max_steps is None:
             refuse_endless(instance, self.delta, self.sigma, self.radius)
         self.engine = checked_engine(engine)
-        if self.engine == "auto":
-            self.engine = cheaper_engine(instance, self.local_radius, self.global_radius)
+        if self.engine == "auto":  # skipping is the faster engine for every law
+            self.engine = "skip"
         # one pass serves schedules that are two names for the same times
         self._times, self._horizon, self._pass_of = _lay_out(self.schedules, self.max_steps)
         self._every = _lay_out([Periodic(1)], self.max_steps)[0]
@@ -82,7 +82,7 @@ class Job:
         )
         self._goal = kernel.Goal(
             instance.local_best, np.int64(instance.global_best),
-            np.array(instance.local_ties.T, order="C"), instance.global_ties,
+            np.array(instance.local_ties.T, order="C"), np.array(instance.global_ties),
             np.int64(self.max_steps), self._horizon,
         )
 
@@ -126,7 +126,7 @@ class Job:
         return make_space(self._problem.law, arms, clients, len(self._horizon))
 
     def horizon(self, schedule: int) -> int:
-        """The step at which an undecided trial of the schedule is given up: its last time, or
+        """The step at which an undecided trial of the schedule is cut off: its last time, or
         max_steps."""
         return int(self._horizon[self._pass_of[schedule]])
 
@@ -136,34 +136,6 @@ class Job:
             "instance": self.instance.name, "delta": self.delta, "seed": self.seed,
             "sigma": float(self.sigma), "radius": str(self.radius),
         })
-
-
-def cheaper_engine(
-    instance: Instance, local_radius: Confidence, global_radius: Confidence
-) -> str:
-    """Which engine should take less time. Skipping always wins with Gaussian rewards; with finite
-    support a split costs so much more than a step that short trials are better stepped.
-
-    An arm leaves about where the radius is half its gap, at the step that `resolved_by` gives for
-    twice the gap. Measured on one core: a step costs 8 ns an arm and client, one elimination by
-    skipping some 60 splits for each doubling of its step, 120 ns a value each.
-    """
-    law = instance.rewards
-    if isinstance(law, Bernoulli):
-        law = law.as_finite(instance.means)
-    if not isinstance(law, Finite) or instance.shape[0] == 1:
-        return "skip"
-    support = len(law.values)
-
-    def costs(gaps: npt.NDArray[np.float64], radius: Confidence) -> tuple[float, float]:
-        steps = np.array([radius.resolved_by(2 * gap) for gap in gaps.ravel()])
-        dense = 8e-9 * radius.walks * steps.sum()
-        skip = 120e-9 * (support - 1) * radius.walks * 60 * np.log2(steps + 1).sum()
-        return float(dense), float(skip)
-
-    local_dense, local_skip = costs(instance.local_gaps, local_radius)
-    global_dense, global_skip = costs(instance.global_gaps, global_radius)
-    return "dense" if local_dense + global_dense < local_skip + global_skip else "skip"
 
 
 def new_control() -> kernel.Control:
@@ -201,16 +173,21 @@ def run_blocks(
                 size = max(1, min(wanted, 8 * size))
                 report(done)
                 yield block
+            if not finished:
+                report(done)
     finally:
         control.stop[0] = 1
-        pool.shutdown(wait=True, cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        # whoever interrupts need not wait for a long trial, or for a compilation
+        if not wait(started, timeout=_PATIENCE).not_done:
+            pool.shutdown(wait=True)
 
 
 def _lay_out(
     schedules: Sequence[Schedule], max_steps: int
 ) -> tuple[kernel.Times, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The distinct sets of times as the kernel reads them, the horizon of each, and which of them
-    each schedule uses. A schedule whose last time passes undecided is given up there: it would
+    each schedule uses. A schedule whose last time passes undecided is cut off there: it would
     pull for ever; one that could still talk, at max_steps."""
     plan: list[tuple[int, int, int, int]] = []
     horizon: list[int] = []

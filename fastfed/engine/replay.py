@@ -8,6 +8,7 @@ replays as fast as it ran, and its last line adds up to its row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ from fastfed.engine.job import Job
 from fastfed.engine.rows import Block
 from fastfed.engine.walk import walk
 from fastfed.errors import printable
+from fastfed.faces import Faced
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
 from fastfed.radius import Radius
@@ -46,8 +48,8 @@ class Event:
     uplinks: int
 
 
-@dataclass(frozen=True)
-class Replay:
+@dataclass(frozen=True, repr=False)
+class Replay(Faced):
     """The events of a trial, and the row that they add up to."""
 
     title: str
@@ -56,6 +58,7 @@ class Replay:
 
     @property
     def frame(self) -> pl.DataFrame:
+        """The events, one row each."""
         import polars as pl
 
         floats = {"mean": pl.Float64, "leader": pl.Float64, "threshold": pl.Float64}
@@ -81,9 +84,11 @@ class Replay:
                         "every answer right" if row["correct"] else "not every answer right"))
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 def replay(
-    instance: Instance,
+    instance: Instance | str | Path | npt.ArrayLike,
     schedule: str | Schedule = "fedelim",
     *,
     delta: float,
@@ -94,19 +99,45 @@ def replay(
     max_steps: int | None = None,
     radius: str | Radius = "paper",
 ) -> Replay:
-    """Trial number ``trial`` of a run with this seed, event by event; equal to its row."""
-    job = Job(instance, [schedule], delta=delta, seed=seed, engine=engine, sigma=sigma,
+    """One trial of a run, event by event; equal to its row.
+
+    Parameters
+    ----------
+    instance
+        An `Instance`, a built-in's name or a file, or a K x M array of means.
+    schedule
+        When clients talk to the server.
+    delta, seed, engine, sigma, max_steps, radius
+        As of `fastfed.simulate`.
+    trial
+        The number of the trial.
+
+    Returns
+    -------
+    Replay
+        Print it, or take its ``frame`` of events and its ``row``.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> story = ff.replay("synthetic", "fedelim", delta=0.01, trial=7312)
+    >>> story.events[-1].event
+    'declared'
+    """
+    one = Instance.of(instance)
+    job = Job(one, [schedule], delta=delta, seed=seed, engine=engine, sigma=sigma,
               max_steps=max_steps, radius=radius)
     number = checked_trial(trial)
     left = departures(job, number)
-    title = (f"{instance.name}, {job.schedules[0]}, delta {job.delta:g}, seed {job.seed}, "
-             f"trial {number}" + ("" if str(job.radius) == "paper" else f", radius {job.radius}"))
+    title = (f"{one.name}, {job.schedules[0]}, delta {job.delta:g}, seed {job.seed}, "
+             f"trial {number}" + ("" if str(job.radius) == "paper" else f", radius {job.radius}")
+             + f"; rewards: {one.rewards!r}")
     return Replay(title, _Story(job, number, left).events(),
                   job.frame(left.block).row(0, named=True))
 
 
 @dataclass(frozen=True)
-class Departures:
+class OneTrial:
     """One trial of one schedule, arm by arm: the step at which each left, NEVER if it did not."""
 
     local: npt.NDArray[np.int64]  # (K, M)
@@ -120,14 +151,14 @@ class Departures:
     block: Block
 
 
-def departures(job: Job, trial: int) -> Departures:
+def departures(job: Job, trial: int) -> OneTrial:
     """When each arm left, at each client and at the server, under the job's first schedule."""
     block = job.run(trial, 1, keep_departures=True)
     left = block.departures
     assert left is not None
     global_arm = int(block.column("global_arm")[0, 0])
     gave_up = int(left.global_gave_up[0, 0])
-    return Departures(
+    return OneTrial(
         left.local_out[0], left.local_arms[0], left.global_out[0, 0], global_arm,
         left.local_gave_up[0], gave_up,
         job.max_steps if global_arm >= 0 or gave_up else job.horizon(0),
@@ -138,7 +169,7 @@ def departures(job: Job, trial: int) -> Departures:
 class _Story:
     """The events of one trial, from when each arm left and from single values of the walks."""
 
-    def __init__(self, job: Job, trial: int, left: Departures) -> None:
+    def __init__(self, job: Job, trial: int, left: OneTrial) -> None:
         self.job, self.left, self.instance = job, left, job.instance
         self.arms, self.clients = job.instance.shape
         self._schedule = job.schedules[0]
@@ -156,12 +187,10 @@ class _Story:
             out, _, gave_up = self._of(m)
             for n in sorted({int(n) for n in out if 0 < n <= self.left.horizon}):
                 told.append((n, m, self._departed(m, n)))
-            if gave_up:
+            if 0 < gave_up <= self.left.horizon:
                 told.append((gave_up, m, self._given_up(m, gave_up)))
         if self.left.truncated:
-            ended = self.left.horizon
-            if self.left.global_gave_up or self.left.global_arm >= 0:
-                ended = min(ended, max((n for n, _, _ in told), default=ended))
+            ended = int(self.left.block.column("steps")[0, 0])
             told.append((ended, self.clients + 1, [
                 Event(ended, "trial", "truncated", "", None, None, None, *self._spent(ended))]))
         return [event for _, _, group in sorted(told, key=lambda one: one[:2]) for event in group]

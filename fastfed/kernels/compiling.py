@@ -23,6 +23,7 @@ import hashlib
 import multiprocessing
 import pickle
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -47,6 +48,14 @@ _APART: Any = {"forceinline": False}
 kernel = njit(**_OPTIONS, **_APART)
 inner = njit(**_OPTIONS, **_NO_ENTRANCE, **_APART)
 inlined = njit(**INLINED)
+
+
+_compiling = threading.Event()
+
+
+def under_way() -> bool:
+    """Whether an entry point is being compiled just now, in any thread."""
+    return _compiling.is_set()
 
 
 def entry_point(function: Callable[..., Any]) -> Any:
@@ -78,7 +87,7 @@ class _Cache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
         except Exception as error:  # damaged bytes can raise anything when they are unpickled
             _say(f"compiled code in {self._cache_path} cannot be read ({_reason(error)}); "
                  "compiling it again")
@@ -86,9 +95,13 @@ class _Cache(FunctionCache):
                 self.flush()
             except Exception:  # nor can it be written: all has been said
                 self.disable()
-            return None
+            found = None
+        if found is None:  # Numba compiles next, and saves what it has made
+            _compiling.set()
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
+        _compiling.clear()
         if not all(_is_ours(one) for one in getattr(sig, "args", sig)):
             return  # another process may not have the class, and could not read the index
         try:

@@ -141,7 +141,7 @@ def _settle(law, memory, who, curve, talks, walks, tree, here):
     every_step = talks.plan.shape[0] == 1 and clients == 1 and talks.plan[0, PERIOD] == 1
     b = frame[depth, B]
     least = slack = 0.0
-    if skip:
+    if skip and _someone_talks_inside(talks, tree, depth):
         least, slack = hooks.judge_by(law, memory, who, walks, tree, depth)
     test = Test(skip, law, least, slack)
     left_over = np.int64(0)
@@ -164,6 +164,16 @@ def _settle(law, memory, who, curve, talks, walks, tree, here):
             tree.talkers[depth + 1, left_over] = s
             left_over += 1
     return left_over
+
+
+@inlined
+def _someone_talks_inside(talks, tree, depth):
+    """Whether any schedule has a communication time in the interval before its end: if not, there
+    is nothing to judge, as on the whole spine of the paper's schedule."""
+    for i in range(tree.frame[depth, TALKERS]):
+        if talks.state[tree.talkers[depth, i], NEXT] < tree.frame[depth, B]:
+            return True
+    return False
 
 
 @inlined

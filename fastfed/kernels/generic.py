@@ -24,31 +24,24 @@ from numba.extending import overload
 from fastfed.kernels.compiling import INLINED
 
 
-class Generic:
-    """What `generic` makes of a function: `of` registers an implementation for a class."""
+def generic(stub: Callable[..., Any]) -> Any:
+    """Make ``stub``, whose body is only a docstring, a generic function of kernels; ``stub.of``
+    registers an implementation for a class."""
+    implementations: dict[type, Callable[..., Any]] = {}
 
-    def __init__(self, stub: Callable[..., Any]) -> None:
-        self._implementations: dict[type, Callable[..., Any]] = {}
-        self.__doc__ = stub.__doc__
+    def choose(law: Any, *rest: Any) -> Callable[..., Any] | None:
+        return implementations.get(getattr(law, "instance_class", None))  # type: ignore[arg-type]
 
-        def choose(law: Any, *rest: Any) -> Callable[..., Any] | None:
-            return self._implementations.get(getattr(law, "instance_class", None))  # type: ignore[arg-type]
-
-        choose.__signature__ = inspect.signature(stub)  # type: ignore[attr-defined]
-        overload(stub, strict=False, jit_options=INLINED)(choose)
-        stub.of = self.of  # type: ignore[attr-defined]
-
-    def of(self, cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def of(cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            if cls in self._implementations:
+            if cls in implementations:
                 raise TypeError(f"{cls.__name__} is registered twice")
-            self._implementations[cls] = function
+            implementations[cls] = function
             return function
 
         return register
 
-
-def generic(stub: Callable[..., Any]) -> Any:
-    """Make ``stub``, whose body is only a docstring, a generic function of kernels."""
-    Generic(stub)
+    choose.__signature__ = inspect.signature(stub)  # type: ignore[attr-defined]
+    overload(stub, strict=False, jit_options=INLINED)(choose)
+    stub.of = of  # type: ignore[attr-defined]
     return stub

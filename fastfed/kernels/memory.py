@@ -75,7 +75,7 @@ class Talks(NamedTuple):
     listed: Any  # all listed times, one schedule after the other
     state: Any  # (S, STATES)
     out_at: Any  # (S, K) the step at which each arm left; NEVER if it did not
-    ties: Any  # (K,) arms of equal number tie exactly: see `communication.conclude`
+    ties: Any  # (K,) arms of equal number tie: see `communication.conclude`
 
 
 class Test(NamedTuple):

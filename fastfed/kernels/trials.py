@@ -54,10 +54,10 @@ class Goal(NamedTuple):
 
     local_best: Any  # (M,)
     global_best: Any
-    local_ties: Any  # (M, K) arms of equal number tie exactly at a client,
+    local_ties: Any  # (M, K) arms of equal number tie at a client,
     global_ties: Any  # (K,) and at the server
     max_steps: Any
-    horizon: Any  # (S,) where an undecided schedule is given up: its last time, or max_steps
+    horizon: Any  # (S,) where an undecided schedule is cut off: its last time, or max_steps
 
 
 class Rows(NamedTuple):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from fastfed.engine.rows import VERSION
 from fastfed.files import make_folder, replacing
 from fastfed.problem.instance import Instance
 from fastfed.results.figures import FORMATS, Line, draw, save, style
@@ -21,11 +22,13 @@ from fastfed.theory.error_probability import error_frame, error_probability
 
 INSTANCES = ("synthetic", "bernoulli", "movielens")
 DELTAS = (0.1, 0.03, 0.01, 0.003, 0.001)
+TRIALS, QUICK_TRIALS = 2_000, 100  # for each answer: MovieLens has 39
 _SCHEDULE = "fedelim"
+_ASKED = "fastfed"
 
 
 def measure(instances: Sequence[str] = INSTANCES, deltas: Sequence[float] = DELTAS, *,
-            trials: int = 10_000, seed: int = 0, threads: int | None = None,
+            trials: int = TRIALS, seed: int = 0, threads: int | None = None,
             report: Callable[[str], object] = lambda _: None) -> pl.DataFrame:
     """One row per instance, delta and answer; see `ErrorProbability.frame`."""
     found = []
@@ -39,17 +42,32 @@ def measure(instances: Sequence[str] = INSTANCES, deltas: Sequence[float] = DELT
 
 
 def write(out: Path, *, instances: Sequence[str] = INSTANCES, deltas: Sequence[float] = DELTAS,
-          trials: int = 10_000, seed: int = 0, threads: int | None = None,
+          trials: int = TRIALS, seed: int = 0, threads: int | None = None,
           report: Callable[[str], object] = lambda _: None) -> list[Path]:
-    """Measure, and write ``true-errors`` as a figure, as Markdown and as Parquet."""
-    frame = measure(instances, deltas, trials=trials, seed=seed, threads=threads, report=report)
+    """Measure, and write ``true-errors`` as a figure, as Markdown and as Parquet. What a folder
+    already has of the same instances, deltas, trials and seed is not measured again."""
     make_folder(out / "figures")
-    with replacing(out / "true-errors.parquet") as file:
-        frame.write_parquet(file)
+    path, asked = out / "true-errors.parquet", repr((VERSION, instances, deltas, trials, seed))
+    frame = _kept(path, asked)
+    if frame is None:
+        frame = measure(instances, deltas, trials=trials, seed=seed, threads=threads,
+                        report=report)
+        with replacing(path) as file:
+            frame.write_parquet(file, metadata={_ASKED: asked})
     with replacing(out / "true-errors.md") as file:
         file.write(as_text(frame).encode())
     return [out / "true-errors.parquet", out / "true-errors.md",
             *draw_figure(frame, out / "figures" / "true-errors")]
+
+
+def _kept(path: Path, asked: str) -> pl.DataFrame | None:
+    """The rows in a file, if they are those that are asked for."""
+    try:
+        if pl.read_parquet_metadata(path).get(_ASKED) == asked:
+            return pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError):  # none is there, or none that can be read
+        pass
+    return None
 
 
 def draw_figure(frame: pl.DataFrame, stem: Path) -> list[Path]:

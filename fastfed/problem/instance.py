@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.errors import InputError
+from fastfed.faces import Faced
 from fastfed.problem.rewards import Gaussian, Rewards
 from fastfed.validation import numbers, refuse_many_cells, shown
 
@@ -29,10 +30,26 @@ MOST = 1e100
 """No mean is larger: sums of rewards and squares of gaps must stay finite."""
 
 
-class Instance:
+class Instance(Faced):
     """K arms at M clients: ``means[k, m]`` is what arm k pays at client m, on average.
 
-    ``arms`` and ``clients`` are names to show, ``name`` is what tables call the instance.
+    Parameters
+    ----------
+    means
+        K x M, row = arm, column = client; left out where they follow from the rewards.
+    rewards
+        The law: `Gaussian` (the default, with sigma 1), `Bernoulli`, `Finite` or `Poisson`.
+    arms, clients
+        Names to show.
+    name, description
+        What tables call the instance, and what it is.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> inst = ff.Instance(means=[[0.9, 0.1], [0.5, 0.6]], name="two towns")
+    >>> inst.local_best.tolist(), inst.global_best
+    ([0, 1], 1)
     """
 
     means: npt.NDArray[np.float64]
@@ -114,12 +131,42 @@ class Instance:
         return hashlib.sha256(text.encode() + self.rewards.fingerprint(self.means)).hexdigest()
 
     @staticmethod
-    def load(source: str | Path) -> Instance:
-        """A built-in by name, a family member (``random:K,M,seed``, ``scaled:NAME,FACTOR``), or
-        a file (``.toml``, ``.csv``, ``.parquet``)."""
+    def load(source: str | Path, rewards: Rewards | None = None) -> Instance:
+        """An instance by name, or from a file.
+
+        Parameters
+        ----------
+        source
+            A built-in's name, a family member (``random:K,M,SEED``, ``scaled:NAME,FACTOR``), or
+            a file (``.toml``, ``.csv``, ``.parquet``).
+        rewards
+            The law for a file that has means and names no law; None: Gaussian, sigma 1.
+
+        Returns
+        -------
+        Instance
+
+        Examples
+        --------
+        >>> import fastfed as ff
+        >>> ff.Instance.load("random:3,2,1").shape
+        (3, 2)
+        """
         from fastfed.problem.instance_files import load
 
-        return load(source)
+        return load(source, rewards)
+
+    @staticmethod
+    def of(source: Instance | str | Path | npt.ArrayLike) -> Instance:
+        """An instance as it is; one by name or from a file; or one of these means, Gaussian."""
+        if isinstance(source, Instance):
+            return source
+        if isinstance(source, str | Path):
+            return Instance.load(source)
+        if source is None or isinstance(source, bool | int | float | dict | set):
+            raise InputError(f"instance {shown(source)}: must be a fastfed.Instance, a name, a "
+                             "file, or a K x M array of means")
+        return Instance(source)
 
     def save(self, path: str | Path) -> None:
         """Write ``.toml`` (everything), ``.csv`` (means and names) or ``.parquet`` (a histogram

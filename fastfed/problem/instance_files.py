@@ -2,7 +2,7 @@
 
 TOML holds everything; CSV holds the means, with an optional header of client names and an
 optional first column of arm names; Parquet holds observed rewards, one row each (columns arm,
-client, reward) or counted (and count). Built-ins are in ``data/``.
+client, reward) or counted (and count), and so may CSV. Built-ins are in ``data/``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import math
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ FAMILIES = {
     "random": "random:K,M,SEED (uniform means)",
     "scaled": "scaled:NAME,FACTOR (another instance's means, multiplied)",
 }
+_KEYS = ("name", "means", "rewards", "arms", "clients", "description")
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 _MOST_ROWS = 100_000_000  # of observed rewards
 
@@ -51,7 +53,10 @@ def known_by_name(name: str) -> bool:
     return name in builtin_names() or name.partition(":")[0] in FAMILIES
 
 
-def load(source: str | Path) -> Instance:
+def load(source: str | Path, rewards: Rewards | None = None) -> Instance:
+    """See `Instance.load`."""
+    if rewards is not None and not lacks_law(source):
+        raise InputError(f"{source}: says itself what its rewards are; leave the law out")
     text = str(source)
     family, colon, arguments = text.partition(":")
     if isinstance(source, str) and colon and family in FAMILIES:
@@ -62,13 +67,49 @@ def load(source: str | Path) -> Instance:
         return _load_file(data_folder() / f"{text}.toml", text)
     path = Path(source)
     if path.suffix.lower() in _READERS:
-        return _load_file(path, valid_unicode(path.stem))
+        return _load_file(path, valid_unicode(path.stem), rewards)
     known = [*builtin_names(), *(f"{name}:" for name in FAMILIES)]
     raise InputError(
         f"unknown instance {text!r}{nearest(text, known)}: a built-in "
         f"({', '.join(builtin_names())}), {', '.join(FAMILIES.values())}, or a file ending in "
         f"{', '.join(_READERS)}"
     )
+
+
+def lacks_law(source: str | Path) -> bool:
+    """Whether a file has means and does not say how rewards scatter around them."""
+    text, path = str(source), Path(source)
+    named = isinstance(source, str) and (text in builtin_names() or text.partition(":")[0]
+                                         in FAMILIES)
+    if named or path.suffix.lower() not in (".toml", ".csv"):
+        return False
+    return "rewards" not in _content(path)
+
+
+def with_rewards(sources: Sequence[Any], law: str) -> list[Any]:
+    """The sources, with a law for those among them that are files without one."""
+    rewards = parse_law(law)
+    found = [load(one, rewards) if isinstance(one, str | Path) and lacks_law(one) else one
+             for one in sources]
+    if all(one is other for one, other in zip(found, sources, strict=True)):
+        named = ", ".join(str(one) for one in sources)
+        raise InputError(f"--rewards {law}: {named} says itself what its rewards are; leave it "
+                         "out")
+    return found
+
+
+def parse_law(text: str) -> Rewards:
+    """A law from an option: ``bernoulli``, ``gaussian``, ``gaussian:0.5``, ``poisson:2``."""
+    name, colon, value = text.strip().partition(":")
+    known = [kind for kind in KINDS if kind != "finite"]
+    if name not in known:
+        raise InputError(f"rewards {text!r}{nearest(name, known)}: must be one of "
+                         f"{', '.join(known)}; gaussian:0.5 has the standard deviation 0.5")
+    if not colon:
+        return KINDS[name]()
+    if "sigma" not in KINDS[name].options:
+        raise InputError(f"rewards {text!r}: {name} takes no value")
+    return KINDS[name](sigma=value)  # type: ignore[call-arg]
 
 
 def save(instance: Instance, path: Path) -> None:
@@ -116,10 +157,20 @@ def _scaled(text: str, arguments: str) -> Instance:
                     description=description)
 
 
-def _load_file(path: Path, name: str) -> Instance:
-    reader = _READERS[path.suffix.lower()]
+def _load_file(path: Path, name: str, rewards: Rewards | None = None) -> Instance:
+    content = {"name": name, **_content(path)}
+    if rewards is not None:
+        content["rewards"] = rewards
     try:
-        content = reader(path)
+        return Instance(**content)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """What a file says, or in one line why it cannot be read."""
+    try:
+        return _READERS[path.suffix.lower()](path)
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except InputError:
@@ -127,15 +178,11 @@ def _load_file(path: Path, name: str) -> Instance:
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         raise InputError(f"{str(path)!r}: cannot be read ({reason})") from None
-    try:
-        return Instance(name=name, **content)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def from_toml(text: str, name: str) -> Instance:
-    """An instance from the text of a TOML file."""
-    return Instance(name=name, **_parse_toml(text, name))
+    """An instance from the text of a TOML file, under this name."""
+    return Instance(**{**_parse_toml(text, name), "name": name})
 
 
 def _from_toml(path: Path) -> dict[str, Any]:
@@ -152,14 +199,16 @@ def _parse_toml(text: str, path: str) -> dict[str, Any]:
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError also for a number that is too long
         raise InputError(f"{path}: not valid TOML: {error}") from None
-    unknown = sorted(set(content) - {"means", "rewards", "arms", "clients", "description"})
+    unknown = sorted(set(content) - set(_KEYS))
     if unknown:
-        raise InputError(f"{path}: unknown key {unknown[0]!r}"
-                         f"{nearest(unknown[0], ['means', 'rewards', 'arms', 'clients'])}")
-    if not isinstance(content.get("description", ""), str):
-        raise InputError(f"{path}: description must be a string")
-    content["rewards"] = _rewards(path, content.get("rewards", {}))
-    if "means" not in content and content["rewards"].own_means is None:
+        raise InputError(f"{path}: unknown key {unknown[0]!r}{nearest(unknown[0], _KEYS)}")
+    for key in ("name", "description"):
+        if not isinstance(content.get(key, ""), str):
+            raise InputError(f"{path}: {key} must be a string")
+    if "rewards" in content:
+        content["rewards"] = _rewards(path, content["rewards"])
+    if "means" not in content and ("rewards" not in content
+                                   or content["rewards"].own_means is None):
         raise InputError(f"{path}: no 'means'; write means = [[...], ...], one row per arm")
     return content
 
@@ -197,6 +246,10 @@ def _from_csv(path: Path) -> dict[str, Any]:
         if len(row) != width:
             raise InputError(f"{path}: row {number} has {len(row)} cells, row 1 has {width}")
 
+    heads = [cell.strip().lower() for cell in rows[0]]
+    if sorted(heads) in (["arm", "client", "reward"], ["arm", "client", "count", "reward"]):
+        return _observed_text(path, heads, rows[1:])
+
     def is_number(cell: str) -> bool:
         return _NUMBER.fullmatch(cell) is not None
 
@@ -218,6 +271,26 @@ def _from_csv(path: Path) -> dict[str, Any]:
         "clients": clients,
         "arms": [row[0].strip() for row in body] if named else None,
     }
+
+
+def _observed_text(path: Path, heads: list[str], rows: list[list[str]]) -> dict[str, Any]:
+    """Observed rewards, a row each, as a Parquet file has them."""
+    import polars as pl
+
+    columns: dict[str, list[Any]] = {}
+    for place, head in enumerate(heads):
+        cells = [row[place].strip() for row in rows]
+        if head in ("reward", "count"):
+            for number, cell in enumerate(cells, 2):
+                if _NUMBER.fullmatch(cell) is None:
+                    raise InputError(f"{path}: row {number}: {head} {cell!r} is not a number")
+            columns[head] = [float(cell) for cell in cells]
+        else:
+            columns[head] = cells
+    try:
+        return from_rewards(pl.DataFrame(columns))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def _from_parquet(path: Path) -> dict[str, Any]:
@@ -326,8 +399,10 @@ def to_toml(instance: Instance) -> str:
         return "[" + ", ".join(map(_toml_string, names)) + "]"
 
     rows = "".join(f"  [{', '.join(repr(float(x)) for x in row)}],\n" for row in instance.means)
+    # a name that nobody chose is not written: the file's own will do
+    name = "" if instance.name == "custom" else f"name = {_toml_string(instance.name)}\n"
     return (
-        f"description = {_toml_string(instance.description)}\n"
+        f"{name}description = {_toml_string(instance.description)}\n"
         f"arms = {strings(instance.arms)}\n"
         f"clients = {strings(instance.clients)}\n"
         + _toml_rewards(instance, rows)

@@ -67,7 +67,19 @@ class Schedule:
 
 class Periodic(Schedule):
     """Every H steps: n = H, 2H, 3H, ... (The related work starts at 1, H + 1; the paper's bounds
-    and this package use multiples of H.)"""
+    and this package use multiples of H.)
+
+    Parameters
+    ----------
+    period
+        H, a whole number from 1 on.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.Periodic(100).times(350).tolist()
+    [100, 200, 300]
+    """
 
     kind = "periodic"
 
@@ -101,7 +113,19 @@ class FedElim0(Periodic):
 
 
 class Exponential(Schedule):
-    """At the distinct values of ceil(base^t), t = 0, 1, 2, ..."""
+    """At the distinct values of ceil(base^t), t = 0, 1, 2, ...
+
+    Parameters
+    ----------
+    base
+        lambda, a number above 1.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.Exponential(1.5).times(12).tolist()
+    [1, 2, 3, 4, 6, 8, 12]
+    """
 
     kind = "exponential"
 
@@ -162,7 +186,19 @@ class SuperExponential(Schedule):
 
 
 class At(Schedule):
-    """At the given steps, and never again."""
+    """At the given steps, and never again.
+
+    Parameters
+    ----------
+    times
+        Whole numbers from 1 on, in increasing order.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> str(ff.At([1, 5, 25]))
+    'at:1,5,25'
+    """
 
     kind = "at"
 

@@ -407,6 +407,15 @@ def plot_sweep(frame: pl.DataFrame, out: Path, formats: Sequence[str],
     return paths
 
 
+def plot_files(frame: pl.DataFrame, stem: Path, formats: Sequence[str], **choice: Any
+               ) -> list[Path]:
+    """The figure that `plot` makes of a summary, in files whose names begin with ``stem``."""
+    checked_formats(formats)
+    drawn = chart(frame, **choice)
+    make_folder(stem.parent)
+    return _write(drawn, stem, formats)
+
+
 def _write(drawn: Chart, stem: Path, formats: Sequence[str]) -> list[Path]:
     with _matplotlib().rc_context(_STYLE):
         from matplotlib.figure import Figure  # without pyplot: nobody's screen is touched

@@ -11,7 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastfed.errors import printable
-from fastfed.results.tables import Column, law_lines, summary_cells
+from fastfed.faces import HTML, TEXT
+from fastfed.results.tables import (
+    Column,
+    bounds_text,
+    grid_columns,
+    grid_text,
+    law_lines,
+    summary_cells,
+)
 from fastfed.results.wording import parameters, plain, with_error
 from fastfed.statistics.numbers import short
 from fastfed.statistics.summary import not_ended_text
@@ -72,25 +80,13 @@ def summary_html(frame: pl.DataFrame, instances: Mapping[str, Instance] | None =
 
 def bounds_html(bounds: Bounds) -> str:
     """The schemes' bounds for every delta and cost."""
-    frame = bounds.table()
-    deltas, costs = (parameters(frame[name].to_list()) for name in ("delta", "cost"))
-    rows = [[deltas[row["delta"]], costs[row["cost"]],
-             _scheme(row["scheme"], row["parameter"]),
-             *(short(row[name]) for name in ("pulls", "uplinks", "comm", "total")),
-             short(row["total_over_T"])] for row in frame.to_dicts()]
+    columns = grid_columns(bounds)
     arms, clients = bounds.instance.shape
     lines = [f"Bounds for {bounds.instance.name}: {arms:,} arms, {clients:,} clients; rewards: "
              f"{bounds.instance.rewards!r}; confidence scale sigma {bounds.sigma:g}"]
-    heads = ["delta", "C", "scheme", "pulls", "uplinks", "C × uplinks", "total", "total / T"]
-    return _page(lines, _table(heads, rows, left=0),
+    return _page(lines, _columns(columns),
                  ["upper bounds that hold together with probability 1 − delta, summed over arms "
                   "and clients"])
-
-
-def _scheme(name: str, parameter: float | None) -> str:
-    if parameter is None or name == "fedelim":
-        return name
-    return f"{name}:{plain(float(parameter)).replace(',', '')}"
 
 
 def replay_html(replay: Replay) -> str:
@@ -180,3 +176,14 @@ def _escaped(text: str, lines: bool = False) -> str:
     """As text; with ``lines``, line breaks stay."""
     parts = text.split("\n") if lines else [text]
     return "\n".join(html.escape(printable(part)) for part in parts)
+
+
+def _held_html(held: Any) -> str:
+    """A result or a sweep: what it is, and its summary."""
+    return summary_html(held.summary(), held.instances, title=repr(held))
+
+
+HTML.update(Instance=instance_html, Bounds=bounds_html, Replay=replay_html, Check=check_html,
+            Best=best_html, Result=_held_html, Sweep=_held_html)
+TEXT.update(Bounds=lambda one: bounds_text([one]) if isinstance(one.delta, float)
+            and isinstance(one.cost, float) else grid_text(one))

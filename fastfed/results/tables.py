@@ -153,10 +153,15 @@ def law_lines(frame: pl.DataFrame, instances: Mapping[str, Instance] | None) -> 
     """The law of the rewards of each instance in the frame; instances of one law together."""
     if instances is None:
         return []
+    names = frame["instance"].unique(maintain_order=True).to_list()
+    return laws_text({name: instances[name] for name in names if name in instances})
+
+
+def laws_text(instances: Mapping[str, Instance]) -> list[str]:
+    """The law of the rewards of each instance, those of one law together."""
     laws: dict[str, list[str]] = {}
-    for name in frame["instance"].unique(maintain_order=True).to_list():
-        if name in instances:
-            laws.setdefault(repr(instances[name].rewards), []).append(printable(name))
+    for name, one in instances.items():
+        laws.setdefault(repr(one.rewards), []).append(printable(name))
     if len(laws) == 1:
         return [f"rewards: {next(iter(laws))}"]
     return [f"rewards: {law} ({', '.join(names)})" for law, names in laws.items()]
@@ -201,6 +206,35 @@ def bounds_text(found: Sequence[Bounds]) -> str:
     return "\n".join(text[:-1])
 
 
+def grid_text(b: Bounds) -> str:
+    """The schemes' bounds, summed over arms and clients, for a grid of deltas and costs."""
+    instance = b.instance
+    arms, clients = instance.shape
+    return "\n".join([f"{printable(instance.name)}: {arms} arms, {clients} clients, rewards "
+                      f"{instance.rewards!r}; confidence scale sigma {b.sigma:g}",
+                      *table_text(grid_columns(b))])
+
+
+def grid_columns(b: Bounds) -> list[Column]:
+    """One row for each delta, cost and scheme."""
+    rows = b.table().to_dicts()
+    deltas, costs = (parameters([row[name] for row in rows]) for name in ("delta", "cost"))
+    return [
+        Column("delta", [deltas[row["delta"]] for row in rows]),
+        Column("C", [costs[row["cost"]] for row in rows]),
+        Column("scheme", [_scheme(row["scheme"], row["parameter"]) for row in rows], left=True),
+        *(Column(head, [short(row[name]) for row in rows]) for head, name in (
+            ("pulls", "pulls"), ("uplinks", "uplinks"), ("C x uplinks", "comm"),
+            ("total", "total"), ("total / T", "total_over_T"))),
+    ]
+
+
+def _scheme(name: str, parameter: float | None) -> str:
+    if parameter is None or name == "fedelim":
+        return name
+    return f"{name}:{plain(float(parameter)).replace(',', '')}"
+
+
 def _arms_text(b: Bounds) -> list[str]:
     """What does not depend on the cost."""
     instance = b.instance
@@ -239,9 +273,7 @@ def _schemes_text(b: Bounds) -> list[str]:
                  f"{breaking:,} of {len(b.condition):,} arms break C ln T_k <= T_k")
     rows: list[tuple[str, ...]] = []
     for scheme in b.schemes:
-        name = scheme.name
-        if scheme.parameter is not None and name != "fedelim":
-            name += f":{plain(float(scheme.parameter)).replace(',', '')}"
+        name = _scheme(scheme.name, scheme.parameter)
         for variant in ("as_stated", "summed", "sharp"):
             costs = getattr(scheme, variant)
             over = short(costs.total / b.T if b.T else None)

@@ -33,6 +33,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from fastfed.faces import Faced
 from fastfed.statistics.moments import (
     PULLS,
     UPLINKS,
@@ -197,8 +198,8 @@ class Envelope:
         return "\n".join(_envelope_text(self))
 
 
-@dataclass(frozen=True)
-class Best:
+@dataclass(frozen=True, repr=False)
+class Best(Faced):
     """The cheapest schedules of all cells; as text, what `fastfed best` prints."""
 
     envelopes: tuple[Envelope, ...]
@@ -218,6 +219,8 @@ class Best:
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self.envelopes)) or "no rows yet"
+
+    __repr__ = __str__
 
 
 def envelope(moments: Moments, cell: Mapping[str, Any]) -> Envelope:

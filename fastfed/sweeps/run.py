@@ -1,35 +1,29 @@
 """Run a sweep: what its folder does not hold yet is computed and written, part by part.
 
-`iterate` is the engine: it yields finished parts, so that a notebook or the command line can show
-its own progress. `sweep` runs it to the end and returns the summary. What a folder already holds
-is never computed again; what would not fit with it is rejected.
+`iterate` yields finished parts, so that whoever runs it can show progress and leave at any time.
+What a folder already holds is never computed again; what would not fit with it is rejected.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
 from fastfed.problem.instance import Instance
 from fastfed.sweeps import manifest
-from fastfed.sweeps.dask import Dask
 from fastfed.sweeps.grid import Grid, Shard
 from fastfed.sweeps.manifest import Record
 from fastfed.sweeps.planner import Planner, Progress
-from fastfed.sweeps.spec import DEFAULT_COSTS, DEFAULT_DELTAS, Spec, make_spec
+from fastfed.sweeps.spec import Spec
 from fastfed.sweeps.store import Part, Problem, Store
-from fastfed.sweeps.summary_file import stored_summary, write_summary
+from fastfed.sweeps.summary_file import write_summary
 from fastfed.sweeps.task import Done, Executor
 from fastfed.sweeps.threads import Threads
 from fastfed.validation import checked_threads, checked_whole
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @dataclass
@@ -72,8 +66,8 @@ def iterate(
     with Store(checked_folder(out)).lock() as store:
         before = store.record_if_any()
         if before is not None:
-            _reject_other_sweeps(store, before, grid)
-        run = Run(store, grid, Progress(), damaged=_put_aside(store))
+            reject_other_sweeps(store, before, grid)
+        run = Run(store, grid, Progress(), damaged=put_aside(store))
         planner = Planner(grid, store, shard, part_size)
         run.progress = planner.progress
         store.write_record(manifest.record_of(grid, before))
@@ -98,47 +92,7 @@ def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, 
                                         done.table, spec, instances)
 
 
-def sweep_parts(
-    *, instances: Sequence[str | Instance] | str | Instance = ("synthetic",),
-    deltas: Sequence[float] = DEFAULT_DELTAS, costs: Sequence[float] = DEFAULT_COSTS,
-    schedules: Sequence[str] | None = None, periods: Sequence[int] | None = None,
-    trials: int = 10_000, seed: int = 0, out: str | Path = "results", threads: int | None = None,
-    engine: str = "auto", sigma: float | str | Sequence[float | str] | None = None,
-    max_steps: int | None = None, target_rse: float | None = None,
-    radii: Sequence[str] | str = ("paper",),
-    client: Any = None, shard: str | None = None, part_size: int | None = None,
-) -> Iterator[tuple[Run, Part | None]]:
-    """`sweep`, part by part: yields (run, part) when a part is written, and (run, None) now and
-    then in between; ``run.progress`` says where things stand, ``run.failures`` what went wrong.
-
-    ``client``, a dask.distributed.Client, runs the trials on its cluster; ``shard``, as in
-    "3/16", only that share of them; ``part_size`` is the number of trials in a part."""
-    spec = make_spec({
-        "instance": [instances] if isinstance(instances, str | Instance) else list(instances),
-        "delta": deltas, "cost": costs, "schedule": schedules, "period": periods,
-        "trials": trials, "seed": seed, "engine": engine, "sigma": sigma,
-        "max_steps": max_steps, "target_rse": target_rse, "radius": radii,
-    })
-    return iterate(spec, checked_folder(out), threads=threads, part_size=part_size,
-                   executor=None if client is None else Dask(client),
-                   shard=None if shard is None else Shard.parse(shard))
-
-
-def sweep(
-    *, out: str | Path = "results", costs: Sequence[float] = DEFAULT_COSTS, **options: Any
-) -> pl.DataFrame:
-    """Run a sweep into the folder ``out`` and return its summary: `fastfed sweep` in Python.
-
-    Takes the arguments of `sweep_parts`.
-    """
-    for run, _ in sweep_parts(out=out, costs=costs, **options):
-        last = run
-    if last.failures:
-        raise RuntimeError("\n".join(map(str, last.failures)))
-    return stored_summary(last.store, costs)
-
-
-def _reject_other_sweeps(store: Store, before: Record, grid: Grid) -> None:
+def reject_other_sweeps(store: Store, before: Record, grid: Grid) -> None:
     """A folder holds one seed and one way to compute rows, and one instance per name."""
     spec = grid.spec
     for name in ("seed", "engine", "max_steps"):
@@ -154,7 +108,7 @@ def _reject_other_sweeps(store: Store, before: Record, grid: Grid) -> None:
                              "another --out, or the instance another name")
 
 
-def _put_aside(store: Store) -> list[Problem]:
+def put_aside(store: Store) -> list[Problem]:
     """Put damaged parts aside, so that their trials are done again; what else stands among the
     parts is not ours to move."""
     problems = store.problems()

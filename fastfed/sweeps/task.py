@@ -15,6 +15,8 @@ from fastfed.problem.instance import Instance
 from fastfed.sweeps.grid import Cell
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from fastfed.engine.job import Job
     from fastfed.kernels.trials import Control
 
@@ -63,14 +65,19 @@ class Executor(Protocol):
 
 def compute(task: Task, control: Control | None = None) -> tuple[Any, int]:
     """The rows of a task as a pyarrow table, and how many pulls they stand for."""
-    import pyarrow as pa
-
     job = _job(task.cell, task.instance, task.schedules)
     block = job.run(task.first, task.count, control)
-    table = job.frame(block).to_arrow()
+    return plain_table(job.frame(block)), int(block.column("pulls").sum())
+
+
+def plain_table(frame: pl.DataFrame) -> Any:
+    """Rows as a pyarrow table with the types that every reader knows."""
+    import pyarrow as pa
+
+    table = frame.to_arrow()
     plain = pa.schema([(field.name, _PLAIN.get(str(field.type), field.type))
                        for field in table.schema])
-    return table.cast(plain), int(block.column("pulls").sum())
+    return table.cast(plain)
 
 
 _PLAIN = dict.fromkeys(("large_string", "string_view"), "string")

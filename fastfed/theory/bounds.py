@@ -24,13 +24,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfed.errors import InputError
+from fastfed.faces import TEXT, Faced
 from fastfed.problem.instance import Instance
+from fastfed.problem.limits import resolve_sigma
 from fastfed.problem.schedule import Exponential, Periodic
 from fastfed.radius import PAPER, Confidence, Radius
 from fastfed.radius import parse as parse_radius
@@ -77,8 +80,9 @@ class Scheme:
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
-    """What `bounds` returns. ``...`` in a shape is the grid of delta and cost, () for numbers."""
+class Bounds(Faced):
+    """What `bounds` returns; as text, its table. ``...`` in a shape is the grid of delta and
+    cost, () for numbers."""
 
     instance: Instance
     delta: Grid
@@ -158,6 +162,10 @@ class Bounds:
 
         return to_dict(self)
 
+    def __str__(self) -> str:
+        face = TEXT.get("Bounds")
+        return repr(self) if face is None else face(self)
+
     def __repr__(self) -> str:
         shape = np.shape(self.T)
         return (f"<Bounds {self.instance.name}: delta {self.delta:g}, cost {self.cost:g}, "
@@ -166,10 +174,10 @@ class Bounds:
 
 
 def bounds(
-    instance: Instance,
+    instance: Instance | str | Path | npt.ArrayLike,
     delta: npt.ArrayLike = 0.01,
     cost: npt.ArrayLike = 10.0,
-    sigma: float | None = None,
+    sigma: float | str | None = None,
     period: int | None = None,
     base: float | None = None,
     radius: str | Radius = "paper",
@@ -181,20 +189,42 @@ def bounds(
     them has their common shape first, then the arms (and clients): T is (...), T_k (..., K), T_km
     (..., K, M). Numbers give numbers, and arrays of (K,) and (K, M).
 
-    ``sigma`` is the confidence scale (None: the instance's own), ``period`` the H of the periodic
-    scheme (None: the whole one whose total as stated is least), ``base`` the lambda of an
-    exponential scheme (None: only FedElim's 2), ``radius`` the confidence radius.
+    Parameters
+    ----------
+    instance
+        An `Instance`, a built-in's name or a file, or a K x M array of means.
+    delta, cost
+        Error probabilities, and costs C of an uplink.
+    sigma
+        The confidence scale. None: the instance's own; "proxy": half the range of bounded rewards.
+    period
+        The H of the periodic scheme; None: the whole one whose total as stated is least.
+    base
+        The lambda of an exponential scheme; None: only FedElim's 2.
+    radius
+        The confidence radius: see `fastfed.simulate`.
 
+    Returns
+    -------
+    Bounds
+        Print it, or take its fields.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.bounds("synthetic", delta=0.01, cost=10)
+    <Bounds synthetic: delta 0.01, cost 10, T 255343>
+
+    Notes
+    -----
     Departure: Theorem 4 concludes total <= 3T from C ln T_k <= T_k. Its proof adds C ceil(log2
     T_k) for each arm and client, which that condition bounds only by C + T_k / ln 2, and it
     forgets the uplink at n = 1. ``condition`` is as stated; ``three_T_follows`` compares the
     corrected sum with 3T.
     """
-    if not isinstance(instance, Instance):
-        raise InputError(f"instance {instance!r}: must be a fastfed.Instance; "
-                         "Instance.load(...) makes one from a name or a file")
-    deltas, prices, scale = _checked_delta(delta), _checked_cost(cost), _checked_sigma(sigma)
-    scale = instance.default_sigma if scale is None else scale
+    instance = Instance.of(instance)
+    deltas, prices, scale = (_checked_delta(delta), _checked_cost(cost),
+                             resolve_sigma(instance, sigma))
     whole_period = None if period is None else Periodic(period).period
     checked_base = None if base is None else Exponential(base).base
     try:
@@ -434,15 +464,6 @@ def _checked_cost(cost: npt.ArrayLike) -> _Floats:
     if bad.size:
         raise InputError(f"cost = {bad[0]:g}: must be finite, from 0 to {MOST_COST:g}")
     return values
-
-
-def _checked_sigma(sigma: float | None) -> float | None:
-    if sigma is None:
-        return None
-    values = _numbers("sigma", sigma)
-    if values.ndim or not (values > 0.0 and math.isfinite(values)):
-        raise InputError(f"sigma = {sigma!r}: must be one number, finite and above 0")
-    return float(values)
 
 
 def _numbers(name: str, value: npt.ArrayLike) -> _Floats:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fastfed.errors import InputError, printable
+from fastfed.faces import Faced
 from fastfed.problem.instance import Instance
 from fastfed.problem.instance_files import from_toml
 from fastfed.problem.schedule import Exponential, Periodic, Schedule, SuperExponential, parse
@@ -62,8 +63,8 @@ _COLUMNS = ("instance", "delta", "sigma", "radius", "schedule", "trials", "ended
 _Line = dict[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
-class Check:
+@dataclass(frozen=True, eq=False, repr=False)
+class Check(Faced):
     """What `check` returns; as text, its table."""
 
     frame: pl.DataFrame
@@ -87,13 +88,35 @@ class Check:
     def __str__(self) -> str:
         return _check_text(self)
 
+    __repr__ = __str__
+
 
 def check(folder: str | Path | Store, costs: Sequence[float] | None = None) -> Check:
     """Hold every cell and schedule in a sweep's folder against the theorems.
 
-    Bounds are those of the cell's confidence scale and radius. ``costs`` are the uplink
-    costs (None: those of the sweep). Only stored rows are read, batch by batch. See the module's
-    text for what a verdict means, and what it does not: the theorems leave a fourfold slack.
+    Bounds are those of the cell's confidence scale and radius. Only stored rows are read, batch by
+    batch. See the module's text for what a verdict means, and what it does not: the theorems
+    leave a fourfold slack.
+
+    Parameters
+    ----------
+    folder
+        A sweep's folder.
+    costs
+        Costs C of an uplink; None: those of the sweep.
+
+    Returns
+    -------
+    Check
+        Print it, or take its ``frame``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import fastfed as ff
+    >>> done = ff.simulate([[0.9], [0.1]], delta=0.1, trials=200).save(tempfile.mkdtemp())
+    >>> ff.check(done.folder, costs=[10]).violated
+    False
     """
     import polars as pl
 
@@ -353,7 +376,8 @@ def _finite(number: float) -> float | None:
 def _check_text(found: Check) -> str:
     """The lines by cell, then how many have which verdict and why: in 100 columns, if the costs
     are not too long."""
-    text: list[str] = []
+    text = ["95 % intervals: with ± of the mean; a range or a limit is one of the share of trials "
+            "that break\nthe bound, or err", ""]
     head = (f"{'schedule':<16} {'claim':<23} {'mean':>9} {'bound':>9} {'/bound':>6} "
             f"{'95 % interval':>13} verdict (power)")
     for (instance, delta, sigma, radius), lines in found.frame.group_by(

@@ -1,9 +1,21 @@
-"""Walks of rewards with finite support: the vector of how often each value has come, exactly.
+"""Walks of rewards with finite support: how often each value has come, exactly.
 
-Extended by multinomial draws, split by hypergeometric ones (`variates`), down to stretches of
-STRETCH steps. Inside such a stretch the order of its known rewards is a uniformly random
-permutation, and that is drawn as it is: a stretch in doubt is shuffled and walked. A shuffled
-step costs a few nanoseconds, a hypergeometric split ten times as much.
+A cell (an arm at a client) has its own values, those that it pays at all. They are ordered by their
+weight, the rarest first. The last one is never counted, because the counts add up to the number of
+steps: a cell with two values has one count, a cell with one value has none and draws nothing.
+
+    counts at 2 half = counts at half + a multinomial draw of `half` rewards               (extend)
+    counts at middle = counts at left + a random half of what lies between the ends        (split)
+
+An interval of LEAF steps or fewer is not split: the order of its known rewards is a uniformly
+random permutation, and it is drawn as it is, reward by reward.
+
+How a split draws. Two values: one half (`halves`); its word comes from a block that serves the
+middle of an interval and the middles of its two halves, as in `normal`. More values, up to 64
+steps: a random set of half the places in the interval, as the ones of a word. It takes random bits
+and flips random ones until half of them are set; what a value gets is the number of ones in its
+range of places. More steps: value by value, the rarest first, each `near_half` of what is left. So
+the halves of the first, small, values hardly disturb the balance for the last, large, ones.
 """
 
 from __future__ import annotations
@@ -11,87 +23,208 @@ from __future__ import annotations
 import numpy as np
 from numba import uint64
 
-from fastfed.kernels.compiling import kernel
-from fastfed.kernels.random.discrete import extend_counts, split_counts, words_at
+from fastfed.kernels.compiling import inlined, inner, kernel
+from fastfed.kernels.random.discrete import binomial, words_at
+from fastfed.kernels.random.halves import half as random_half
+from fastfed.kernels.random.halves import near_half, ones, spare_bits
+from fastfed.kernels.random.normal import is_power_of_four, quarter_words
 from fastfed.kernels.random.philox import multiply_wide
 
-STRETCH = 32
-_PICKS = 4  # from one word: the low half of a product serves as the next word, 2^-44 off at worst
+LEAF = 4
+_PICKS = 4  # from one word: the low half of a product serves as the next word, 2^-54 off at worst
+_PLACES = 64  # the longest interval that is split by a set of places
+# streams of words that belong to no single value
+_BY_PLACES, _BY_VALUES = np.int64(1 << 30), np.int64(1 << 31)
+
+
+@inlined
+def weigh(counts, kinds, rise, base, n):
+    """The sum of the first n rewards."""
+    total = base * float(n)
+    for v in range(kinds):
+        total += rise[v] * float(counts[v])
+    return total
 
 
 @kernel
-def weigh(counts, values):
-    """The sum of the rewards, and of their squares."""
-    total = 0.0
-    squares = 0.0
-    for v in range(values.shape[0]):
-        term = values[v] * float(counts[v])
-        total += term
-        squares += values[v] * term
-    return total, squares
+def extend_cell(before, shares, kinds, half, address, out):
+    """out = before + how often each value comes in `half` further rewards."""
+    left = np.int64(half)
+    for v in range(kinds):
+        count = binomial(left, shares[v], address, v)
+        out[v] = before[v] + count
+        left -= count
 
 
-@kernel
-def next_value(left_over, pick):
-    """Which value the ``pick``-th of the remaining rewards has."""
-    v = 0
-    while pick >= left_over[v]:
-        pick -= left_over[v]
-        v += 1
-    return v
+@inlined
+def quarter_word(address, a, half):
+    """The word and the spare bits of the middle of (a, a + 2 half], from nothing but its
+    address."""
+    seed, trial, client, arm, n = address
+    if is_power_of_four(half):  # a first or third quarter point of a longer interval
+        begin = n & -(4 * half)
+        w1, _, w3, rest = quarter_words(seed, trial, client, arm, begin, half)
+        if n - begin == half:
+            return w1, spare_bits(rest, np.int64(0))
+        return w3, spare_bits(rest, np.int64(2))
+    _, w2, _, rest = quarter_words(seed, trial, client, arm, a, half >> 1)
+    return w2, spare_bits(rest, np.int64(1))
 
 
-@kernel
-def shuffle_steps(left, right, length, address, values, rest, first, steps):
-    """steps[i] += the sum of the rewards up to i steps past the left end, i = 1 .. length - 1,
-    where first is that sum at the left end itself; ``rest`` is scratch."""
-    for v in range(values.shape[0]):
+@inner
+def split_cell(left, right, kinds, half, address, out):
+    """out = the counts in the middle of an interval of 2 half steps with counts left and right at
+    its ends; three values or more."""
+    if 2 * half <= _PLACES:
+        _split_by_places(left, right, kinds, half, address, out)
+        return
+    items, draws = np.int64(2 * half), np.int64(half)
+    words = (uint64(0), uint64(0), uint64(0), uint64(0))
+    for v in range(kinds):
+        place = v % 3
+        if place == 0:
+            words = words_at(address, _BY_VALUES + v // 3, np.int64(1))
+        marked = right[v] - left[v]
+        count = near_half(marked, items, draws, words[place], spare_bits(words[3], place), address,
+                          v)
+        out[v] = left[v] + count
+        items -= marked
+        draws -= count
+
+
+@inner
+def _split_by_places(left, right, kinds, half, address, out):
+    words = words_at(address, _BY_PLACES, np.int64(1))
+    chosen = words[0] & (~uint64(0) >> uint64(_PLACES - 2 * half))
+    missing = half - ones(chosen)
+    picks = words[1]
+    used, block, word = 0, np.int64(1), 1
+    while missing != 0:  # flip a random place, if it is one of the kind that is too frequent
+        place = uint64(1) << (picks & uint64(2 * half - 1))
+        is_one = chosen & place != 0
+        if missing > 0 and not is_one:
+            chosen |= place
+            missing -= 1
+        elif missing < 0 and is_one:
+            chosen ^= place
+            missing += 1
+        picks >>= uint64(6)
+        used += 1
+        if used == 10:
+            used = 0
+            word += 1
+            if word == 4:
+                word = 0
+                block += 1
+                words = words_at(address, _BY_PLACES, block)
+            picks = words[word]
+    for v in range(kinds):
+        marked = uint64(right[v] - left[v])
+        within = (uint64(1) << marked) - uint64(1) if marked < 64 else ~uint64(0)
+        out[v] = left[v] + ones(chosen & within)
+        chosen = chosen >> marked if marked < 64 else uint64(0)
+
+
+@inner
+def shuffle_steps(left, right, kinds, rise, base, rest, a_and_length, address, steps):
+    """steps[i] += the sum of the first a + i rewards, i = 1 .. length - 1; ``rest`` is scratch."""
+    a, length = a_and_length
+    counted = np.int64(0)
+    for v in range(kinds):
         rest[v] = right[v] - left[v]
-    total = first
+        counted += rest[v]
+    total = weigh(left, kinds, rise, base, a)
     words = (uint64(0), uint64(0), uint64(0), uint64(0))
     word = uint64(0)
+    drawn = counted > 0
     for i in range(length - 1):
-        if i % (4 * _PICKS) == 0:
-            words = words_at(address, np.int64(0), 1 + i // (4 * _PICKS))
-        if i % _PICKS == 0:
-            word = words[(i // _PICKS) & 3]
-        high, word = multiply_wide(word, uint64(length - i))
-        v = next_value(rest, np.int64(high))
-        rest[v] -= 1
-        total += values[v]
+        if drawn:
+            if i % (4 * _PICKS) == 0:
+                words = words_at(address, np.int64(0), 1 + i // (4 * _PICKS))
+            if i % _PICKS == 0:
+                word = words[(i // _PICKS) & 3]
+            high, word = multiply_wide(word, uint64(length - i))
+            pick = np.int64(high)
+            if pick < counted:
+                counted -= 1
+                v = 0
+                while pick >= rest[v]:
+                    pick -= rest[v]
+                    v += 1
+                rest[v] -= 1
+                total += rise[v]
+        total += base
         steps[i + 1] += total
 
 
+@inlined
+def deviations(left, right, kinds, rise, length):
+    """Of the rewards in an interval: the sum of their squared distances from their mean, and the
+    sum of their distances above it, which is that below it."""
+    if kinds == 1:
+        count = float(right[0] - left[0])
+        apart = count * (float(length) - count) / float(length)
+        return apart * rise[0] * rise[0], apart * abs(rise[0])
+    return _deviations_of_many(left, right, kinds, rise, length)
+
+
+@inner
+def _deviations_of_many(left, right, kinds, rise, length):
+    mean = 0.0
+    others = float(length)
+    for v in range(kinds):
+        count = float(right[v] - left[v])
+        mean += count * rise[v]
+        others -= count
+    mean /= float(length)
+    squares, distances = others * mean * mean, others * abs(mean)
+    for v in range(kinds):
+        count, distance = float(right[v] - left[v]), abs(rise[v] - mean)
+        squares += count * distance * distance
+        distances += count * distance
+    return squares, 0.5 * distances
+
+
 @kernel
-def count_walk_value(address, values, shares, scratch, steps):
+def middle_counts(left, right, kinds, half, address, out):
+    """out = the counts in the middle of an interval of 2 half steps, from nothing but the counts at
+    its ends and the address of the middle."""
+    if kinds == 1:
+        word, spare = quarter_word(address, address[4] - half, half)
+        out[0] = left[0] + random_half(right[0] - left[0], half, word, spare, address)
+    elif kinds > 1:
+        split_cell(left, right, kinds, half, address, out)
+
+
+@kernel
+def count_walk_value(address, kinds, rise, shares, base, scratch, steps):
     """X(n), n >= 1, from nothing but its address (seed, trial, client, arm, n); scratch is (4, V)
-    of int64, steps (STRETCH,)."""
+    of int64, steps (LEAF,)."""
     seed, trial, client, arm, n = address
-    size = values.shape[0]
-    for v in range(size):
+    for v in range(kinds):
         scratch[0, v] = 0
     left, right, middle_row = 0, 1, 2
-    a, b = 0, 1
-    extend_counts(scratch[0], shares, 1, (seed, trial, client, arm, 1), scratch[1])
+    a, b = np.int64(0), np.int64(1)
+    extend_cell(scratch[0], shares, kinds, np.int64(1), (seed, trial, client, arm, b), scratch[1])
     while b < n:
         left, right = right, left
         a, b = b, 2 * b
-        extend_counts(scratch[left], shares, a, (seed, trial, client, arm, b), scratch[right])
+        extend_cell(scratch[left], shares, kinds, a, (seed, trial, client, arm, b), scratch[right])
     while b != n:
         middle = (a + b) // 2
         place = (seed, trial, client, arm, middle)
-        if b - a <= STRETCH:
-            first, _ = weigh(scratch[left], values)
+        if b - a <= LEAF:
             for i in range(b - a):
                 steps[i] = 0.0
-            shuffle_steps(scratch[left], scratch[right], b - a, place, values, scratch[3], first,
-                          steps)
+            shuffle_steps(scratch[left], scratch[right], kinds, rise, base, scratch[3],
+                          (a, b - a), place, steps)
             return steps[n - a]
-        split_counts(scratch[left], scratch[right], (b - a) // 2, place, scratch[middle_row])
+        middle_counts(scratch[left], scratch[right], kinds, (b - a) // 2, place,
+                      scratch[middle_row])
         if middle <= n:
             left, middle_row, a = middle_row, left, middle
             if middle == n:
-                return weigh(scratch[left], values)[0]
+                return weigh(scratch[left], kinds, rise, base, n)
         else:
             right, middle_row, b = middle_row, right, middle
-    return weigh(scratch[right], values)[0]
+    return weigh(scratch[right], kinds, rise, base, n)

@@ -1,14 +1,11 @@
 """Rewards with finite support: how a pass draws their walks on counts, and when it may skip.
 
-The counts are in `counts`, their variates in `kernels.random.discrete`.
+The counts are in `counts`, what a pair is known not to do inside an interval in `permuted`.
 
-When a pair is safe. Inside (a, b], N = b - a long, the order of each arm's known rewards is a
-uniformly random permutation. By Hoeffding (1963, Theorem 4) sums without replacement have no
-larger moments than sums with it, so Bernstein's inequality holds for them: n steps in,
-q = min(n, N - n), the pair is d above its own chord with probability at most
-exp(-d^2 / (2 (q V + d R / 3))), V the sum of the variances of its arms' rewards in the interval
-(over clients, too), R the range of a reward. The distance to g is nowhere below the smaller of d1
-and d2, q nowhere above N / 2, and the N - 1 steps inside cost ln N in the exponent.
+Sums of rewards are kept less n times the smallest value of all, which is the same for every arm and
+so drops out of every comparison: values c and c + 1 make the same sums as 0 and 1, digit for digit,
+however large c is. What is said of the rewards in an interval is said from their counts, not from
+differences of sums.
 """
 
 from __future__ import annotations
@@ -17,13 +14,30 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fastfed.kernels.compiling import inner
 from fastfed.kernels.laws import hooks
-from fastfed.kernels.laws.counts import STRETCH, count_walk_value, shuffle_steps, weigh
+from fastfed.kernels.laws.counts import (
+    LEAF,
+    count_walk_value,
+    deviations,
+    extend_cell,
+    shuffle_steps,
+    split_cell,
+    weigh,
+)
+from fastfed.kernels.laws.permuted import (
+    DISTANCES,
+    RANGES,
+    SQUARES,
+    choose_bound,
+    stays_below,
+)
 from fastfed.kernels.memory import (
-    BAR,
+    DEPTHS,
     DRAWN,
+    IS_RIGHT,
     LEFT,
     MIDDLE,
     ORIGIN,
@@ -33,60 +47,89 @@ from fastfed.kernels.memory import (
     B,
     ints,
 )
-from fastfed.kernels.random.discrete import extend_counts, split_counts
+from fastfed.kernels.random.halves import half as random_half
+from fastfed.kernels.random.halves import spare_bits
+from fastfed.kernels.random.normal import is_power_of_four, quarter_words
 
 
 class FiniteMemory(NamedTuple):
     """Scratch memory of walks on counts."""
 
-    counts: Any  # (slots, K, M, V) how often each value came
-    squares: Any  # (slots, K, M) sum of the squared rewards
-    steps: Any  # (STRETCH,) scratch of a shuffle
+    counts: Any  # (slots, K, M, V - 1) how often each value came: see `counts`
+    words: Any  # (depths, K, M, 3) of the two quarter points beside a middle, and spare bits
+    sums: Any  # (K, 3) what an interval's rewards say of each arm: see `permuted`
+    steps: Any  # (LEAF,) scratch of a shuffle
     rest: Any  # (V,)
     single: Any  # (4, V) scratch of a single value
 
 
 class FiniteLaw(NamedTuple):
-    """Each arm and client pays one of V values."""
+    """Each arm and client pays one of its own values, the rarest first."""
 
-    values: Any  # (V,) ascending
-    shares: Any  # (K, M, V) see `discrete.shares`
+    smallest: Any  # of all values
+    kinds: Any  # (K, M) the number of the cell's own values, less one
+    base: Any  # (K, M) its last value, less the smallest of all
+    rise: Any  # (K, M, V - 1) its other values, less its last
+    shares: Any  # (K, M, V - 1) the weight of a value as a share of that and all that follow
+    reach: Any  # (K, M) its largest value less its smallest
+    noise: Any  # the smallest standard deviation of a reward, of those that are not 0
 
     @property
     def longest_walk(self) -> int:
-        return STRETCH
+        return LEAF
 
     def memory(self, slots: int, arms: int, clients: int) -> FiniteMemory:
-        support = len(self.values)
-        return FiniteMemory(ints(slots, arms, clients, support), np.zeros((slots, arms, clients)),
-                            np.zeros(STRETCH), ints(support), ints(4, support))
+        most = self.rise.shape[2]
+        return FiniteMemory(
+            ints(slots, arms, clients, most),
+            np.zeros((DEPTHS if slots else 0, arms, clients, 3), np.uint64),
+            np.zeros((arms, 3)), np.zeros(LEAF), ints(most + 1), ints(4, most + 1))
+
+
+def finite_law(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> FiniteLaw:
+    """The law of rewards with these values (V,), ascending, and weights (K, M, V)."""
+    arms, clients, support = weights.shape
+    kinds, base = np.zeros((arms, clients), np.int64), np.zeros((arms, clients))
+    rise, shares = np.zeros((2, arms, clients, support - 1))
+    reach, deviation = np.zeros((2, arms, clients))
+    for k in range(arms):
+        for m in range(clients):
+            weight = weights[k, m]
+            own = np.argsort(weight, kind="stable")[np.count_nonzero(weight == 0):]
+            count = kinds[k, m] = len(own) - 1
+            base[k, m] = values[own[-1]] - values[0]
+            rise[k, m, :count] = values[own[:-1]] - values[own[-1]]
+            left = np.cumsum(weight[own][::-1])[::-1]
+            shares[k, m, :count] = (weight[own] / left)[:-1]
+            reach[k, m] = values[own].max() - values[own].min()
+            share = weight[own] / left[0]
+            away = values[own] - values[own[-1]]
+            deviation[k, m] = math.sqrt(max(0.0, share @ (away - share @ away) ** 2))
+    varies = deviation[deviation > 0]
+    noise = float(varies.min()) if len(varies) else 1.0
+    return FiniteLaw(float(values[0]), kinds, base, rise, shares, reach, noise)
 
 
 @hooks.leaf.of(FiniteLaw)
 def _leaf(law):
-    return STRETCH
+    return LEAF
 
 
 @hooks.noise_floor.of(FiniteLaw)
 def _noise_floor(law):
-    return 1.0
+    return law.noise
 
 
 @hooks.judge_by.of(FiniteLaw)
 def _judge_by(law, memory, who, walks, tree, depth):
-    values = law.values
-    length = float(tree.frame[depth, B] - tree.frame[depth, A])
-    bar = BAR + math.log(length)
-    _measure_variance(memory, who, walks, tree.frame, tree.drawn[depth], tree.variance, depth)
-    return length * bar, 2.0 / 3.0 * bar * (values[values.shape[0] - 1] - values[0])
+    return _measure(law, memory, who, tree.frame, tree.drawn[depth], tree.variance, depth)
 
 
 @hooks.safe.of(FiniteLaw)
 def _safe(law, d_a, d_b, least, slack, variance):
     if d_b <= 0.0 or d_a <= 0.0:
         return False
-    d = min(d_a, d_b)
-    return d * d >= least * variance + slack * d
+    return stays_below(d_a, d_b, least, slack, variance)
 
 
 @hooks.settle_few.of(FiniteLaw)
@@ -97,8 +140,10 @@ def _settle_few(law, memory, who, walks, tree, talks, curve, here):
 @hooks.walk_value.of(FiniteLaw)
 def _walk_value(law, memory, address):
     client, arm = address[2], address[3]
-    return count_walk_value(address, law.values, law.shares[arm, client], memory.single,
-                            memory.steps)
+    x = count_walk_value(address, law.kinds[arm, client], law.rise[arm, client],
+                         law.shares[arm, client], law.base[arm, client], memory.single,
+                         memory.steps)
+    return x + law.smallest * float(address[4])
 
 
 @hooks.extend_spine.of(FiniteLaw)
@@ -107,17 +152,20 @@ def _extend_spine(law, memory, who, walks, tree, level):
     drawn, count = tree.drawn[0], tree.frame[0, DRAWN]
     counts, value, known = memory.counts, walks.value, walks.known
     for i in range(count):
-        k = drawn[i]
+        k = np.int64(drawn[i])
         sum_over_clients = 0.0
         for m in range(who.lo, who.hi):
+            kinds = law.kinds[k, m]
             for t in range(known[k, m], level + 1):
-                # slot ORIGIN holds no rewards, ever
-                before, half = (ORIGIN, 1) if t == 0 else (t - 1, 1 << (t - 1))
-                address = (who.seed, who.trial, m, np.int64(k), np.int64(1) << t)
-                extend_counts(counts[before, k, m], law.shares[k, m], half, address,
-                              counts[t, k, m])
-                value[t, k, m], memory.squares[t, k, m] = weigh(counts[t, k, m], law.values)
-                walks.work[1] += 1
+                if kinds > 0:
+                    # slot ORIGIN holds no rewards, ever
+                    before, half = (ORIGIN, 1) if t == 0 else (t - 1, 1 << (t - 1))
+                    address = (who.seed, who.trial, m, k, np.int64(1) << t)
+                    extend_cell(counts[before, k, m], law.shares[k, m], kinds, half, address,
+                                counts[t, k, m])
+                    walks.work[1] += 1
+                value[t, k, m] = weigh(counts[t, k, m], kinds, law.rise[k, m], law.base[k, m],
+                                       np.int64(1) << t)
             known[k, m] = max(known[k, m], level + 1)
             sum_over_clients += value[level, k, m]
         walks.total[level, k] = sum_over_clients
@@ -125,24 +173,47 @@ def _extend_spine(law, memory, who, walks, tree, level):
 
 @hooks.split_interval.of(FiniteLaw)
 def _split_interval(law, memory, who, walks, tree, depth):
-    """Draw the counts in the middle of the interval at `depth`."""
+    """Draw the counts in the middle of the interval at `depth`. The middle shares its block of
+    words with the middles of the two halves: whoever comes first makes the block, and `words`
+    keeps the rest (see `gaussian`)."""
     frame, drawn = tree.frame, tree.drawn[depth + 1]
-    counts, value = memory.counts, walks.value
+    counts, value, words = memory.counts, walks.value, memory.words
     slot, left, right = MIDDLE + depth, frame[depth, LEFT], frame[depth, RIGHT]
-    middle = (frame[depth, A] + frame[depth, B]) // 2
-    half = (frame[depth, B] - frame[depth, A]) // 2
-    count = frame[depth + 1, DRAWN]
-    for j in range(count):
-        k = drawn[j]
+    a, half = frame[depth, A], (frame[depth, B] - frame[depth, A]) >> 1
+    comes_first = not is_power_of_four(half)
+    draws = 0
+    for j in range(frame[depth + 1, DRAWN]):
+        k = np.int64(drawn[j])
         sum_over_clients = 0.0
         for m in range(who.lo, who.hi):
-            address = (who.seed, who.trial, m, np.int64(k), middle)
-            split_counts(counts[left, k, m], counts[right, k, m], half, address,
-                         counts[slot, k, m])
-            value[slot, k, m], memory.squares[slot, k, m] = weigh(counts[slot, k, m], law.values)
-            sum_over_clients += value[slot, k, m]
+            kinds = law.kinds[k, m]
+            address = (who.seed, who.trial, m, k, a + half)
+            if kinds == 1:
+                if comes_first:
+                    w1, word, w3, rest = quarter_words(who.seed, who.trial, m, k, a, half >> 1)
+                    words[depth, k, m, 0], words[depth, k, m, 1] = w1, w3
+                    words[depth, k, m, 2] = rest
+                    spare = spare_bits(rest, np.int64(1))
+                elif depth == 0:  # a third quarter point: the first two are on the spine
+                    _, _, word, rest = quarter_words(who.seed, who.trial, m, k, np.int64(0), half)
+                    spare = spare_bits(rest, np.int64(2))
+                else:
+                    is_right = frame[depth, IS_RIGHT]
+                    word = words[depth - 1, k, m, is_right]
+                    spare = spare_bits(words[depth - 1, k, m, 2], 2 * is_right)
+                before = counts[left, k, m, 0]
+                counts[slot, k, m, 0] = before + random_half(
+                    counts[right, k, m, 0] - before, half, word, spare, address)
+                draws += 1
+            elif kinds > 1:
+                split_cell(counts[left, k, m], counts[right, k, m], kinds, half, address,
+                           counts[slot, k, m])
+                draws += 1
+            x = weigh(counts[slot, k, m], kinds, law.rise[k, m], law.base[k, m], a + half)
+            value[slot, k, m] = x
+            sum_over_clients += x
         walks.total[slot, k] = sum_over_clients
-    walks.work[1] += count * (who.hi - who.lo)
+    walks.work[1] += draws
 
 
 @hooks.walk_interval.of(FiniteLaw)
@@ -152,33 +223,49 @@ def _walk_interval(law, memory, who, walks, tree, depth):
     counts, total, steps = memory.counts, walks.total, memory.steps
     a, length = frame[depth, A], frame[depth, B] - frame[depth, A]
     left, right = frame[depth, LEFT], frame[depth, RIGHT]
-    count = frame[depth + 1, DRAWN]
-    for j in range(count):
-        k = drawn[j]
+    for j in range(frame[depth + 1, DRAWN]):
+        k = np.int64(drawn[j])
         for i in range(length):
             steps[i] = 0.0
         for m in range(who.lo, who.hi):
-            address = (who.seed, who.trial, m, np.int64(k), a + length // 2)
-            shuffle_steps(counts[left, k, m], counts[right, k, m], length, address, law.values,
-                          memory.rest, walks.value[left, k, m], steps)
+            kinds = law.kinds[k, m]
+            address = (who.seed, who.trial, m, k, a + length // 2)
+            shuffle_steps(counts[left, k, m], counts[right, k, m], kinds, law.rise[k, m],
+                          law.base[k, m], memory.rest, (a, length), address, steps)
+            if kinds > 0:
+                walks.work[1] += length - 1
         for i in range(1, length):
             total[STEP + i, k] = steps[i]
         total[STEP + length, k] = total[right, k]
-    walks.work[1] += count * (who.hi - who.lo) * (length - 1)
 
 
 @inner
-def _measure_variance(memory, who, walks, frame, drawn, variance, depth):
-    """Per arm, the variance of its rewards in the interval, summed over clients."""
-    value, squares = walks.value, memory.squares
+def _measure(law, memory, who, frame, drawn, spread, depth):
+    """`judge_by`: of the three bounds of `permuted` the one that is best for the widest arms. What
+    it needs to know of each arm is written to ``spread``."""
+    counts, sums = memory.counts, memory.sums
     left, right = frame[depth, LEFT], frame[depth, RIGHT]
-    share = 1.0 / float(frame[depth, B] - frame[depth, A])
+    length = frame[depth, B] - frame[depth, A]
+    reach = widest_squares = widest_ranges = widest_distances = 0.0
     for j in range(frame[depth, DRAWN]):
-        k = drawn[j]
-        sum_over_clients = 0.0
+        k = np.int64(drawn[j])
+        squares = ranges = distances = 0.0
         for m in range(who.lo, who.hi):
-            mean = (value[right, k, m] - value[left, k, m]) * share
-            square = (squares[right, k, m] - squares[left, k, m]) * share
-            sum_over_clients += max(0.0, square - mean * mean)
-        # rounding may have eaten a little; a variance too large is only a look too many
-        variance[k] = sum_over_clients * (1.0 + 1e-6) + 1e-9 * (who.hi - who.lo)
+            kinds = law.kinds[k, m]
+            if kinds > 0:
+                square, distance = deviations(counts[left, k, m], counts[right, k, m], kinds,
+                                              law.rise[k, m], length)
+                if distance > 0.0:
+                    squares += square
+                    distances += distance
+                    ranges += 0.25 * law.reach[k, m] * law.reach[k, m]
+                    reach = max(reach, law.reach[k, m])
+        sums[k, SQUARES], sums[k, RANGES], sums[k, DISTANCES] = squares, ranges, distances
+        widest_squares = max(widest_squares, squares)
+        widest_ranges = max(widest_ranges, ranges)
+        widest_distances = max(widest_distances, distances)
+    form, least, slack = choose_bound(length, 2.0 * widest_squares, reach, 2.0 * widest_ranges,
+                                      2.0 * widest_distances)
+    for j in range(frame[depth, DRAWN]):
+        spread[drawn[j]] = sums[drawn[j], form]
+    return least, slack

@@ -49,7 +49,8 @@ def safe(law, d_a, d_b, least, slack, variance):
 
 @generic
 def noise_floor(law):
-    """A noise below that of every step's: bounds on g need not be nearer than that."""
+    """How near bounds on g have to be: about the noise of one step. Any value is safe, a poor one
+    costs time."""
 
 
 @generic

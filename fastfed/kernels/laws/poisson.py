@@ -142,6 +142,8 @@ def _judge_by(law, memory, who, walks, tree, depth):
 def _safe(law, d_a, d_b, least, slack, variance):
     if d_b <= 0.0 or d_a <= 0.0:
         return False
+    if min(d_a, d_b) >= variance:
+        return True
     return d_a * d_b >= least * variance + slack * max(d_a, d_b)
 
 

@@ -1,10 +1,7 @@
-"""Binomial and hypergeometric variates as pure functions of an address, and the counts they make.
+"""Binomial and hypergeometric variates of any parameters as pure functions of an address.
 
-A walk of rewards with V values is the vector of how often each value has come so far. It is
-extended by a multinomial draw and split by a multivariate hypergeometric one, value by value:
-
-    X(2 half)[v] = X(half)[v] + how often v comes in `half` further rewards                (extend)
-    X(middle)[v] = X(left)[v] + how often v comes in a random half of the interval          (split)
+The walks of rewards with finite support are extended by binomial draws; they are split by `halves`,
+which fall back on the hypergeometric variates here where a draw is far from a half.
 
 Large draws. Ratio of uniforms, as in Stadlober ("The ratio of uniforms approach for generating
 discrete random variates", J. Comput. Appl. Math. 31, 1990): with m the mode, a = mean + 1/2 and
@@ -13,7 +10,7 @@ and v the cell floor(a + 2 s (v - 1/2) / u) may be accepted if u^2 <= p(floor x)
 The hat fits: at large sigma s is sqrt(2 / e) sigma + 0.449, of the 0.449 a normal needs 0.303 and
 skewness at most 0.101 more; at small sigma the tests find 0.039 cells to spare, or more.
 Means below 16: inversion from 0, which is quicker there. Four items or fewer: each is placed by a
-word of its own. Short intervals: item by item.
+word of its own.
 
 How p(k) / p(m) keeps its digits. ln n! itself is useless: at n = 2^40 it is 3e13, its last bit
 4e-3. With t = k - m and Loader's Stirling error d(n) = ln n! - ln(sqrt(2 pi n) n^n e^-n) ("Fast
@@ -27,9 +24,9 @@ cells of a binomial or the four of a hypergeometric, up to t tilt, tilt = ln(1 +
 two cells), and e, which is m - n p or m total - good draws, is computed without rounding.
 
 What error is left: 4e-13 in ln p(k) / p(m) where that is above -40 (tested against 60 digits, up
-to counts of 2^52), and 2^-53 wherever a uniform decides; 2^-40 where `_select` uses a word four
-times. `p` is taken for the double that it is: the true 0.1 instead of the double next to it would
-move a binomial's mean by up to 2^-54 sqrt(n p / (1 - p)) standard deviations, 2^-34 at n = 2^40.
+to counts of 2^52), and 2^-53 wherever a uniform decides. `p` is taken for the double that it is:
+the true 0.1 instead of the double next to it would move a binomial's mean by up to
+2^-54 sqrt(n p / (1 - p)) standard deviations, 2^-34 at n = 2^40.
 
 Addresses map to counters as in `normal`: (n, trial, client 2^32 + arm, stream 2^32 + position),
 position = 1, 2, ...; position 0 is left to the normals. `address` is (seed, trial, client, arm,
@@ -52,8 +49,6 @@ from fastfed.kernels.random.philox import multiply_wide
 _INVERTED = 16.0  # below this mean inversion is quicker: at 15, 75 ns against 90
 _LONGEST = 128  # steps of an inversion: at a mean of 16 more have a probability below 1e-60
 _PLACED = 4  # items that are placed one by one: the words of one block
-_SELECTED = 32  # an interval of up to so many items for each value but one is split item by item,
-_SELECTED_MOST = 64  # and no longer one, or four picks would use up more than 24 bits of a word
 _NO_CELL = math.inf  # the third and fourth of a binomial
 
 _TABLE = 1024
@@ -216,12 +211,6 @@ def hypergeometric(good, bad, draws, address, stream):
 
 
 @kernel
-def hypergeometric_half(successes, total, address, stream):
-    """How many of `successes` fall into the first half of `total` items in random order."""
-    return hypergeometric(successes, total - successes, total // 2, address, stream)
-
-
-@kernel
 def _hypergeometric_below(marked, drawn, total, address, stream):
     """`hypergeometric` where neither number is above total / 2."""
     good = min(marked, drawn)  # the law is the same with the two exchanged
@@ -251,61 +240,3 @@ def _hypergeometric_below(marked, drawn, total, address, stream):
         share *= (g - k) * (d - k) / ((k + 1.0) * (n - g - d + k + 1.0))
         k += 1
     return np.int64(k)
-
-
-def shares(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Value v's share of the weight of values v, v + 1, ..., for `extend_counts`: weights
-    (..., V) in any unit, none below 0. The last value that has a weight has the share 1."""
-    left = np.cumsum(weights[..., ::-1], axis=-1)[..., ::-1]
-    return np.divide(weights, left, out=np.zeros_like(left), where=weights > 0)
-
-
-@kernel
-def extend_counts(before, shares, half, address, out):
-    """out = before + how often each value comes in `half` further rewards; arrays (V,)."""
-    left = np.int64(half)
-    for v in range(shares.shape[0]):
-        count = binomial(left, shares[v], address, v)
-        out[v] = before[v] + count
-        left -= count
-
-
-@kernel
-def split_counts(left, right, half, address, out):
-    """out = the counts in the middle of an interval of 2 half steps with counts left and right
-    at its ends; arrays (V,)."""
-    values = left.shape[0]
-    items, draws = np.int64(2 * half), np.int64(half)
-    if items <= min(_SELECTED * (values - 1), _SELECTED_MOST):
-        _select(left, right, items, address, out)
-        return
-    for v in range(values):
-        good = right[v] - left[v]
-        count = hypergeometric(good, items - good, draws, address, v)
-        out[v] = left[v] + count
-        items -= good
-        draws -= count
-
-
-@kernel
-def _select(left, right, items, address, out):
-    """`split_counts` item by item. A word serves four: the low half of its product with a number
-    of items is as good as a word that is shorter by the bits of that number."""
-    draws = items // 2
-    words = words_at(address, np.int64(0), np.int64(1))
-    word = words[0]
-    picks = 0
-    for v in range(left.shape[0]):
-        count = np.int64(0)
-        for _ in range(right[v] - left[v]):
-            if picks & 3 == 0:
-                if picks & 15 == 0 and picks > 0:
-                    words = words_at(address, np.int64(0), 1 + (picks >> 4))
-                word = words[(picks >> 2) & 3]
-            picks += 1
-            high, word = multiply_wide(word, uint64(items))
-            if np.int64(high) < draws:
-                count += 1
-                draws -= 1
-            items -= 1
-        out[v] = left[v] + count

@@ -80,6 +80,22 @@ class Finite(Rewards):
     ``values[v]`` at client m (counts or probabilities, in any unit).
 
     A cell without any weight is an error unless ``empty`` says what it always pays.
+
+    Parameters
+    ----------
+    values
+        The rewards that there are.
+    weights
+        K x M x V: arm, client, value.
+    empty
+        What a cell without any weight pays.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> law = ff.Finite([0.0, 1.0, 5.0], [[[1, 2, 1]], [[2, 1, 1]]])
+    >>> ff.Instance(rewards=law).means.tolist()
+    [[1.75], [1.5]]
     """
 
     kind = "finite"
@@ -148,10 +164,9 @@ class Finite(Rewards):
         """The means are its own."""
 
     def kernel_law(self, means: Floats) -> Any:
-        from fastfed.kernels.laws.finite import FiniteLaw
-        from fastfed.kernels.random.discrete import shares
+        from fastfed.kernels.laws.finite import finite_law
 
-        return FiniteLaw(np.array(self.values), shares(self.weights))
+        return finite_law(self.values, self.weights)
 
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
         upto = self.weights.cumsum(axis=2) / self.weights.sum(axis=2, keepdims=True)

@@ -14,8 +14,20 @@ from fastfed.validation import SCALES, number, numbers, refuse_odd_scale, shown
 
 
 class Gaussian(Rewards):
-    """Normal rewards around the mean. ``sigma`` is their standard deviation: a number for every
-    arm and client, or a K x M array with one for each."""
+    """Normal rewards around the mean.
+
+    Parameters
+    ----------
+    sigma
+        Their standard deviation: a number for every arm and client, or a K x M array with one
+        for each.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.Instance([[0.9, 0.1], [0.5, 0.6]], ff.Gaussian(2.0))
+    <Instance custom: 2 arms x 2 clients, Gaussian(sigma=2.0)>
+    """
 
     kind = "gaussian"
     options = frozenset({"sigma"})

@@ -20,6 +20,17 @@ class Poisson(Rewards):
 
     Poisson rewards are not sub-Gaussian, so no scale of the confidence radii makes the paper's
     guarantee sure. ``sigma``, the scale to be used all the same, must therefore be stated.
+
+    Parameters
+    ----------
+    sigma
+        The scale of the confidence radii.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.Instance([[3.0], [1.0]], ff.Poisson(sigma=2.0)).default_sigma
+    2.0
     """
 
     kind = "poisson"
@@ -63,7 +74,7 @@ class Poisson(Rewards):
         return 2**41
 
     def fingerprint(self, means: Floats) -> bytes:
-        return means.tobytes()
+        return means.tobytes() + np.float64(self.sigma).tobytes()
 
     def scaled(self, factor: float) -> Poisson:
         return self

@@ -2,7 +2,12 @@
 
 `data` turns moments into the numbers of the page: for each cell and schedule the means, variances
 and the covariance of pulls and uplinks, from which the page computes the mean total cost and its
-standard error for every C by itself. Its size does not depend on the number of trials. `page` puts
-numbers, words and scripts into one file: ``model.js`` computes, ``page.js`` shows, and ``vendor``
-has Vega, Vega-Lite and Vega-Embed, which draw.
+standard error for every C by itself. Its size does not depend on the number of trials. `details`
+adds quantiles, bounds and verdicts. `page` puts numbers, words and scripts into one file:
+``model.js`` computes, ``page.js`` shows, and ``vendor`` has Vega, Vega-Lite and Vega-Embed, which
+draw. `write_report` does all that for rows, `write_folder_report` for a sweep's folder.
 """
+
+from fastfed.results.report.write import Rows, write_folder_report, write_report
+
+__all__ = ["Rows", "write_folder_report", "write_report"]

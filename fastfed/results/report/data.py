@@ -11,7 +11,8 @@ from fastfed.problem.schedule import parse
 from fastfed.results.style import Style, in_words, styles
 from fastfed.statistics.best import envelope
 from fastfed.statistics.intervals import clopper_pearson
-from fastfed.statistics.moments import PULLS, UPLINKS, Moments, Prices
+from fastfed.statistics.moments import PULLS, UPLINKS, Moments, Prices, as_float
+from fastfed.statistics.summary import yardstick_of
 
 _SHAPES = {
     "o": "circle", "s": "square", "D": "diamond", "^": "triangle-up", "v": "triangle-down",
@@ -76,6 +77,18 @@ def _cell(cell: Mapping[str, Any], moments: Moments) -> dict[str, Any]:
             "rows": [_row(name, moments) for name in moments.schedules if moments.trials(name)]}
 
 
+def _beside(name: str, moments: Moments) -> list[float] | None:
+    """Mean pulls and uplinks of a schedule, then those of FedElim0, over the trials that both
+    ended: their ratio at every C follows. None where there is nothing to compare with."""
+    yardstick = yardstick_of(moments.schedules)
+    if yardstick is None:
+        return None
+    pulls, uplinks = (moments.pair(name, yardstick, prices) for prices in (PULLS, UPLINKS))
+    if not pulls.count:
+        return None
+    return [as_float(total / pulls.count) for total in (pulls.x, uplinks.x, pulls.y, uplinks.y)]
+
+
 def _row(name: str, moments: Moments) -> dict[str, Any]:
     trials, wrong = moments.trials(name), moments.errors(name)
     low, high = clopper_pearson(wrong, trials)
@@ -88,7 +101,8 @@ def _row(name: str, moments: Moments) -> dict[str, Any]:
     return {"schedule": name, "trials": trials, "ended": moments.ended(name), "wrong": wrong,
             "error_low": low, "error_high": high, "pulls": moments.mean(name, PULLS),
             "uplinks": moments.mean(name, UPLINKS), "var_pulls": variances[0],
-            "covariance": covariance, "var_uplinks": variances[1]}
+            "covariance": covariance, "var_uplinks": variances[1],
+            "beside": _beside(name, moments)}
 
 
 def _square(number: float | None) -> float | None:

@@ -29,6 +29,37 @@ const model = (() => {
     return best && best.schedule;
   }
 
+  // the cost over FedElim0's, by the trials that both ended
+  function ratio(row, cost) {
+    if (row.beside === null) return null;
+    const [pulls, uplinks, otherPulls, otherUplinks] = row.beside;
+    const other = otherPulls + cost * otherUplinks;
+    return other === 0 ? null : (pulls + cost * uplinks) / other;
+  }
+
+  // JavaScript rounds what lies half-way between two numbers up, Python to the even one: means of
+  // whole numbers often lie half-way. `digits` are the signs behind which the exact decimal
+  // expansion, which ends in 5 if it is half-way, goes on.
+  function toEven(rounded, exact, digits) {
+    if (!/^50*$/.test(exact.slice(digits))) return rounded;
+    const cut = exact.slice(0, digits);
+    return Number(cut.match(/\d(?=\D*$)/)[0]) % 2 === 0 ? cut.replace(/\.$/, "") : rounded;
+  }
+
+  // like C's %.{places}f, below 1e21
+  function fixed(value, places) {
+    const exact = value.toFixed(Math.min(100, places + 60));
+    return toEven(value.toFixed(places), exact, exact.indexOf(".") + 1 + places);
+  }
+
+  // like C's %.{places}e
+  function scientific(value, places) {
+    const [mantissa, power] = value.toExponential(places).split("e");
+    const [exact, exactPower] = value.toExponential(Math.min(100, places + 60)).split("e");
+    const even = toEven(null, exact, exact.indexOf(".") + 1 + places);
+    return even === null ? `${mantissa}e${power}` : `${even}e${exactPower}`;
+  }
+
   function grouped(text) {
     const [whole, rest] = text.split(".");
     const sign = whole.startsWith("-") ? "-" : "";
@@ -44,19 +75,16 @@ const model = (() => {
   // like C's %.{digits}g
   function general(value, digits) {
     if (value === 0) return "0";
-    const scientific = value.toExponential(digits - 1);
-    const power = Number(scientific.split("e")[1]);
+    const [mantissa, exponent] = scientific(value, digits - 1).split("e");
+    const power = Number(exponent);
     const strip = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
-    if (power < -4 || power >= digits) {
-      const [mantissa, exponent] = scientific.split("e");
-      return tidy(`${strip(mantissa)}e${exponent}`);
-    }
-    return strip(value.toFixed(Math.max(0, digits - 1 - power)));
+    if (power < -4 || power >= digits) return tidy(`${strip(mantissa)}e${exponent}`);
+    return strip(fixed(value, Math.max(0, digits - 1 - power)));
   }
 
   function alone(value) {
     return Math.abs(value) >= 1000 && Math.abs(value) < 1e10
-      ? grouped(value.toFixed(0)) : general(value, 6);
+      ? grouped(fixed(value, 0)) : general(value, 6);
   }
 
   // 473,427 ± 1,260: both in one notation, as many digits as the error allows
@@ -65,23 +93,25 @@ const model = (() => {
     if (error === null) return alone(value);
     if (error <= 1e-12 * Math.abs(value)) return `${alone(value)} ± 0`;
     let digits = Math.max(0, 1 - Math.floor(Math.log10(error)));
-    const text = `${grouped(value.toFixed(digits))} ± ${grouped(error.toFixed(digits))}`;
-    if (text.length <= 20) return text;
+    if (Math.max(Math.abs(value), error) < 1e21) {
+      const text = `${grouped(fixed(value, digits))} ± ${grouped(fixed(error, digits))}`;
+      if (text.length <= 20) return text;
+    }
     const power = Math.floor(Math.log10(Math.max(Math.abs(value), error)));
     const unit = 10 ** power;
     digits = Math.max(0, 1 - Math.floor(Math.log10(error / unit)));
     if (digits > 6) return `${general(value, 7)} ± ${general(error, 2)}`;
-    return `(${(value / unit).toFixed(digits)} ± ${(error / unit).toFixed(digits)})e${power}`;
+    return `(${fixed(value / unit, digits)} ± ${fixed(error / unit, digits)})e${power}`;
   }
 
   function short(value) {
     if (value === null) return "";
-    return value >= 1000 && value < 9999999 ? grouped(value.toFixed(0)) : general(value, 4);
+    return value >= 1000 && value < 9999999 ? grouped(fixed(value, 0)) : general(value, 4);
   }
 
   function percent(value) {
     const number = 100 * value;
-    return number >= 99.5 ? number.toFixed(0) : general(number, 2);
+    return number >= 99.5 ? fixed(number, 0) : general(number, 2);
   }
 
   function rate(row) {
@@ -89,6 +119,18 @@ const model = (() => {
       + `${percent(row.error_high)}]`;
   }
 
-  return { total, communication, winner, withError, short, rate, general };
+  // the mean total over FedElim0's, as the summary prints it
+  function times(row, cost) {
+    const value = ratio(row, cost);
+    return value === null ? "" : short(Number(general(value, 3)));
+  }
+
+  // 5 %, 50 %, 95 %; of the total only at the costs of the sweep
+  function quantiles(three) {
+    return three ? three.map(short).join(" / ") : "";
+  }
+
+  return { total, communication, ratio, times, winner, withError, short, rate, general,
+    quantiles };
 })();
 if (typeof module !== "undefined") module.exports = model;

@@ -21,7 +21,7 @@
   const state = {
     where: Object.fromEntries(keys.map((key) => [key, values[key][0]])),
     cost: data.costs[Math.floor(data.costs.length / 2)] ?? 10,
-    version: 0, single: null, sort: { column: "cost", down: false },
+    version: 0, single: null, bounds: false, sort: { column: "cost", down: false },
   };
   const matches = (cell, but) =>
     keys.every((key) => key === but || cell.where[key] === state.where[key]);
@@ -47,15 +47,24 @@
     update();
   }
 
+  // not every combination was run: what does not go with the new choice follows it
+  const selects = new Map();
+  function choose(key, value) {
+    state.where[key] = value;
+    const closest = (cell) => keys.filter((one) => cell.where[one] === state.where[one]).length;
+    const possible = data.cells.filter((cell) => cell.where[key] === value);
+    state.where = { ...possible.sort((a, b) => closest(b) - closest(a))[0].where };
+    for (const [one, select] of selects) select.value = values[one].indexOf(state.where[one]);
+    update();
+  }
+
   function fillChoices() {
     for (const key of keys) {
       if (values[key].length < 2) continue;
       const select = make("select", {}, ...values[key].map((value, index) =>
         make("option", { value: index }, String(value))));
-      select.addEventListener("change", () => {
-        state.where[key] = values[key][Number(select.value)];
-        update();
-      });
+      select.addEventListener("change", () => choose(key, values[key][Number(select.value)]));
+      selects.set(key, select);
       find("choices").append(make("label", {}, make("span", {}, key), select));
     }
   }
@@ -79,16 +88,19 @@
     return box;
   }
 
+  function singleOut(name) {
+    state.single = state.single === name ? null : name;
+    for (const button of find("names").querySelectorAll("button"))
+      button.setAttribute("aria-pressed", String(button.dataset.name === state.single));
+    update();
+  }
+
   function fillNames() {
     for (const one of data.schedules) {
       const button = make("button", { type: "button", "aria-pressed": "false" }, swatch(one),
         one.words);
-      button.addEventListener("click", () => {
-        state.single = state.single === one.name ? null : one.name;
-        for (const other of find("names").querySelectorAll("button"))
-          other.setAttribute("aria-pressed", String(other === button && state.single !== null));
-        update();
-      });
+      button.dataset.name = one.name;
+      button.addEventListener("click", () => singleOut(one.name));
       find("names").append(make("li", {}, button));
     }
   }
@@ -103,10 +115,9 @@
   const usable = (one) => one.y !== null && one.y > 0 && one.low > 0;
   const against = (measure) => () => overDelta().flatMap((cell) => cell.rows.map((row) =>
     point(row, cell.where[DELTA], measure(row, state.cost))));
+  const COSTS = Array.from({ length: 33 }, (_, place) => 10 ** (-2 + place / 4));
   function againstCost() {
-    const costs = [];
-    for (let power = -2; power <= 6.0001; power += 0.25) costs.push(10 ** power);
-    return here().rows.flatMap((row) => costs.map((cost) => point(row, cost, model.total(row, cost))));
+    return here().rows.flatMap((row) => COSTS.map((cost) => point(row, cost, model.total(row, cost))));
   }
   function againstPeriod() {
     return here().rows.filter((row) => byName.get(row.schedule).period !== null).map((row) => ({
@@ -135,21 +146,80 @@
       return { x: piece.high, y: model.total(row, piece.high).mean,
         change: `C = ${model.general(piece.high, 3)} [${model.general(low, 3)}, `
           + `${high === null ? "no limit" : model.general(high, 3)}]` };
-    }).filter((one) => one.y > 0);
+    }).filter((one) => one.y > 0 && one.x >= COSTS[0] && one.x <= COSTS.at(-1));
   }
+  function lowest() {
+    const cell = here();
+    return COSTS.map((cost) => ({ x: cost, y: Math.min(...cell.rows.map((row) =>
+      model.total(row, cost).mean ?? Infinity)) })).filter((one) => one.y > 0 && one.y < Infinity);
+  }
+  // T, 2T, 3T and the lower bound of a cell, each with the largest C for which it is one
+  function boundsOf(cell) {
+    const { T, lower, three } = cell.bounds ?? {};
+    // labels stand at a line's right end, side by side: the lines lie close to each other
+    return [["lower bound", "pulls", 0, lower, Infinity], ["T", "FedElim0, pulls", -44, T, Infinity],
+      ["2T", "FedElim, pulls", -22, T && 2 * T, Infinity],
+      ["3T", "FedElim, total", 0, T && 3 * T, three]]
+      .filter(([, , , y, most]) => state.bounds && y > 0 && most > 0)
+      .map(([end, whose, shift, y, most]) => ({ label: `${end} (${whose})`, end, shift, y, most,
+        shown: model.short(y) }));
+  }
+  function boundsOverDelta() {
+    const smallest = Math.min(...overDelta().map((cell) => cell.where[DELTA]));
+    return overDelta().flatMap((cell) => boundsOf(cell).filter((one) => state.cost <= one.most)
+      .map((one) => ({ ...one, x: cell.where[DELTA],
+        text: cell.where[DELTA] === smallest ? one.end : "" })));
+  }
+  function boundsOverCost() {
+    return boundsOf(here()).flatMap((one) => [COSTS[0], Math.min(one.most, COSTS.at(-1))]
+      .filter((x, place) => place === 0 || x > COSTS[0])
+      .map((x, place) => ({ ...one, x, text: place ? one.end : "" })));
+  }
+  const deltas = () => overDelta().map((cell) =>
+    ({ x: cell.where[DELTA], y: cell.where[DELTA], label: "delta", text: "",
+      shown: "what is allowed" }));
+  // what a chart shows beside the schedules: where its rows come from, and how they are drawn
+  const EXTRAS = {
+    now: (x) => [{ mark: { type: "rule", color: "#444", strokeDash: [3, 3] },
+      encoding: { x: { field: "x", type: x.type } } }],
+    corners: (x, y) => [{ mark: { type: "point", color: "#222" },
+      encoding: { x, y, size: sized(90), tooltip: [{ field: "change", title: "the cheapest changes at" }] } }],
+    lowest: (x, y) => [{ mark: { type: "line", color: "#888", opacity: 0.3, strokeWidth: 7 },
+      encoding: { x, y } }],
+    bounds: guide, deltas: guide,
+  };
+  function guide(x, y) {
+    const detail = { field: "label", type: "nominal" };
+    const tooltip = [{ field: "label", title: "bound" }, { field: "shown", title: "value" }];
+    return [{ mark: { type: "line", color: "#555", strokeDash: [6, 3], strokeWidth: 1.2 },
+      encoding: { x, y, detail } },
+    { mark: { type: "point", color: "#555", filled: true },
+      encoding: { x, y, size: sized(14), tooltip } },
+    { mark: { type: "text", color: "#333", align: "right", dy: -7, fontSize: 11,
+      dx: { expr: "datum.shift || 0" } },
+      encoding: { x, y, text: { field: "text", type: "nominal" } } }];
+  }
+  // Vega warns of data without rows: in their place is one that is on the chart, and has no size
+  const orNothing = (found, { x, y }) => (found.length ? found : [{ x, y, text: "", nothing: true }]);
+  const sized = (size) => ({ condition: { test: "datum.nothing", value: 0 }, value: size });
   const CHARTS = [
     { id: "total-delta", title: "Total cost against delta", x: "error probability delta",
-      y: "total cost (pulls + C x uplinks)", rows: against(model.total), line: true, turn: true },
+      y: "total cost (pulls + C x uplinks)", rows: against(model.total), line: true, turn: true, xFormat: "~g",
+      extra: { bounds: boundsOverDelta } },
     { id: "total-cost", title: "Total cost against C", x: "cost C of an uplink",
-      y: "total cost", rows: againstCost, line: true, small: true, rule: true },
+      y: "total cost", rows: againstCost, line: true, small: true, xFormat: "~g",
+      extra: { lowest, corners, bounds: boundsOverCost,
+        now: () => [{ x: Math.max(state.cost, COSTS[0]) }] },
+      note: "Grey: the cheapest. Circles: where it changes. Dashed: the C chosen above." },
     { id: "total-period", title: "Total cost against the period", x: "period H (steps)",
       y: "total cost", rows: againstPeriod },
     { id: "communication-delta", title: "Communication against delta",
       x: "error probability delta", y: "C x uplinks", rows: against(model.communication),
-      line: true, turn: true },
+      line: true, turn: true, xFormat: "~g" },
     { id: "trade-off", title: "Pulls against uplinks", x: "uplinks", y: "pulls", rows: tradeOff },
     { id: "errors", title: "Error rates: exact 95 % intervals", x: "error probability delta",
-      y: "error rate", rows: errorRates, turn: true, bars: true, format: "~g" },
+      y: "error rate", rows: errorRates, turn: true, xFormat: "~g", bars: true, format: "~g",
+      extra: { deltas }, note: "Dashed: delta, the error probability that is allowed." },
   ];
 
   function specification(chart) {
@@ -157,7 +227,7 @@
     const scale = (field) => ({ field: "schedule", type: "nominal", legend: null,
       scale: { domain: names, range: data.schedules.map((one) => one[field]) } });
     const x = { field: "x", type: "quantitative", title: chart.x,
-      axis: { format: chart.turn ? "~g" : "~s", tickCount: 6, labelOverlap: true, gridOpacity: 0.6 },
+      axis: { format: chart.xFormat ?? "~s", tickCount: 6, labelOverlap: true, gridOpacity: 0.6 },
       scale: { type: "log", reverse: Boolean(chart.turn), nice: false, padding: 12 } };
     const y = { field: "y", type: "quantitative", title: chart.y, 
       axis: { format: chart.format ?? "~s", tickCount: 6, labelOverlap: true, gridOpacity: 0.6 },
@@ -174,13 +244,10 @@
       encoding: { x, y, opacity, color: scale("colour"), shape: scale("shape"), tooltip } });
     else layer.push({ mark: { type: "tick", thickness: 2, size: 8 },
       encoding: { x, y, opacity, color: scale("colour"), tooltip } });
-    if (chart.rule) layer.push(
-      { data: { name: "now" }, mark: { type: "rule", color: "#444", strokeDash: [3, 3] },
-        encoding: { x: { field: "cost", type: "quantitative" } } },
-      { data: { name: "corners" }, mark: { type: "point", color: "#222", size: 90 },
-        encoding: { x, y, tooltip: [{ field: "change", title: "the cheapest changes at" }] } });
+    for (const name of Object.keys(chart.extra ?? {}))
+      layer.push(...EXTRAS[name](x, y).map((one) => ({ data: { name }, ...one })));
     return { $schema: "https://vega.github.io/schema/vega-lite/v6.json", width: "container",
-      height: 280, autosize: { type: "fit", contains: "padding" }, background: null,
+      height: 280, autosize: { type: "fit", contains: "padding" }, background: "#fff",
       description: chart.title, data: { name: "points" },
       config: { font: "system-ui, sans-serif" }, layer };
   }
@@ -190,7 +257,15 @@
     for (const chart of CHARTS) {
       const place = make("div", { className: "chart", role: "img",
         "aria-label": `${chart.title}; the table below has the numbers` });
-      const figure = make("figure", { hidden: true }, make("h2", {}, chart.title), place);
+      const save = ["SVG", "PNG"].map((kind) => {
+        const button = make("button", { type: "button", "aria-label":
+          `Save as ${kind}: ${chart.title}` }, `Save as ${kind}`);
+        button.addEventListener("click", () => saveFigure(chart, kind.toLowerCase()));
+        return button;
+      });
+      const figure = make("figure", { hidden: true, id: chart.id }, make("h2", {}, chart.title),
+        place, make("p", { className: "note" }, chart.note ?? ""),
+        make("p", { className: "save" }, ...save));
       find("charts").append(figure);
       drawn.set(chart, { figure, place, view: null, busy: false });
     }
@@ -206,22 +281,41 @@
       rows = chart.rows().filter(usable);
       one.figure.hidden = rows.length === 0;
       if (!rows.length) continue;
-      const now = [{ cost: Math.max(state.cost, 0.01) }];
+      const extra = Object.entries(chart.extra ?? {}).map(([name, find]) =>
+        [name, orNothing(find(), rows[0])]);
       if (one.view === null) {
         const wish = specification(chart);
-        wish.datasets = chart.rule ? { points: rows, now, corners: corners() } : { points: rows };
+        wish.datasets = { points: rows, ...Object.fromEntries(extra) };
         // without evaluating text as a program: the page's policy forbids it
         const embedded = await vegaEmbed(one.place, wish, { ast: true, renderer: "svg",
-          actions: { export: true, source: false, compiled: false, editor: false },
-          downloadFileName: chart.id });
+          actions: false });
         one.view = embedded.view;
+        one.view.addEventListener("click", (_, item) => {
+          if (item?.datum?.schedule) singleOut(item.datum.schedule);
+        });
       } else {
         one.view.data("points", rows);
-        if (chart.rule) one.view.data("now", now).data("corners", corners());
+        for (const [name, found] of extra) one.view.data(name, found);
         await one.view.resize().runAsync();
       }
     }
     one.busy = false;
+  }
+
+  function save(name, content) {
+    const link = make("a", { download: name, href: URL.createObjectURL(content) });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+
+  async function saveFigure(chart, kind) {
+    const { view } = drawn.get(chart);
+    if (kind === "svg") {
+      save(`${chart.id}.svg`, new Blob([await view.toSVG()], { type: "image/svg+xml" }));
+    } else {
+      const canvas = await view.toCanvas(2);
+      canvas.toBlob((content) => save(`${chart.id}.png`, content));
+    }
   }
 
   // ---- the table
@@ -239,7 +333,15 @@
       sort: (row) => row.uplinks },
     { key: "errors", head: "error % [95 %]", text: (row) => model.rate(row),
       sort: (row) => row.wrong / row.trials },
+    { key: "ratio", head: "x FE0", text: (row) => model.times(row, state.cost),
+      sort: (row) => model.ratio(row, state.cost) ?? Infinity },
+    ...["total", "pulls", "uplinks"].map((what) => ({ key: `${what}-quantiles`,
+      head: `${what} 5 / 50 / 95 %`, text: (row) => model.quantiles(spread(row, what)),
+      sort: (row) => spread(row, what)?.[1] ?? Infinity })),
   ];
+  // the total's are known at the costs of the sweep only
+  const spread = (row, what) => (what === "total"
+    ? row.quantiles?.total[data.costs.indexOf(state.cost)] : row.quantiles?.[what]);
 
   function updateTable() {
     const head = make("tr", {}, ...COLUMNS.map((column) => {
@@ -255,11 +357,11 @@
         "aria-sort": chosen ? (state.sort.down ? "descending" : "ascending") : "none" }, button);
     }));
     const column = COLUMNS.find((one) => one.key === state.sort.column);
-    const rows = here().rows.filter((row) => state.single === null || row.schedule === state.single)
-      .sort((a, b) => (column.sort(a) - column.sort(b)) * (state.sort.down ? -1 : 1));
+    const rows = [...here().rows].sort((a, b) => (column.sort(a) - column.sort(b)) * (state.sort.down ? -1 : 1));
     find("table").tHead.replaceChildren(head);
     find("table").tBodies[0].replaceChildren(...rows.map((row) =>
-      make("tr", {}, ...COLUMNS.map((one) => make("td", {}, one.text(row))))));
+      make("tr", { className: state.single === null ? "" : state.single === row.schedule
+        ? "single" : "other" }, ...COLUMNS.map((one) => make("td", {}, one.text(row))))));
     const where = Object.entries(state.where).map(([key, value]) => `${key} ${value}`).join(", ");
     find("table-title").textContent = `Summary: ${where}, C = ${state.cost}`;
   }
@@ -280,14 +382,50 @@
     const quote = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
     const fields = ["schedule", "trials", "ended", "wrong", "error_low", "error_high", "pulls",
       "uplinks", "var_pulls", "covariance", "var_uplinks"];
-    const lines = [[...keys, ...fields].join(",")];
+    const shares = ["pulls", "uplinks"].flatMap((what) => ["q05", "q50", "q95"].map((share) =>
+      `${what}_${share}`));
+    const lines = [[...keys, ...fields, ...shares].join(",")];
     for (const cell of data.cells) for (const row of cell.rows)
-      lines.push([...keys.map((key) => cell.where[key]), ...fields.map((key) => row[key])]
-        .map(quote).join(","));
-    const link = make("a", { download: "fastfed.csv",
-      href: URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "text/csv" })) });
-    link.click();
-    URL.revokeObjectURL(link.href);
+      lines.push([...keys.map((key) => cell.where[key]), ...fields.map((key) => row[key]),
+        ...(row.quantiles ? [...row.quantiles.pulls, ...row.quantiles.uplinks]
+          : shares.map(() => null))].map(quote).join(","));
+    save("fastfed.csv", new Blob([lines.join("\n") + "\n"], { type: "text/csv" }));
+  }
+
+  // ---- the theorems
+  const table = (id, heads, rows) => {
+    find(id).tHead.replaceChildren(make("tr", {}, ...heads.map((head) =>
+      make("th", { scope: "col" }, head))));
+    find(id).tBodies[0].replaceChildren(...rows.map((row) =>
+      make("tr", {}, ...row.map((text) => make("td", {}, text)))));
+  };
+
+  function fillVerdicts() {
+    if (!data.claims) return;
+    find("verdicts").hidden = false;
+    const every = data.cells.flatMap((cell) => cell.lines);
+    const used = data.verdicts.map((_, at) => at).filter((at) =>
+      every.some((line) => line[6] === at));
+    table("claims", ["claim, over all cells", ...used.map((at) => data.verdicts[at]),
+      "measured / bound"], data.claims.map((claim, place) => {
+      const lines = every.filter((line) => line[0] === place);
+      const ratios = lines.map((line) => line[5]).filter((value) => value !== null);
+      return [claim, ...used.map((at) => String(lines.filter((line) => line[6] === at).length)),
+        ratios.length ? `${model.general(Math.min(...ratios), 2)} to `
+          + model.general(Math.max(...ratios), 2) : ""];
+    }));
+  }
+
+  function updateLines() {
+    if (!data.claims) return;
+    table("lines", ["claim", "schedule", "C", "mean", "bound", "measured / bound", "verdict"],
+      here().lines.map(([claim, schedule, cost, mean, bound, tightness, verdict, power, reason]) =>
+        [data.claims[claim], byName.get(schedule)?.words ?? schedule,
+          cost === null ? "" : String(cost), model.short(mean), model.short(bound),
+          tightness === null ? "" : model.general(tightness, 3), data.verdicts[verdict]
+          + (data.verdicts[verdict] === "not refuted" && power !== null
+            ? ` (power ${model.general(power, 2)})` : "")
+          + (data.reasons[reason] ? `: ${data.reasons[reason]}` : "")]));
   }
 
   function update() {
@@ -295,12 +433,19 @@
     for (const chart of CHARTS) draw(chart);
     updateTable();
     updateCheapest();
+    updateLines();
   }
 
   fillAbout();
   fillChoices();
   fillNames();
   find("csv").addEventListener("click", saveData);
+  find("bounds").addEventListener("change", (event) => {
+    state.bounds = event.target.checked;
+    update();
+  });
+  find("bounds").parentElement.hidden = !data.cells.some((cell) => cell.bounds);
   placeCharts();
+  fillVerdicts();
   setCost(state.cost);
 })();

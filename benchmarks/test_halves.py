@@ -1,0 +1,42 @@
+"""Nanoseconds for one half, by the number of items and of marked ones; its third of a block of
+words included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from numba import uint64
+
+from fastfed.kernels.compiling import kernel
+from fastfed.kernels.random.halves import half, spare_bits
+from fastfed.kernels.random.philox import philox
+
+DRAWS = 300_000
+
+
+@kernel
+def add_up(marked, length, count):
+    """The sum of as many halves; three draws share a block, as in the walks."""
+    total = 0
+    seed = uint64(1)
+    for i in range(count // 3):
+        words = philox(seed, uint64(0), uint64(length), uint64(i), uint64(0), uint64(0))
+        for place in range(3):
+            total += half(marked, length, words[place], spare_bits(words[3], place),
+                          (seed, i, 0, place, length))
+    return total
+
+
+@pytest.mark.benchmark(group="halves, by number of items and of marked ones")
+@pytest.mark.parametrize(("length", "marked"), [
+    (2, 2), (8, 4), (8, 8), (32, 8), (32, 32), (64, 16), (64, 64), (128, 16), (128, 64), (128, 128),
+    (512, 64), (512, 128), (512, 512), (2**14, 64), (2**14, 2**10), (2**14, 2**14), (2**20, 2**18),
+    (2**30, 2**30), (2**40, 2**36),
+], ids=lambda number: str(number))
+def test_half(benchmark: Any, measure: Any, length: int, marked: int) -> None:
+    add_up(2, 2, 3)
+    total, seconds = measure(lambda: add_up(marked, length, DRAWS))
+    benchmark.extra_info.update({"items": 2 * length, "marked": marked,
+                                 "nanoseconds_each": seconds / DRAWS * 1e9})
+    assert abs(total / DRAWS - marked / 2) < max(marked, 4) ** 0.5 / 50

@@ -1,0 +1,305 @@
+"""What a `Result` in memory and a `Sweep` in a folder both answer.
+
+Each of them says what it holds and how to get at its rows; everything a person asks of them
+follows from that, in one place, so that the same question has the same answer.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from fastfed.errors import InputError, nearest
+from fastfed.faces import Faced
+from fastfed.problem.instance import Instance
+from fastfed.problem.schedule import Schedule, parse
+from fastfed.statistics.best import Best, envelope
+from fastfed.statistics.moments import Batch, Moments, Trials
+from fastfed.sweeps.grid import Cell
+from fastfed.validation import checked_costs, checked_delta, checked_sigma, checked_trial
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+
+    from fastfed.engine.replay import Replay
+    from fastfed.theory.check import Check
+
+_NAMES_A_CELL = ("instance", "delta", "sigma", "radius", "goal", "uplink")
+_STEPS = ("mean", "std", "sem", "q05", "q50", "q95")
+
+
+class Answers(Faced, ABC):
+    """Rows of trials, and the questions that they answer."""
+
+    # What a holder of rows has to say
+
+    @abstractmethod
+    def scan(self) -> pl.LazyFrame:
+        """The rows of all trials as a Polars LazyFrame: nothing is read before it is needed."""
+
+    @abstractmethod
+    def summary(self, costs: Sequence[float] | None = None) -> pl.DataFrame:
+        """Means with their errors, quantiles, error rates and ratios, for any costs."""
+
+    @abstractmethod
+    def check(self, costs: Sequence[float] | None = None) -> Check:
+        """The theorems against these rows: a verdict per claim."""
+
+    @abstractmethod
+    def save(self, folder: str | Path) -> Any:
+        """Write the rows into a sweep's folder."""
+
+    @property
+    @abstractmethod
+    def instances(self) -> dict[str, Instance]:
+        """The instances of the rows, by name."""
+
+    @property
+    @abstractmethod
+    def costs(self) -> list[float]:
+        """The costs of an uplink that are taken where none are given."""
+
+    @abstractmethod
+    def _held(self) -> dict[Cell, list[str]]:
+        """The cells that have rows, and the schedules of each."""
+
+    @abstractmethod
+    def _batches(self, cell: Cell, schedules: Sequence[str]) -> Iterator[Batch]:
+        """The trials of a cell, in order."""
+
+    @abstractmethod
+    def _ranges(self, cell: Cell, schedule: str) -> list[tuple[int, int]]:
+        """The trials [first, end) that there are."""
+
+    @abstractmethod
+    def _about(self) -> Mapping[str, object]:
+        """What was run, in a few words, for a report."""
+
+    # What follows from it
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The rows of all trials, one for each trial and schedule, in memory."""
+        return self.scan().collect()
+
+    def wrong(self) -> pl.DataFrame:
+        """The rows of the trials that erred: not every answer was given, and right.
+
+        Returns
+        -------
+        polars.DataFrame
+            As `frame`, only those rows, in order of cell, schedule and trial.
+
+        Examples
+        --------
+        >>> import fastfed as ff
+        >>> ff.simulate([[0.9], [0.1]], delta=0.1, trials=20).wrong().height
+        0
+        """
+        import polars as pl
+
+        return self.scan().filter(~pl.col("correct")).collect()
+
+    @overload
+    def best(self, costs: None = None) -> Best: ...
+    @overload
+    def best(self, costs: Sequence[float]) -> pl.DataFrame: ...
+
+    def best(self, costs: Sequence[float] | None = None) -> Best | pl.DataFrame:
+        """Which schedule is the cheapest, and how surely.
+
+        Parameters
+        ----------
+        costs
+            Costs C of an uplink. None: all C >= 0 at once.
+
+        Returns
+        -------
+        fastfed.statistics.best.Best or polars.DataFrame
+            Without costs, for each cell the ranges of C with one winner each, the C at which it
+            changes with a 95 % interval from the paired trials, and who is not separable from
+            the winner; print it, or take its ``frame``. With costs, one row for each cell and
+            cost: the winner, its margin over the next best and the paired standard error.
+
+        Examples
+        --------
+        >>> import fastfed as ff
+        >>> res = ff.simulate([[0.9, 0.1], [0.1, 0.4]], ["fedelim", "fedelim0"], delta=0.1,
+        ...                   trials=50)
+        >>> res.best(costs=[0, 100])["winner"].to_list()
+        ['fedelim0', 'fedelim']
+        """
+        found = Best(tuple(envelope(moments, cell) for cell, moments in self._moments()))
+        return found if costs is None else found.at(checked_costs(costs))
+
+    def plot(self, x: str = "delta", y: str = "total", group: str | None = None,
+             cost: float | None = None, errors: str = "sem", ax: Axes | None = None) -> Axes:
+        """Draw the summary of these rows.
+
+        Parameters
+        ----------
+        x
+            "delta", "period", "cost", "schedule", "radius" or "gap" (the smallest gap of an
+            instance).
+        y
+            "total", "pulls", "communication", "error_rate" or "steps".
+        group
+            The column that has a line for each of its values: as a rule "schedule".
+        cost
+            The cost C of an uplink, any one: it need not be a cost of the sweep.
+        errors
+            "sem", "std" or "quantiles": what the bars are.
+        ax
+            Axes to draw into; without them a figure is made.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Examples
+        --------
+        >>> import fastfed as ff
+        >>> res = ff.simulate([[0.9], [0.1]], ["fedelim", "fedelim0"], delta=[0.1, 0.01],
+        ...                   trials=20)
+        >>> axes = res.plot(x="delta", y="total", cost=10)
+        >>> axes.get_xlabel()
+        'error probability delta'
+        """
+        from fastfed.results.figures import plot
+
+        frame = self.plot_frame(x, y, None if cost is None else [cost])
+        return plot(frame, x=x, y=y, group=group, cost=cost, errors=errors, ax=ax)
+
+    def plot_frame(self, x: str = "delta", y: str = "total",
+                   costs: Sequence[float] | None = None) -> pl.DataFrame:
+        """The summary that `plot` draws: with steps or gaps where they are asked for."""
+        from fastfed.results.series import with_gaps
+
+        frame = self.summary(costs)
+        if x == "gap":
+            frame = with_gaps(frame, self.instances)
+        return self._with_steps(frame) if y == "steps" else frame
+
+    def _with_steps(self, frame: pl.DataFrame) -> pl.DataFrame:
+        import polars as pl
+
+        ended = pl.col("steps").filter(~pl.col("truncated"))
+        every = pl.col("steps").cast(pl.Float64)
+        keys = [name for name in (*_NAMES_A_CELL, "schedule") if name in frame.columns]
+        sums = self.scan().group_by(keys).agg(
+            steps_mean=ended.mean(), steps_std=ended.std(),
+            steps_sem=ended.std() / ended.count().sqrt(),
+            **{f"steps_{name}": every.quantile(share, "linear")
+               for name, share in (("q05", 0.05), ("q50", 0.5), ("q95", 0.95))})
+        return frame.join(sums.collect(), on=keys, how="left", maintain_order="left")
+
+    def replay(self, trial: int, schedule: str | Schedule | None = None,
+               delta: float | None = None, *, instance: str | None = None,
+               sigma: float | None = None, radius: str | None = None) -> Replay:
+        """The story of one of these rows, event by event.
+
+        Parameters
+        ----------
+        trial
+            The number of the trial.
+        schedule, delta, instance, sigma, radius
+            Which row of that trial; needed where there are several.
+
+        Returns
+        -------
+        fastfed.Replay
+            Its ``row`` equals the row that is held.
+
+        Examples
+        --------
+        >>> import fastfed as ff
+        >>> res = ff.simulate([[0.9], [0.1]], delta=0.1, trials=20)
+        >>> story = res.replay(7)
+        >>> story.row["pulls"] == res.frame["pulls"][7]
+        True
+        """
+        from fastfed.engine.replay import replay
+
+        number = checked_trial(trial)
+        wanted = {"instance": instance, "delta": None if delta is None else checked_delta(delta),
+                  "sigma": None if sigma is None else checked_sigma(sigma), "radius": radius}
+        cells = list(self._held())
+        for key, value in wanted.items():
+            cells = _narrowed(cells, key, value)
+        if len(cells) > 1:
+            raise InputError(f"{len(cells)} cells have such rows ({cells[0]}; {cells[1]}; ...): "
+                             "say which by delta, instance, sigma or radius")
+        cell = cells[0]
+        name = _chosen_schedule(self._held()[cell], schedule)
+        held = self._ranges(cell, name)
+        if not any(first <= number < end for first, end in held):
+            there = ", ".join(f"{first} to {end - 1}" for first, end in held)
+            raise InputError(f"trial {number}: {name} at {cell} has the trials {there}")
+        return replay(self.instances[cell.instance], name, delta=cell.delta, seed=cell.seed,
+                      trial=number, engine=cell.engine, sigma=cell.sigma,
+                      max_steps=cell.max_steps, radius=cell.radius)
+
+    def report(self, path: str | Path = "report.html") -> Path:
+        """Write one self-contained page of HTML with figures that are alive.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Returns
+        -------
+        pathlib.Path
+            The same. The page needs no network, and its size does not depend on the number of
+            trials.
+        """
+        from fastfed.files import replacing
+        from fastfed.results.report.data import report_data
+        from fastfed.results.report.page import page
+
+        file = Path(path)
+        text = page(report_data(self._moments(), self._about(), self.costs))
+        with replacing(file) as content:
+            content.write(text.encode())
+        return file
+
+    def _moments(self) -> Iterator[tuple[dict[str, Any], Moments]]:
+        """Each cell with the moments of its schedules, all of them paired."""
+        for cell, names in self._held().items():
+            moments = Moments(names, names)
+            for batch in self._batches(cell, names):
+                moments.add(Trials.of(batch, moments.schedules))
+            yield {"instance": cell.instance, "delta": cell.delta, "sigma": cell.sigma,
+                   "radius": cell.radius}, moments
+
+    def __str__(self) -> str:
+        from fastfed.results.tables import summary_text
+
+        return summary_text(self.summary(), self.instances)
+
+
+def _narrowed(cells: list[Cell], key: str, value: Any) -> list[Cell]:
+    if value is None:
+        return cells
+    left = [cell for cell in cells if getattr(cell, key) == value]
+    if not left:
+        known = dict.fromkeys(str(getattr(cell, key)) for cell in cells)
+        raise InputError(f"{key} {value}{nearest(str(value), known)}: the rows have {key} "
+                         f"{', '.join(known)}")
+    return left
+
+
+def _chosen_schedule(known: Sequence[str], wanted: str | Schedule | None) -> str:
+    if wanted is None:
+        if len(known) > 1:
+            raise InputError(f"the trial has several rows: say which by schedule, one of "
+                             f"{', '.join(known)}")
+        return known[0]
+    name = str(parse(wanted) if isinstance(wanted, str) else wanted)
+    if name not in known:
+        raise InputError(f"schedule {name}{nearest(name, known)}: the rows have "
+                         f"{', '.join(known)}")
+    return name

@@ -1,0 +1,1 @@
+"""What several commands share, and the commands that answer questions about a sweep's folder."""

@@ -1,0 +1,229 @@
+"""Commands that ask a sweep's folder: best, plot, replay. Nothing is simulated anew."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from fastfed import console
+from fastfed.commands import options
+from fastfed.commands.options import RANGES, Folder, Text, Texts
+from fastfed.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fastfed.api.sweep import Sweep
+
+_MOST_WRONG = 50  # rows that --wrong prints
+
+
+def best(
+    folder: Folder,
+    cost: Annotated[Texts, typer.Option(metavar="LIST", help="Costs C of an uplink, "
+                                        f"{RANGES} [all C >= 0 at once].")] = None,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Which schedule is the cheapest: over all costs C, where it changes, who is not separable.
+
+    \b
+    Examples:
+      fastfed best results
+      fastfed best results --cost 1,10,100
+    """
+    from fastfed.api.sweep import open_sweep
+    from fastfed.results.tables import best_text
+
+    sweep = open_sweep(folder)
+    wanted = options.costs(cost)
+    found = sweep.best()
+    if json:
+        print((found.frame if wanted is None else found.at(wanted)).write_json())
+    else:
+        show_laws(sweep)
+        console.show(found if wanted is None else best_text(found, wanted))
+    name_problems(sweep)
+
+
+def plot(
+    folder: Folder,
+    x: Annotated[Text, typer.Option(metavar="NAME", help="Along x: delta, period, cost, schedule, "
+                                    "radius or gap [the three usual figures].")] = None,
+    y: Annotated[Text, typer.Option(metavar="NAME", help="total, pulls, communication, error_rate "
+                                    "or steps [total].")] = None,
+    group: Annotated[Text, typer.Option(metavar="NAME", help="A line for each: schedule, delta, "
+                                        "cost, instance, sigma [schedule].")] = None,
+    cost: Annotated[Texts, typer.Option(metavar="LIST", help="Costs C of an uplink, "
+                                        f"{RANGES} [those of the sweep].")] = None,
+    errors: Annotated[Text, typer.Option(metavar="NAME", help="Bars: sem, std or quantiles [std; "
+                                         "sem with --x or --y].")] = None,
+    out: Annotated[Optional[Path], typer.Option(  # noqa: UP045
+        metavar="DIR", help="Folder for the figures [DIR/figures].")] = None,
+    format: Annotated[str, typer.Option(metavar="LIST", help="png, pdf or svg.")] = "png",
+    bounds: Annotated[bool, typer.Option("--bounds", help="Draw T, 2T, 3T and the lower bound "
+                                         "beside the total cost against delta.")] = False,
+) -> None:
+    """Figures from a sweep: the usual three, or one of your choice with --x and --y.
+
+    \b
+    Examples:
+      fastfed plot results --format png,pdf
+      fastfed plot results --x cost --y total --cost 0.1:1e4:log21
+    """
+    from fastfed.api.sweep import open_sweep
+
+    sweep = open_sweep(folder)
+    kinds = options.split("format", [format]) or []
+    target = out or folder / "figures"
+    wanted = options.costs(cost)
+    if x is None and y is None and group is None:
+        from fastfed.results.figures import plot_sweep
+
+        paths = plot_sweep(sweep.summary(wanted), target, kinds,
+                           sweep.instances if bounds else None, errors or "std")
+    elif bounds:
+        raise InputError("--bounds: stands beside the usual figures; leave out --x, --y, --group")
+    else:
+        paths = _plot_one(sweep, {"x": x or "delta", "y": y or "total", "group": group,
+                                  "errors": errors or "sem"}, wanted, target, kinds)
+    for path in paths:
+        console.show(path)
+    name_problems(sweep)
+
+
+def _plot_one(sweep: Sweep, choice: dict[str, Any], costs: list[float] | None, out: Path,
+              kinds: list[str]) -> list[Path]:
+    """One figure; one for each cost where costs neither stand along x nor have lines."""
+    from fastfed.results.figures import plot_files
+
+    of_cost = "cost" in (choice["x"], choice["group"]) or (
+        choice["y"] not in ("total", "communication"))
+    known = sweep.costs if costs is None else costs
+    paths = []
+    for one in [None] if of_cost else known:
+        frame = sweep.plot_frame(choice["x"], choice["y"], known if one is None else [one])
+        stem = f"{choice['y']}-{choice['x']}" + ("" if one is None else f"-C{one:g}")
+        paths += plot_files(frame, out / stem, kinds, **choice)
+    return paths
+
+
+def replay(
+    what: Annotated[str, typer.Argument(metavar="INSTANCE_OR_DIR", help="A built-in name, a file, "
+                                        "or a sweep's folder.")],
+    schedule: Annotated[Text, typer.Option(metavar="NAME", help="Schedule [fedelim; in a folder, "
+                                           "the one it holds].")] = None,
+    delta: Annotated[Text, typer.Option(metavar="NUMBER", help="Error probability [0.01; in a "
+                                        "folder, the one it holds].")] = None,
+    seed: Annotated[Text, typer.Option(metavar="NUMBER", help="Seed of the run [0].")] = None,
+    trial: Annotated[Text, typer.Option(metavar="NUMBER", help="Number of the trial [0].")] = None,
+    sigma: Annotated[Text, typer.Option(metavar="NUMBER", help="Confidence scale [what fits the "
+                                        "instance].")] = None,
+    max_steps: Annotated[Text, typer.Option(metavar="NUMBER", help="Cut the trial off here "
+                                            "[never].")] = None,
+    radius: Annotated[Text, typer.Option(metavar="NAME", help="Confidence radius [paper; in a "
+                                         "folder, the one it holds].")] = None,
+    instance: Annotated[Text, typer.Option(metavar="NAME", help="Of a folder: which instance "
+                                           "[the one it holds].")] = None,
+    wrong: Annotated[bool, typer.Option("--wrong", help="Of a folder: list the trials that "
+                                        "erred.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """One trial's story, event by event, equal to its row in a sweep.
+
+    \b
+    Examples:
+      fastfed replay synthetic --schedule periodic:100 --trial 7312
+      fastfed replay results --wrong
+    """
+    if Path(what).is_dir():
+        _replay_folder(Path(what), {"schedule": schedule, "delta": delta, "sigma": sigma,
+                                    "instance": instance, "radius": radius}, trial, wrong, json)
+        return
+    if wrong or instance is not None:
+        raise InputError(f"{what}: no such folder; --wrong and --instance ask a sweep's folder")
+    from fastfed.engine.replay import replay as tell
+
+    _show_story(tell(what, schedule or "fedelim", delta=delta or "0.01", seed=seed or "0",  # type: ignore[arg-type]
+                     trial=trial or "0", sigma=sigma, max_steps=max_steps,  # type: ignore[arg-type]
+                     radius=radius or "paper"), json)
+
+
+def _replay_folder(folder: Path, which: dict[str, Any], trial: str | None, wrong: bool, json: bool
+                   ) -> None:
+    from fastfed.api.sweep import open_sweep
+
+    sweep = open_sweep(folder)
+    if wrong:
+        _show_wrong(sweep.wrong(), which, folder, json)
+    else:
+        if trial is None:
+            raise InputError(f"{folder}: which trial? give --trial N, or --wrong for those that "
+                             "erred")
+        _show_story(sweep.replay(trial, **which), json)  # type: ignore[arg-type]
+    name_problems(sweep)
+
+
+def _show_story(story: Any, json: bool) -> None:
+    if json:
+        print(story.frame.write_json())
+    else:
+        console.show(story)
+
+
+def _show_wrong(rows: pl.DataFrame, which: dict[str, Any], folder: Path, json: bool) -> None:
+    import polars as pl
+
+    from fastfed.problem.schedule import parse
+    from fastfed.results.tables import Column, table_text
+    from fastfed.validation import checked_delta, number
+
+    read: dict[str, Callable[[str], Any]] = {
+        "delta": checked_delta, "schedule": lambda text: str(parse(text)),
+        "sigma": lambda text: number("sigma", text), "instance": str}
+    for name, value in which.items():
+        if value is not None:
+            rows = rows.filter(pl.col(name) == read[name](value))
+    if json:
+        print(rows.write_json())
+        return
+    if not len(rows):
+        console.show("no trial erred")
+        return
+    shown = rows.head(_MOST_WRONG).to_dicts()
+    console.show("\n".join(table_text([
+        *(Column(name, [str(row[name]) for row in shown], left=True, name=True)
+          for name in ("instance", "schedule")),
+        *(Column(name, [f"{row[name]:g}" for row in shown]) for name in ("delta", "sigma")),
+        *(Column(name, [f"{row[name]:,}" for row in shown]) for name in ("trial", "pulls")),
+        Column("global arm", [str(row["global_arm"]) for row in shown]),
+        Column("local errors", [str(row["local_errors"]) for row in shown]),
+        Column("ended", ["no" if row["truncated"] else "yes" for row in shown]),
+    ])))
+    if len(rows) > len(shown):
+        console.show(f"... {len(rows) - len(shown):,} more: --json has all")
+    first = shown[0]
+    again = shlex.join(["fastfed", "replay", str(folder), "--trial", str(first["trial"]),
+                        "--schedule", first["schedule"], "--delta", repr(first["delta"]),
+                        "--instance", first["instance"], "--sigma", repr(first["sigma"])])
+    console.show(f"{len(rows):,} rows erred; the first one's story: {again}")
+
+
+def show_laws(sweep: Sweep) -> None:
+    """Above a table: the law of the rewards of each instance."""
+    from fastfed.results.tables import laws_text
+
+    for line in laws_text(sweep.instances):
+        console.show(line)
+
+
+def name_problems(sweep: Sweep) -> None:
+    """Name the files whose trials are missing in what was shown; exit status 1 if there are."""
+    for problem in sweep.problems:
+        print(f"fastfed: {problem}", file=sys.stderr)
+    if sweep.problems:
+        raise typer.Exit(1)

@@ -1,0 +1,103 @@
+"""Options that take several values: comma lists, and ranges.
+
+A range stands for its values: ``1:5`` for the whole numbers from 1 to 5, ``0:100:25`` for steps of
+25, ``1:1e5:log`` for 1, 10, ..., 100000 (both ends and about one value in each power of ten), and
+``1:1e5:log11`` for eleven values, evenly spread over the powers of ten.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from fastfed.errors import InputError
+
+# Typer reads these at run time, so they stay in the form that Python 3.11 evaluates.
+Texts = Optional[list[str]]  # noqa: UP045
+Text = Optional[str]  # noqa: UP045
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A sweep's folder.")]
+
+RANGES = "a comma list, or a range: 1:5, 0:100:25, 1:1e5:log, 1:1e5:log11"
+_MOST = 100_000  # values of one range
+
+
+def split(name: str, values: list[str] | None) -> list[str] | None:
+    """The items of comma lists, of an option that may be repeated."""
+    if values is None:
+        return None
+    items = [item.strip() for value in values for item in value.split(",")]
+    if not all(items):
+        raise InputError(f"--{name} {','.join(values)!r}: an empty item; write values with one "
+                         "comma between them, as in 0.1,0.2")
+    return items
+
+
+def numbers(name: str, values: list[str] | None, whole: bool = False) -> list[str] | None:
+    """The items of comma lists, with ranges written out; with ``whole``, as whole numbers."""
+    items = split(name, values)
+    if items is None:
+        return None
+    found = [one for item in items for one in (_range(name, item, whole) if ":" in item
+                                               else [item])]
+    return list(dict.fromkeys(found))
+
+
+def schedules(values: list[str] | None) -> list[str] | None:
+    """A comma list in which ``at:1,5,25`` is one item."""
+    items: list[str] = []
+    for item in split("schedule", values) or []:
+        if items and items[-1].startswith("at:") and item.isdigit():
+            items[-1] += f",{item}"
+        else:
+            items.append(item)
+    return None if values is None else items
+
+
+def costs(values: list[str] | None) -> list[float] | None:
+    """Costs of an uplink, checked."""
+    from fastfed.validation import checked_costs
+
+    items = numbers("cost", values)
+    return None if items is None else checked_costs(items)
+
+
+def _range(name: str, text: str, whole: bool) -> Iterator[str]:
+    pieces = text.split(":")
+    try:
+        low, high = float(pieces[0]), float(pieces[1])
+        how = pieces[2].strip() if len(pieces) == 3 else "1"
+        if len(pieces) > 3 or not (math.isfinite(low) and math.isfinite(high)):
+            raise ValueError
+        found = _log(low, high, how) if how.startswith("log") else _linear(low, high, float(how))
+    except (ValueError, OverflowError):
+        raise InputError(f"--{name} {text!r}: not a range; write FROM:TO, FROM:TO:STEP, "
+                         "FROM:TO:log or FROM:TO:logCOUNT, as in 1:1e5:log") from None
+    if len(found) > _MOST:
+        raise InputError(f"--{name} {text!r}: {len(found):,} values, at most {_MOST:,}")
+    return (str(round(value)) if whole or (value == round(value) and abs(value) < 1e15)
+            else repr(value) for value in found)
+
+
+def _linear(low: float, high: float, step: float) -> list[float]:
+    if not step > 0 or high < low:
+        raise ValueError
+    count = min((high - low) / step * (1 + 1e-12), float(_MOST))
+    return [float(f"{low + place * step:.12g}") for place in range(math.floor(count) + 1)]
+
+
+def _log(low: float, high: float, how: str) -> list[float]:
+    if not (low > 0 and high > 0):
+        raise ValueError
+    decades = math.log10(high / low)
+    count = int(how[3:]) if how[3:] else math.ceil(abs(decades) - 1e-9) + 1
+    if count < 1:
+        raise ValueError
+    if count == 1:
+        return [low]
+    inner = [float(f"{low * 10 ** (decades * place / (count - 1)):.4g}")
+             for place in range(1, min(count, _MOST + 1) - 1)]
+    return [low, *inner, high]

@@ -1,0 +1,258 @@
+"""Commands that ask a sweep's folder, ranges in options, laws for files, help and completion."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from helpers import SMALL, refused
+from test_cli import ENVIRONMENT, fastfed
+
+import fastfed as ff
+from fastfed import cli
+from fastfed.commands import options
+
+NAMES = ["fedelim", "fedelim0", "periodic:10"]
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With trials that erred: the radii are far too small."""
+    out = tmp_path_factory.mktemp("commands") / "results"
+    ff.sweep(instances=SMALL, deltas=[0.5, 0.1], costs=[0, 10], schedules=NAMES, trials=40,
+             sigma=0.2, out=out, threads=1, progress=False)
+    return out
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    capsys.readouterr()
+    assert cli.run(list(arguments)) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    return shown.out
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    capsys.readouterr()
+    assert cli.run(list(arguments)) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    return shown.err
+
+
+# best
+
+
+def test_best(swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    law, *text = printed(capsys, "best", str(swept)).splitlines()
+    assert law == "rewards: Gaussian(sigma=1.0)"
+    assert "\n".join(text) == str(ff.open_sweep(swept).best())
+    table = printed(capsys, "best", str(swept), "--cost", "0,100").splitlines()
+    assert len(table) == 2 + 1 + 2 * 2
+    rows = json.loads(printed(capsys, "best", str(swept), "--cost", "0,100", "--json"))
+    assert [row["winner"] for row in rows] == ff.open_sweep(swept).best(
+        costs=[0, 100])["winner"].to_list()
+    assert json.loads(printed(capsys, "best", str(swept), "--json"))[0]["cost_from"] == 0
+
+
+# plot
+
+
+def test_the_usual_figures_stand_in_the_folder(swept: Path, capsys: pytest.CaptureFixture[str]
+                                               ) -> None:
+    paths = printed(capsys, "plot", str(swept), "--cost", "10").splitlines()
+    assert all(Path(path).parent == swept / "figures" for path in paths)
+    assert len(paths) == 4
+
+
+def test_a_figure_of_choice(swept: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ask = ["plot", str(swept), "--out", "f"]
+    shown = printed(capsys, *ask, "--x", "cost", "--y", "total", "--cost", "1:1e3:log")
+    assert shown.splitlines() == ["f/total-cost.png"]
+    shown = printed(capsys, *ask, "--y", "steps", "--group", "schedule", "--errors", "quantiles",
+                    "--format", "svg,pdf")
+    assert shown.splitlines() == ["f/steps-delta.svg", "f/steps-delta.pdf"]
+    assert "median" in Path("f/steps-delta.svg").read_text(encoding="utf-8")
+    shown = printed(capsys, *ask, "--x", "period", "--y", "communication")
+    assert shown.splitlines() == ["f/communication-period-C0.png",
+                                  "f/communication-period-C10.png"]
+    assert "did you mean 'delta'" in complaint(capsys, *ask, "--x", "dleta")
+    assert "--bounds" in complaint(capsys, *ask, "--x", "cost", "--bounds")
+
+
+# replay
+
+
+def test_replay_a_row_of_a_folder(swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ask = ["replay", str(swept), "--trial", "7", "--schedule", "fedelim", "--delta", "0.1"]
+    shown = printed(capsys, *ask)
+    row = ff.open_sweep(swept).frame.filter(trial=7, schedule="fedelim", delta=0.1).row(
+        0, named=True)
+    assert f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks" in shown
+    assert shown.startswith("small, fedelim, delta 0.1, seed 0, trial 7; rewards: Gaussian(")
+    assert "40" in complaint(capsys, *ask[:3], "40", *ask[4:])
+    assert "--trial" in complaint(capsys, "replay", str(swept))
+    assert "no such folder" in complaint(capsys, "replay", "synthetic", "--wrong")
+
+
+def test_the_trials_that_erred(swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ff.open_sweep(swept).frame.filter(~pl.col("correct"))
+    assert rows.height > 5
+    assert len(json.loads(printed(capsys, "replay", str(swept), "--wrong", "--json"))) == (
+        rows.height)
+    some = rows.filter(schedule="fedelim", delta=0.5)
+    shown = printed(capsys, "replay", str(swept), "--wrong", "--schedule", "fedelim", "--delta",
+                    "0.5").splitlines()
+    assert len(shown) == 1 + some.height + 1
+    assert [int(line.split()[4]) for line in shown[1:-1]] == some["trial"].to_list()
+    command = shown[-1].partition("story: fastfed ")[2].split()
+    assert "not every answer right" in printed(capsys, *command) or (
+        "truncated" in printed(capsys, *command))
+
+
+# lists and ranges
+
+
+@pytest.mark.parametrize(("text", "values"), [
+    ("1:1e5:log", ["1", "10", "100", "1000", "10000", "100000"]),
+    ("1:100:log5", ["1", "3", "10", "32", "100"]), ("1:4", ["1", "2", "3", "4"]),
+    ("0:100:25", ["0", "25", "50", "75", "100"]), ("7, 1:3 ,7", ["7", "1", "2", "3"]),
+    ("100:1:log", ["100", "10", "1"]),
+])
+def test_ranges_of_periods(text: str, values: list[str]) -> None:
+    assert options.numbers("period", [text], whole=True) == values
+
+
+def test_ranges_of_numbers() -> None:
+    assert options.numbers("delta", ["0.1:0.001:log"]) == ["0.1", "0.01", "0.001"]
+    assert options.numbers("delta", ["0.1:0.3:0.1", "0.5"]) == ["0.1", "0.2", "0.3", "0.5"]
+    assert options.costs(["1:100:log"]) == [1, 10, 100]
+
+
+@pytest.mark.parametrize("text", ["1:2:3:4", "a:b", "3:1", "1:10:0", "0:10:log", "1:10:logx",
+                                  "1:inf", "1:10:log0", ":"])
+def test_no_ranges(text: str) -> None:
+    refused(lambda: options.numbers("period", [text]), f"--period {text!r}", "FROM:TO")
+
+
+def test_a_range_is_not_endless() -> None:
+    refused(lambda: options.numbers("cost", ["0:1e9"]), "at most 100,000")
+    refused(lambda: options.numbers("cost", ["1:9:log99999999999"]), "at most 100,000")
+
+
+def test_an_empty_item_is_a_slip(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["sweep", "--delta"], ["bounds", "synthetic", "--delta"]):
+        assert "'0.1,,0.2'" in complaint(capsys, *command, "0.1,,0.2")
+    assert "--schedule" in complaint(capsys, "sweep", "--schedule", "fedelim,,fedelim0")
+
+
+def test_sweep_over_a_range(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    SMALL.save("small.toml")
+    printed(capsys, "sweep", "--instance", "small.toml", "--delta", "0.1:0.01:log", "--period",
+            "1:100:log", "--trials", "3", "--threads", "1")
+    frame = ff.open_sweep("results").frame
+    assert set(frame["schedule"]) == {"fedelim", "fedelim0", "periodic:1", "periodic:10",
+                                      "periodic:100"}
+    assert set(frame["delta"]) == {0.1, 0.01}
+
+
+# laws and names of instances
+
+
+def test_a_law_for_files_without_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.csv").write_text("0.9,0.1\n0.1,0.4\n")
+    Path("q.toml").write_text('means = [[0.9], [0.1]]\nname = "quick"\n')
+    common = ["--delta", "0.1", "--schedule", "fedelim", "--trials", "3", "--threads", "1"]
+    shown = printed(capsys, "sweep", "--instance", "p.csv", "--instance", "q.toml", "--rewards",
+                    "bernoulli", *common)
+    assert shown.splitlines()[0] == "rewards: Bernoulli()"
+    assert {one.name: one.rewards for one in ff.open_sweep("results").instances.values()} == {
+        "p": ff.Bernoulli(), "quick": ff.Bernoulli()}
+    assert printed(capsys, "summary", "results").splitlines()[0] == "rewards: Bernoulli()"
+    assert "rewards Gaussian(sigma=0.5)" in printed(capsys, "bounds", "p.csv", "--rewards",
+                                                    "gaussian:0.5")
+    assert ff.Instance.load("p.csv", rewards=ff.Bernoulli()).rewards == ff.Bernoulli()
+    assert "bernouli" in complaint(capsys, "bounds", "p.csv", "--rewards", "bernouli")
+    assert "takes no value" in complaint(capsys, "bounds", "p.csv", "--rewards", "bernoulli:1")
+    for known in ("synthetic", "bernoulli", "movielens"):
+        assert "leave it out" in complaint(capsys, "bounds", known, "--rewards", "bernoulli")
+
+
+def test_bounds_take_the_scale_that_sweeps_take(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "confidence scale sigma 0.5" in printed(capsys, "bounds", "bernoulli", "--sigma",
+                                                   "proxy")
+
+
+def test_a_name_survives_its_file(folder: Path) -> None:
+    ff.Instance(SMALL.means, name="two towns").save("x.toml")
+    assert ff.Instance.load("x.toml").name == "two towns"
+    ff.Instance(SMALL.means).save("y.toml")
+    assert ff.Instance.load("y.toml").name == "y"
+    Path("z.toml").write_text("means = [[1.0], [2.0]]\nname = 5\n")
+    refused(lambda: ff.Instance.load("z.toml"), "name must be a string")
+
+
+def test_observed_rewards_as_text(folder: Path) -> None:
+    frame = pl.DataFrame({"arm": ["a", "a", "b", "b"], "client": ["x", "y", "x", "y"],
+                          "reward": [1.0, 0.5, 0.0, 2.0], "count": [2, 1, 3, 4]})
+    for columns in (["arm", "client", "reward"], ["reward", "count", "client", "arm"]):
+        frame.select(columns).write_parquet("r.parquet")
+        frame.select(columns).write_csv("r.csv")
+        found = ff.Instance.load("r.csv")
+        assert isinstance(found.rewards, ff.Finite)
+        assert found == ff.Instance.load("r.parquet")
+    Path("r.csv").write_text("arm,client,reward\na,x,much\n")
+    refused(lambda: ff.Instance.load("r.csv"), "r.csv", "row 2", "'much'")
+    Path("r.csv").write_text("arm,client,reward\n")
+    refused(lambda: ff.Instance.load("r.csv"), "r.csv", "no rewards")
+
+
+# help
+
+
+def test_bare_help_has_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ([], ["movielens"]):
+        cli.run(arguments)
+        shown = capsys.readouterr()
+        assert shown.err == ""
+        assert shown.out.startswith("Usage: fastfed")
+        assert len(shown.out.splitlines()) > 8
+
+
+@pytest.mark.parametrize("command", ["sweep", "summary", "merge", "best", "plot", "replay",
+                                     "bounds", "check", "errors", "reproduce", "instances"])
+def test_help_has_examples_and_readable_names(command: str, capsys: pytest.CaptureFixture[str]
+                                              ) -> None:
+    shown = printed(capsys, command, "--help")
+    examples = shown.partition("Examples:\n")[2].splitlines()
+    assert sum(line.strip().startswith("fastfed ") for line in examples[:2]) == 2
+    assert " TEXT " not in shown
+    assert "PARSER" not in shown.upper()
+    assert " PATH " not in shown
+
+
+def test_help_tells_defaults_and_the_grammar_of_schedules(capsys: pytest.CaptureFixture[str]
+                                                          ) -> None:
+    shown = " ".join(printed(capsys, "sweep", "--help").split())
+    for words in ("at:1,5,25", "exponential:1.5", "[0,10,100]", "1:1e5:log",
+                  "[0.1,0.05,0.01,0.005,0.001]", "LIST", "DIR"):
+        assert words in shown, words
+
+
+def test_shell_completion() -> None:
+    done = subprocess.run([sys.executable, "-m", "fastfed"], capture_output=True, text=True,
+                          check=False, env={**ENVIRONMENT, "_FASTFED_COMPLETE": "complete_bash",
+                                            "COMP_WORDS": "fastfed be", "COMP_CWORD": "1"})
+    assert done.stdout.split() == ["best"]
+    assert "_FASTFED_COMPLETE" in fastfed("--show-completion", "bash").stdout

@@ -1,0 +1,266 @@
+"""The report in a real browser, without a network: what it shows, and that it stays silent."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+
+import fastfed as ff
+from fastfed import cli
+from fastfed.results.style import in_words
+from fastfed.results.tables import summary_cells
+from fastfed.statistics.numbers import short
+from fastfed.sweeps.summary_file import stored_summary
+
+playwright = pytest.importorskip("playwright.sync_api", reason=(
+    "Playwright is not installed: pip install 'fastfed[browser]'"))
+
+BROWSER = next(filter(None, map(shutil.which, (
+    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"))), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason=(
+    "no Chromium is installed (apt-get install chromium): the page is not tested in a browser"))
+
+EVIL = "<script>alert(1)</script> \"q\" 'r' & \x1b[31m <img src=x onerror=alert(2)> " + "x" * 300
+SCHEDULES = ["fedelim", "fedelim0", "periodic:7", "superexponential"]
+DELTAS = [0.2, 0.05]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small sweep: two instances, one of them with a name that would like to be markup."""
+    folder = tmp_path_factory.mktemp("report") / "sweep"
+    plain = ff.Instance([[0.9, 0.1], [0.1, 0.8]], name="plain")
+    evil = ff.Instance([[0.9, 0.1], [0.1, 0.8]], name=EVIL, arms=[EVIL, "b"], clients=[EVIL, "d"])
+    ff.sweep(instances=[plain, evil], deltas=DELTAS, costs=[0, 10, 100], schedules=SCHEDULES,
+             trials=40, out=folder, threads=1)
+    assert cli.run(["report", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        # as root, as in containers, Chromium starts only without its sandbox
+        arguments = ["--no-sandbox"] if hasattr(os, "getuid") and os.getuid() == 0 else []
+        opened = started.chromium.launch(executable_path=BROWSER, args=arguments)
+        yield opened
+        opened.close()
+
+
+class Opened:
+    """A page, and everything that it said or asked for."""
+
+    def __init__(self, browser: Any, path: Path, width: int, **options: Any) -> None:
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, offline=True,
+                                           accept_downloads=True, **options)
+        self.page = self.context.new_page()
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.said.append("dialog"), dialog.dismiss()))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(path.resolve().as_uri())
+        self.page.wait_for_selector("#errors svg")
+
+    def rows(self, table: str = "table") -> list[list[str]]:
+        found: list[list[str]] = self.page.evaluate(
+            "id => [...document.querySelectorAll(`#${id} tbody tr`)].map("
+            "row => [...row.cells].map(cell => cell.textContent))", table)
+        return found
+
+    def choose(self, label: str, place: int) -> None:
+        self.page.locator("#choices label", has_text=label).locator("select").select_option(
+            index=place)
+
+    def type_cost(self, cost: str) -> None:
+        self.page.fill("#cost", cost)
+
+
+@pytest.fixture
+def opened(browser: Any, folder: Path) -> Iterator[Opened]:
+    one = Opened(browser, folder / "report.html", 1400)
+    yield one
+    one.context.close()
+    assert one.said == []
+    assert len(one.asked) == 1  # the file itself
+
+
+def printed(frame: pl.DataFrame) -> dict[str, list[str]]:
+    """What `fastfed summary` prints of these rows, by schedule in the page's words."""
+    _, columns = summary_cells(frame)
+    by_head = {column.head: column.cells for column in columns}
+    heads = ("total ± sem", "pulls", "error % [95 %]", "x FE0")
+    return {in_words(name): [by_head[head][row] for head in heads]
+            for row, name in enumerate(by_head["schedule"])}
+
+
+def test_table_has_the_numbers_of_the_summary(opened: Opened, folder: Path) -> None:
+    """At five costs, two instances and two deltas, to the last digit that is printed."""
+    costs = ["0", "0.37", "10", "1234.5", "1000000"]
+    summary = stored_summary(folder, [float(cost) for cost in costs])
+    for place, instance in enumerate(("plain", EVIL)):
+        opened.choose("instance", place)
+        for number, delta in enumerate(DELTAS):
+            opened.choose("delta", number)
+            for cost in costs:
+                opened.type_cost(cost)
+                frame = summary.filter(pl.col("instance") == instance, pl.col("delta") == delta,
+                                       pl.col("cost") == float(cost))
+                shown = {row[0]: [row[2], row[3], row[5], row[6]] for row in opened.rows()}
+                assert shown == printed(frame)
+
+
+def test_quantiles_are_those_of_the_summary(opened: Opened, folder: Path) -> None:
+    frame = stored_summary(folder, [10.0]).filter(pl.col("instance") == "plain",
+                                                  pl.col("delta") == DELTAS[0])
+    opened.type_cost("10")
+    shown = {row[0]: row[7:10] for row in opened.rows()}
+    for row in frame.to_dicts():
+        parts = shown[in_words(row["schedule"])]
+        assert parts[0] == " / ".join(short(row[f"total_{share}"]) for share in (
+            "q05", "q50", "q95"))
+        assert parts[1] == " / ".join(short(row[f"pulls_{share}"]) for share in (
+            "q05", "q50", "q95"))
+    opened.type_cost("11")  # the sweep did not ask for it: nobody knows
+    assert {row[7] for row in opened.rows()} == {""}
+
+
+def test_slider_and_field_agree(opened: Opened) -> None:
+    slider = opened.page.locator("#slider")
+    slider.focus()
+    for key, cost in (("Home", "0"), ("End", "1000000")):
+        slider.press(key)
+        assert opened.page.input_value("#cost") == cost
+        assert f"C = {cost}" in opened.page.inner_text("#table-title")
+        assert slider.get_attribute("aria-valuetext") == f"C = {cost}"
+    opened.type_cost("100")
+    assert float(slider.input_value()) == pytest.approx(200, abs=2)
+
+
+def test_sorting_by_keyboard(opened: Opened, folder: Path) -> None:
+    button = opened.page.locator("#table thead button", has_text="uplinks").first
+    pulls = stored_summary(folder, [1.0]).filter(pl.col("instance") == "plain",
+                                                 pl.col("delta") == DELTAS[0])
+    order = [in_words(name) for name in pulls.sort("communication_mean")["schedule"]]
+    button.focus()
+    button.press("Enter")
+    assert [row[0] for row in opened.rows()] == order
+    opened.page.keyboard.press("Enter")  # the focus stayed
+    assert [row[0] for row in opened.rows()] == order[::-1]
+    heads = opened.page.locator("#table thead th[aria-sort=descending]")
+    assert heads.all_inner_texts() == ["uplinks ▼"]
+
+
+def test_selection_is_everywhere(opened: Opened) -> None:
+    button = opened.page.get_by_role("button", name="every 7 steps")
+    button.click()
+    assert button.get_attribute("aria-pressed") == "true"
+    assert opened.page.locator("#table tr.single td").first.inner_text() == "every 7 steps"
+    faint = "#total-delta svg .mark-symbol path[opacity='0.12']"
+    opened.page.wait_for_selector(faint, state="attached")
+    assert opened.page.locator(faint).count() == (len(SCHEDULES) - 1) * len(DELTAS)
+    button.click()
+    opened.page.wait_for_selector(faint, state="detached")
+    assert opened.page.locator("#table tr.single").count() == 0
+
+
+def test_clicking_a_point_selects_its_schedule(opened: Opened) -> None:
+    opened.page.locator("#trade-off svg .mark-symbol path").first.click()
+    assert opened.page.locator("#names button[aria-pressed=true]").count() == 1
+
+
+def test_bounds_can_be_switched_on(opened: Opened) -> None:
+    texts = opened.page.locator("#total-delta svg .mark-text text")
+    opened.page.check("#bounds")
+    opened.page.wait_for_function(
+        "document.querySelector('#total-delta svg').textContent.includes('2T')")
+    assert {"T", "2T", "lower bound"} <= set(texts.all_text_contents())
+    assert "undefined" not in opened.page.inner_text("body")
+
+
+@pytest.mark.parametrize("kind", ["SVG", "PNG"])
+def test_every_figure_can_be_saved(opened: Opened, tmp_path: Path, kind: str) -> None:
+    """One kind a page: Chromium lets a page save ten files before it asks the user."""
+    buttons = opened.page.get_by_role("button", name=f"Save as {kind}")
+    assert buttons.count() == 6
+    for place in range(buttons.count()):
+        with opened.page.expect_download() as download:
+            buttons.nth(place).click()
+        path = tmp_path / download.value.suggested_filename
+        download.value.save_as(path)
+        if kind == "SVG":
+            assert ElementTree.parse(path).getroot().tag.endswith("svg")
+        else:
+            assert path.read_bytes().startswith(b"\x89PNG")
+    assert len(list(tmp_path.iterdir())) == 6
+
+
+def test_data_can_be_saved(opened: Opened, folder: Path, tmp_path: Path) -> None:
+    with opened.page.expect_download() as download:
+        opened.page.click("#csv")
+    download.value.save_as(tmp_path / "data.csv")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "data.csv").read_text())))
+    summary = stored_summary(folder, [1.0])
+    assert len(rows) == len(summary)
+    for row, known in zip(rows, summary.to_dicts(), strict=True):
+        assert row["schedule"] == known["schedule"]
+        assert float(row["pulls"]) == known["pulls_mean"]
+        assert float(row["uplinks_q50"]) == known["communication_q50"]
+
+
+def test_verdicts_are_those_of_check(opened: Opened, folder: Path) -> None:
+    from fastfed.theory.check import check
+
+    found = check(folder)
+    claims = {row[0]: row for row in opened.rows("claims")}
+    assert set(claims) == set(found.frame["claim"])
+    heads = opened.page.locator("#claims thead th").all_inner_texts()
+    for claim, row in claims.items():
+        counted = found.frame.filter(pl.col("claim") == claim)["verdict"].to_list()
+        for head, count in list(zip(heads, row, strict=True))[1:-1]:
+            assert int(count) == counted.count(head)
+    here = found.frame.filter(pl.col("instance") == "plain", pl.col("delta") == DELTAS[0])
+    assert len(opened.rows("lines")) == len(here)
+
+
+def test_what_was_run_is_said(opened: Opened, folder: Path) -> None:
+    text = opened.page.text_content("#about") or ""
+    for word in ("seed", "version of the rows", "versions", "fastfed", "trials", "skip_error",
+                 "superexponential"):
+        assert word in text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [375, 1400])
+def test_nothing_overflows(browser: Any, folder: Path, width: int, scheme: str) -> None:
+    """Also with a name of 300 characters; wide tables scroll within their own frame."""
+    one = Opened(browser, folder / "report.html", width, color_scheme=scheme)
+    one.choose("instance", 1)
+    one.page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+    assert one.page.evaluate("document.documentElement.scrollWidth") <= width
+    boxes = [figure.bounding_box() for figure in one.page.locator("figure").all()]
+    for place, a in enumerate(boxes):
+        for b in boxes[place + 1:]:
+            apart = (a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]
+                     or a["y"] + a["height"] <= b["y"] or b["y"] + b["height"] <= a["y"])
+            assert apart
+    assert one.said == []
+    one.context.close()
+
+
+def test_names_are_shown_as_text(opened: Opened) -> None:
+    opened.choose("instance", 1)
+    assert "<script>alert(1)</script>" in opened.page.inner_text("#table-title")
+    assert "<img src=x onerror=alert(2)>" in opened.page.inner_text("#table-title")
+    assert opened.page.locator("img").count() == 0
+    assert "\x1b" not in opened.page.content()

@@ -1,0 +1,110 @@
+"""What users meet first: examples in docstrings, types, the tour as a notebook."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fastfed as ff
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = ("fastfed.api.simulate", "fastfed.api.sweep", "fastfed.api.answers",
+           "fastfed.problem.instance", "fastfed.problem.schedule", "fastfed.problem.rewards.finite",
+           "fastfed.problem.rewards.gaussian", "fastfed.problem.rewards.poisson",
+           "fastfed.theory.bounds", "fastfed.theory.check", "fastfed.engine.replay")
+FUNCTIONS = ("simulate", "sweep", "open_sweep", "replay", "bounds", "check")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                ) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_docstrings_tell_every_parameter(name: str) -> None:
+    function = getattr(ff, name)
+    text = inspect.getdoc(function) or ""
+    for section in ("Parameters\n-----", "Returns\n-----", "Examples\n-----"):
+        assert section in text, section
+    told = text.partition("Parameters\n")[2].partition("Returns\n")[0]
+    names = {word.strip() for line in told.splitlines() if not line.startswith(" ")
+             for word in line.split(",")}
+    assert set(inspect.signature(function).parameters) <= names
+
+
+@pytest.mark.parametrize("name", [name for name in ff.__all__ if name[0].isupper()])
+def test_classes_have_docstrings_of_their_own(name: str) -> None:
+    found = getattr(ff, name)
+    assert found.__doc__
+    assert not found.__doc__.startswith(f"{name}(")  # what dataclasses write by themselves
+
+
+USER = """
+import fastfed as ff
+import numpy as np
+
+instance = ff.Instance(means=[[0.9, 0.1], [0.5, 0.6]], rewards=ff.Gaussian(2.0))
+result: ff.Result = ff.simulate(instance, ["fedelim", ff.Periodic(10)], delta=[0.1], trials=10)
+more = ff.simulate(np.eye(2), delta=0.1, trials=10, first=10) + result
+rows: int = more.frame.height
+sweep: ff.Sweep = ff.sweep(instances="synthetic", deltas=[0.1], trials=10, out="r", progress=False)
+winners: list[str] = sweep.best(costs=[1, 10])["winner"].to_list()
+print(sweep.best().envelopes[0].pieces[0].winner, sweep.check().violated, sweep.plot(cost=10))
+text: str = str(ff.open_sweep("r").replay(3, schedule="fedelim", delta=0.1))
+"""
+
+
+@pytest.mark.long
+def test_types_of_user_code(tmp_path: Path) -> None:
+    """With py.typed, and no settings of ours."""
+    assert (Path(ff.__file__).parent / "py.typed").exists()
+    code = tmp_path / "user.py"
+    code.write_text(USER)
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("import fastfed as ff\nx: int = ff.open_sweep('r').best()\n")
+    config = tmp_path / "none.ini"
+    config.write_text("[mypy]\n")
+    # imports are followed in silence: the package is checked by its own settings
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--follow-imports", "silent", "--config-file",
+         str(config), "--cache-dir", str(tmp_path / "cache"), str(code), str(wrong)],
+        env={**os.environ, "MYPYPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+        cwd=tmp_path)
+    complaints = [line for line in done.stdout.splitlines() if ": error:" in line]
+    assert len(complaints) == 1, done.stdout
+    assert complaints[0].startswith("wrong.py:2")
+    assert "Incompatible types" in complaints[0]
+
+
+@pytest.mark.long
+def test_the_tour_runs_and_shows_no_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The notebook, run anew: no warning, no raw dump, tables and a figure."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONWARNINGS", "default")
+    monkeypatch.setenv("PYDEVD_DISABLE_FILE_VALIDATION", "1")
+    tour = nbformat.read(ROOT / "docs" / "tour.ipynb", as_version=4)
+    NotebookClient(tour, timeout=300, kernel_name="python3",
+                   resources={"metadata": {"path": str(tmp_path)}}).execute()
+    outputs = [one for cell in tour.cells if cell.cell_type == "code" for one in cell.outputs]
+    assert not [one for one in outputs if one.output_type == "stream" and one.name == "stderr"]
+    shown = [one.data for one in outputs if one.output_type in ("execute_result", "display_data")]
+    html = "".join(data.get("text/html", "") for data in shown)
+    assert html.count("<table") >= 4
+    assert any("image/png" in data for data in shown)
+    for dump in ("Event(", "Envelope(", "array(", "Warning", "Traceback"):
+        assert dump not in html
+        assert not any(dump in data.get("text/plain", "") for data in shown)
