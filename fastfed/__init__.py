@@ -4,21 +4,21 @@ A trial of FedElim pulls arms at many clients until every client knows its own b
 server knows the best arm overall. fastfed runs such trials by the thousand, exactly distributed
 as the step-by-step algorithm, at a cost that grows with the logarithm of the number of pulls.
 
-Why each part exists, from the ground up:
+The package is a stack of rooms, each of which imports only what stands below it:
 
-* `radius` has the confidence radii, in one place for everyone;
-* `instance` (with `rewards`, `instance_files`) is the problem, checked once;
-* `schedule` says when clients talk to the server;
-* `kernels` is the compiled engine: a counter-based generator, walks that can be entered anywhere,
-  elimination that skips what cannot matter;
-* `reference` is the same algorithm as printed, to judge the engine by;
-* `simulate` and `replay` turn the engine into rows and stories, `summary` rows into figures;
-* `bounds` (with `bounds_table`) has the theorems as numbers, `check` holds sweeps against them;
-* `spec` says what a sweep shall do, `sweep` lays out grids, `executors` runs their tasks, `store`
-  keeps their Parquet, `merge` joins folders;
-* `figures` and `panels` draw, `tables` prints, `claims` (with `verdicts`) judges what the paper
-  says, `reproduce` redoes its experiments, `movielens` has its data;
-* `cli` is the command line.
+* `cli` is the command line;
+* `api` is what a user holds: `simulate` and its result;
+* `paper` has the paper's experiments, claims and panels;
+* `results` is what a person sees: tables, figures, notebook faces, the page;
+* `theory` has the theorems as numbers, holds sweeps against them, and estimates true error
+  probabilities;
+* `sweeps` runs grids of cells, on threads or with Dask, and keeps their rows in folders;
+* `statistics` turns rows into numbers: summaries, quantiles, intervals, verdicts;
+* `engine` runs one cell: a job, its rows, a replay, and the algorithm as printed to judge it by;
+* `problem` is what is simulated: instances, reward laws, schedules, and the files they come from;
+* `kernels` is compiled: random numbers, walks that can be entered anywhere, elimination that
+  skips what cannot matter;
+* `errors`, `validation`, `files`, `console`, `radius` and `version` are the ground they stand on.
 """
 
 from __future__ import annotations

@@ -207,16 +207,15 @@ def merge(
 
     merged = join(folders, out)
     for problem in merged.damaged:
-        print(f"fastfed: {problem}: {'put aside as .damaged' if problem.redo else 'left alone'}",
-              file=sys.stderr)
-    for path in merged.left_out:
-        console.say(f"{path}: left out, unreadable or of another sweep")
+        console.say(f"{problem}: {'put aside as .damaged' if problem.redo else 'left alone'}")
+    for left in merged.left_out:
+        console.say(f"{left}: left out")
     if merged.missing:
         go_on = shlex.join(["fastfed", "sweep", "--spec", f"{out}/sweep.json", "--out", str(out)])
         console.say(f"{merged.missing:,} rows of the spec are in none of the folders; compute "
                     f"them with: {go_on}")
     console.show(f"{merged.parts} parts added to {out}/trials/   summary: {out}/summary.parquet")
-    if merged.damaged:
+    if merged.damaged or merged.left_out:  # a script must not go on as if all were there
         raise typer.Exit(1)
 
 
@@ -233,18 +232,17 @@ def report(
     open: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """One page of HTML with live figures: turn C, sort, save; it needs no network."""
-    from fastfed.results.report import write_folder_report
-    from fastfed.sweeps.store import Store
+    from fastfed.api.sweep import open_sweep
 
-    store = Store(folder)
-    path = write_folder_report(store, out)
+    opened = open_sweep(folder)
+    path = opened.report(out or opened.folder / "report.html")
     console.show(path)
     if open:
         from webbrowser import open as open_page
 
         if not open_page(path.resolve().as_uri()):
             console.say(f"no browser could be started; open {path} in one")
-    _name_problems(store)
+    answers.name_problems(opened)
 
 
 @app.command()
@@ -375,11 +373,11 @@ def reproduce(
     from fastfed.validation import checked_seed, checked_trials
 
     count = None if threads is None else _threads(threads)
-    plans = plan(out, trials=checked_trials(trials or 10_000), only=only,
+    plans = plan(out, trials=None if trials is None else checked_trials(trials), only=only,
                  quick=quick, seed=checked_seed(seed or 0))
     for one in plans:
         if not quiet:
-            print(f"{one.name}: {one.spec.trials:,} trials of each cell", file=sys.stderr)
+            console.say(f"{one.name}: {one.spec.trials:,} trials of each cell")
         run = watch(one.parts(count), not quiet)
         for failure in run.failures:
             console.say(str(failure))
@@ -459,7 +457,9 @@ def run_process(arguments: list[str]) -> int:
     console.open_standard_files()
     status = run(arguments)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # all is done: Ctrl-C may end it without a word
-    return 2 if console.lost_output() and status == 0 else status
+    lost = console.lost_output()
+    console.lost_messages()
+    return 2 if lost and status == 0 else status
 
 
 def run(arguments: list[str]) -> int:

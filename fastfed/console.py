@@ -89,3 +89,13 @@ def _spelt(error: UnicodeError) -> tuple[str, int]:
         raise error
     lacking = error.object[error.start:error.end]
     return "".join(_SPELT.get(c) or json.dumps(c)[1:-1] for c in lacking), error.end
+
+
+def lost_messages() -> None:
+    """Write out what stderr still holds, or give it up: the exit status says what matters, and
+    Python would try again at its end and exit with a status of its own."""
+    try:
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

@@ -234,8 +234,8 @@ def test_three_T_only_where_it_follows(tmp_path: Path) -> None:
     assert line(found, "total / FE0 <= 3", cost=1100.0)["mean"] == (50_000 + 1100 * 180) / 40_000
 
 
-def test_truncated_trials_are_unknown(tmp_path: Path) -> None:
-    """They count neither as right nor as wrong, neither as cheap nor, unless they are, as dear."""
+def test_trials_that_did_not_end_are_wrong_and_of_unknown_cost(tmp_path: Path) -> None:
+    """They count as wrong, as in every summary; neither as cheap nor, unless they are, as dear."""
     def verdicts(name: str, truncated: int, pulls: object) -> tuple[str, str]:
         cut = first(truncated, True, False)
         found = check(made_up(tmp_path / name, {"fedelim": {
@@ -244,8 +244,13 @@ def test_truncated_trials_are_unknown(tmp_path: Path) -> None:
                 line(found, "pulls <= 2T")["verdict"])
 
     assert verdicts("few", 4, 1000) == (HOLDS, HOLDS)
-    assert verdicts("many", 50, 1000) == (NOT_REFUTED, NOT_REFUTED)
-    assert verdicts("dear", 50, 2 * int(B.T) + 5) == (NOT_REFUTED, VIOLATED)
+    assert verdicts("many", 50, 1000) == (VIOLATED, NOT_REFUTED)
+    assert verdicts("dear", 50, 2 * int(B.T) + 5) == (VIOLATED, VIOLATED)
+    found = check(tmp_path / "few")
+    assert line(found, "error rate <= delta")["mean"] == 0.04
+    assert stored_summary(tmp_path / "few", [10.0])["error_rate"].to_list() == [0.04]
+    assert "error rates count the others as wrong" in str(found)
+    assert "4 trials did not end and count as wrong" in str(found)
 
 
 @pytest.mark.parametrize(("pulls", "truncated", "verdict"), [

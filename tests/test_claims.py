@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -147,7 +148,8 @@ def test_all_hold_in_the_good_world() -> None:
                              + len(claims.CHECKED) + 3 - 1)  # no cell is outside the condition
     assert {key for key, verdict in verdicts.items() if verdict != "holds"} <= {
         "delta-pac", "periodic-gap"}, verdicts
-    assert verdicts["delta-pac"].startswith("holds; not refuted (power ")
+    assert verdicts["delta-pac"].startswith("holds for synthetic (")
+    assert "; not refuted (power " in verdicts["delta-pac"]
     # the remark's 1 + C / H forgets what waiting for the next round costs
     assert verdicts["periodic-gap"].startswith("does not hold")
 
@@ -329,6 +331,34 @@ def test_trials_that_did_not_end_leave_the_mean_alone() -> None:
     one = found(claims.pulls_two, [place])
     assert one.verdict == "holds"
     assert one.value == pytest.approx(1.0, rel=1e-3)
+
+
+def test_a_trial_that_did_not_end_is_wrong() -> None:
+    batch = columns(np.random.default_rng(2), 5000.0, 20.0, 200, 1e-4, 0.0)
+    cut = batch["trial"] < 50
+    lost = {**batch, "truncated": cut, "correct": ~cut}
+    place = Place("synthetic", 0.1, 1.0, Halves.of([dict.fromkeys(NAMES, lost)], NAMES, NAMES),
+                  COSTS, dict.fromkeys(COSTS, True))
+    one = found(claims.delta_pac, [place])
+    assert (one.value, one.verdict) == (0.25, "does not hold")
+    assert one.cells[0]["reason"] == "50 trials did not end and count as wrong"
+
+
+def test_holds_alone_is_said_only_of_all_cells() -> None:
+    """Trials that could show nothing at small deltas do not make a claim hold there."""
+    def verdict(*wrong: int) -> str:
+        one = conclude("k", "t", "w", "c", [
+            {"instance": "a", "delta": delta, **share(count, 0, 50, delta)}
+            for delta, count in zip((0.5, 0.2, 0.01, 0.001), wrong, strict=False)])
+        assert one is not None
+        return one.verdict
+
+    assert verdict(0, 0) == "holds"
+    assert re.fullmatch(r"holds for a \(delta >= 0.2\); not refuted \(power [0-9.e-]+ to "
+                        r"[0-9.e-]+\) for a \(delta <= 0.01\)", verdict(0, 0, 0, 0))
+    assert verdict(0, 0, 50, 0).startswith(
+        "holds only for a (delta >= 0.2); not refuted (power ")
+    assert verdict(0, 0, 50) == "holds only for all but a (delta = 0.01)"
 
 
 def test_the_good_event_by_hand() -> None:

@@ -37,7 +37,7 @@ def called(place: Path, capsys: pytest.CaptureFixture[str]) -> Called:
     """Hits and misses of the cache, as a new process has them, and what it says on stderr."""
 
     def call() -> tuple[str, str]:
-        compiling._say.cache_clear()
+        compiling._said.clear()
         capsys.readouterr()
         spec = importlib.util.spec_from_file_location("small", place / "small.py")
         assert spec is not None
@@ -134,16 +134,27 @@ def test_other_sources_are_compiled_again_without_a_word(
 
 
 def test_nowhere_to_write(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read-only package and no home: one line, and it runs."""
+    """A read-only package and no home: one line for all functions, and it runs."""
 
-    def nowhere(self: object, function: object) -> None:
-        raise RuntimeError("cannot cache function 'double': no locator available for file")
+    def nowhere(self: object, function: Callable[..., object]) -> None:
+        raise RuntimeError(f"cannot cache function {function.__name__!r}: no locator available "
+                           "for file '/somewhere/small.py'")
 
     monkeypatch.setattr(caching.CacheImpl, "__init__", nowhere)
     counts, said = called()
     assert counts == COMPILED
-    assert said.startswith("fastfed: compiled code cannot be kept (cannot cache function")
-    assert "NUMBA_CACHE_DIR" in said
+    assert said == ("fastfed: compiled code cannot be kept (no folder for it can be written): "
+                    "every process compiles it again; set NUMBA_CACHE_DIR to a folder that can be "
+                    "written\n")
+
+
+def test_whatever_the_reasons_one_line_tells_that_nothing_is_kept(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling, "_said", set())
+    for reason in ("no space", "no folder", "no space"):
+        compiling._say_not_kept(reason)
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_full_disk(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:

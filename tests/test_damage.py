@@ -351,7 +351,8 @@ def test_merge_leaves_damaged_parts_of_its_sources_out(
     path = parts(folder)[0]
     path.write_bytes(flipped(path.read_bytes(), 2000))
     merged = merge([folder], tmp_path / "all")
-    assert merged.left_out == [path]
+    assert len(merged.left_out) == 1
+    assert str(path) in merged.left_out[0]
     assert merged.missing == 20
     assert rows(tmp_path / "all").height == 20
 

@@ -336,6 +336,8 @@ def test_bad_input_is_one_line():
     refused(lambda: ff.error_probability(instance, delta=0.1, radius="wide"), "radius 'wide'")
     refused(lambda: ff.error_probability(instance, "fedelm", delta=0.1), "fedelm", "fedelim")
     refused(lambda: ff.error_probability(instance, delta=0.1, seed=-1), "seed")
+    refused(lambda: ff.error_probability("synthetic", delta=1e-300),
+            "delta = 1e-300: too small for the error probabilities of 3 clients, at least 3e-300")
 
 
 def test_the_command_prints_a_table_and_json(capsys):

@@ -15,6 +15,7 @@ import pytest
 
 import fastfed as ff
 from fastfed.errors import InputError
+from fastfed.paper import panels
 from fastfed.results.layout import apart
 from fastfed.results.series import chart, with_gaps
 from fastfed.results.style import style_of
@@ -148,6 +149,22 @@ def test_few_lines_are_labelled_at_their_ends(options: dict[str, Any]) -> None:
     if options.get("x") != "schedule":
         assert ax.get_legend() is None
         assert "FedElim" in {text.get_text().split(",")[0] for text in ax.texts}
+
+
+def test_title_tells_of_trials_that_did_not_end() -> None:
+    """Means leave them out, quantiles and error rates do not."""
+    frame = made_up(deltas=[0.01]).with_columns(truncated=pl.lit(0))
+    frame[0, "truncated"] = 312
+    for options, words in (
+        ({"errors": "sem"}, "10,000 trials (means over those that ended; up to 312 did not)"),
+        ({"errors": "quantiles"}, "10,000 trials (up to 312 did not end)"),
+        ({"y": "error_rate"}, "10,000 trials (up to 312 did not end)"),
+    ):
+        title = " ".join(plot(frame, x="schedule", **options).get_title(loc="left").split())
+        assert title.endswith(words), title
+    rows = frame.with_columns(instance=pl.lit("synthetic"))
+    assert panels._title(rows, "x").endswith(
+        "10,000 trials (means over those that ended; up to 312 did not)")
 
 
 def test_title_is_whole_and_dollars_are_no_mathematics() -> None:

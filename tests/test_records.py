@@ -12,12 +12,13 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from helpers import run, snapshot
+from helpers import OTHER, SMALL, run, snapshot
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -148,6 +149,33 @@ def test_every_place_of_a_footer_with_every_wrong_value(folder: Path) -> None:
             assert all("\n" not in str(problem) for problem in store.problems()), (path, value)
     assert tried > 200
     assert refused > 0.6 * tried
+
+
+@pytest.mark.parametrize(("change", "named"), [
+    ({"seed": 7}, "the record has seed 7, its spec seed 0"),
+    ({"engine": "dense"}, "the record has engine dense, its spec engine auto"),
+    ({"max_steps": 99}, "the record has max_steps 99, its spec max_steps None"),
+    ({"cells": {"seed": 7}}, "has seed 7, its spec seed 0"),
+])
+def test_a_record_that_contradicts_itself_is_refused(
+    folder: Path, change: dict[str, Any], named: str
+) -> None:
+    content = record(folder)
+    if "cells" in change:  # another cell with an id that fits it
+        cells = [Cell(**{**cell, **change["cells"]}) for cell in content["cells"].values()]
+        change = {"cells": {cell.id: asdict(cell) for cell in cells}}
+    (folder / "sweep.json").write_text(json.dumps({**content, **change}))
+    with pytest.raises(InputError, match=named):
+        stored_summary(folder, [10.0])
+
+
+def test_a_lost_record_is_made_again_in_order(tmp_path: Path) -> None:
+    """By instance, then from the largest delta down, whatever the names of the parts."""
+    run(tmp_path, instances=[SMALL, OTHER], deltas=[0.01, 0.1, 1e-5])
+    (tmp_path / "sweep.json").unlink()
+    cells = Store(tmp_path).record().cells.values()
+    assert [(cell.instance, cell.delta) for cell in cells] == [
+        (name, delta) for name in ("other", "small") for delta in (0.1, 0.01, 1e-5)]
 
 
 @pytest.mark.parametrize(("change", "said"), [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -14,6 +13,7 @@ from fastfed import console
 from fastfed.commands import options
 from fastfed.commands.options import RANGES, Folder, Text, Texts
 from fastfed.errors import InputError
+from fastfed.files import checked_folder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -63,7 +63,8 @@ def plot(
     errors: Annotated[Text, typer.Option(metavar="NAME", help="Bars: sem, std or quantiles [std; "
                                          "sem with --x or --y].")] = None,
     out: Annotated[Optional[Path], typer.Option(  # noqa: UP045
-        metavar="DIR", help="Folder for the figures [DIR/figures].")] = None,
+        metavar="DIR", help="Folder for the figures [DIR/figures].",
+        parser=checked_folder)] = None,
     format: Annotated[str, typer.Option(metavar="LIST", help="png, pdf or svg.")] = "png",
     bounds: Annotated[bool, typer.Option("--bounds", help="Draw T, 2T, 3T and the lower bound "
                                          "beside the total cost against delta.")] = False,
@@ -224,6 +225,6 @@ def show_laws(sweep: Sweep) -> None:
 def name_problems(sweep: Sweep) -> None:
     """Name the files whose trials are missing in what was shown; exit status 1 if there are."""
     for problem in sweep.problems:
-        print(f"fastfed: {problem}", file=sys.stderr)
+        console.say(str(problem))
     if sweep.problems:
         raise typer.Exit(1)

@@ -15,11 +15,13 @@ from typing import Annotated, Optional
 import typer
 
 from fastfed.errors import InputError
+from fastfed.files import checked_folder
 
 # Typer reads these at run time, so they stay in the form that Python 3.11 evaluates.
 Texts = Optional[list[str]]  # noqa: UP045
 Text = Optional[str]  # noqa: UP045
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A sweep's folder.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A sweep's folder.",
+                                        parser=checked_folder)]
 
 RANGES = "a comma list, or a range: 1:5, 0:100:25, 1:1e5:log, 1:1e5:log11"
 _MOST = 100_000  # values of one range

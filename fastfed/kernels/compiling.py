@@ -64,7 +64,8 @@ def entry_point(function: Callable[..., Any]) -> Any:
     try:
         compiled._cache = _Cache(function)
     except Exception as error:  # Numba finds no folder that it may write to
-        _say_not_kept(_reason(error))
+        nowhere = "no locator available" in str(error)  # followed by the path of one function
+        _say_not_kept("no folder for it can be written" if nowhere else _reason(error))
     return compiled
 
 
@@ -167,12 +168,19 @@ def _reason(error: Exception) -> str:
 
 
 def _say_not_kept(reason: str) -> None:
+    """Said of the first function that is not kept: one line tells it of all."""
     _say(f"compiled code cannot be kept ({reason}): every process compiles it again; set "
-         "NUMBA_CACHE_DIR to a folder that can be written")
+         "NUMBA_CACHE_DIR to a folder that can be written", "not kept")
 
 
-@cache
-def _say(line: str) -> None:
-    """One line on stderr, once; the processes of a cluster leave it to the one that made them."""
+_said: set[str] = set()
+
+
+def _say(line: str, subject: str = "") -> None:
+    """One line on stderr, once for each subject (of itself: the line); the processes of a cluster
+    leave it to the one that made them."""
+    if (subject or line) in _said:
+        return
+    _said.add(subject or line)
     if multiprocessing.parent_process() is None and sys.stderr is not None:
         print(f"fastfed: {line}", file=sys.stderr)

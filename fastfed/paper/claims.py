@@ -21,8 +21,8 @@ from fastfed.statistics.verdicts import (
     Cell,
     Claim,
     conclude,
+    error_share,
     normal,
-    share,
 )
 
 COST = 10.0  # the C of the paper's panels (b) and (c)
@@ -69,15 +69,13 @@ def delta_pac(panels: Sequence[Place]) -> Claim | None:
     for place in panels:
         for name in ("fedelim", "fedelim0"):
             if name in place.schedules:
-                trials = place.whole.trials(name)
-                cut = trials - place.whole.ended(name)
-                cells.append({**place.head, "schedule": name, **share(
-                    place.whole.errors(name) - cut, cut, trials, place.delta)})
+                cells.append({**place.head, "schedule": name,
+                              **error_share(place.whole, name, place.delta)})
     return conclude(
         "delta-pac", "All local best arms and the global one are found with probability at least "
         "1 - delta, by FedElim and by FedElim0.", "Theorem 1",
-        "the share of trials with a wrong answer is at most delta (of a trial that did not end "
-        "nothing is known)", cells)
+        "the share of trials with a wrong answer is at most delta (a trial that did not end "
+        "counts as wrong)", cells)
 
 
 def good_event(cells: Sequence[Cell]) -> Claim | None:

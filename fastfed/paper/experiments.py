@@ -55,6 +55,7 @@ STUDY_DELTA = 0.01  # that of the studies, the table, and the panels against H
 # Not on MovieLens: there it is too narrow, best arms are lost, and two that are equal never part.
 SCALES = {"bernoulli": (None, 0.5)}
 FACTORS = (2, 1, 0.5, 0.25, 0.125)  # of the gaps
+TRIALS = 10_000  # of every cell
 QUICK_TRIALS = 50  # of every cell: about a minute in all
 MOST_RUNS = 1_000  # of the good event, which is followed step by step, in at most
 MOST_WALKS = 40_000  # walks, of up to a microsecond a step each
@@ -73,16 +74,18 @@ class Plan:
         return iterate(self.spec, self.folder, threads=threads)
 
 
-def plan(out: Path, *, trials: int = 10_000, only: str | None = None, quick: bool = False,
+def plan(out: Path, *, trials: int | None = None, only: str | None = None, quick: bool = False,
          seed: int = 0) -> list[Plan]:
-    """The sweeps, in the order in which they run."""
+    """The sweeps, in the order in which they run. ``trials`` None: 10,000, or few if ``quick``."""
+    if trials is None:
+        trials = QUICK_TRIALS if quick else TRIALS
     if only is not None and only not in DATA_SETS:
         raise InputError(f"only {only!r}{nearest(only, DATA_SETS)}: must be one of "
                          f"{', '.join(DATA_SETS)}")
     plans: list[Plan] = []
     for name in DATA_SETS if only is None else (only,):
         base = Spec(instances=(name,), deltas=DELTAS, costs=COSTS, schedules=SCHEDULES,
-                    trials=min(trials, QUICK_TRIALS) if quick else trials, seed=seed)
+                    trials=trials, seed=seed)
         study = replace(base, deltas=(STUDY_DELTA,), schedules=_study_schedules(name))
         plans += [Plan(name, out / name, replace(base, sigmas=SCALES.get(name, (None,)))),
                   Plan(f"studies of {name}", out / "studies" / name, study)]

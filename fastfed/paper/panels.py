@@ -16,6 +16,7 @@ import polars as pl
 from fastfed.files import make_folder
 from fastfed.paper.claims import COST, PAPER_COSTS
 from fastfed.results.figures import FORMATS, Line, draw, in_words, save, style
+from fastfed.results.wording import trials_text
 from fastfed.statistics.verdicts import Cell
 
 PANEL_DELTA = 0.01  # that of the panels against H
@@ -233,9 +234,10 @@ def _periods(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _title(rows: pl.DataFrame, what: str) -> str:
     cut = int(rows["truncated"].max() or 0)  # type: ignore[arg-type]
-    ended = f" (up to {cut:,} did not end: left out)" if cut else ""
+    least, most = (int(count) for count in (rows["trials"].min(),  # type: ignore[arg-type]
+                                            rows["trials"].max()))
     return (f"{rows['instance'][0]} {what}\n"
-            f"mean ± one standard deviation, {rows['trials'][0]:,} trials{ended}")
+            f"mean ± one standard deviation, {trials_text(least, most, cut)}")
 
 
 def _finish(plt: Any, ax: Any, lines: Sequence[Line] = (), ends: Sequence[str] = ()) -> None:

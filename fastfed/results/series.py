@@ -12,7 +12,7 @@ from fastfed.errors import InputError, nearest, printable
 from fastfed.problem.schedule import parse
 from fastfed.results.layout import NO_BREAK
 from fastfed.results.style import EVERY_H, Style, distinct, in_words, numbered, sort_key, style_of
-from fastfed.results.wording import parameters, plain, told_apart
+from fastfed.results.wording import parameters, plain, told_apart, trials_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -104,6 +104,10 @@ class _Measure:
             spread = low or 0.0
             return middle, middle - spread, middle + spread
         return middle, middle if low is None else low, middle if high is None else high
+
+    @property
+    def of_means(self) -> bool:
+        return self.columns[0].endswith("_mean")
 
     @property
     def words(self) -> str:
@@ -347,6 +351,6 @@ def _title(rows: Sequence[Mapping[str, Any]], x: str, measure: _Measure) -> list
     trials = sorted({row["trials"] for row in rows if "trials" in row})
     count = ""
     if trials:
-        count = ", " + " to ".join(f"{n:,}" for n in dict.fromkeys((trials[0], trials[-1])))
-        count += " trials"
+        cut = max(row.get("truncated") or 0 for row in rows)
+        count = ", " + trials_text(trials[0], trials[-1], cut, measure.of_means)
     return [line for line in (", ".join(shared), f"{measure.words}{count}") if line]

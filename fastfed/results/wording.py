@@ -116,6 +116,16 @@ def _alone(value: float) -> str:
     return tidy(f"{value:.6g}")
 
 
+def trials_text(least: int, most: int, not_ended: int = 0, of_means: bool = True) -> str:
+    """``3,000 trials`` for the caption of a figure, with what becomes of those that did not end:
+    means leave them out, quantiles and error rates do not."""
+    text = " to ".join(f"{n:,}" for n in dict.fromkeys((least, most))) + " trials"
+    if not not_ended:
+        return text
+    means = "means over those that ended; " if of_means else ""
+    return f"{text} ({means}up to {not_ended:,} did not{'' if of_means else ' end'})"
+
+
 def rate(value: float, low: float, high: float) -> str:
     """A share of trials with its interval, in percent: ``0.12 [0.033, 0.31]``."""
     return f"{_two(100 * value)} [{_two(100 * low)}, {_two(100 * high)}]"

@@ -167,4 +167,5 @@ def not_ended_text(frame: pl.DataFrame) -> str:
     worst = some.row(int(some["truncated_rate"].arg_max() or 0), named=True)
     return (f"note: some trials did not end, up to {worst['truncated']:,} of {worst['trials']:,} "
             f"(95 % interval {worst['truncated_low']:.2g} to {worst['truncated_high']:.2g}), "
-            "marked *;\n      means are over those that ended, quantiles over all")
+            "marked *;\n      means are over those that ended, quantiles over all, and error rates count "
+            "the others as wrong")

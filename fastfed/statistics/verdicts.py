@@ -40,7 +40,7 @@ from fastfed.statistics.intervals import (
     share_power,
     share_tails,
 )
-from fastfed.statistics.moments import Paired
+from fastfed.statistics.moments import Moments, Paired
 from fastfed.statistics.numbers import number
 
 HOLDS, VIOLATED, NOT_REFUTED = "holds", "violated", "not refuted"
@@ -65,7 +65,7 @@ class Claim:
     where: str
     criterion: str
     verdict: str
-    """Begins with "holds", "holds only for", "does not hold", "not refuted" or "undecided"."""
+    """Begins with "holds" (in every cell), "holds for", "holds only for", "does not hold", "not refuted" or "undecided"."""
     measured: list[str]
     """For each data set the cell that comes closest to its limit, or is furthest beyond it."""
     value: float
@@ -90,6 +90,14 @@ def share(broken: int, unknown: int, trials: int, limit: float) -> Cell:
             "power": share_power(trials, limit),
             "reason": f"{unknown} trials did not end" if unknown else "",
             "text": f"{broken:,} of {trials:,} trials (95 % interval {low:.2g} to {high:.2g})"}
+
+
+def error_share(moments: Moments, schedule: str, limit: float) -> Cell:
+    """The share of trials with a wrong answer, which should be at most ``limit``. A trial that did
+    not end counts as wrong, as in a summary, and the reason says how many did not."""
+    cut = moments.trials(schedule) - moments.ended(schedule)
+    found = share(moments.errors(schedule), 0, moments.trials(schedule), limit)
+    return {**found, "reason": f"{cut} trials did not end and count as wrong" if cut else ""}
 
 
 def ratio(pairs: Paired, limit: float, note: str = "") -> Cell:
@@ -205,11 +213,11 @@ def _verdict(cells: Sequence[Cell]) -> str:
         if unrefuted:
             return "; ".join([f"not refuted{_power(unrefuted)}", *rest])
         return "undecided: more trials are needed" if by[NOT_ENOUGH_TRIALS] else DOES_NOT_APPLY
-    if not bad:
-        head = "holds"
+    if not bad:  # "holds" alone is said only of all cells
+        head = "holds" if len(good) == len(cells) else f"holds for {places(good, cells)}"
     elif not good:
         head = "does not hold" if not unrefuted else f"does not hold for {places(bad, cells)}"
-    elif len(bad) < len(good):
+    elif len(bad) < len(good) == len(cells) - len(bad):
         head = f"holds only for all but {places(bad, cells)}"
     else:
         head = f"holds only for {places(good, cells)}"

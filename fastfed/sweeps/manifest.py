@@ -28,6 +28,9 @@ from fastfed.version import __version__
 FORMAT = 2
 """Changes when files of a folder are laid out otherwise than before."""
 
+ONE_FOR_ALL = ("seed", "engine", "max_steps")
+"""What all rows of a folder have in common."""
+
 _Count = Annotated[int, Meta(ge=1, le=2**32)]
 
 
@@ -147,9 +150,20 @@ def _validate(found: Record | Footer) -> None:
     for name, cell in cells.items():
         if cell.id != name:
             raise Unfit(f"cell {name!r} does not fit its id: damaged, or edited by hand")
+        _compare(f"cell {name!r}", cell, found.spec)
+    if isinstance(found, Record):
+        _compare("the record", found, found.spec)
     if isinstance(found, Footer):
         _known_schedules(found.schedules)
     _understood(spec)
+
+
+def _compare(what: str, one: Record | Cell, spec: SpecRecord) -> None:
+    """All rows of a folder have the seed, engine and max_steps of its spec."""
+    for name in ONE_FOR_ALL:
+        if getattr(one, name) != getattr(spec, name):
+            raise Unfit(f"{what} has {name} {getattr(one, name)}, its spec {name} "
+                        f"{getattr(spec, name)}: damaged, or edited by hand")
 
 
 @lru_cache(maxsize=64)
@@ -202,14 +216,16 @@ def rebuilt(footers: Iterable[Footer], folder: Path) -> Record:
         instances.update(footer.instances)
         spec = footer.spec if spec is None else _united(spec, footer.spec, folder)
     assert spec is not None
-    return _record(spec, cells, instances)
+    in_order = sorted(cells.items(), key=lambda item: (item[1].instance, -item[1].delta,
+                                                       item[1].sigma))
+    return _record(spec, dict(in_order), instances)
 
 
 def _united(one: SpecRecord, other: SpecRecord, folder: Path) -> SpecRecord:
     """The spec that asks for what two specs of the same sweep ask for."""
     if one == other:
         return one
-    for name in ("seed", "engine", "max_steps"):
+    for name in ONE_FOR_ALL:
         if getattr(one, name) != getattr(other, name):
             raise InputError(f"{folder}: sweep.json is gone, and its parts are of several sweeps "
                              f"({name} {getattr(one, name)} and {getattr(other, name)}); move "

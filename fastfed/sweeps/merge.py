@@ -29,7 +29,7 @@ class Merged:
     folder: Path
     parts: int = 0  # added
     missing: int = 0  # rows of the spec that no folder had
-    left_out: list[Path] = field(default_factory=list)  # files that are no part of this sweep
+    left_out: list[str] = field(default_factory=list)  # files left out, and why
     damaged: list[Problem] = field(default_factory=list)  # of the target: put aside
 
 
@@ -53,8 +53,8 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Merged:
                 if part.cell.id in record.cells:
                     merged.parts += _take(target, part)
                 else:
-                    merged.left_out.append(part.path)
-            merged.left_out += [problem.path for problem in source.problems()]
+                    merged.left_out.append(f"{part.path}: of another sweep")
+            merged.left_out += [str(problem) for problem in source.problems()]
         write_summary(target, record.spec.cost)
         merged.missing = _missing(target, record)
     return merged

@@ -45,6 +45,7 @@ from fastfed.statistics.verdicts import (
     decide,
     does_not_apply,
     ratio,
+    error_share,
     share,
 )
 from fastfed.sweeps.grid import Cell
@@ -233,10 +234,9 @@ class _Checker:
                 "trials": count, "ended": ended, "tightness": tightness}
 
     def _error(self, moments: Moments, name: str) -> _Line:
-        """Theorem 1. Of a trial that did not end nobody knows the answers."""
-        unknown = moments.trials(name) - moments.ended(name)
-        wrong = moments.errors(name) - unknown
-        line = share(wrong, unknown, moments.trials(name), self.cell.delta)
+        """Theorem 1. A trial that did not end counts as wrong, as in every summary: it has not
+        given all its answers."""
+        line = error_share(moments, name, self.cell.delta)
         return {"claim": "error rate <= delta", "mean": line["value"], "bound": self.cell.delta,
                 "outside": line["value"], **line}
 
@@ -391,7 +391,8 @@ def _check_text(found: Check) -> str:
         text.append("")
     cut = found.frame.filter(found.frame["ended"] < found.frame["trials"])
     if len(cut):
-        text.insert(0, "note: some trials did not end; means are over those that did\n")
+        text.insert(0, "note: some trials did not end; means are over those that did, error rates count "
+                    "the others as wrong\n")
     text += [f"{verdict}: {count}" for verdict, count in found.counts().items()]
     reasons = found.frame.filter(found.frame["reason"] != "")
     for (verdict, reason), lines in reasons.group_by(["verdict", "reason"], maintain_order=True):

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.engine.rows import Block, Departures
-from fastfed.errors import printable
+from fastfed.errors import InputError, printable
 from fastfed.kernels.memory import NEVER
 from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, resolve_sigma
@@ -38,7 +38,14 @@ from fastfed.radius import Radius
 from fastfed.radius import parse as parse_radius
 from fastfed.theory.mixture import Event, Judge, Mixture, Sample, improved
 from fastfed.theory.tilts import RARER, Floats, Ints, Looks, Pair, Rivalry, Tilt, rivalry
-from fastfed.validation import checked_delta, checked_seed, checked_threads, checked_whole
+from fastfed.validation import (
+    LEAST_DELTA,
+    checked_delta,
+    checked_seed,
+    checked_threads,
+    checked_whole,
+    shown,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -200,11 +207,20 @@ def error_probability(
     """
     if not isinstance(instance, Instance):
         instance = Instance.load(instance)
-    run = _Run(instance, parse(schedule), checked_delta(delta), resolve_sigma(instance, sigma),
-               parse_radius(radius), checked_whole("trials", trials, 100, 2**32),
+    run = _Run(instance, parse(schedule), _checked_delta(delta, instance),
+               resolve_sigma(instance, sigma), parse_radius(radius), checked_whole("trials", trials, 100, 2**32),
                checked_seed(seed), checked_threads(threads),
                progress or (lambda done, total: None))
     return run.result()
+
+
+def _checked_delta(delta: object, instance: Instance) -> float:
+    """A client is simulated by itself, with its share delta / M, which must be allowed, too."""
+    value, clients = checked_delta(delta), instance.shape[1]
+    if value / clients < LEAST_DELTA:
+        raise InputError(f"delta = {shown(delta)}: too small for the error probabilities of "
+                         f"{clients} clients, at least {clients * LEAST_DELTA * (1 + 1e-9):.3g}")
+    return value
 
 
 def error_frame(found: Sequence[ErrorProbability]) -> pl.DataFrame:
