@@ -44,8 +44,8 @@ from fastfed.statistics.verdicts import (
     computed,
     decide,
     does_not_apply,
-    ratio,
     error_share,
+    ratio,
     share,
 )
 from fastfed.sweeps.grid import Cell
