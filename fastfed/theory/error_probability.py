@@ -208,7 +208,8 @@ def error_probability(
     if not isinstance(instance, Instance):
         instance = Instance.load(instance)
     run = _Run(instance, parse(schedule), _checked_delta(delta, instance),
-               resolve_sigma(instance, sigma), parse_radius(radius), checked_whole("trials", trials, 100, 2**32),
+               resolve_sigma(instance, sigma), parse_radius(radius),
+               checked_whole("trials", trials, 100, 2**32),
                checked_seed(seed), checked_threads(threads),
                progress or (lambda done, total: None))
     return run.result()
