@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Schedule,
         SuperExponential,
     )
+    from fastfed.radius import Radius
     from fastfed.theory.bounds import Bounds, bounds
     from fastfed.theory.check import Check, check
     from fastfed.theory.error_probability import ErrorProbability, error_probability
@@ -58,6 +59,7 @@ _HOME = {
         "problem.rewards": ("Bernoulli", "Finite", "Gaussian", "Poisson"),
         "problem.schedule": ("At", "Exponential", "FedElim", "FedElim0", "Periodic", "Schedule",
                              "SuperExponential"),
+        "radius": ("Radius",),
         "theory.bounds": ("Bounds", "bounds"),
         "theory.check": ("Check", "check"),
         "theory.error_probability": ("ErrorProbability", "error_probability"),
@@ -80,6 +82,7 @@ __all__ = [
     "Instance",
     "Periodic",
     "Poisson",
+    "Radius",
     "Replay",
     "Result",
     "Schedule",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from fastfed.problem.instance import Instance
+    from fastfed.sweeps.spec import Spec
     from fastfed.sweeps.task import Executor
 
 app = typer.Typer(
@@ -88,6 +89,9 @@ def sweep(
     rewards: Annotated[Text, typer.Option(metavar="LAW", help=f"{_REWARDS}.")] = None,
     max_steps: Annotated[Text, typer.Option(metavar="NUMBER", help="Cut trials off here "
                                             "[never].")] = None,
+    radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii: paper, "
+                                          "stitched, mixture, stitched-pairs, mixture-pairs "
+                                          "[paper].")] = None,
     target_rse: Annotated[Text, typer.Option(metavar="NUMBER", help="Stop a cell at this relative "
                                              "standard error of the mean total cost "
                                              "[never].")] = None,
@@ -123,6 +127,7 @@ def sweep(
         "schedule": options.schedules(schedule), "trials": trials,
         "seed": seed, "engine": engine, "sigma": options.numbers("sigma", sigma),
         "max_steps": max_steps, "target_rse": target_rse,
+        "radius": options.split("radius", radius),
     }
     base = read_spec(spec) if spec is not None else {}
     if spec is not None and (given["schedule"] is not None or given["period"] is not None):
@@ -148,7 +153,7 @@ def sweep(
         names = {cell.instance for cell, _ in run.grid.cells}
         instances = {one.name: one for _, one in run.grid.cells}
         frame = open_sweep(out).summary(grid.costs)
-        console.show(summary_text(_only(frame, names, grid.deltas, grid.schedules), instances))
+        console.show(summary_text(_only(frame, names, grid), instances))
         console.show(f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
               f"spec: {out}/sweep.json")
     if run.failures:
@@ -253,8 +258,9 @@ def bounds(
     sigma: Annotated[Text, typer.Option(metavar="NUMBER", help="Confidence scale, or proxy [what "
                                         "fits the instance].")] = None,
     rewards: Annotated[Text, typer.Option(metavar="LAW", help=f"{_REWARDS}.")] = None,
+    radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii [paper].")] = None,
     json: Annotated[bool, typer.Option("--json", help="Everything, as a JSON list with one item "
-                                       "for each delta and cost.")] = False,
+                                       "for each radius, delta and cost.")] = False,
 ) -> None:
     """What the theorems say of an instance: T, the bounds of each scheme, the best H and lambda.
 
@@ -267,7 +273,8 @@ def bounds(
     from fastfed.theory.bounds import bounds as bounds_of
 
     one = _load(instance, rewards)
-    found = [bounds_of(one, d, c, sigma, period, base)  # type: ignore[arg-type]
+    found = [bounds_of(one, d, c, sigma, period, base, r)  # type: ignore[arg-type]
+             for r in options.split("radius", radius) or ["paper"]
              for d in options.numbers("delta", delta) or ["0.01"]
              for c in options.costs(cost) or [10.0]]
     if json:
@@ -314,7 +321,7 @@ def errors(
     schedule: Annotated[str, typer.Option(metavar="NAME", help="Schedule.")] = "fedelim",
     delta: Annotated[Texts, typer.Option(metavar="LIST", help="Error probabilities that the radii "
                                          f"allow, {RANGES} [0.01].")] = None,
-    radius: Annotated[str, typer.Option(help="Confidence radius.")] = "paper",
+    radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii [paper].")] = None,
     trials: Annotated[str, typer.Option(help="Trials for each answer.")] = "10000",
     seed: Annotated[str, typer.Option(help="Seed.")] = "0",
     sigma: Annotated[Text, typer.Option(help="Confidence scale [what fits the instance].")] = None,
@@ -333,8 +340,9 @@ def errors(
 
     one = Instance.load(instance)
     progress = _counting if sys.stderr.isatty() else None
-    found = [error_probability(one, schedule, delta=d, radius=radius, trials=trials, seed=seed,  # type: ignore[arg-type]
+    found = [error_probability(one, schedule, delta=d, radius=r, trials=trials, seed=seed,  # type: ignore[arg-type]
                                sigma=sigma, threads=threads, progress=progress)  # type: ignore[arg-type]
+             for r in options.split("radius", radius) or ["paper"]
              for d in options.numbers("delta", delta) or ["0.01"]]
     if json:
         print(error_frame(found).write_json())
@@ -496,12 +504,12 @@ def _interrupted(arguments: list[str]) -> int:
     return 130
 
 
-def _only(frame: pl.DataFrame, names: set[str], deltas: tuple[float, ...],
-          schedules: tuple[str, ...]) -> pl.DataFrame:
+def _only(frame: pl.DataFrame, names: set[str], spec: Spec) -> pl.DataFrame:
     import polars as pl
 
-    return frame.filter(pl.col("instance").is_in(list(names)), pl.col("delta").is_in(list(deltas)),
-                        pl.col("schedule").is_in(list(schedules)))
+    return frame.filter(
+        pl.col("instance").is_in(list(names)), pl.col("delta").is_in(list(spec.deltas)),
+        pl.col("schedule").is_in(list(spec.schedules)), pl.col("radius").is_in(list(spec.radii)))
 
 
 def _load(source: str, rewards: str | None) -> Instance:

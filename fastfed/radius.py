@@ -1,19 +1,34 @@
-"""The confidence radii of the paper and the boundaries that they draw around the walks.
+"""The confidence radius as a choice: what a radius is, all that are built in, and a user's own.
 
-The paper ("Algorithm-Specific Notations") sets, for rewards of variance 1,
+A radius is a function L(n), the exponent, with this guarantee for an error budget a: a walk S_n
+whose steps are centred, independent and sigma-sub-Gaussian keeps to
 
-    alpha_l(n) = sqrt(2 ln(8 K M n^2 / delta) / n)            one arm at one client,
-    alpha_g(n) = sqrt(2 ln(8 K n^2 / delta) / (M n))          one arm averaged over M clients.
+    S_n <= sigma sqrt(2 n L(n))   for all n >= 1 together, with probability at least 1 - a.
 
-Both are one formula in (n, walks, log_c), with ``walks`` the number of reward walks that are
-averaged (1, or M) and ``log_c`` the logarithm of what stands before n^2 (8KM/delta, or
-8K/delta); the scale sigma multiplies it, as in the paper's concentration lemma.
+*Per arm* (the paper's shape) it bounds |S_n|, for every arm: alpha(n) = sigma sqrt(2 L / (walks
+n)) around a mean over n rewards of each of ``walks`` walks (1 at a client, M at the server). The
+budget is a = delta / (2 K M) for an arm at a client and delta / (2 K) at the server: delta / 2 for
+all clients together, delta / 2 for the server.
 
-An arm falls when the leader's empirical mean is 2 alpha ahead (Algorithm 1 says >=, the running
-text says >; this package follows Algorithm 1). The kernels compare sums instead of means: with
-S the sum of the n rewards of all ``walks`` walks, the same rule reads S_leader - S_arm >= g(n),
+*Per pair* (half the samples) only one thing is an error: that some arm overtakes the best one by
+2 alpha. S_j - S_best has the variance proxy 2 sigma^2 walks n and one side is enough, so alpha(n) =
+sigma sqrt(L / (walks n)), with a = delta / (2 (K - 1) M) and delta / (2 (K - 1)) for the K - 1
+pairs. If the best arm is never eliminated, it is what is declared: delta-PAC by the union over
+pairs. (What a trial costs at most needs the other side of the same walks as well: 1 - 2 delta.)
 
-    g(n) = 2 walks n alpha(n) = 2 sigma sqrt(2 walks n (log_c + 2 ln n)).
+An arm is eliminated when the leader's empirical mean is 2 alpha ahead (Algorithm 1 says >=, the
+running text says >; this package follows Algorithm 1). The kernels compare sums instead of means:
+with S the sum of the n rewards of all walks the same rule reads S_leader - S_arm >= g(n),
+
+    g(n) = 2 walks n alpha(n) = sqrt(unit n L(n)),   unit = 8 walks sigma^2 (4 per pair).
+
+Skipping rests on g being concave. With f = n L that is 2 f f'' <= f'^2; it is proved beside each
+formula, and checked on a dense grid for a user's own.
+
+Sources. `paper`: the paper's "Algorithm-Specific Notations", a union bound over n: L = ln(4 / a) +
+2 ln n. `stitched`: Howard, Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric,
+nonasymptotic confidence sequences", Annals of Statistics 49 (2021), eq. (2). `mixture`: Robbins'
+normal mixture (Annals of Mathematical Statistics 41, 1970), in the closed forms of the same paper.
 
 Everything that needs a radius or a boundary (kernels, reference, bounds) takes it from here. The
 functions in scalars use only `math`, so that Numba can compile them as they stand.
@@ -22,9 +37,81 @@ functions in scalars use only `math`, so that Numba can compile them as they sta
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-MAX_STEPS = 2**52
-"""No trial is followed past this step: beyond it, doubles no longer count every step."""
+from fastfed.errors import InputError, nearest
+from fastfed.validation import MAX_STEPS as MAX_STEPS
+from fastfed.validation import checked_whole, shown
+
+Exponent = Callable[[float, float], float]
+"""A user's L: (n, a) -> L(n) for the error budget a."""
+
+PAPER, STITCHED, MIXTURE, MIXTURE_ONE_SIDED, OWN = range(5)
+"""The formulas, as the kernels know them."""
+
+GRID_BITS = 6
+GRID = 1 << GRID_BITS
+"""Nodes in an octave, from 2^t to 2^(t+1): of the kernels' table, and of the check of an own L."""
+
+TUNED_AT = 1000
+"""The step at which a mixture is tightest, if nothing else is said."""
+
+_OCTAVES = 53
+_BENT = 2.0**-44  # how much of g rounding may bend it the wrong way: the kernels allow for more
+
+
+# ---- the formulas ------------------------------------------------------------------------------
+
+def exponent(kind: int, n: float, constant: float, shift: float) -> float:
+    """L(n) of a built-in radius; `_constants` says what ``constant`` and ``shift`` are.
+
+    Each makes sqrt(f), f = n L, concave, that is 2 f f'' <= f'^2 (m = n + r, r is the shift):
+
+    paper: 4 L <= (L + 2)^2, which is (L - 2)^2 >= 0.
+    stitched, x = ln 2n, l = ln x + c >= 0: 2 l (1/x - 1/x^2) <= (l + 1/x)^2, because
+        -2 l / x^2 <= 0 <= l^2 + 1 / x^2.
+    mixture, f = m l, l = c + ln(m / r) / 2: l <= (l + 1/2)^2.
+    one-sided, f = m l, l = ln(1 + q), q = e^c sqrt(m / r), p = q / (1 + q):
+        l p / (2 (1 + q)) <= l^2 + p^2 / 4, as l p <= l^2 + p^2 / 4.
+    """
+    if kind == STITCHED:
+        return 1.445 * (math.log(math.log(2.0 * n)) + constant)  # 1.445 is 1.7^2 / 2
+    if kind == MIXTURE:
+        # sqrt(r / m) exp(S^2 / (2 m)) is the average of exp(t S - t^2 n / 2) over t ~ N(0, 1 / r),
+        # a supermartingale: by Ville's inequality it reaches 1 / a with probability at most a.
+        m = n + shift
+        return m / n * (constant + 0.5 * math.log(m / shift))
+    if kind == MIXTURE_ONE_SIDED:
+        # The average over t > 0 only: 2 sqrt(r / m) exp(z^2 / 2) Phi(z), z = S / sqrt(m). Where
+        # z^2 / 2 = ln(1 + q), q = sqrt(m / r) / (2 a), it is at least 2 sqrt(r / m) (1 + q - 1/2),
+        # because 1 - Phi(z) <= exp(-z^2 / 2) / 2, and so above 1 / a. Written without overflow.
+        m = n + shift
+        log_q = constant + 0.5 * math.log(m / shift)
+        return m / n * (log_q + math.log1p(math.exp(-log_q)))
+    return constant + 2.0 * math.log(n)
+
+
+def radius(n: float, walks: float, log_c: float, sigma: float) -> float:
+    """alpha(n) of the paper: the radius of a mean over n rewards of each of ``walks`` walks."""
+    return sigma * math.sqrt(2.0 * (log_c + 2.0 * math.log(n)) / (walks * n))
+
+
+def boundary(n: float, walks: float, log_c: float, sigma: float) -> float:
+    """g(n) = 2 walks n alpha(n) of the paper. Concave in n >= 1: see `exponent`."""
+    return 2.0 * sigma * math.sqrt(2.0 * walks * n * (log_c + 2.0 * math.log(n)))
+
+
+def _constants(kind: int, a: float, one_sided: bool, tuned_at: float) -> tuple[float, float]:
+    """``constant`` and ``shift`` of `exponent` for the error budget a."""
+    if kind == STITCHED:
+        return 0.72 * math.log((5.2 if one_sided else 10.4) / a), 0.0
+    if kind in (MIXTURE, MIXTURE_ONE_SIDED):
+        # the guarantee holds for any r > 0; this one is nearly the tightest at n = tuned_at
+        log = math.log(1.0 / a)
+        shift = tuned_at / (2.0 * log + math.log(1.0 + 2.0 * log))
+        return (log if kind == MIXTURE else -math.log(2.0 * a)), shift
+    return math.log(4.0 / a), 0.0
 
 
 def local_log(arms: int, clients: int, delta: float) -> float:
@@ -37,20 +124,6 @@ def global_log(arms: int, delta: float) -> float:
     return math.log(8.0 * arms / delta)
 
 
-def radius(n: float, walks: float, log_c: float, sigma: float) -> float:
-    """alpha(n): the confidence radius of a mean over n rewards of each of ``walks`` walks."""
-    return sigma * math.sqrt(2.0 * (log_c + 2.0 * math.log(n)) / (walks * n))
-
-
-def boundary(n: float, walks: float, log_c: float, sigma: float) -> float:
-    """g(n) = 2 walks n alpha(n): the lead, in sums, at which an arm falls. Concave in n >= 1.
-
-    Concave because, with f(n) = n L and L = log_c + 2 ln n, sqrt(f) is concave exactly where
-    2 f f'' <= f'^2, that is 4 L <= (L + 2)^2, which is (L - 2)^2 >= 0.
-    """
-    return 2.0 * sigma * math.sqrt(2.0 * walks * n * (log_c + 2.0 * math.log(n)))
-
-
 def alpha_local(n: float, arms: int, clients: int, delta: float, sigma: float = 1.0) -> float:
     """alpha_l(n) of the paper, times sigma."""
     return radius(n, 1.0, local_log(arms, clients, delta), sigma)
@@ -61,8 +134,60 @@ def alpha_global(n: float, arms: int, clients: int, delta: float, sigma: float =
     return radius(n, clients, global_log(arms, delta), sigma)
 
 
+# ---- one answer's radius -----------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Confidence:
+    """The radius of the answers of one kind, a client's or the server's: `Radius.at_client` and
+    `Radius.at_server` make it."""
+
+    kind: int
+    walks: float
+    """How many clients' walks are summed: 1, or M."""
+    sigma: float
+    pairs: bool
+    budget: float
+    """The error probability a that one arm, or pair, may use up."""
+    constant: float
+    shift: float
+    function: Exponent | None = None
+
+    @property
+    def unit(self) -> float:
+        """g(n)^2 / (n L(n))."""
+        return (4.0 if self.pairs else 8.0) * self.walks * self.sigma * self.sigma
+
+    def exponent(self, n: float) -> float:
+        """L(n)."""
+        if self.function is not None:
+            return float(self.function(n, self.budget))
+        return exponent(self.kind, n, self.constant, self.shift)
+
+    def alpha(self, n: float) -> float:
+        """The confidence radius: an arm is eliminated when a mean is 2 alpha ahead of its own."""
+        if self.kind == PAPER:
+            return radius(n, self.walks, self.constant, self.sigma)
+        return self.sigma * math.sqrt((1.0 if self.pairs else 2.0) * self.exponent(n)
+                                      / (self.walks * n))
+
+    def boundary(self, n: float) -> float:
+        """g(n) = 2 walks n alpha(n): the lead, in sums, at which an arm is eliminated."""
+        if self.kind == PAPER:
+            return boundary(n, self.walks, self.constant, self.sigma)
+        return math.sqrt(self.unit * n * self.exponent(n))
+
+    def resolved_by(self, gap: float) -> float:
+        """The least whole n from which on alpha <= gap / 4: the paper's n_km and n_k.
+
+        A float, because a small gap needs more than an int64 of steps.
+        """
+        if self.kind == PAPER:
+            return resolved_by(gap, self.walks, self.constant, self.sigma)
+        return _last_above(lambda n: self.alpha(n) - gap / 4.0)
+
+
 def resolved_by(gap: float, walks: float, log_c: float, sigma: float) -> float:
-    """The smallest whole n from which on alpha <= gap / 4: the paper's n_km and n_k.
+    """`Confidence.resolved_by` for the paper's radius, in closed form.
 
     The larger root of alpha(x) = gap / 4 is x = -W_-1(-a e^-b) / a with a = walks gap^2 /
     (64 sigma^2) and b = log_c / 2 (proof of Theorem 2; the main text's Delta^2 / 4 is a slip for
@@ -90,3 +215,186 @@ def resolved_by(gap: float, walks: float, log_c: float, sigma: float) -> float:
         while radius(n, walks, log_c, sigma) > gap / 4.0:
             n += 1.0
     return n
+
+
+def _last_above(excess: Callable[[float], float]) -> float:
+    """The least whole n >= 1 from which on ``excess`` is not positive.
+
+    n times the excess must be concave, as g(n) - c n is: then the steps at which the excess is
+    positive are an interval. Its right end is bracketed by doubling, then bisected.
+    """
+    low, high = 0.0, 1.0
+    while high < 2.0**1000:
+        if excess(high) > 0.0:
+            low = high
+        elif 2.0 * high * excess(2.0 * high) <= high * excess(high):  # falling: for ever negative
+            break
+        high *= 2.0
+    else:
+        return math.inf
+    if low == 0.0:
+        return 1.0
+    while high - low > 1.0 and (middle := math.floor(0.5 * (low + high))) not in (low, high):
+        low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
+    return high
+
+
+# ---- a radius as a user names it ---------------------------------------------------------------
+
+class Radius:
+    """A confidence radius of your own: ``Radius(function)``, with L(n) = function(n, a).
+
+    ``function`` takes two floats, the step n >= 1 and the error budget a (see the module's text: it
+    differs between clients and server, and with delta, K and M), and returns L(n), so that a
+    centred sigma-sub-Gaussian walk stays within sigma sqrt(2 n L(n)) for all n together with
+    probability at least 1 - a: on both sides, or, with ``pairs``, on one side. That guarantee is
+    yours to prove; what is checked is what the engine needs: L is finite and above 0 and
+    sqrt(n L(n)) is concave. Numba must be able to compile it (use `math`). ``name`` is what rows
+    and tables call it.
+
+        def union(n, a):
+            return math.log(4 / a) + 2 * math.log(n)
+
+        ff.simulate("synthetic", delta=0.01, trials=100, radius=ff.Radius(union, name="union"))
+    """
+
+    def __init__(self, function: Exponent, *, pairs: bool = False, name: str = "own") -> None:
+        if not callable(function):
+            raise InputError(f"radius {shown(function)}: must be a function of (n, a), or one of "
+                             f"{', '.join(NAMES)}")
+        if not isinstance(name, str) or not name.isprintable() or not name.strip() or "," in name:
+            raise InputError(f"name {shown(name)} of a radius: must be printable text without "
+                             "commas")
+        if name.partition(":")[0] in NAMES:
+            raise InputError(f"name {shown(name)} of a radius: taken by a built-in one; choose "
+                             "another")
+        self.name, self.pairs, self.function = name, bool(pairs), function
+        self.kind, self.tuned_at = OWN, TUNED_AT
+
+    def at_client(self, arms: int, clients: int, delta: float, sigma: float) -> Confidence:
+        """The radius of an arm (or a pair of arms) at one client."""
+        if self.kind == PAPER:
+            return self._confidence(1.0, 0.0, sigma, local_log(arms, clients, delta))
+        return self._confidence(1.0, delta / (2.0 * self._compared(arms) * clients), sigma)
+
+    def at_server(self, arms: int, clients: int, delta: float, sigma: float) -> Confidence:
+        """The radius of an arm (or a pair of arms) averaged over all clients."""
+        if self.kind == PAPER:
+            return self._confidence(float(clients), 0.0, sigma, global_log(arms, delta))
+        return self._confidence(float(clients), delta / (2.0 * self._compared(arms)), sigma)
+
+    def _compared(self, arms: int) -> int:
+        """Among how many walks the budget is shared: arms, or pairs with the best arm. A lone arm
+        is compared with none, and 1 does no harm."""
+        return max(arms - 1, 1) if self.pairs else arms
+
+    def _confidence(
+        self, walks: float, budget: float, sigma: float, log_c: float | None = None
+    ) -> Confidence:
+        constant, shift = (log_c, 0.0) if log_c is not None else (
+            _constants(self.kind, budget, self.pairs, self.tuned_at))
+        made = Confidence(self.kind, walks, sigma, self.pairs, budget, constant, shift,
+                          self.function)
+        if made.function is not None:
+            _refuse_odd_exponent(self.name, made.function, budget)
+        return made
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<Radius {self.name}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Radius):
+            return NotImplemented
+        return (self.name, self.function) == (other.name, other.function)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.function))
+
+
+class _BuiltIn(Radius):
+    """One of the table below, with its option."""
+
+    def __init__(self, family: str, tuned_at: int = TUNED_AT) -> None:
+        self.kind, self.pairs = _BUILT_IN[family]
+        self.function = None  # type: ignore[assignment]
+        self.tuned_at = tuned_at
+        self.name = family if tuned_at == TUNED_AT else f"{family}:{tuned_at}"
+
+
+_BUILT_IN = {
+    "paper": (PAPER, False), "stitched": (STITCHED, False), "mixture": (MIXTURE, False),
+    "stitched-pairs": (STITCHED, True), "mixture-pairs": (MIXTURE_ONE_SIDED, True),
+}
+"""Name: formula, and whether it is per pair."""
+
+NAMES = tuple(_BUILT_IN)
+
+
+def parse(radius: object) -> Radius:
+    """A radius from its name ("paper", "mixture", "mixture:5000" ...), or as it is."""
+    if isinstance(radius, Radius):
+        return radius
+    if not isinstance(radius, str):
+        raise InputError(f"radius {shown(radius)}: must be one of {', '.join(NAMES)}, or "
+                         "fastfed.Radius(function)")
+    family, colon, option = radius.strip().partition(":")
+    if family not in NAMES:
+        raise InputError(f"radius {shown(radius)}{nearest(family, NAMES)}: must be one of "
+                         f"{', '.join(NAMES)}")
+    if not colon:
+        return _BuiltIn(family)
+    if _BUILT_IN[family][0] not in (MIXTURE, MIXTURE_ONE_SIDED):
+        raise InputError(f"radius {shown(radius)}: {family} takes no option; mixture and "
+                         "mixture-pairs do, as in mixture:5000")
+    try:
+        return _BuiltIn(family, checked_whole("step", option, 1, MAX_STEPS))
+    except InputError:
+        raise InputError(f"radius {shown(radius)}: what follows the colon is the step at which "
+                         "the mixture is tuned, a whole number from 1 to 2^52, as in "
+                         f"{family}:5000") from None
+
+
+def parse_all(radii: object) -> list[Radius]:
+    """One radius or several, each once, in the order given."""
+    if isinstance(radii, str | Radius) or not isinstance(radii, Iterable):
+        radii = [radii]
+    found = list(dict.fromkeys(parse(one) for one in radii))
+    if not found:
+        raise InputError("no radii: give at least one, as in paper")
+    return found
+
+
+def grid() -> list[float]:
+    """The nodes, GRID in an octave, from 1 to 2^53."""
+    return [2.0**t * (1.0 + i / GRID) for t in range(_OCTAVES) for i in range(GRID)] + [
+        2.0**_OCTAVES]
+
+
+def _refuse_odd_exponent(name: str, function: Exponent, a: float) -> None:
+    """An own L must be positive, and sqrt(n L(n)) concave, at the nodes of the grid."""
+    nodes = grid()
+    g: list[float] = []
+    for n in nodes:
+        try:
+            value = float(function(n, a))
+        except Exception as error:
+            raise InputError(f"radius {name}: L({n:g}) with a = {a:.3g} fails "
+                             f"({type(error).__name__}: {shown(str(error))})") from None
+        if not 0.0 < value < math.inf:
+            raise InputError(f"radius {name}: L({n:g}) = {value:g} with a = {a:.3g}; it must be "
+                             "finite and above 0 for every n >= 1")
+        g.append(math.sqrt(n * value))
+    _refuse_bent(name, nodes, g, a)
+
+
+def _refuse_bent(name: str, nodes: Sequence[float], g: Sequence[float], a: float) -> None:
+    for i in range(1, len(nodes) - 1):
+        left, right = nodes[i] - nodes[i - 1], nodes[i + 1] - nodes[i]
+        chord = (g[i - 1] * right + g[i + 1] * left) / (left + right)
+        if g[i] < chord * (1.0 - _BENT):
+            raise InputError(f"radius {name}: sqrt(n L(n)) is not concave at n = {nodes[i]:g} with "
+                             f"a = {a:.3g} ({g[i]:.9g} lies below its chord, {chord:.9g}), and "
+                             "skipping rests on that")

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from fastfed import radius
 from fastfed.errors import InputError, nearest
 
+MAX_STEPS = 2**52
+"""No trial is followed past this step: beyond it, doubles no longer count every step."""
 ENGINES = ("auto", "skip", "dense")
 SCALES = (1e-100, 1e100)  # squares and products of what lies between stay finite and exact
 LEAST_DELTA = 1e-300  # what is divided by it stays finite
@@ -123,7 +124,7 @@ def checked_seed(seed: object) -> int:
     return checked_whole("seed", seed, 0, MOST_SEED)
 
 
-def checked_max_steps(steps: object, most: int = radius.MAX_STEPS) -> int:
+def checked_max_steps(steps: object, most: int = MAX_STEPS) -> int:
     return checked_whole("max_steps", steps, 1, most)
 
 

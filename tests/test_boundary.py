@@ -15,29 +15,25 @@ from fastfed.kernels import boundary
 
 
 @njit
-def logs_of(logs, log_c):
-    boundary.tabulate_logs(logs, log_c)
-
-
-@njit
 def below(n, level, curve):
-    return boundary.boundary_below(n, level, curve)
+    return boundary.boundary_below(curve, n, level)
 
 
 @njit
 def between(a, b, g_a, g_b, level, curve, noise):
-    return boundary.boundary_between(a, b, g_a, g_b, level, curve, noise)
+    return boundary.boundary_between(curve, a, b, g_a, g_b, level, noise)
 
 
 @njit
 def reaches(lead, n, level, curve):
-    return boundary.reaches(lead, n, level, curve)
+    return boundary.reaches(curve, lead, n, level)
 
 
-def setting(log_c: float, walks: float, scale: float) -> boundary.Curve:
+def setting(log_c: float, walks: float, scale: float) -> boundary.PaperCurve:
     logs = np.zeros((boundary.LEVELS, boundary.PARTS))
-    logs_of(logs, log_c)
-    return boundary.Curve(float(walks), 8.0 * walks * scale * scale, log_c, scale, logs)
+    curve = boundary.PaperCurve(float(walks), 8.0 * walks * scale * scale, log_c, scale, logs)
+    boundary.tabulate(curve)
+    return curve
 
 
 steps = st.one_of(st.integers(1, 2**52), st.integers(0, 52).map(lambda t: 2**t),

@@ -98,7 +98,7 @@ def test_sweep_shows_what_was_asked_for(capsys: pytest.CaptureFixture[str]) -> N
     shown = twice(capsys, "sweep", "--instance", "small.toml", "--delta", "0.2", "--schedule",
                   "fedelim", "--cost", "7", "--trials", "5", "--threads", "1")
     _, above, _, row = shown.splitlines()[:-1]
-    assert above == "all rows: instance small, delta 0.2, sigma 1, C 7, 5 trials"
+    assert above == "all rows: instance small, radius paper, delta 0.2, sigma 1, C 7, 5 trials"
     assert row.split()[0] == "fedelim"
 
 

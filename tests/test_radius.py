@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -87,3 +88,77 @@ def test_resolved_by_where_the_gap_dwarfs_the_scale():
     """gap / sigma past 1e154: its square is no double any more."""
     assert radius.resolved_by(1.0, 1, 5.0, 1e-200) == 1
     assert radius.resolved_by(1e200, 1, 5.0, 1.0) == 1
+
+
+OTHERS = [name for name in radius.NAMES if name != "paper"]
+
+
+def test_the_formulas_as_published():
+    """Howard et al., eq. (2), and Robbins' mixture, from their own pages."""
+    n, a = 50.0, 0.02 / 8  # K = 4 arms at one server
+    server = radius.parse("stitched").at_server(4, 3, 0.02, 1.0)
+    assert server.budget == a
+    assert 2 * n * server.exponent(n) == pytest.approx(
+        (1.7 * math.sqrt(n * (math.log(math.log(2 * n)) + 0.72 * math.log(10.4 / a)))) ** 2)
+    r = 1000 / (2 * math.log(1 / a) + math.log(1 + 2 * math.log(1 / a)))
+    mixture = radius.parse("mixture").at_server(4, 3, 0.02, 1.0)
+    sum_now = math.sqrt(2 * n * mixture.exponent(n))  # where the mixture is 1 / a
+    assert math.sqrt(r / (n + r)) * math.exp(sum_now**2 / (2 * (n + r))) == pytest.approx(1 / a)
+
+
+@pytest.mark.parametrize("n", [1.0, 30.0, 1e3, 1e6, 1e12])
+def test_a_one_sided_mixture_is_above_its_exact_boundary_and_near(n):
+    a = 0.02 / (2 * 3)
+    pairs = radius.parse("mixture-pairs").at_server(4, 3, 0.02, 1.0)
+    assert (pairs.budget, pairs.pairs) == (a, True)
+    r = pairs.shift
+
+    def mixture(share: float) -> float:
+        z = share * math.sqrt(2 * n * pairs.exponent(n) / (n + r))
+        return 2 * math.sqrt(r / (n + r)) * math.exp(z * z / 2) * NormalDist().cdf(z)
+
+    assert mixture(1.0) >= 1 / a > mixture(0.99)
+
+
+def test_the_budgets_add_up_to_delta():
+    """Over all arms, or pairs, of all clients and of the server."""
+    arms, clients, delta = 5, 7, 0.03
+    for name in OTHERS:
+        one = radius.parse(name)
+        compared = arms - 1 if one.pairs else arms
+        local, server = (at(arms, clients, delta, 1.0) for at in (one.at_client, one.at_server))
+        assert compared * (clients * local.budget + server.budget) == pytest.approx(delta)
+        assert (local.walks, server.walks) == (1, clients)
+
+
+@pytest.mark.parametrize("name", [*OTHERS, "mixture:1", "mixture-pairs:1000000000"])
+@pytest.mark.parametrize("delta", [0.999, 0.01, 1e-300])
+def test_every_boundary_is_positive_and_concave(name, delta):
+    for at in (radius.parse(name).at_client, radius.parse(name).at_server):
+        g = at(2, 1, delta, 1.0).boundary
+        radius._refuse_bent(name, radius.grid(), [g(n) for n in radius.grid()], delta)
+        assert g(1.0) > 0
+
+
+def test_the_check_finds_a_bend():
+    with pytest.raises(radius.InputError, match=r"not concave at n = 1\.5 "):
+        radius._refuse_bent("x", [1.0, 1.5, 2.0], [1.0, 1.4, 2.0], 0.1)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("gap", [8.0, 1.0, 0.03, 1e-4])
+def test_resolved_by_is_where_the_radius_passes_a_quarter_of_the_gap(name, gap):
+    confidence = radius.parse(name).at_server(3, 2, 0.05, 1.5)
+    n = confidence.resolved_by(gap)
+    assert n == int(n)
+    assert all(confidence.alpha(n * f) <= gap / 4 for f in (1, 1.5, 2, 1e3, 1e6))
+    assert n == 1 or confidence.alpha(n - 1) > gap / 4
+    assert confidence.resolved_by(math.inf) == 1
+    assert confidence.resolved_by(1e-200) == math.inf
+
+
+def test_names():
+    assert [str(one) for one in radius.parse_all(["mixture:1000", "mixture", " mixture:1e3"])] == [
+        "mixture"]
+    assert str(radius.parse("mixture-pairs:5000")) == "mixture-pairs:5000"
+    assert radius.parse("paper") == radius.parse("paper") != radius.parse("stitched")

@@ -198,14 +198,14 @@ class Answers(Faced, ABC):
 
     def replay(self, trial: int, schedule: str | Schedule | None = None,
                delta: float | None = None, *, instance: str | None = None,
-               sigma: float | None = None) -> Replay:
+               sigma: float | None = None, radius: str | None = None) -> Replay:
         """The story of one of these rows, event by event.
 
         Parameters
         ----------
         trial
             The number of the trial.
-        schedule, delta, instance, sigma
+        schedule, delta, instance, sigma, radius
             Which row of that trial; needed where there are several.
 
         Returns
@@ -225,13 +225,13 @@ class Answers(Faced, ABC):
 
         number = checked_trial(trial)
         wanted = {"instance": instance, "delta": None if delta is None else checked_delta(delta),
-                  "sigma": None if sigma is None else checked_sigma(sigma)}
+                  "sigma": None if sigma is None else checked_sigma(sigma), "radius": radius}
         cells = list(self._held())
         for key, value in wanted.items():
             cells = _narrowed(cells, key, value)
         if len(cells) > 1:
             raise InputError(f"{len(cells)} cells have such rows ({cells[0]}; {cells[1]}; ...): "
-                             "say which by delta, instance or sigma")
+                             "say which by delta, instance, sigma or radius")
         cell = cells[0]
         name = _chosen_schedule(self._held()[cell], schedule)
         held = self._ranges(cell, name)
@@ -240,7 +240,7 @@ class Answers(Faced, ABC):
             raise InputError(f"trial {number}: {name} at {cell} has the trials {there}")
         return replay(self.instances[cell.instance], name, delta=cell.delta, seed=cell.seed,
                       trial=number, engine=cell.engine, sigma=cell.sigma,
-                      max_steps=cell.max_steps)
+                      max_steps=cell.max_steps, radius=cell.radius)
 
     def report(self, path: str | Path = "report.html") -> Path:
         """Write one self-contained page of HTML with figures that are alive.
@@ -269,7 +269,8 @@ class Answers(Faced, ABC):
             moments = Moments(names, names)
             for batch in self._batches(cell, names):
                 moments.add(Trials.of(batch, moments.schedules))
-            yield {"instance": cell.instance, "delta": cell.delta, "sigma": cell.sigma}, moments
+            yield {"instance": cell.instance, "delta": cell.delta, "sigma": cell.sigma,
+                   "radius": cell.radius}, moments
 
     def __str__(self) -> str:
         from fastfed.results.tables import summary_text

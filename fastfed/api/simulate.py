@@ -18,6 +18,7 @@ from fastfed.engine.rows import Block
 from fastfed.errors import InputError
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
+from fastfed.radius import Radius
 from fastfed.statistics.moments import Batch
 from fastfed.sweeps.grid import ROWS, Cell
 from fastfed.sweeps.manifest import versions
@@ -243,6 +244,7 @@ def simulate(
     engine: str = "auto",
     sigma: float | str | None = None,
     max_steps: int | None = None,
+    radius: str | Radius = "paper",
     progress: bool | Callable[[int, int], object] = False,
     keep_pulls: bool = False,
 ) -> Result:
@@ -274,6 +276,9 @@ def simulate(
         of bounded rewards.
     max_steps
         Give trials up at this step.
+    radius
+        The confidence radius: "paper", "stitched", "mixture", "stitched-pairs", "mixture-pairs",
+        "mixture:5000" (tuned at step 5,000), or a `fastfed.Radius` of your own.
     progress
         Show a bar, or call this with (trials done, trials in all).
     keep_pulls
@@ -303,7 +308,7 @@ def simulate(
     if not deltas:
         raise InputError("no deltas: give at least one, as in 0.01")
     jobs = [Job(one, schedules, delta=each, seed=seed, engine=engine, sigma=sigma,
-                max_steps=max_steps, keep_pulls=keep_pulls)
+                max_steps=max_steps, radius=radius, keep_pulls=keep_pulls)
             for each in dict.fromkeys(deltas)]
     workers = checked_threads(threads)
     blocks = []
@@ -315,5 +320,6 @@ def simulate(
             blocks.append(Block.join(sorted(found, key=lambda block: block.first)))
     cells = tuple(Cell(one.name, one.digest, job.delta, float(job.sigma), job.seed,
                        checked_engine(engine),  # type: ignore[arg-type]
-                       None if max_steps is None else job.max_steps) for job in jobs)
+                       None if max_steps is None else job.max_steps, str(job.radius))
+                  for job in jobs)
     return Result(tuple(jobs), tuple(blocks), cells)

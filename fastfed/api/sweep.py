@@ -208,6 +208,7 @@ def sweep(
     sigma: float | str | Sequence[float | str] | None = None,
     max_steps: int | None = None,
     target_rse: float | None = None,
+    radii: Sequence[str] | str = ("paper",),
     client: Any = None,
     shard: str | None = None,
     part_size: int | None = None,
@@ -242,6 +243,8 @@ def sweep(
         Give trials up at this step.
     target_rse
         Stop a cell when the relative standard error of its mean total costs is this small.
+    radii
+        Names of confidence radii, one or several: see `fastfed.simulate`.
     client
         A dask.distributed.Client: run the trials on its cluster.
     shard
@@ -268,7 +271,7 @@ def sweep(
     run = watch(sweep_parts(
         instances=instances, deltas=deltas, costs=costs, schedules=schedules, periods=periods,
         trials=trials, seed=seed, out=out, threads=threads, engine=engine, sigma=sigma,
-        max_steps=max_steps, target_rse=target_rse, client=client, shard=shard,
+        max_steps=max_steps, target_rse=target_rse, radii=radii, client=client, shard=shard,
         part_size=part_size), progress)
     if run.failures:
         raise RuntimeError("\n".join(map(str, run.failures)))
@@ -290,6 +293,7 @@ def sweep_parts(
     sigma: float | str | Sequence[float | str] | None = None,
     max_steps: int | None = None,
     target_rse: float | None = None,
+    radii: Sequence[str] | str = ("paper",),
     client: Any = None,
     shard: str | None = None,
     part_size: int | None = None,
@@ -300,7 +304,7 @@ def sweep_parts(
     ----------
     instances, deltas, costs, schedules, periods, trials, seed, out, threads, engine, sigma
         As of `sweep`.
-    max_steps, target_rse, client, shard, part_size
+    max_steps, target_rse, radii, client, shard, part_size
         As of `sweep`.
 
     Yields
@@ -317,7 +321,7 @@ def sweep_parts(
         else list(instances),
         "delta": deltas, "cost": costs, "schedule": schedules, "period": periods,
         "trials": trials, "seed": seed, "engine": engine, "sigma": sigma,
-        "max_steps": max_steps, "target_rse": target_rse,
+        "max_steps": max_steps, "target_rse": target_rse, "radius": radii,
     })
     return iterate(spec, checked_folder(out), threads=threads, part_size=part_size,
                    executor=None if client is None else Dask(client),

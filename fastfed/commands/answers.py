@@ -126,6 +126,8 @@ def replay(
                                         "instance].")] = None,
     max_steps: Annotated[Text, typer.Option(metavar="NUMBER", help="Cut the trial off here "
                                             "[never].")] = None,
+    radius: Annotated[Text, typer.Option(metavar="NAME", help="Confidence radius [paper; in a "
+                                         "folder, the one it holds].")] = None,
     instance: Annotated[Text, typer.Option(metavar="NAME", help="Of a folder: which instance "
                                            "[the one it holds].")] = None,
     wrong: Annotated[bool, typer.Option("--wrong", help="Of a folder: list the trials that "
@@ -141,14 +143,14 @@ def replay(
     """
     if Path(what).is_dir():
         _replay_folder(Path(what), {"schedule": schedule, "delta": delta, "sigma": sigma,
-                                    "instance": instance}, trial, wrong, json)
+                                    "instance": instance, "radius": radius}, trial, wrong, json)
         return
     if wrong or instance is not None:
         raise InputError(f"{what}: no such folder; --wrong and --instance ask a sweep's folder")
     from fastfed.engine.replay import replay as tell
 
     # an empty text is a slip, which is named, and not the default
-    given = {"schedule": schedule, "delta": delta, "seed": seed, "trial": trial}
+    given = {"schedule": schedule, "delta": delta, "seed": seed, "trial": trial, "radius": radius}
     usual: dict[str, Any] = {"schedule": "fedelim", "delta": "0.01"}
     usual |= {name: value for name, value in given.items() if value is not None}
     _show_story(tell(what, sigma=sigma, max_steps=max_steps, **usual), json)  # type: ignore[arg-type]

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fastfed import radius
 from fastfed.engine import rows
 from fastfed.engine.rows import Block, Departures
 from fastfed.errors import InputError
 from fastfed.kernels import trials as kernel
+from fastfed.kernels.boundary import make_curve
 from fastfed.kernels.memory import Space, make_space
 from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
 from fastfed.problem.schedule import Periodic, Schedule, parse_all
-from fastfed.radius import MAX_STEPS
+from fastfed.radius import MAX_STEPS, Radius, parse
 from fastfed.validation import checked_delta, checked_engine, checked_max_steps, checked_seed
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Job:
         engine: str = "auto",
         sigma: float | str | None = None,
         max_steps: int | None = None,
+        radius: str | Radius = "paper",
         keep_pulls: bool = False,
         keep_departures: bool = False,
     ) -> None:
@@ -64,10 +65,11 @@ class Job:
             limit if max_steps is None else checked_max_steps(max_steps, limit)
         )
         self.keep_pulls, self.keep_departures = keep_pulls, keep_departures
-        local_log = radius.local_log(arms, clients, self.delta)
-        global_log = radius.global_log(arms, self.delta)
+        self.radius = parse(radius)
+        self.local_radius = self.radius.at_client(arms, clients, self.delta, self.sigma)
+        self.global_radius = self.radius.at_server(arms, clients, self.delta, self.sigma)
         if max_steps is None:
-            refuse_endless(instance, self.delta, self.sigma)
+            refuse_endless(instance, self.delta, self.sigma, self.radius)
         self.engine = checked_engine(engine)
         if self.engine == "auto":  # skipping is the faster engine for every law
             self.engine = "skip"
@@ -75,8 +77,8 @@ class Job:
         self._times, self._horizon, self._pass_of = _lay_out(self.schedules, self.max_steps)
         self._every = _lay_out([Periodic(1)], self.max_steps)[0]
         self._problem = kernel.Problem(
-            np.uint64(self.seed), instance.rewards.kernel_law(instance.means), float(self.sigma),
-            local_log, global_log, self.engine == "skip",
+            np.uint64(self.seed), instance.rewards.kernel_law(instance.means),
+            make_curve(self.local_radius), make_curve(self.global_radius), self.engine == "skip",
         )
         self._goal = kernel.Goal(
             instance.local_best, np.int64(instance.global_best),
@@ -132,7 +134,7 @@ class Job:
         """The block as rows, in order of schedule, then trial."""
         return rows.frame(block, [str(one) for one in self.schedules], {
             "instance": self.instance.name, "delta": self.delta, "seed": self.seed,
-            "sigma": float(self.sigma),
+            "sigma": float(self.sigma), "radius": str(self.radius),
         })
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
-from fastfed.radius import MAX_STEPS, alpha_global, alpha_local
+from fastfed.radius import MAX_STEPS, Radius, parse
 
 Rewards = Callable[[int, int, int], float]
 """(arm, client, n) -> the reward of that arm's n-th pull. Called once for each, n ascending."""
@@ -64,10 +64,13 @@ def fedelim(
     *,
     sigma: float | None = None,
     max_steps: int = MAX_STEPS,
+    radius: str | Radius = "paper",
 ) -> Outcome:
     """Algorithm 1; `schedule` says when line 16 communicates (the paper: n = 2^t)."""
     K, M = instance.shape
     scale = instance.default_sigma if sigma is None else sigma
+    alpha_l = parse(radius).at_client(K, M, delta, scale).alpha
+    alpha_g = parse(radius).at_server(K, M, delta, scale).alpha
     times = None if schedule.period is not None else set(schedule.times(MAX_STEPS).tolist())
     n = 0
     sums = np.zeros((K, M))
@@ -87,9 +90,9 @@ def fedelim(
                     out.steps = n
             if len(S_l[m]) > 1:
                 best = max(sums[k, m] / n for k in S_l[m])
-                radius = alpha_local(n, K, M, delta, scale)
+                threshold = 2 * alpha_l(n)
                 for k in sorted(S_l[m]):
-                    if best - sums[k, m] / n >= 2 * radius:
+                    if best - sums[k, m] / n >= threshold:
                         S_l[m] = S_l[m] - {k}
                         out.eliminations.append((n, m, k))
             if len(S_l[m]) == 1:  # declaration rule
@@ -105,9 +108,9 @@ def fedelim(
             out.rounds += 1
             mean = {k: sum(sums[k, m] / n for m in range(M)) / M for k in S_g}
             best = max(mean.values())
-            radius = alpha_global(n, K, M, delta, scale)
+            threshold = 2 * alpha_g(n)
             for k in sorted(S_g):
-                if best - mean[k] >= 2 * radius:
+                if best - mean[k] >= threshold:
                     S_g = S_g - {k}
                     out.eliminations.append((n, None, k))
         if len(S_g) == 1:  # declaration rule

@@ -21,7 +21,7 @@ from fastfed.errors import printable
 from fastfed.faces import Faced
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
-from fastfed.radius import alpha_global, alpha_local
+from fastfed.radius import Radius
 from fastfed.validation import checked_trial
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def replay(
     engine: str = "auto",
     sigma: float | str | None = None,
     max_steps: int | None = None,
+    radius: str | Radius = "paper",
 ) -> Replay:
     """One trial of a run, event by event; equal to its row.
 
@@ -106,7 +107,7 @@ def replay(
         An `Instance`, a built-in's name or a file, or a K x M array of means.
     schedule
         When clients talk to the server.
-    delta, seed, engine, sigma, max_steps
+    delta, seed, engine, sigma, max_steps, radius
         As of `fastfed.simulate`.
     trial
         The number of the trial.
@@ -125,11 +126,12 @@ def replay(
     """
     one = Instance.of(instance)
     job = Job(one, [schedule], delta=delta, seed=seed, engine=engine, sigma=sigma,
-              max_steps=max_steps)
+              max_steps=max_steps, radius=radius)
     number = checked_trial(trial)
     left = departures(job, number)
     title = (f"{one.name}, {job.schedules[0]}, delta {job.delta:g}, seed {job.seed}, "
-             f"trial {number}; rewards: {one.rewards!r}")
+             f"trial {number}" + ("" if str(job.radius) == "paper" else f", radius {job.radius}")
+             + f"; rewards: {one.rewards!r}")
     return Replay(title, _Story(job, number, left).events(),
                   job.frame(left.block).row(0, named=True))
 
@@ -210,8 +212,8 @@ class _Story:
         return sum(self._sums(k, client, n) / n for client in range(self.clients)) / self.clients
 
     def _threshold(self, m: int, n: int) -> float:
-        alpha = alpha_local if m < self.clients else alpha_global
-        return 2 * alpha(n, self.arms, self.clients, self.job.delta, self.job.sigma)
+        radius = self.job.local_radius if m < self.clients else self.job.global_radius
+        return 2 * radius.alpha(n)
 
     def _departed(self, m: int, n: int) -> list[Event]:
         """Who left at step n: the eliminated arms, then the declared one."""

@@ -84,7 +84,7 @@ def run_pass(law, memory, who, curve, talks, walks, tree, skip):
         frame[0, B], frame[0, RIGHT] = 1 << level, level
         hooks.extend_spine(law, memory, who, walks, tree, level)
         g[0, 0] = g[0, 1]
-        g[0, 1] = boundary_below(1 << level, level + 1, curve)
+        g[0, 1] = boundary_below(curve, 1 << level, level + 1)
         depth = np.int64(0)
         while depth >= 0:
             # settle the interval for every schedule that can be settled, split it for the others
@@ -220,7 +220,7 @@ def _eliminate(s, n, best, curve, talks, arms, total):
         level += 1
     for j in range(arms[arm_count]):
         k = arms[j]
-        if out_at[s, k] == NEVER and reaches(best - total[k], n, level, curve):
+        if out_at[s, k] == NEVER and reaches(curve, best - total[k], n, level):
             out_at[s, k] = n
             state[s, ALIVE] -= 1
     conclude(s, n, talks)
@@ -237,7 +237,7 @@ def _open_left(tree, depth, level, curve, noise):
     frame[below, RIGHT] = MIDDLE + depth
     frame[below, IS_RIGHT] = 0
     g[below, 0] = g[depth, 0]
-    g[below, 1] = boundary_between(a, b, g[depth, 0], g[depth, 1], level, curve, noise)
+    g[below, 1] = boundary_between(curve, a, b, g[depth, 0], g[depth, 1], level, noise)
 
 
 @inlined

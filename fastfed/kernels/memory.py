@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed.kernels.boundary import LEVELS, PARTS
-
 SKIP_TOLERANCE = 1e-15
 BAR = -math.log(SKIP_TOLERANCE)
 MOST_DUELS = 3  # pairs in doubt that are followed one by one; 1 is 7 % slower, 6 no faster
@@ -95,8 +93,6 @@ class Space(NamedTuple):
     walks: Any
     tree: Any
     law: Any  # what the law asks for: see `laws`
-    local_logs: Any  # (LEVELS, PARTS) see `boundary`
-    global_logs: Any
     local_state: Any  # (1, STATES) the result of a client's pass,
     local_out_at: Any  # (1, K)
     local_out: Any  # (K, M) of all clients' passes,
@@ -131,8 +127,6 @@ def make_space(law: Any, arms: int, clients: int, schedules: int) -> Space:
             pairs=ints(MOST_DUELS, 3),
         ),
         law=law.memory(slots, arms, clients),
-        local_logs=np.zeros((LEVELS, PARTS)),
-        global_logs=np.zeros((LEVELS, PARTS)),
         local_state=ints(1, STATES),
         local_out_at=ints(1, arms),
         local_out=ints(arms, clients),

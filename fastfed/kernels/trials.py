@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed.kernels.boundary import make_curve, tabulate_logs
 from fastfed.kernels.compiling import entry_point, inner
 from fastfed.kernels.elimination import run_pass
 from fastfed.kernels.laws import hooks
@@ -38,9 +37,8 @@ class Problem(NamedTuple):
 
     seed: Any
     law: Any  # of the rewards, one of `kernels.laws`
-    scale: Any  # of the confidence radii
-    local_log: Any
-    global_log: Any
+    local_curve: Any  # the boundary at the clients, one of `kernels.boundary`,
+    global_curve: Any  # and at the server
     skip: Any  # False: visit every step
 
 
@@ -166,8 +164,6 @@ def run_trials(problem, every, times, goal, space, rows, control, first):
     schedules = times.plan.shape[0]
     outcome = Outcome(space.local_out, space.winners, space.local_gave_up, space.state,
                       space.out_at)
-    tabulate_logs(space.local_logs, problem.local_log)
-    tabulate_logs(space.global_logs, problem.global_log)
     globally = Talks(times.plan, times.listed, space.state, space.out_at, goal.global_ties)
     for i in range(rows.ints.shape[1]):
         if control.stop[0] != 0:
@@ -178,21 +174,18 @@ def run_trials(problem, every, times, goal, space, rows, control, first):
                 walks.known[k, m] = 0
         walks.work[0] = walks.work[1] = 0
         safe_pairs = np.int64(0)
-        curve = make_curve(1.0, problem.local_log, problem.scale, space.local_logs)
         for m in range(clients):
             locally = Talks(every.plan, every.listed, space.local_state, space.local_out_at,
                             goal.local_ties[m])
-            run_pass(law, memory, Who(problem.seed, trial, m, m + 1), curve, locally, walks,
-                     tree, problem.skip)
+            run_pass(law, memory, Who(problem.seed, trial, m, m + 1), problem.local_curve,
+                     locally, walks, tree, problem.skip)
             for k in range(arms):
                 space.local_out[k, m] = locally.out_at[0, k]
             space.winners[m] = locally.state[0, WINNER]
             space.local_gave_up[m] = locally.state[0, GAVE_UP]
             safe_pairs += locally.state[0, SAFE_PAIRS]
-        curve = make_curve(float(clients), problem.global_log, problem.scale,
-                           space.global_logs)
-        run_pass(law, memory, Who(problem.seed, trial, np.int64(0), clients), curve, globally,
-                 walks, tree, problem.skip)
+        run_pass(law, memory, Who(problem.seed, trial, np.int64(0), clients),
+                 problem.global_curve, globally, walks, tree, problem.skip)
         if arms == 1:  # Algorithm 1 never pulls a lone arm (line 5), it only declares it
             for m in range(clients):
                 space.local_out[0, m] = space.winners[m] = 0

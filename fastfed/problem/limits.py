@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fastfed import radius
 from fastfed.errors import InputError
 from fastfed.problem.instance import Instance
+from fastfed.radius import Radius
 from fastfed.validation import checked_sigma
 
 
@@ -22,20 +22,20 @@ def most_steps(instance: Instance) -> int:
     return int(min(instance.rewards.most_steps, (2**63 - 1) // (arms * clients)))
 
 
-def refuse_endless(instance: Instance, delta: float, sigma: float) -> None:
+def refuse_endless(instance: Instance, delta: float, sigma: float, radius: Radius) -> None:
     """Gaps that the confidence radii cannot resolve before the last step that we can count."""
     arms, clients = instance.shape
     if arms == 1:
         return
     limit = most_steps(instance)
     client = int(instance.local_gaps.min(axis=0).argmin())
-    for gap, walks, log_c, where in (
-        (float(instance.local_gaps.min()), 1, radius.local_log(arms, clients, delta),
+    for gap, confidence, where in (
+        (float(instance.local_gaps.min()), radius.at_client(arms, clients, delta, sigma),
          f"client {instance.clients[client]}"),
-        (float(instance.global_gaps.min()), clients, radius.global_log(arms, delta),
+        (float(instance.global_gaps.min()), radius.at_server(arms, clients, delta, sigma),
          "the mean over clients"),
     ):
-        steps = radius.resolved_by(gap, walks, log_c, sigma)
+        steps = confidence.resolved_by(gap)
         if steps > limit:
             raise InputError(
                 f"gap {gap:.3g} between the best two arms of {where} in {instance.name}: too "

@@ -346,8 +346,8 @@ def checked_formats(formats: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(formats))
 
 
-def bound_lines(instance: Instance, sigma: float, cost: float, deltas: Sequence[float]
-                ) -> list[Line]:
+def bound_lines(instance: Instance, sigma: float, cost: float, deltas: Sequence[float],
+                radius: str = "paper") -> list[Line]:
     """T, 2T, 3T and the lower bound against delta, each where it is one."""
     import numpy as np
 
@@ -357,7 +357,7 @@ def bound_lines(instance: Instance, sigma: float, cost: float, deltas: Sequence[
     x = np.array(sorted(deltas))
     if len(x) == 1:  # one point makes no line
         x = x[0] ** np.array([1.05, 0.95])
-    b = bounds(instance, x, cost, sigma)
+    b = bounds(instance, x, cost, sigma, radius=radius)
     everywhere = np.full(x.shape, True)
     lines = []
     for label, y, known in (
@@ -390,7 +390,7 @@ def plot_sweep(frame: pl.DataFrame, out: Path, formats: Sequence[str],
         total = chart(rows, x="delta", y="total", errors=errors)
         if instances is not None:
             guides = bound_lines(instances[str(cell["instance"])], float(cell["sigma"]), cost,
-                                 rows["delta"].unique().to_list())
+                                 rows["delta"].unique().to_list(), str(cell.get("radius", "paper")))
             total = replace(total, lines=[*total.lines, *guides])
         charts = {"total-delta": total}
         if cost > 0:
@@ -430,6 +430,8 @@ def file_stem(cell: Mapping[str, Any]) -> str:
     holds more than small letters, digits, dots and dashes, ends in a part of its hash."""
     parts = []
     for key, value in cell.items():
+        if (key, value) == ("radius", "paper"):  # what a name does not say
+            continue
         if key in ("sigma", "cost"):
             parts.append({"sigma": "s", "cost": "C"}[key]
                          + plain(float(value)).replace(",", ""))

@@ -199,7 +199,8 @@ def bounds_text(found: Sequence[Bounds]) -> str:
     """What `fastfed bounds` prints: the arms once for each delta, the schemes for each cost."""
     text: list[str] = []
     for position, b in enumerate(found):
-        if position == 0 or b.delta != found[position - 1].delta:
+        before = found[position - 1]
+        if position == 0 or (b.delta, b.radius) != (before.delta, before.radius):
             text += [*_arms_text(b), ""]
         text += [*_schemes_text(b), ""]
     return "\n".join(text[:-1])
@@ -252,10 +253,14 @@ def _arms_text(b: Bounds) -> list[str]:
         Column("n_km", [short(b.n_km[k, hardest[k]]) for k in shown]),
     ]
     text = [f"{printable(instance.name)}: {arms} arms, {clients} clients, rewards "
-            f"{instance.rewards!r}; delta {plain(b.delta)}, confidence scale sigma {b.sigma:g}",
+            f"{instance.rewards!r}; delta {plain(b.delta)}, confidence scale sigma {b.sigma:g}"
+            + ("" if b.radius == "paper" else f", radius {printable(b.radius)}"),
             f"T = {b.T:,.0f}   sharp, sum of max(n_km, n_k) = {b.T_sharp:,.0f}",
             f"lower bound on mean pulls: {short(b.lower)} (Theorem 3 as proved), "
             f"{short(b.lower_as_stated)} (as stated)", "", *table_text(columns)]
+    if b.radius != "paper":
+        text.insert(2, "(the closed forms of T_km and T_k hold for the paper's radius only: here "
+                       "they are n_km and n_k)")
     if arms > _MOST_ARMS:
         text.append(f"... {arms - _MOST_ARMS:,} more arms: --json has all")
     return text

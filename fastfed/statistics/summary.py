@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 COLUMNS = (
-    "instance", "schedule", "delta", "sigma", "cost", "trials", "ended", "truncated",
+    "instance", "schedule", "delta", "sigma", "radius", "cost", "trials", "ended", "truncated",
     "truncated_rate", "truncated_low", "truncated_high",
     *(f"{what}_{how}" for what in ("pulls", "communication", "total")
       for how in ("mean", "std", "sem", "q05", "q50", "q95")),
@@ -47,6 +47,7 @@ COLUMNS = (
 )
 """``quantile_error`` is the largest relative error of the quantiles: 0 up to 262,144 trials."""
 
+_CELL = ("instance", "delta", "sigma", "radius")
 _SHARES = (0.05, 0.5, 0.95)
 
 
@@ -131,7 +132,7 @@ def relative_error(moments: Moments, schedule: str, cost: float) -> float | None
 def to_frame(rows: list[dict[str, object]]) -> pl.DataFrame:
     import polars as pl
 
-    texts = {"instance": pl.String, "schedule": pl.String}
+    texts = dict.fromkeys(("instance", "schedule", "radius"), pl.String)
     counts = {"trials": pl.Int64, "ended": pl.Int64, "truncated": pl.Int64}
     types = {name: {**texts, **counts}.get(name, pl.Float64) for name in COLUMNS}
     return pl.DataFrame(rows, schema=types)
@@ -148,11 +149,10 @@ def summarise(frame: pl.DataFrame, costs: Sequence[float]) -> pl.DataFrame:
     """The summary of trial rows held in memory: one row per instance, delta, schedule, cost."""
     wanted = checked_costs(costs)
     rows: list[dict[str, object]] = []
-    for (instance, delta, sigma), part in frame.group_by(["instance", "delta", "sigma"],
-                                                         maintain_order=True):
+    for names_of_cell, part in frame.group_by(list(_CELL), maintain_order=True):
         names = part["schedule"].unique(maintain_order=True).to_list()
-        rows += [{"instance": instance, "delta": delta, "sigma": sigma, **row}
-                 for row in summary_of([frame_batch(part)], names, wanted)]
+        head = dict(zip(_CELL, names_of_cell, strict=True))
+        rows += [{**head, **row} for row in summary_of([frame_batch(part)], names, wanted)]
     return to_frame(rows)
 
 

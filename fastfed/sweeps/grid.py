@@ -8,6 +8,7 @@ import re
 import zlib
 from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
+from itertools import product
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -17,6 +18,7 @@ from fastfed.errors import InputError
 from fastfed.files import valid_unicode
 from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
+from fastfed.radius import parse
 from fastfed.sweeps.spec import Spec
 from fastfed.validation import checked_max_steps
 
@@ -45,7 +47,8 @@ class Cell:
         return _id(self)
 
     def __str__(self) -> str:
-        return f"{self.instance}, delta {self.delta:g}, sigma {self.sigma:g}"
+        radius = "" if self.radius == "paper" else f", radius {self.radius}"
+        return f"{self.instance}, delta {self.delta:g}, sigma {self.sigma:g}{radius}"
 
 
 @lru_cache(maxsize=4096)
@@ -80,20 +83,19 @@ class Grid:
                                  "another name")
             if names.setdefault(instance.name, digest) != digest:
                 raise InputError(f"two instances are called {instance.name!r}: names must differ")
-            for delta in spec.deltas:
-                for sigma in spec.sigmas:
-                    cell = Cell(instance.name, digest, delta, resolve_sigma(instance, sigma),
-                                spec.seed, spec.engine, spec.max_steps)  # type: ignore[arg-type]
-                    _reject_endless(instance, cell)
-                    if cell not in seen:
-                        seen.add(cell)
-                        grid.cells.append((cell, instance))
+            for delta, sigma, radius in product(spec.deltas, spec.sigmas, spec.radii):
+                cell = Cell(instance.name, digest, delta, resolve_sigma(instance, sigma),
+                            spec.seed, spec.engine, spec.max_steps, radius)  # type: ignore[arg-type]
+                _reject_endless(instance, cell)
+                if cell not in seen:
+                    seen.add(cell)
+                    grid.cells.append((cell, instance))
         return grid
 
 
 def _reject_endless(instance: Instance, cell: Cell) -> None:
     if cell.max_steps is None:
-        refuse_endless(instance, cell.delta, cell.sigma)
+        refuse_endless(instance, cell.delta, cell.sigma, parse(cell.radius))
     else:
         checked_max_steps(cell.max_steps, most_steps(instance))
 

@@ -54,6 +54,7 @@ class SpecRecord(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     sigma: list[float | str] = []
     max_steps: Annotated[int, Meta(ge=1)] | None = None
     target_rse: float | None = None
+    radius: list[str] = []
 
     @staticmethod
     def of(spec: Spec) -> SpecRecord:
@@ -231,7 +232,14 @@ def _united(one: SpecRecord, other: SpecRecord, folder: Path) -> SpecRecord:
                              "those of one of them away")
     lists = {name: list(dict.fromkeys([*getattr(one, name), *getattr(other, name)]))
              for name in ("instance", "delta", "cost", "schedule", "sigma")}
+    lists["radius"] = _united_radii(one.radius, other.radius)
     return msgspec.structs.replace(one, trials=max(one.trials, other.trials), **lists)
+
+
+def _united_radii(one: list[str], other: list[str]) -> list[str]:
+    """Where none is written down, the paper's is meant."""
+    both = list(dict.fromkeys([*(one or ["paper"]), *(other or ["paper"])]))
+    return [] if both == ["paper"] else both
 
 
 def _record(spec: SpecRecord, cells: dict[str, Cell], instances: dict[str, str]) -> Record:

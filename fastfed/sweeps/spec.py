@@ -13,6 +13,8 @@ from fastfed.errors import InputError, nearest
 from fastfed.files import read_regular, valid_unicode
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import parse_all
+from fastfed.radius import NAMES
+from fastfed.radius import parse_all as parse_radii
 from fastfed.validation import (
     checked_costs,
     checked_delta,
@@ -45,6 +47,7 @@ class Spec:
     sigmas: tuple[float | str | None, ...] = (None,)
     max_steps: int | None = None
     target_rse: float | None = None
+    radii: tuple[str, ...] = ("paper",)
 
     def to_dict(self) -> dict[str, Any]:
         """As in a spec file: what `from_dict` reads back."""
@@ -55,13 +58,14 @@ class Spec:
             "schedule": list(self.schedules), "trials": self.trials, "seed": self.seed,
             "engine": self.engine, "sigma": [s for s in self.sigmas if s is not None],
             "max_steps": self.max_steps, "target_rse": self.target_rse,
+            "radius": [] if self.radii == ("paper",) else list(self.radii),
         }
         return {key: value for key, value in content.items() if value not in (None, [])}
 
 
 _MOST_BYTES = 2**28  # of a spec file
 SPEC_KEYS = ("instance", "delta", "cost", "schedule", "period", "trials", "seed", "engine",
-             "sigma", "max_steps", "target_rse")
+             "sigma", "max_steps", "target_rse", "radius")
 
 
 def make_spec(options: dict[str, Any]) -> Spec:
@@ -103,7 +107,18 @@ def make_spec(options: dict[str, Any]) -> Spec:
         sigmas=tuple(_distinct("sigma", sigmas)) or (None,),
         max_steps=None if most is None else checked_max_steps(most),
         target_rse=target,
+        radii=tuple(_radii(given.get("radius", ("paper",)))),
     )
+
+
+def _radii(given: Any) -> list[str]:
+    """Names of radii; a folder's rows must be told apart by them, so functions are rejected."""
+    found = parse_radii(given)
+    for one in found:
+        if one.function is not None:
+            raise InputError(f"radius {one}: a sweep knows radii by name only, one of "
+                             f"{', '.join(NAMES)}; simulate takes a function")
+    return [str(one) for one in found]
 
 
 def read_spec(path: Path) -> dict[str, Any]:

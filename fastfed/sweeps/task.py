@@ -89,7 +89,7 @@ def _job(cell: Cell, instance: Instance, schedules: tuple[str, ...]) -> Job:
     from fastfed.engine.job import Job
 
     return Job(instance, schedules, delta=cell.delta, seed=cell.seed, engine=cell.engine,
-               sigma=cell.sigma, max_steps=cell.max_steps)
+               sigma=cell.sigma, max_steps=cell.max_steps, radius=cell.radius)
 
 
 def to_bytes(table: Any) -> bytes:

@@ -12,6 +12,11 @@ closed forms above n_km and n_k (Theorem 2). Everything here follows from those 
 Each scheme of communication is bounded three times (`Scheme`): as the paper states it, by sums
 over arms with the paper's slips corrected, and sharply, from n_km, n_k and the scheme's own times.
 Where this departs from the paper, the line says "Departure".
+
+Any radius has its n_km and n_k, found numerically. The closed forms belong to the paper's radius:
+with another, T_km and T_k are n_km and n_k themselves, and everything that follows from them holds
+as it does for the paper's. Radii per pair bound one side of a pair with probability 1 - delta:
+answers are right with that probability, and costs within their bounds with 1 - 2 delta.
 """
 
 from __future__ import annotations
@@ -25,12 +30,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fastfed import radius
 from fastfed.errors import InputError
 from fastfed.faces import TEXT, Faced
 from fastfed.problem.instance import Instance
 from fastfed.problem.limits import resolve_sigma
 from fastfed.problem.schedule import Exponential, Periodic
+from fastfed.radius import PAPER, Confidence, Radius
+from fastfed.radius import parse as parse_radius
 from fastfed.validation import LEAST_DELTA, MOST_COST
 
 if TYPE_CHECKING:
@@ -83,6 +89,8 @@ class Bounds(Faced):
     cost: Grid
     sigma: float
     """The confidence scale."""
+    radius: str
+    """The confidence radius. T_km and T_k of any but "paper" are n_km and n_k."""
     local_gaps: _Floats
     """Delta_km, (K, M)."""
     global_gaps: _Floats
@@ -172,6 +180,7 @@ def bounds(
     sigma: float | str | None = None,
     period: int | None = None,
     base: float | None = None,
+    radius: str | Radius = "paper",
 ) -> Bounds:
     """Theorems 2 to 4 and their analogues for other schemes, for one instance.
 
@@ -192,6 +201,8 @@ def bounds(
         The H of the periodic scheme; None: the whole one whose total as stated is least.
     base
         The lambda of an exponential scheme; None: only FedElim's 2.
+    radius
+        The confidence radius: see `fastfed.simulate`.
 
     Returns
     -------
@@ -222,12 +233,14 @@ def bounds(
         raise InputError(f"delta of shape {deltas.shape} and cost of shape {prices.shape}: must "
                          "broadcast; for every pair of two lists, pass delta[:, None]") from None
 
+    chosen = parse_radius(radius)
     arms, clients = instance.shape
     T_km, T_k, n_km, n_k = (
         # radii depend on delta alone: worked out for each once, then spread over the costs
         np.broadcast_to(values, shape + values.shape[len(shape):])
         for values in _settled_by(
-            instance, deltas.reshape((1,) * (len(shape) - deltas.ndim) + deltas.shape), scale)
+            instance, deltas.reshape((1,) * (len(shape) - deltas.ndim) + deltas.shape), scale,
+            chosen)
     )
     d, C = np.broadcast_to(deltas, shape), np.broadcast_to(prices, shape)
     T = _sum_of_larger(T_km, T_k)
@@ -241,7 +254,7 @@ def bounds(
     make = _Schemes(C, T_km, T_k, n_km, n_k, T)
     fedelim = make.fedelim()
     return Bounds(
-        instance=instance, delta=d[()], cost=C[()], sigma=scale,
+        instance=instance, delta=d[()], cost=C[()], sigma=scale, radius=str(chosen),
         local_gaps=instance.local_gaps, global_gaps=instance.global_gaps,
         T_km=T_km, T_k=T_k, n_km=n_km, n_k=n_k, T=T[()], T_sharp=_sum_of_larger(n_km, n_k)[()],
         lower=lower[()], lower_as_stated=lower[()] / 2.0,
@@ -257,27 +270,35 @@ def bounds(
 
 
 def _settled_by(
-    instance: Instance, delta: _Floats, sigma: float
+    instance: Instance, delta: _Floats, sigma: float, radius: Radius
 ) -> tuple[_Floats, _Floats, _Floats, _Floats]:
     """T_km, T_k, n_km, n_k for each delta."""
     arms, clients = instance.shape
     # a gap of 1e100 sigma is as good as infinite (one pull settles it), and its square a double
     local_gaps = np.minimum(instance.local_gaps, 1e100 * sigma)
     global_gaps = np.minimum(instance.global_gaps, 1e100 * sigma)
-    local_log = _each(lambda d: radius.local_log(arms, clients, d))(delta)[..., None, None]
-    global_log = _each(lambda d: radius.global_log(arms, d))(delta)[..., None]
-    T_km = _closed_form(local_gaps, 1.0, local_log, sigma)
-    T_k = _closed_form(global_gaps, clients, global_log, sigma)
+    local = [radius.at_client(arms, clients, d, sigma) for d in delta.ravel().tolist()]
+    server = [radius.at_server(arms, clients, d, sigma) for d in delta.ravel().tolist()]
+    n_km, n_k = _steps(local, local_gaps, delta.shape), _steps(server, global_gaps, delta.shape)
+    T_km, T_k = n_km, n_k
+    if radius.kind == PAPER:
+        local_log = np.reshape([one.constant for one in local], (*delta.shape, 1, 1))
+        global_log = np.reshape([one.constant for one in server], (*delta.shape, 1))
+        T_km = _closed_form(local_gaps, 1.0, local_log, sigma)
+        T_k = _closed_form(global_gaps, clients, global_log, sigma)
     if not _sum_of_larger(T_km, T_k).max() < _MOST_T:
         gap = min(float(local_gaps.min()), float(global_gaps.min()))
         raise InputError(f"smallest gap {gap:.3g} with sigma = {sigma:g} and delta = "
                          f"{delta.min():g}: too small, its bounds leave the range of doubles")
-    resolved_by = _each(radius.resolved_by)
-    n_km = resolved_by(local_gaps, 1.0, local_log, sigma)
-    n_k = resolved_by(global_gaps, clients, global_log, sigma)
     # Algorithm 1, selection and communication rules: a lone arm is never pulled and never sent
     rivals = float(arms > 1)
     return rivals * T_km, rivals * T_k, rivals * n_km, rivals * n_k
+
+
+def _steps(radii: list[Confidence], gaps: _Floats, shape: tuple[int, ...]) -> _Floats:
+    """From which step on each radius is at most a quarter of each gap: (*shape, *gaps.shape)."""
+    found = [_each(one.resolved_by)(gaps) for one in radii]
+    return np.reshape(np.array(found), (*shape, *gaps.shape))
 
 
 def _closed_form(gaps: _Floats, walks: float, log_c: _Floats, sigma: float) -> _Floats:

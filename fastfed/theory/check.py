@@ -31,6 +31,7 @@ from fastfed.faces import Faced
 from fastfed.problem.instance import Instance
 from fastfed.problem.instance_files import from_toml
 from fastfed.problem.schedule import Exponential, Periodic, Schedule, SuperExponential, parse
+from fastfed.radius import parse as parse_radius
 from fastfed.statistics.intervals import mean_tails, student
 from fastfed.statistics.moments import COLUMNS, PULLS, UPLINKS, Moments, Prices, Trials
 from fastfed.statistics.numbers import short
@@ -57,8 +58,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SLACK = 1 + 1e-12  # pulls + C x uplinks, and its bound, are rounded
-_COLUMNS = ("instance", "delta", "sigma", "schedule", "trials", "ended", "claim", "cost", "mean",
-            "bound", "tightness", "outside", "low", "high", "verdict", "power", "reason")
+_COLUMNS = ("instance", "delta", "sigma", "radius", "schedule", "trials", "ended", "claim", "cost",
+            "mean", "bound", "tightness", "outside", "low", "high", "verdict", "power", "reason")
 
 _Line = dict[str, Any]
 
@@ -68,11 +69,11 @@ class Check(Faced):
     """What `check` returns; as text, its table."""
 
     frame: pl.DataFrame
-    """One row per line: ``instance``, ``delta``, ``sigma``, ``schedule``, ``trials``, ``ended``,
-    ``claim``, ``cost`` (where the claim has one), measured ``mean`` over the trials that ended,
-    ``bound``, ``tightness``, the share of trials ``outside`` the bound (of claims about trials),
-    the interval ``low``, ``high`` of that share or else of the mean, ``verdict``, ``power`` (of
-    claims about trials), ``reason``."""
+    """One row per line: ``instance``, ``delta``, ``sigma``, ``radius``, ``schedule``, ``trials``,
+    ``ended``, ``claim``, ``cost`` (where the claim has one), measured ``mean`` over the trials
+    that ended, ``bound``, ``tightness``, the share of trials ``outside`` the bound (of claims about
+    trials), the interval ``low``, ``high`` of that share or else of the mean, ``verdict``,
+    ``power`` (of claims about trials), ``reason``."""
     lines: list[_Line]
     """The same with what the verdicts were decided by."""
 
@@ -94,9 +95,9 @@ class Check(Faced):
 def check(folder: str | Path | Store, costs: Sequence[float] | None = None) -> Check:
     """Hold every cell and schedule in a sweep's folder against the theorems.
 
-    Bounds are those of the cell's confidence scale. Only stored rows are read, batch by batch.
-    See the module's text for what a verdict means, and what it does not: the theorems leave a
-    fourfold slack.
+    Bounds are those of the cell's confidence scale and radius. Only stored rows are read, batch by
+    batch. See the module's text for what a verdict means, and what it does not: the theorems
+    leave a fourfold slack.
 
     Parameters
     ----------
@@ -130,7 +131,7 @@ def check(folder: str | Path | Store, costs: Sequence[float] | None = None) -> C
     for cell, names in held.items():
         found += _Checker(store, cell, known[cell.instance], wanted).lines(names)
     lines = _judged(found)
-    texts = ("instance", "schedule", "claim", "verdict", "reason")
+    texts = ("instance", "radius", "schedule", "claim", "verdict", "reason")
     types = {name: pl.String if name in texts else pl.Int64 if name in ("trials", "ended")
              else pl.Float64 for name in _COLUMNS}
     return Check(pl.DataFrame([{name: line.get(name) for name in _COLUMNS} for line in lines],
@@ -194,6 +195,7 @@ class _Checker:
     def __init__(self, store: Store, cell: Cell, instance: Instance, costs: list[float]) -> None:
         self.store, self.cell, self.instance, self.costs = store, cell, instance, costs
         self.bounds = self._bounds()
+        self.pairs = parse_radius(cell.radius).pairs
 
     def lines(self, names: list[str]) -> Iterator[_Line]:
         yardstick = yardstick_of(names)
@@ -220,7 +222,7 @@ class _Checker:
 
     def _bounds(self, period: int | None = None, base: float | None = None) -> Bounds:
         return bounds(self.instance, self.cell.delta, np.array(self.costs), self.cell.sigma,
-                      period, base)
+                      period, base, self.cell.radius)
 
     def _whole(self, line: _Line, schedule: str, moments: Moments | None) -> _Line:
         cell, mean, bound = self.cell, line["mean"], line["bound"]
@@ -228,8 +230,8 @@ class _Checker:
         count, ended = (None, None) if moments is None else (moments.trials(schedule),
                                                              moments.ended(schedule))
         return {"reason": "", **line, "instance": cell.instance, "delta": cell.delta,
-                "sigma": cell.sigma, "schedule": schedule, "trials": count, "ended": ended,
-                "tightness": tightness}
+                "sigma": cell.sigma, "radius": cell.radius, "schedule": schedule,
+                "trials": count, "ended": ended, "tightness": tightness}
 
     def _error(self, moments: Moments, name: str) -> _Line:
         """Theorem 1. A trial that did not end counts as wrong, as in every summary: it has not
@@ -278,7 +280,9 @@ class _Checker:
 
     def _within(self, moments: Moments, name: str, rule: _Rule, broken: int, unknown: int
                 ) -> _Line:
-        line = share(broken, unknown, moments.trials(name), self.cell.delta)
+        # a radius per pair spends delta on each side of a pair: see `fastfed.theory.bounds`
+        allowed = min(1.0, (2.0 if self.pairs else 1.0) * self.cell.delta)
+        line = share(broken, unknown, moments.trials(name), allowed)
         line = {"claim": rule.claim, "mean": moments.mean(name, rule.prices), "bound": rule.bound,
                 "cost": rule.cost, "outside": line["value"], **line}
         return does_not_apply(line, rule.reason) if rule.reason else line
@@ -376,12 +380,13 @@ def _check_text(found: Check) -> str:
             "that break\nthe bound, or err", ""]
     head = (f"{'schedule':<16} {'claim':<23} {'mean':>9} {'bound':>9} {'/bound':>6} "
             f"{'95 % interval':>13} verdict (power)")
-    for (instance, delta, sigma), lines in found.frame.group_by(["instance", "delta", "sigma"],
-                                                                maintain_order=True):
+    for (instance, delta, sigma, radius), lines in found.frame.group_by(
+            ["instance", "delta", "sigma", "radius"], maintain_order=True):
         counts = sorted({count for count in lines["trials"] if count is not None})
         span = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
-        text += [f"{printable(str(instance))}, delta {delta:g}, sigma {sigma:g}, {span} trials",
-                 head]
+        text += [f"{printable(str(instance))}, delta {delta:g}, sigma {sigma:g}"
+                 + ("" if radius == "paper" else f", radius {printable(str(radius))}")
+                 + f", {span} trials", head]
         text += [_line_text(line) for line in lines.iter_rows(named=True)]
         text.append("")
     cut = found.frame.filter(found.frame["ended"] < found.frame["trials"])

@@ -28,13 +28,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fastfed import radius as radii
 from fastfed.engine.rows import Block, Departures
 from fastfed.errors import InputError, printable
 from fastfed.kernels.memory import NEVER
 from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, resolve_sigma
 from fastfed.problem.schedule import At, Periodic, Schedule, parse
+from fastfed.radius import Radius
+from fastfed.radius import parse as parse_radius
 from fastfed.theory.mixture import Event, Judge, Mixture, Sample, improved
 from fastfed.theory.tilts import RARER, Floats, Ints, Looks, Pair, Rivalry, Tilt, rivalry
 from fastfed.validation import (
@@ -170,7 +171,7 @@ class ErrorProbability:
 
     def __str__(self) -> str:
         lines = [f"{printable(self.instance.name)}, {self.schedule}, delta {self.delta:g}, sigma "
-                 f"{self.sigma:g}: probability of a wrong answer",
+                 f"{self.sigma:g}, radius {printable(self.radius)}: probability of a wrong answer",
                  f"{'answer':<20} {'probability':>12} {'std. error':>11} {'95 % interval':>23} "
                  f"{'effective':>10} {'at step':>8} {'at most':>10}"]
         for one in self.estimates:
@@ -191,7 +192,7 @@ def error_probability(
     schedule: str | Schedule = "fedelim",
     *,
     delta: float,
-    radius: str = "paper",
+    radius: str | Radius = "paper",
     trials: int = 10_000,
     seed: int = 0,
     sigma: float | str | None = None,
@@ -206,13 +207,12 @@ def error_probability(
     """
     if not isinstance(instance, Instance):
         instance = Instance.load(instance)
-    if radius != "paper":
-        raise InputError(f"radius {radius!r}: only 'paper' has tilts that fit it")
     run = _Run(instance, parse(schedule), _checked_delta(delta, instance),
-               resolve_sigma(instance, sigma), checked_whole("trials", trials, 100, 2**32),
+               resolve_sigma(instance, sigma), parse_radius(radius),
+               checked_whole("trials", trials, 100, 2**32),
                checked_seed(seed), checked_threads(threads),
                progress or (lambda done, total: None))
-    return run.result(radius)
+    return run.result()
 
 
 def _checked_delta(delta: object, instance: Instance) -> float:
@@ -257,12 +257,13 @@ class _Run:
     schedule: Schedule
     delta: float
     sigma: float
+    radius: Radius
     trials: int
     seed: int
     threads: int
     report: Callable[[int, int], object]
 
-    def result(self, radius: str) -> ErrorProbability:
+    def result(self) -> ErrorProbability:
         clients = self.instance.shape[1]
         questions = [*(self._local(m) for m in range(clients)), self._server()]
         answered = []
@@ -279,34 +280,32 @@ class _Run:
                 one.mixture.tilts, one.sample.shares, one.sample.counts, one.sample.errors,
                 strict=True))
         return ErrorProbability(
-            self.instance, self.schedule, self.delta, self.sigma, radius, self.seed,
+            self.instance, self.schedule, self.delta, self.sigma, str(self.radius), self.seed,
             tuple(one.estimate for one in answered[:clients]), answered[clients].estimate,
             joint.estimate, shares)
 
     def _local(self, m: int) -> _Question:
         arms, clients = self.instance.shape
         best = int(self.instance.local_best[m])
-        log_c = radii.local_log(arms, clients, self.delta)
+        confidence = self.radius.at_client(arms, clients, self.delta, self.sigma)
         alone = _one_client(self.instance, m)
         looks = Looks.of(Periodic(1), most_steps(alone))
-        rivals = [rivalry(Pair(alone, k, best, [0]), looks,
-                          lambda n: radii.boundary(n, 1, log_c, self.sigma))
+        rivals = [rivalry(Pair(alone, k, best, [0]), looks, confidence.boundary)
                   for k in range(arms) if k != best]
         # the server of this instance is of no interest: it talks once and is done
-        event = Event(alone, At([1]), self.delta / clients, self.sigma, _last_step(rivals),
-                      _local_judge(best))
+        event = Event(alone, At([1]), self.delta / clients, self.sigma, self.radius,
+                      _last_step(rivals), _local_judge(best))
         return _question(f"client {self.instance.clients[m]}", event, rivals, m)
 
     def _server(self) -> _Question:
         arms, clients = self.instance.shape
         best = self.instance.global_best
-        log_c = radii.global_log(arms, self.delta)
+        confidence = self.radius.at_server(arms, clients, self.delta, self.sigma)
         looks = Looks.of(self.schedule, most_steps(self.instance))
-        rivals = [rivalry(Pair(self.instance, k, best, range(clients)), looks,
-                          lambda n: radii.boundary(n, clients, log_c, self.sigma))
+        rivals = [rivalry(Pair(self.instance, k, best, range(clients)), looks, confidence.boundary)
                   for k in range(arms) if k != best]
-        event = Event(self.instance, self.schedule, self.delta, self.sigma, _last_step(rivals),
-                      _server_judge(best))
+        event = Event(self.instance, self.schedule, self.delta, self.sigma, self.radius,
+                      _last_step(rivals), _server_judge(best))
         return _question("server", event, rivals, None)
 
     def _answer(self, question: _Question, number: int) -> _Answered:
@@ -346,7 +345,7 @@ class _Run:
             shares += [share for _, share in found]
             missed.append(question.log_left_out if found else question.log_bound)
         last = max(question.event.last for question in questions)
-        event = Event(instance, self.schedule, self.delta, self.sigma, last,
+        event = Event(instance, self.schedule, self.delta, self.sigma, self.radius, last,
                       _joint_judge(instance))
         question = _Question("any", event, tilts, _log_total([q.log_bound for q in questions]),
                              _log_total(missed))

@@ -34,6 +34,7 @@ from fastfed.engine.walk import values_at
 from fastfed.kernels.trials import Control
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
+from fastfed.radius import Radius
 from fastfed.theory.tilts import Floats, Ints, Tilt, tilted_instance
 
 _LEAST = 2  # trials of a stratum: one alone has no standard error
@@ -56,12 +57,14 @@ class Event:
     schedule: Schedule
     delta: float
     sigma: float
+    radius: Radius
     last: int  # trials are not followed past this step
     judge: Judge
 
     def job(self, instance: Instance, seed: int) -> Job:
         return Job(instance, self.schedule, delta=self.delta, seed=seed, engine="skip",
-                   sigma=self.sigma, max_steps=self.last, keep_departures=True)
+                   sigma=self.sigma, max_steps=self.last, radius=self.radius,
+                   keep_departures=True)
 
 
 @dataclass(frozen=True)

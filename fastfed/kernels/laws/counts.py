@@ -126,8 +126,10 @@ def _split_by_places(left, right, kinds, half, address, out):
 
 
 @inner
-def shuffle_steps(left, right, kinds, rise, base, rest, a_and_length, address, steps):
-    """steps[i] += the sum of the first a + i rewards, i = 1 .. length - 1; ``rest`` is scratch."""
+def shuffle_steps(ends, kinds, rise, base, rest, a_and_length, address, steps):
+    """steps[i] += the sum of the first a + i rewards, i = 1 .. length - 1; ``ends`` are the counts
+    at both ends, ``rest`` is scratch."""
+    left, right = ends
     a, length = a_and_length
     counted = np.int64(0)
     for v in range(kinds):
@@ -216,7 +218,7 @@ def count_walk_value(address, kinds, rise, shares, base, scratch, steps):
         if b - a <= LEAF:
             for i in range(b - a):
                 steps[i] = 0.0
-            shuffle_steps(scratch[left], scratch[right], kinds, rise, base, scratch[3],
+            shuffle_steps((scratch[left], scratch[right]), kinds, rise, base, scratch[3],
                           (a, b - a), place, steps)
             return steps[n - a]
         middle_counts(scratch[left], scratch[right], kinds, (b - a) // 2, place,

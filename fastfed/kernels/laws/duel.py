@@ -104,7 +104,7 @@ def _middle(pair, words, left, right, root, curve, level):
     """The end in the middle of an interval."""
     n = (left.n + right.n) >> 1
     x, y = _point(pair, words, n, left, right, root)
-    g = boundary_between(left.n, right.n, left.g, right.g, level, curve,
+    g = boundary_between(curve, left.n, right.n, left.g, right.g, level,
                          min(pair.noise_j, pair.noise_k))
     return End(n, x, y, g)
 
@@ -132,7 +132,7 @@ def _first_crossing(pair, left, right, words, curve, level):
         for i in range(1, 5):
             lead = lead1 if i == 1 else lead2 if i == 2 else lead3 if i == 3 else lead4
             octave = level + ((a + i) >> level)
-            if reaches(abs(lead), a + i, octave, curve):
+            if reaches(curve, abs(lead), a + i, octave):
                 return a + i if lead > 0.0 else -(a + i)
     return np.int64(0)
 

@@ -230,7 +230,7 @@ def _walk_interval(law, memory, who, walks, tree, depth):
         for m in range(who.lo, who.hi):
             kinds = law.kinds[k, m]
             address = (who.seed, who.trial, m, k, a + length // 2)
-            shuffle_steps(counts[left, k, m], counts[right, k, m], kinds, law.rise[k, m],
+            shuffle_steps((counts[left, k, m], counts[right, k, m]), kinds, law.rise[k, m],
                           law.base[k, m], memory.rest, (a, length), address, steps)
             if kinds > 0:
                 walks.work[1] += length - 1
