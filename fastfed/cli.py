@@ -145,8 +145,7 @@ def sweep(
     executor = None if dask is None else _dask(dask, threads, quiet, dashboard)
     run = watch(iterate(grid, out, executor=executor, threads=count, shard=share), not quiet)
     for problem in run.damaged:
-        console.say(f"{problem}: put aside as .damaged; its trials are done again where this "
-                    "sweep asks for them")
+        console.say(f"{problem}: {problem.outcome}")
     for failure in run.failures:
         console.say(str(failure))
     if not quiet:
@@ -207,7 +206,7 @@ def merge(
 
     merged = join(folders, out)
     for problem in merged.damaged:
-        console.say(f"{problem}: {'put aside as .damaged' if problem.redo else 'left alone'}")
+        console.say(f"{problem}: {problem.outcome}")
     for left in merged.left_out:
         console.say(f"{left}: left out")
     if merged.missing:
