@@ -20,17 +20,17 @@ from fastfed.kernels.laws.finite import finite_law
 
 
 @kernel
-def draw_eighths(shares, kinds, top, seed, node, out):
+def draw_eighths(shares, upto, kinds, top, seed, node, out):
     """Per trial: the counts at `top`, from 1 up, then the interval (top / 2, top] in eighths."""
     for trial in range(out.shape[0]):
         for v in range(kinds):
             node[8, v] = 0
-        extend_cell(node[8], shares, kinds, 1, (seed, trial, 2, 3, 1), node[8])
+        extend_cell(node[8], shares, upto, kinds, 1, (seed, trial, 2, 3, 1), node[8])
         n = 1
         while n < top:
             for v in range(kinds):
                 node[0, v] = node[8, v]
-            extend_cell(node[0], shares, kinds, n, (seed, trial, 2, 3, 2 * n), node[8])
+            extend_cell(node[0], shares, upto, kinds, n, (seed, trial, 2, 3, 2 * n), node[8])
             n *= 2
         step = 8
         while step > 1:
@@ -51,7 +51,8 @@ def eighths(weights, top, size):
     law = finite_law(np.arange(len(weights), dtype=float), weights[None, None])
     kinds = int(law.kinds[0, 0])
     drawn = np.zeros((size, 8, kinds + 1), np.int64)
-    draw_eighths(law.shares[0, 0], kinds, top, SEED, np.zeros((9, kinds), np.int64), drawn)
+    draw_eighths(law.shares[0, 0], law.upto[0, 0], kinds, top, SEED,
+                 np.zeros((9, kinds), np.int64), drawn)
     drawn[:, :, kinds] = top // 16 - drawn.sum(axis=2)
     out = np.zeros((size, 8, len(weights)), np.int64)
     order = np.argsort(weights, kind="stable")[np.count_nonzero(weights == 0):]
@@ -135,5 +136,6 @@ def test_laws_of_cells():
     assert law.base.tolist() == [[3.0, 1.5], [0.0, 1.5]]
     assert law.rise.tolist() == [[[-3.0, 0.0], [0.0, 0.0]], [[1.5, 3.0], [-1.5, 0.0]]]
     assert law.shares.tolist() == [[[0.25, 0.0], [0.0, 0.0]], [[1 / 8, 2 / 7], [0.5, 0.0]]]
+    assert (law.upto[1, 0] / 2.0**64).tolist() == [5 / 8, 7 / 8]
     assert law.reach.tolist() == [[3.0, 0.0], [3.0, 1.5]]
     assert law.noise == pytest.approx(0.75)

@@ -35,6 +35,7 @@ _PICKS = 4  # from one word: the low half of a product serves as the next word, 
 _PLACES = 64  # the longest interval that is split by a set of places
 # streams of words that belong to no single value
 _BY_PLACES, _BY_VALUES = np.int64(1 << 30), np.int64(1 << 31)
+_ONE_BY_ONE = 16  # so many rewards of three values or more are drawn one by one
 
 
 @inlined
@@ -47,13 +48,35 @@ def weigh(counts, kinds, rise, base, n):
 
 
 @kernel
-def extend_cell(before, shares, kinds, half, address, out):
-    """out = before + how often each value comes in `half` further rewards."""
+def extend_cell(before, shares, upto, kinds, half, address, out):
+    """out = before + how often each value comes in `half` further rewards: by binomial draws,
+    value by value, or, if they are few, reward by reward."""
+    if kinds > 1 and half <= _ONE_BY_ONE:
+        _add_rewards(before, upto, kinds, half, address, out)
+        return
     left = np.int64(half)
     for v in range(kinds):
         count = binomial(left, shares[v], address, v)
         out[v] = before[v] + count
         left -= count
+
+
+@inner
+def _add_rewards(before, upto, kinds, half, address, out):
+    """A word says which value a reward has: the last if it is below upto[0], the one before that
+    if it is below upto[1], and so on."""
+    for v in range(kinds):
+        out[v] = before[v]
+    words = (uint64(0), uint64(0), uint64(0), uint64(0))
+    for i in range(half):
+        if i & 3 == 0:
+            words = words_at(address, _BY_PLACES, 1 + (i >> 2))
+        word = words[i & 3]
+        if word >= upto[0]:
+            v = kinds - 1
+            while v > 0 and word >= upto[kinds - v]:
+                v -= 1
+            out[v] += 1
 
 
 @inlined
@@ -199,19 +222,22 @@ def middle_counts(left, right, kinds, half, address, out):
 
 
 @kernel
-def count_walk_value(address, kinds, rise, shares, base, scratch, steps):
-    """X(n), n >= 1, from nothing but its address (seed, trial, client, arm, n); scratch is (4, V)
-    of int64, steps (LEAF,)."""
+def count_walk_value(address, kinds, rise, extending, base, scratch, steps):
+    """X(n), n >= 1, from nothing but its address (seed, trial, client, arm, n); ``extending`` is
+    (shares, upto), scratch (4, V) of int64, steps (LEAF,)."""
     seed, trial, client, arm, n = address
+    shares, upto = extending
     for v in range(kinds):
         scratch[0, v] = 0
     left, right, middle_row = 0, 1, 2
     a, b = np.int64(0), np.int64(1)
-    extend_cell(scratch[0], shares, kinds, np.int64(1), (seed, trial, client, arm, b), scratch[1])
+    extend_cell(scratch[0], shares, upto, kinds, np.int64(1), (seed, trial, client, arm, b),
+                scratch[1])
     while b < n:
         left, right = right, left
         a, b = b, 2 * b
-        extend_cell(scratch[left], shares, kinds, a, (seed, trial, client, arm, b), scratch[right])
+        extend_cell(scratch[left], shares, upto, kinds, a, (seed, trial, client, arm, b),
+                    scratch[right])
     while b != n:
         middle = (a + b) // 2
         place = (seed, trial, client, arm, middle)

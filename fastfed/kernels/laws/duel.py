@@ -226,12 +226,12 @@ def settle_by_duels(law, memory, who, walks, tree, talks, curve, here):
         state[s, SAFE_PAIRS] += safe
         if pairs[p, 2] < 0:
             pairs[p, 0], pairs[p, 1], pairs[p, 2] = k, j, -pairs[p, 2]
-    _carry_out(count, a, b, pairs, talks)
+    carry_out(count, a, b, pairs, talks)
     return True
 
 
 @inner
-def _carry_out(count, a, b, pairs, talks):
+def carry_out(count, a, b, pairs, talks):
     """Eliminate who lost a duel in (a, b], the earliest first, those of one step together."""
     s = np.uint32(0)
     state, out_at = talks.state, talks.out_at

@@ -27,6 +27,7 @@ from fastfed.kernels.laws.counts import (
     split_cell,
     weigh,
 )
+from fastfed.kernels.laws.finite_duel import duel_memory, settle_pairs
 from fastfed.kernels.laws.permuted import (
     DISTANCES,
     RANGES,
@@ -38,8 +39,10 @@ from fastfed.kernels.memory import (
     DEPTHS,
     DRAWN,
     IS_RIGHT,
+    LAST,
     LEFT,
     MIDDLE,
+    MOST_DUELS,
     ORIGIN,
     RIGHT,
     STEP,
@@ -55,12 +58,15 @@ from fastfed.kernels.random.normal import is_power_of_four, quarter_words
 class FiniteMemory(NamedTuple):
     """Scratch memory of walks on counts."""
 
-    counts: Any  # (slots, K, M, V - 1) how often each value came: see `counts`
+    # how often each value came: see `counts`; (slots, M, K, V - 1), so that a client's pass finds
+    # its arms side by side: the other way round each is on a page of its own
+    counts: Any
     words: Any  # (depths, K, M, 3) of the two quarter points beside a middle, and spare bits
     sums: Any  # (K, 3) what an interval's rewards say of each arm: see `permuted`
     steps: Any  # (LEAF,) scratch of a shuffle
     rest: Any  # (V,)
     single: Any  # (4, V) scratch of a single value
+    duels: Any  # see `finite_duel`
 
 
 class FiniteLaw(NamedTuple):
@@ -71,6 +77,7 @@ class FiniteLaw(NamedTuple):
     base: Any  # (K, M) its last value, less the smallest of all
     rise: Any  # (K, M, V - 1) its other values, less its last
     shares: Any  # (K, M, V - 1) the weight of a value as a share of that and all that follow
+    upto: Any  # (K, M, V - 1) words below which a reward is one of the last i + 1 values
     reach: Any  # (K, M) its largest value less its smallest
     noise: Any  # the smallest standard deviation of a reward, of those that are not 0
 
@@ -81,9 +88,10 @@ class FiniteLaw(NamedTuple):
     def memory(self, slots: int, arms: int, clients: int) -> FiniteMemory:
         most = self.rise.shape[2]
         return FiniteMemory(
-            ints(slots, arms, clients, most),
+            ints(slots, clients, arms, most),
             np.zeros((DEPTHS if slots else 0, arms, clients, 3), np.uint64),
-            np.zeros((arms, 3)), np.zeros(LEAF), ints(most + 1), ints(4, most + 1))
+            np.zeros((arms, 3)), np.zeros(LEAF), ints(most + 1), ints(4, most + 1),
+            duel_memory(most))
 
 
 def finite_law(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> FiniteLaw:
@@ -91,6 +99,7 @@ def finite_law(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]
     arms, clients, support = weights.shape
     kinds, base = np.zeros((arms, clients), np.int64), np.zeros((arms, clients))
     rise, shares = np.zeros((2, arms, clients, support - 1))
+    upto = np.zeros((arms, clients, support - 1), np.uint64)
     reach, deviation = np.zeros((2, arms, clients))
     for k in range(arms):
         for m in range(clients):
@@ -103,11 +112,13 @@ def finite_law(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]
             shares[k, m, :count] = (weight[own] / left)[:-1]
             reach[k, m] = values[own].max() - values[own].min()
             share = weight[own] / left[0]
+            reached = np.cumsum(share[::-1])[:count]
+            upto[k, m, :count] = [min(int(part * 2**64), 2**64 - 1) for part in reached.tolist()]
             away = values[own] - values[own[-1]]
             deviation[k, m] = math.sqrt(max(0.0, share @ (away - share @ away) ** 2))
     varies = deviation[deviation > 0]
     noise = float(varies.min()) if len(varies) else 1.0
-    return FiniteLaw(float(values[0]), kinds, base, rise, shares, reach, noise)
+    return FiniteLaw(float(values[0]), kinds, base, rise, shares, upto, reach, noise)
 
 
 @hooks.leaf.of(FiniteLaw)
@@ -134,14 +145,20 @@ def _safe(law, d_a, d_b, least, slack, variance):
 
 @hooks.settle_few.of(FiniteLaw)
 def _settle_few(law, memory, who, walks, tree, talks, curve, here):
-    return False
+    count, depth, _ = here
+    a, b = tree.frame[depth, A], tree.frame[depth, B]
+    if count > MOST_DUELS or b - a < LEAF or b > talks.plan[0, LAST]:
+        return False
+    settle_pairs(law, memory.duels, memory.counts, who, walks, tree, talks, (curve, here))
+    return True
 
 
 @hooks.walk_value.of(FiniteLaw)
 def _walk_value(law, memory, address):
     client, arm = address[2], address[3]
     x = count_walk_value(address, law.kinds[arm, client], law.rise[arm, client],
-                         law.shares[arm, client], law.base[arm, client], memory.single,
+                         (law.shares[arm, client], law.upto[arm, client]),
+                         law.base[arm, client], memory.single,
                          memory.steps)
     return x + law.smallest * float(address[4])
 
@@ -161,10 +178,10 @@ def _extend_spine(law, memory, who, walks, tree, level):
                     # slot ORIGIN holds no rewards, ever
                     before, half = (ORIGIN, 1) if t == 0 else (t - 1, 1 << (t - 1))
                     address = (who.seed, who.trial, m, k, np.int64(1) << t)
-                    extend_cell(counts[before, k, m], law.shares[k, m], kinds, half, address,
-                                counts[t, k, m])
+                    extend_cell(counts[before, m, k], law.shares[k, m], law.upto[k, m], kinds, half,
+                                address, counts[t, m, k])
                     walks.work[1] += 1
-                value[t, k, m] = weigh(counts[t, k, m], kinds, law.rise[k, m], law.base[k, m],
+                value[t, k, m] = weigh(counts[t, m, k], kinds, law.rise[k, m], law.base[k, m],
                                        np.int64(1) << t)
             known[k, m] = max(known[k, m], level + 1)
             sum_over_clients += value[level, k, m]
@@ -201,15 +218,15 @@ def _split_interval(law, memory, who, walks, tree, depth):
                     is_right = frame[depth, IS_RIGHT]
                     word = words[depth - 1, k, m, is_right]
                     spare = spare_bits(words[depth - 1, k, m, 2], 2 * is_right)
-                before = counts[left, k, m, 0]
-                counts[slot, k, m, 0] = before + random_half(
-                    counts[right, k, m, 0] - before, half, word, spare, address)
+                before = counts[left, m, k, 0]
+                counts[slot, m, k, 0] = before + random_half(
+                    counts[right, m, k, 0] - before, half, word, spare, address)
                 draws += 1
             elif kinds > 1:
-                split_cell(counts[left, k, m], counts[right, k, m], kinds, half, address,
-                           counts[slot, k, m])
+                split_cell(counts[left, m, k], counts[right, m, k], kinds, half, address,
+                           counts[slot, m, k])
                 draws += 1
-            x = weigh(counts[slot, k, m], kinds, law.rise[k, m], law.base[k, m], a + half)
+            x = weigh(counts[slot, m, k], kinds, law.rise[k, m], law.base[k, m], a + half)
             value[slot, k, m] = x
             sum_over_clients += x
         walks.total[slot, k] = sum_over_clients
@@ -230,7 +247,7 @@ def _walk_interval(law, memory, who, walks, tree, depth):
         for m in range(who.lo, who.hi):
             kinds = law.kinds[k, m]
             address = (who.seed, who.trial, m, k, a + length // 2)
-            shuffle_steps((counts[left, k, m], counts[right, k, m]), kinds, law.rise[k, m],
+            shuffle_steps((counts[left, m, k], counts[right, m, k]), kinds, law.rise[k, m],
                           law.base[k, m], memory.rest, (a, length), address, steps)
             if kinds > 0:
                 walks.work[1] += length - 1
@@ -253,7 +270,7 @@ def _measure(law, memory, who, frame, drawn, spread, depth):
         for m in range(who.lo, who.hi):
             kinds = law.kinds[k, m]
             if kinds > 0:
-                square, distance = deviations(counts[left, k, m], counts[right, k, m], kinds,
+                square, distance = deviations(counts[left, m, k], counts[right, m, k], kinds,
                                               law.rise[k, m], length)
                 if distance > 0.0:
                     squares += square

@@ -98,3 +98,23 @@ def stays_below(d1, d2, least, slack, spread):
     if slack < 0.0:
         return min(d1, d2) > least * spread
     return d1 * d2 >= least * spread + slack * max(d1, d2)
+
+
+@inlined
+def both_stay_below(up, down, length, sums):
+    """Whether a pair stays below g whoever leads, by any of the three forms; ``up`` and ``down``
+    are its distances from g at the two ends with either arm in front, ``sums`` (squares, reach,
+    ranges, distances) those of its cells."""
+    squares, reach, ranges, distances = sums
+    nearest = min(min(up[0], up[1]), min(down[0], down[1]))
+    if nearest <= 0.0:
+        return False
+    if nearest > _ROUNDED_UP * distances:
+        return True
+    shares = _BAR * (1.0 + 2.0 / float(length))
+    upward, downward = up[0] * up[1], down[0] * down[1]
+    if min(upward, downward) >= 0.5 * shares * float(length) * ranges:
+        return True
+    least, slack = 0.75 * shares * squares, (2.0 / 3.0) * _BAR * reach
+    return ((upward >= least + slack * max(up[0], up[1]))
+            & (downward >= least + slack * max(down[0], down[1])))

@@ -1,0 +1,242 @@
+"""A client's pass where few pairs of arms are in doubt, rewards with finite support: each pair is
+followed by itself, as in `duel`, on the same walks as everywhere (`counts`) and by any of the three
+bounds of `permuted`. Each bound by itself holds whatever the ends are, and which of them is used
+hangs on the ends alone.
+
+The interval that is looked at is at some depth of its own tree. Its middle has a slot of its own,
+depth + 2, and so have the words that its middle shares with those of its halves. The left half is
+done before the right one, so a slot is not needed by two at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastfed.kernels.boundary import CHORD, boundary_between, reaches
+from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.laws.counts import (
+    LEAF,
+    deviations,
+    quarter_word,
+    shuffle_steps,
+    split_cell,
+    weigh,
+)
+from fastfed.kernels.laws.duel import End, carry_out
+from fastfed.kernels.laws.permuted import both_stay_below
+from fastfed.kernels.memory import DEPTHS, LEFT, RIGHT, SAFE_PAIRS, A, B, ints
+from fastfed.kernels.random.halves import half as random_half
+from fastfed.kernels.random.halves import spare_bits
+from fastfed.kernels.random.normal import is_power_of_four, quarter_words
+
+_FIRST, _SECOND = np.int64(0), np.int64(1)  # of the two arms
+
+
+class DuelMemory(NamedTuple):
+    """Scratch memory of one duel: of its two arms, of its middles, and of the right halves it has
+    put off."""
+
+    kinds: Any  # (2,) of the two cells, and what follows: see `finite`
+    base: Any  # (2,)
+    rise: Any  # (2, V - 1)
+    reach: Any  # (2,)
+    counts: Any  # (depths + 2, 2, V - 1) of the two arms, in slots
+    words: Any  # (depths, 2, 3) of the quarter points beside a middle, and spare bits
+    steps: Any  # (2, LEAF)
+    rest: Any  # (V,)
+    span: Any  # (depths, 5) a, b, the slots of the two ends, the depth
+    edge: Any  # (depths, 6) the two sums and g, at a and at b
+
+
+def duel_memory(most: int) -> DuelMemory:
+    """``most``: the largest number of counts of a cell."""
+    return DuelMemory(
+        ints(2), np.zeros(2), np.zeros((2, most)), np.zeros(2), ints(DEPTHS + 2, 2, most),
+        np.zeros((DEPTHS, 2, 3), np.uint64), np.zeros((2, LEAF)), ints(most + 1), ints(DEPTHS, 5),
+        np.zeros((DEPTHS, 6)))
+
+
+class Pair(NamedTuple):
+    """The two arms of a duel, where they are, and the noise of a step."""
+
+    seed: Any
+    trial: Any
+    client: Any
+    j: Any
+    k: Any
+    noise: Any
+
+
+class Place(NamedTuple):
+    """An interval of a duel: the slots of its ends, its depth, whether it is a right half."""
+
+    left: Any
+    right: Any
+    depth: Any
+    is_right: Any
+
+
+@inlined
+def _address(pair, arm, n):
+    return pair.seed, pair.trial, pair.client, arm, n
+
+
+@inlined
+def _middle_sum(memory, which, address, half, place):
+    """The sum of an arm in the middle of an interval; its counts go to slot depth + 2."""
+    seed, trial, client, arm, n = address
+    slot, depth, kinds = place.depth + 2, place.depth, memory.kinds[which]
+    counts, words = memory.counts, memory.words
+    if kinds == 1:
+        if not is_power_of_four(half):
+            w1, word, w3, rest = quarter_words(seed, trial, client, arm, n - half, half >> 1)
+            words[depth, which, 0], words[depth, which, 1], words[depth, which, 2] = w1, w3, rest
+            spare = spare_bits(rest, np.int64(1))
+        elif depth == 0:
+            word, spare = quarter_word(address, n - half, half)
+        else:
+            word = words[depth - 1, which, place.is_right]
+            spare = spare_bits(words[depth - 1, which, 2], 2 * place.is_right)
+        before = counts[place.left, which, 0]
+        counts[slot, which, 0] = before + random_half(
+            counts[place.right, which, 0] - before, half, word, spare, address)
+    elif kinds > 1:
+        split_cell(counts[place.left, which], counts[place.right, which], kinds, half, address,
+                   counts[slot, which])
+    return weigh(counts[slot, which], kinds, memory.rise[which], memory.base[which], n)
+
+
+@inlined
+def _spread(memory, which, slots, length):
+    """What `permuted` asks of one cell: squares, reach, ranges, distances."""
+    kinds = memory.kinds[which]
+    if kinds == 0:
+        return 0.0, 0.0, 0.0, 0.0
+    squares, distances = deviations(memory.counts[slots[0], which], memory.counts[slots[1], which],
+                                    kinds, memory.rise[which], length)
+    reach = memory.reach[which] if distances > 0.0 else 0.0
+    return squares, reach, 0.25 * reach * reach, distances
+
+
+@inlined
+def _safe(memory, left, right, slots):
+    """Whether the pair stays below g between two ends, whoever leads."""
+    length = right.n - left.n
+    j, k = _spread(memory, _FIRST, slots, length), _spread(memory, _SECOND, slots, length)
+    lead_a, lead_b = left.x - left.y, right.x - right.y
+    return both_stay_below((left.g - lead_a, right.g - lead_b), (left.g + lead_a, right.g + lead_b),
+                           length, (j[0] + k[0], max(j[1], k[1]), j[2] + k[2], j[3] + k[3]))
+
+
+@inlined
+def _shuffle(memory, which, address, place, a, length):
+    steps = memory.steps[which]
+    for i in range(length):
+        steps[i] = 0.0
+    shuffle_steps((memory.counts[place.left, which], memory.counts[place.right, which]),
+                  memory.kinds[which], memory.rise[which], memory.base[which], memory.rest,
+                  (a, length), address, steps)
+
+
+@inlined
+def _first_crossing(memory, pair, left, right, place, curve_and_level):
+    """The first step of a leaf at which the pair's lead reaches g, negative if k leads; or 0."""
+    curve, level = curve_and_level
+    a, length, steps = left.n, right.n - left.n, memory.steps
+    middle = a + length // 2
+    _shuffle(memory, _FIRST, _address(pair, pair.j, middle), place, a, length)
+    _shuffle(memory, _SECOND, _address(pair, pair.k, middle), place, a, length)
+    rise = (right.g - left.g) / float(length)
+    for i in range(1, length + 1):
+        lead = steps[0, i] - steps[1, i] if i < length else right.x - right.y
+        if abs(lead) >= CHORD * (left.g + float(i) * rise):
+            octave = level + ((a + i) >> level)
+            if reaches(curve, abs(lead), a + i, octave):
+                return a + i if lead > 0.0 else -(a + i)
+    return np.int64(0)
+
+
+@inner
+def duel(memory, pair, left, right, curve, level):
+    """The first step in (a, b] at which j, whose sum is x, leads k, whose sum is y, by g or more,
+    or minus the first at which k leads j so, or 0; and the numbers of safe verdicts, of looks and
+    of draws. The memory knows the two cells, and in slots 0 and 1 their counts at the two ends."""
+    span, edge = memory.span, memory.edge
+    looks, draws, safe = 0, 0, 0
+    crossing, top = np.int64(0), np.int64(0)
+    place = Place(np.int64(0), np.int64(1), np.int64(0), np.int64(0))
+    varying = np.int64(memory.kinds[0] > 0) + np.int64(memory.kinds[1] > 0)
+    while True:
+        length = right.n - left.n
+        if length <= LEAF:
+            draws += varying * (length - 1)
+            crossing = _first_crossing(memory, pair, left, right, place, (curve, level))
+            if crossing != 0:
+                break
+        else:
+            half, slot, below = length >> 1, place.depth + 2, place.depth + 1
+            n = left.n + half
+            x = _middle_sum(memory, _FIRST, _address(pair, pair.j, n), half, place)
+            y = _middle_sum(memory, _SECOND, _address(pair, pair.k, n), half, place)
+            g = boundary_between(curve, left.n, right.n, left.g, right.g, level, pair.noise)
+            middle = End(n, x, y, g)
+            safe_left = _safe(memory, left, middle, (place.left, slot))
+            safe_right = _safe(memory, middle, right, (slot, place.right))
+            draws += varying
+            looks += 2
+            safe += 2 * (np.int64(safe_left) + np.int64(safe_right))
+            if not safe_right:
+                span[top, 0], span[top, 1], span[top, 2] = n, right.n, slot
+                span[top, 3], span[top, 4] = place.right, below
+                edge[top, 0], edge[top, 1], edge[top, 2] = x, y, g
+                edge[top, 3], edge[top, 4], edge[top, 5] = right.x, right.y, right.g
+                top += 1
+            if not safe_left:
+                right, place = middle, Place(place.left, slot, below, np.int64(0))
+                continue
+        if top == 0:
+            break
+        top -= 1
+        left = End(span[top, 0], edge[top, 0], edge[top, 1], edge[top, 2])
+        right = End(span[top, 1], edge[top, 3], edge[top, 4], edge[top, 5])
+        place = Place(span[top, 2], span[top, 3], span[top, 4], np.int64(1))
+    return crossing, safe, looks, draws
+
+
+@inner
+def _enter(law, memory, counts, which, arm, m, ends):
+    """Tell a duel's memory about one of its cells."""
+    left, right = ends
+    memory.kinds[which], memory.base[which] = law.kinds[arm, m], law.base[arm, m]
+    memory.reach[which] = law.reach[arm, m]
+    for v in range(law.kinds[arm, m]):
+        memory.rise[which, v] = law.rise[arm, m, v]
+        memory.counts[0, which, v] = counts[left, m, arm, v]
+        memory.counts[1, which, v] = counts[right, m, arm, v]
+
+
+@inlined
+def settle_pairs(law, memory, counts, who, walks, tree, talks, curve_and_here):
+    """Carry the one schedule through the interval at ``depth``, where ``count`` pairs are in
+    doubt; ``here`` is (count, depth, level)."""
+    curve, (count, depth, level) = curve_and_here
+    state, frame, g, value, pairs = talks.state, tree.frame, tree.g, walks.value, tree.pairs
+    s, m = np.uint32(0), who.lo
+    a, b = frame[depth, A], frame[depth, B]
+    left, right = frame[depth, LEFT], frame[depth, RIGHT]
+    for p in range(count):
+        j, k = pairs[p, 0], pairs[p, 1]
+        _enter(law, memory, counts, _FIRST, j, m, (left, right))
+        _enter(law, memory, counts, _SECOND, k, m, (left, right))
+        pairs[p, 2], safe, looks, draws = duel(
+            memory, Pair(who.seed, who.trial, m, j, k, law.noise),
+            End(a, value[left, j, m], value[left, k, m], g[depth, 0]),
+            End(b, value[right, j, m], value[right, k, m], g[depth, 1]), curve, level)
+        walks.work[0] += looks
+        walks.work[1] += draws
+        state[s, SAFE_PAIRS] += safe
+        if pairs[p, 2] < 0:
+            pairs[p, 0], pairs[p, 1], pairs[p, 2] = k, j, -pairs[p, 2]
+    carry_out(count, a, b, pairs, talks)
