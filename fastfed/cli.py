@@ -470,7 +470,7 @@ def run(arguments: list[str]) -> int:
     except (InputError, _UsageError) as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # whose message is the help
             print(error.format_message())  # type: ignore[union-attr]
-            return 2
+            return 0
         message = error.format_message() if isinstance(error, _UsageError) else str(error)
         console.say(_in_brief(" ".join(message.split())))
         return 2

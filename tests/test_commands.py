@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from helpers import SMALL, refused
-from test_cli import ENVIRONMENT, fastfed
+from test_cli import ENVIRONMENT
 
 import fastfed as ff
 from fastfed import cli
@@ -255,4 +255,3 @@ def test_shell_completion() -> None:
                           check=False, env={**ENVIRONMENT, "_FASTFED_COMPLETE": "complete_bash",
                                             "COMP_WORDS": "fastfed be", "COMP_CWORD": "1"})
     assert done.stdout.split() == ["best"]
-    assert "_FASTFED_COMPLETE" in fastfed("--show-completion", "bash").stdout
