@@ -49,3 +49,15 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of five trials, whatever the speed, also of sweeps that the command line starts."""
     for function in (engine.iterate, api.sweep_parts, api.sweep):
         monkeypatch.setitem(function.__kwdefaults__, "part_size", 5)
+
+
+LONG = ("dask", "reproduce", "radii", "resume", "halves", "adding_a_law", "report_browser", "fuzz",
+        "error_probability")
+"""Files of clusters, kills, browsers, fuzzing, long compiles and statistics: `pytest -m long`."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.stem.removeprefix("test_") in LONG:
+            item.add_marker(pytest.mark.long)
