@@ -19,6 +19,7 @@ import pytest
 from helpers import SMALL, run, snapshot
 from test_best import NAMES, moments_of, simulated
 
+import fastfed as ff
 import fastfed.results.report as report
 from fastfed import cli
 from fastfed.results.report import write_folder_report
@@ -282,3 +283,13 @@ def test_bounds_are_those_of_the_theorems(tmp_path: Path) -> None:
     for factor in (0.999, 1.001):
         b = bounds(SMALL, 0.1, factor * found["three"])
         assert bool(b.three_T_follows) == (factor < 1)
+
+
+def test_radii_are_cells_of_their_own(tmp_path: Path) -> None:
+    """Rows of two radii are never drawn as one line."""
+    found = ff.sweep(instances=["synthetic"], deltas=[0.1], schedules=["fedelim", "fedelim0"],
+                     radii=["paper", "mixture"], trials=20, threads=1, out=tmp_path / "results",
+                     progress=False)
+    text = found.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    for radius in ("paper", "mixture"):
+        assert len(re.findall(rf'"radius": ?"{radius}"', text)) == 1

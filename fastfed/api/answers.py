@@ -258,7 +258,8 @@ class Answers(Faced, ABC):
         """
         from fastfed.results.report import Rows, write_report
 
-        cells = (Rows({"instance": cell.instance, "delta": cell.delta, "sigma": cell.sigma}, names,
+        cells = (Rows({"instance": cell.instance, "delta": cell.delta, "sigma": cell.sigma,
+                       "radius": cell.radius}, names,
                       self._batches(cell, names)) for cell, names in self._held().items())
         return write_report(Path(path), cells, self._about(), self.costs,
                             instances=self.instances, checked=self.check())

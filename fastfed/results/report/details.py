@@ -43,7 +43,8 @@ def add_bounds(data: dict[str, Any], instances: Sequence[Instance]) -> None:
     at most 3T: ``three`` is the largest such C."""
     for cell, instance in zip(data["cells"], instances, strict=True):
         where = cell["where"]
-        b = bounds(instance, where["delta"], 0.0, where["sigma"])
+        b = bounds(instance, where["delta"], 0.0, where["sigma"],
+                   radius=where.get("radius", "paper"))
         lower = float(b.lower) if isinstance(instance.rewards, Gaussian) else None
         known = b.fedelim.summed
         cell["bounds"] = {
@@ -70,7 +71,7 @@ def add_verdicts(data: dict[str, Any], check: Check) -> None:
 
 
 def _key(where: Mapping[str, Any]) -> tuple[Any, ...]:
-    return where["instance"], where["delta"], where["sigma"]
+    return where["instance"], where["delta"], where["sigma"], where.get("radius", "paper")
 
 
 def _finite(numbers: Sequence[float]) -> list[float | None]:
