@@ -356,7 +356,7 @@ def pages(ports: list[int]) -> list[int]:
     for port in ports:
         for path in ("/status", "/info/main/workers.html", "/metrics"):
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5):
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60):
                     found.append(port)
             except OSError:  # also what is not HTTP, or not found
                 pass
