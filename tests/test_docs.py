@@ -13,14 +13,17 @@ from pathlib import Path
 import documentation
 import pytest
 from documentation import ROOT, blocks, pages, same
+from test_layers import BASE, ROOMS
 
 import fastfed as ff
 from fastfed.engine import rows
+from fastfed.goals import FAMILIES as GOALS
 from fastfed.problem.rewards import KINDS as LAWS
 from fastfed.problem.schedule import KINDS as SCHEDULES
 from fastfed.radius import NAMES as RADII
 from fastfed.statistics import summary
 from fastfed.sweeps.spec import SPEC_KEYS
+from fastfed.uplinks import FAMILIES as UPLINKS
 
 REFERENCE = ROOT / "docs" / "reference"
 PAGES = [str(path.relative_to(ROOT)) for path in pages()]
@@ -113,9 +116,15 @@ def test_types_of_columns_are_those_of_the_rows() -> None:
         assert {name: str(kind) for name, kind in frame.schema.items()} == told
 
 
-@pytest.mark.parametrize("name", [*SCHEDULES, *RADII, *LAWS])
+@pytest.mark.parametrize("name", [*SCHEDULES, *RADII, *LAWS, *GOALS, *UPLINKS])
 def test_every_name_of_a_choice_has_its_place(name: str) -> None:
     assert name in {one.partition(":")[0] for one in first_cells(text_of("names.md"))}
+
+
+@pytest.mark.parametrize("room", [*ROOMS, *BASE])
+def test_the_picture_shows_every_room(room: str) -> None:
+    picture = (ROOT / "docs" / "figures" / "rooms.svg").read_text(encoding="utf-8")
+    assert re.search(rf"\b{room}\b", "".join(re.findall(r"<text[^>]*>[^<]*", picture))), room
 
 
 @pytest.mark.parametrize("key", SPEC_KEYS)
