@@ -131,6 +131,11 @@ def replay(
     radius: Annotated[Text, typer.Option(metavar="NAME", help="Confidence radius [paper; in a "
                                          "folder, the one it holds].",
                                          autocompletion=completing.radii)] = None,
+    goal: Annotated[Text, typer.Option(metavar="NAME", help="Goal [best; in a folder, the one it "
+                                       "holds].", autocompletion=completing.goals)] = None,
+    uplink: Annotated[Text, typer.Option(metavar="NAME", help="How means reach the server [exact; "
+                                         "in a folder, as it holds].",
+                                         autocompletion=completing.uplinks)] = None,
     rewards: Rewards = None,
     instance: Annotated[Text, typer.Option(metavar="NAME", help="Of a folder: which instance "
                                            "[the one it holds].")] = None,
@@ -150,7 +155,8 @@ def replay(
             raise InputError(f"--rewards {rewards}: the rows in {what} say what their rewards are; "
                              "leave it out")
         _replay_folder(Path(what), {"schedule": schedule, "delta": delta, "sigma": sigma,
-                                    "instance": instance, "radius": radius}, trial, wrong, json)
+                                    "instance": instance, "radius": radius, "goal": goal,
+                                    "uplink": uplink}, trial, wrong, json)
         return
     if wrong or instance is not None:
         raise InputError(f"{what}: no such folder; --wrong and --instance ask a sweep's folder")
@@ -158,7 +164,8 @@ def replay(
     from fastfed.problem.instance import Instance
 
     # an empty text is a slip, which is named, and not the default
-    given = {"schedule": schedule, "delta": delta, "seed": seed, "trial": trial, "radius": radius}
+    given = {"schedule": schedule, "delta": delta, "seed": seed, "trial": trial, "radius": radius,
+             "goal": goal, "uplink": uplink}
     usual: dict[str, Any] = {"schedule": "fedelim", "delta": "0.01"}
     usual |= {name: value for name, value in given.items() if value is not None}
     _show_story(tell(Instance.load(what, rewards), sigma=sigma, max_steps=max_steps, **usual), json)  # type: ignore[arg-type]
@@ -189,16 +196,17 @@ def _show_story(story: Any, json: bool) -> None:
 def _show_wrong(rows: pl.DataFrame, which: dict[str, Any], folder: Path, json: bool) -> None:
     import polars as pl
 
+    from fastfed.choices import unusual
     from fastfed.problem.schedule import parse
     from fastfed.results.tables import Column, table_text
     from fastfed.validation import checked_delta, number
 
     read: dict[str, Callable[[str], Any]] = {
         "delta": checked_delta, "schedule": lambda text: str(parse(text)),
-        "sigma": lambda text: number("sigma", text), "instance": str}
+        "sigma": lambda text: number("sigma", text)}
     for name, value in which.items():
         if value is not None:
-            rows = rows.filter(pl.col(name) == read[name](value))
+            rows = rows.filter(pl.col(name) == read.get(name, str)(value))
     if json:
         print(rows.write_json())
         return
@@ -220,7 +228,9 @@ def _show_wrong(rows: pl.DataFrame, which: dict[str, Any], folder: Path, json: b
     first = shown[0]
     again = shlex.join(["fastfed", "replay", str(folder), "--trial", str(first["trial"]),
                         "--schedule", first["schedule"], "--delta", repr(first["delta"]),
-                        "--instance", first["instance"], "--sigma", repr(first["sigma"])])
+                        "--instance", first["instance"], "--sigma", repr(first["sigma"]),
+                        *(part for name, value in unusual(first).items()
+                          for part in (f"--{name}", value))])
     console.show(f"{len(rows):,} rows erred; the first one's story: {again}")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from fastfed.choices import Named
 from fastfed.files import data_folder
 from fastfed.radius import NAMES as RADII
 
@@ -32,8 +33,25 @@ def radii(incomplete: str) -> list[str]:
     return _last_of_a_list(RADII, incomplete)
 
 
+def goals(incomplete: str) -> list[str]:
+    from fastfed.goals import FAMILIES as GOALS
+
+    return _last_of_a_list(map(_beginning_of, GOALS.values()), incomplete)
+
+
+def uplinks(incomplete: str) -> list[str]:
+    from fastfed.uplinks import FAMILIES as UPLINKS
+
+    return _last_of_a_list(map(_beginning_of, UPLINKS.values()), incomplete)
+
+
 def laws(incomplete: str) -> list[str]:
     return _beginning(LAWS, incomplete)
+
+
+def _beginning_of(choice: type[Named]) -> str:
+    """What of a choice's name is the same whatever its options."""
+    return f"{choice.family}:" if ":" in choice.grammar else choice.family
 
 
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
