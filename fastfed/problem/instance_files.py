@@ -53,7 +53,7 @@ def load(source: str | Path, rewards: Rewards | str | None = None) -> Instance:
         rewards = parse_law(rewards)
     if rewards is not None and not lacks_law(source):
         raise InputError(f"rewards {rewards!r}: {source} says itself what its rewards are; leave "
-                         "the law out")
+                         "it out")
     text = str(source)
     family, colon, arguments = text.partition(":")
     if isinstance(source, str) and colon and family in FAMILIES:
