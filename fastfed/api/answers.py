@@ -145,8 +145,8 @@ class Answers(Faced, ABC):
         Parameters
         ----------
         x
-            "delta", "period", "cost", "schedule", "radius" or "gap" (the smallest gap of an
-            instance).
+            "delta", "period", "cost", "schedule", "radius", "goal", "uplink" or "gap" (the
+            smallest gap of an instance).
         y
             "total", "pulls", "communication", "error_rate" or "steps".
         group

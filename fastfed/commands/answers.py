@@ -53,11 +53,13 @@ def best(
 def plot(
     folder: Folder,
     x: Annotated[Text, typer.Option(metavar="NAME", help="Along x: delta, period, cost, schedule, "
-                                    "radius or gap [the three usual figures].")] = None,
+                                    "radius, goal, uplink or gap [the three usual "
+                                    "figures].")] = None,
     y: Annotated[Text, typer.Option(metavar="NAME", help="total, pulls, communication, error_rate "
                                     "or steps [total].")] = None,
     group: Annotated[Text, typer.Option(metavar="NAME", help="A line for each: schedule, delta, "
-                                        "cost, instance, sigma [schedule].")] = None,
+                                        "cost, instance, sigma, radius, goal, uplink "
+                                        "[schedule].")] = None,
     cost: Annotated[Texts, typer.Option(metavar="LIST", help="Costs C of an uplink, "
                                         f"{RANGES} [those of the sweep].")] = None,
     errors: Annotated[Text, typer.Option(metavar="NAME", help="Bars: sem, std or quantiles [std; "

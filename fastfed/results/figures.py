@@ -90,8 +90,8 @@ def plot(
     frame
         Rows of a summary, for instance ``sweep.summary(costs=[1, 10])``.
     x
-        "delta", "period", "cost", "schedule", "radius" or "gap" (the smallest gap of an
-        instance, a column that `fastfed.results.series.with_gaps` adds).
+        "delta", "period", "cost", "schedule", "radius", "goal", "uplink" or "gap" (the
+        smallest gap of an instance, a column that `fastfed.results.series.with_gaps` adds).
     y
         "total", "pulls", "communication", "error_rate" or "steps".
     group

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 X = {
     "delta": "error probability delta", "period": "period H (steps between uplinks)",
     "cost": "cost C of an uplink (in pulls)", "schedule": "schedule",
-    "radius": "confidence radius", "gap": "smallest gap of the instance",
+    "radius": "confidence radius", "goal": "goal", "uplink": "uplink",
+    "gap": "smallest gap of the instance",
 }
 Y = {
     "total": "total cost (pulls + C x uplinks)", "pulls": "pulls",
@@ -35,7 +36,7 @@ ERRORS = {
     "quantiles": "median, bars from 5 % to 95 %",
 }
 _CELL = ("instance", "schedule", "delta", "sigma", *USUAL, "cost")
-_CATEGORIES = ("schedule", "radius")
+_CATEGORIES = ("schedule", *USUAL)
 _WITH_COST = ("total", "communication")
 _CATEGORY_WIDTH = 24  # characters
 _TITLE_NAME = 120  # characters of an instance's name
