@@ -10,8 +10,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from command_line import ENVIRONMENT
 from helpers import SMALL, refused
-from test_cli import ENVIRONMENT
 
 import fastfed as ff
 from fastfed import cli
@@ -269,7 +269,8 @@ for line in json.loads(sys.argv[1]):
     with contextlib.redirect_stdout(io.StringIO()) as shown:
         assert cli.run([]) == 0
     found[line] = shown.getvalue().split("\\n")[:-1]
-heavy = [name for name in ("numba", "polars", "matplotlib", "scipy", "numpy") if name in sys.modules]
+heavy = [name for name in ("numba", "polars", "matplotlib", "scipy", "numpy")
+         if name in sys.modules]
 print(json.dumps([found, heavy]))
 """
 
