@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastfed.errors import InputError, nearest
 from fastfed.validation import MAX_STEPS as MAX_STEPS
@@ -151,6 +151,8 @@ class Confidence:
     constant: float
     shift: float
     function: Exponent | None = None
+    lift: float = 0.0
+    """Added to sqrt(L(n)), not with the paper's radius: see `raised`."""
 
     @property
     def unit(self) -> float:
@@ -160,8 +162,19 @@ class Confidence:
     def exponent(self, n: float) -> float:
         """L(n)."""
         if self.function is not None:
-            return float(self.function(n, self.budget))
-        return exponent(self.kind, n, self.constant, self.shift)
+            found = float(self.function(n, self.budget))
+        else:
+            found = exponent(self.kind, n, self.constant, self.shift)
+        return (math.sqrt(found) + self.lift) ** 2 if self.lift else found
+
+    def scaled(self, factor: float) -> Confidence:
+        """The same radius times a factor."""
+        return replace(self, sigma=factor * self.sigma)
+
+    def raised(self, error: float) -> Confidence:
+        """alpha(n) + error / sqrt(n): for means that are known up to error / sqrt(n) only. In sums
+        that is g(n) + 2 walks error sqrt(n), which is concave as well."""
+        return replace(self, lift=2.0 * self.walks * error / math.sqrt(self.unit))
 
     def alpha(self, n: float) -> float:
         """The confidence radius: an arm is eliminated when a mean is 2 alpha ahead of its own."""

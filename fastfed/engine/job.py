@@ -25,6 +25,7 @@ from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
 from fastfed.problem.schedule import Periodic, Schedule, parse_all
 from fastfed.radius import MAX_STEPS, Radius, parse
+from fastfed.uplinks import parse as parse_uplink
 from fastfed.validation import checked_delta, checked_engine, checked_max_steps, checked_seed
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Job:
         sigma: float | str | None = None,
         max_steps: int | None = None,
         radius: str | Radius = "paper",
+        uplink: object = "exact",
         keep_pulls: bool = False,
         keep_departures: bool = False,
     ) -> None:
@@ -67,7 +69,9 @@ class Job:
         self.keep_pulls, self.keep_departures = keep_pulls, keep_departures
         self.radius = parse(radius)
         self.local_radius = self.radius.at_client(arms, clients, self.delta, self.sigma)
-        self.global_radius = self.radius.at_server(arms, clients, self.delta, self.sigma)
+        of_means = self.radius.at_server(arms, clients, self.delta, self.sigma)
+        self.uplink = parse_uplink(uplink)
+        self.global_radius = self.uplink.widened(of_means)
         if max_steps is None:
             refuse_endless(instance, self.delta, self.sigma, self.radius)
         self.engine = checked_engine(engine)
@@ -78,7 +82,8 @@ class Job:
         self._every = _lay_out([Periodic(1)], self.max_steps)[0]
         self._problem = kernel.Problem(
             np.uint64(self.seed), instance.rewards.kernel_law(instance.means),
-            make_curve(self.local_radius), make_curve(self.global_radius), self.engine == "skip",
+            make_curve(self.local_radius), make_curve(self.global_radius),
+            self.uplink.kernel(of_means), self.engine == "skip",
         )
         self._goal = kernel.Goal(
             instance.local_best, np.int64(instance.global_best),
@@ -123,7 +128,7 @@ class Job:
     def space(self) -> Space:
         """Scratch memory for `run`."""
         arms, clients = self.instance.shape
-        return make_space(self._problem.law, arms, clients, len(self._horizon))
+        return make_space(self._problem.law, self._problem.uplink, arms, clients, len(self._horizon))
 
     def horizon(self, schedule: int) -> int:
         """The step at which an undecided trial of the schedule is cut off: its last time, or

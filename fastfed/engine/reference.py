@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fastfed.engine.wire import Dithers, wire
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
 from fastfed.radius import MAX_STEPS, Radius, parse
+from fastfed.uplinks import Uplink
+from fastfed.uplinks import parse as parse_uplink
 
 Rewards = Callable[[int, int, int], float]
 """(arm, client, n) -> the reward of that arm's n-th pull. Called once for each, n ascending."""
@@ -26,6 +29,7 @@ class Outcome:
 
     pulls: np.ndarray
     uplinks: int = 0
+    bits: int = 0
     rounds: int = 0
     steps: int = 0
     local_arms: dict[int, int] = field(default_factory=dict)
@@ -56,6 +60,25 @@ def walk_rewards(instance: Instance, seed: int, trial: int) -> Rewards:
     return reward
 
 
+def independent_dithers(rng: np.random.Generator) -> Dithers:
+    """Dithers drawn one by one from a NumPy generator; each is asked for by both ends."""
+    drawn: dict[tuple[int, int, int], float] = {}
+
+    def dither(k: int, m: int, n: int) -> float:
+        if (k, m, n) not in drawn:
+            drawn[k, m, n] = rng.uniform(-0.5, 0.5)
+        return drawn[k, m, n]
+
+    return dither
+
+
+def walk_dithers(seed: int, trial: int) -> Dithers:
+    """The dithers that the kernels see in this trial."""
+    from fastfed.engine.walk import dithers
+
+    return dithers(seed, trial)
+
+
 def fedelim(
     instance: Instance,
     schedule: Schedule,
@@ -65,12 +88,17 @@ def fedelim(
     sigma: float | None = None,
     max_steps: int = MAX_STEPS,
     radius: str | Radius = "paper",
+    uplink: str | Uplink = "exact",
+    dither: Dithers | None = None,
 ) -> Outcome:
-    """Algorithm 1; `schedule` says when line 16 communicates (the paper: n = 2^t)."""
+    """Algorithm 1; `schedule` says when line 16 communicates (the paper: n = 2^t), `uplink` what
+    the server hears then; `dither` belongs to uplinks that use it."""
     K, M = instance.shape
     scale = instance.default_sigma if sigma is None else sigma
     alpha_l = parse(radius).at_client(K, M, delta, scale).alpha
-    alpha_g = parse(radius).at_server(K, M, delta, scale).alpha
+    of_means = parse(radius).at_server(K, M, delta, scale)
+    alpha_g = parse_uplink(uplink).widened(of_means).alpha
+    line = wire(parse_uplink(uplink), of_means, dither)
     times = None if schedule.period is not None else set(schedule.times(MAX_STEPS).tolist())
     n = 0
     sums = np.zeros((K, M))
@@ -106,7 +134,11 @@ def fedelim(
         if len(S_g) > 1 and talks:  # communication rule
             out.uplinks += M * len(S_g)
             out.rounds += 1
-            mean = {k: sum(sums[k, m] / n for m in range(M)) / M for k in S_g}
+            mean = {}
+            for k in sorted(S_g):
+                heard = [line.send(k, m, n, sums[k, m] / n) for m in range(M)]
+                mean[k] = sum(one for one, _ in heard) / M
+                out.bits += sum(bits for _, bits in heard)
             best = max(mean.values())
             threshold = 2 * alpha_g(n)
             for k in sorted(S_g):

@@ -23,7 +23,7 @@ VERSION = 3
 OF_JOB = {"instance": "String", "delta": "Float64", "seed": "UInt64", "sigma": "Float64",
           "radius": "String"}
 COUNTED = {
-    "pulls": "Int64", "uplinks": "Int64", "rounds": "Int64", "steps": "Int64",
+    "pulls": "Int64", "uplinks": "Int64", "bits": "Int64", "rounds": "Int64", "steps": "Int64",
     "local_steps": "Int64", "global_steps": "Int64", "global_arm": "Int32",
     "local_errors": "Int32", "correct": "Boolean", "truncated": "Boolean",
 }

@@ -166,6 +166,7 @@ class ConcaveCurve(NamedTuple):
     unit: Any
     constant: Any
     shift: Any
+    lift: Any  # added to the root of L
     table: Any  # (nodes, 2) g at each node of `radius.grid`, and the slope from there to the next
 
 
@@ -175,17 +176,21 @@ class OwnCurve(NamedTuple):
     function: Any  # a Numba cfunc: (n, budget) -> L(n)
     budget: Any
     unit: Any
+    lift: Any
     table: Any  # as for ConcaveCurve
 
 
 @exact.of(ConcaveCurve)
 def _concave_exact(curve, n):
-    return math.sqrt(curve.unit * n * exponent(curve.kind, n, curve.constant, curve.shift))
+    square = curve.unit * n
+    root = math.sqrt(square * exponent(curve.kind, n, curve.constant, curve.shift))
+    return root + curve.lift * math.sqrt(square)
 
 
 @exact.of(OwnCurve)
 def _own_exact(curve, n):
-    return math.sqrt(curve.unit * n * curve.function(n, curve.budget))
+    square = curve.unit * n
+    return math.sqrt(square * curve.function(n, curve.budget)) + curve.lift * math.sqrt(square)
 
 
 def _fill_chords(curve):
@@ -256,10 +261,10 @@ def make_curve(confidence: Confidence) -> Any:
         table = np.zeros(((LEVELS - 1) * GRID + 1, 2))
         if confidence.function is None:
             curve = ConcaveCurve(np.int64(confidence.kind), confidence.unit, confidence.constant,
-                                 confidence.shift, table)
+                                 confidence.shift, confidence.lift, table)
         else:
             curve = OwnCurve(_compiled(confidence.function), confidence.budget, confidence.unit,
-                             table)
+                             confidence.lift, table)
     tabulate(curve)
     return curve
 

@@ -85,7 +85,7 @@ def pairs_in_doubt(test, talks, tree, total, s, i, depth, slot):
     listed in ``tree.pairs``; their arms are listed at [depth + 1, slot]. The schedule is s, the
     i-th that looks into the interval."""
     arms, listed = tree.arms[depth, i], tree.arms[depth + 1, slot]
-    ends = (tree.g[depth, 0], tree.g[depth, 1],
+    ends = (tree.g[depth, 0] - test.strays[0], tree.g[depth, 1] - test.strays[1],
             total[tree.frame[depth, LEFT]], total[tree.frame[depth, RIGHT]])
     if test.skip and arms[talks.out_at.shape[1]] == 2:  # most looks are at two arms
         return _two_arms_in_doubt(test, talks, tree, ends, s, arms, listed)

@@ -43,6 +43,7 @@ from fastfed.kernels.doubt import collect_arms, list_arms, pairs_in_doubt
 from fastfed.kernels.laws import hooks
 from fastfed.kernels.memory import (
     ALIVE,
+    BITS,
     GAVE_UP,
     IS_RIGHT,
     LEFT,
@@ -63,6 +64,7 @@ from fastfed.kernels.memory import (
     B,
     Test,
 )
+from fastfed.kernels.uplinks import hooks as uplinks
 
 
 @inner
@@ -97,8 +99,8 @@ def run_pass(law, memory, who, curve, talks, walks, tree, skip):
                     _open_left(tree, depth, level, curve, hooks.noise_floor(law))
                     depth += 1
                     continue
-                hooks.walk_interval(law, memory, who, walks, tree, depth)
-                _talk_step_by_step(who, curve, talks, walks.total, tree, depth)
+                uplinks.walk_steps(talks.uplink, law, memory, who, walks, tree, depth)
+                _talk_step_by_step(law, who, curve, talks, walks, tree, depth)
             depth = _next_interval(frame, g, depth)
 
 
@@ -111,12 +113,14 @@ def _begin(talks):
         for k in range(arms):
             out_at[s, k] = NEVER
         begin(s, talks)
+        uplinks.begin_hearing(talks.uplink, talks, s)
         state[s, ALIVE] = arms
         state[s, WINNER] = -1
         state[s, SENT] = 0
         state[s, TALKS] = 0
         state[s, SAFE_PAIRS] = 0
         state[s, GAVE_UP] = 0
+        state[s, BITS] = 0
         if arms == 1:
             state[s, NEXT] = NEVER
 
@@ -143,7 +147,7 @@ def _settle(law, memory, who, curve, talks, walks, tree, here):
     least = slack = 0.0
     if skip and _someone_talks_inside(talks, tree, depth):
         least, slack = hooks.judge_by(law, memory, who, walks, tree, depth)
-    test = Test(skip, law, least, slack)
+    strays = uplinks.strays(talks.uplink, tree, depth, level)
     left_over = np.int64(0)
     for i in range(frame[depth, TALKERS]):
         s = tree.talkers[depth, i]
@@ -153,14 +157,19 @@ def _settle(law, memory, who, curve, talks, walks, tree, here):
         if state[s, NEXT] == b:
             # b anew from memory: with b itself LLVM computes the logarithm of an elimination at b
             # ahead of the loop, for every interval: FedElim0 is 5 to 10 % slower
-            _talk(s, frame[depth, B], clients, curve, talks, tree.g[depth, 1],
-                  (tree.arms[depth, i], walks.total[frame[depth, RIGHT]]))
+            n, arms = frame[depth, B], tree.arms[depth, i]
+            heard = uplinks.hear(talks.uplink, law, who, walks, curve, talks,
+                                 (s, n, frame[depth, RIGHT], arms))
+            _talk(s, n, clients, curve, talks, tree.g[depth, 1], (arms, walks.total[heard]))
             continue
+        test = Test(skip and not uplinks.visits_all(talks.uplink, talks, s), law, least, slack,
+                    strays)
         doubts = pairs_in_doubt(test, talks, tree, walks.total, s, i, depth, left_over)
         if doubts == 0:
             talk_through(s, b, clients, talks)
-        elif not (skip and every_step and hooks.settle_few(
-                law, memory, who, walks, tree, talks, curve, (doubts, depth, level))):
+        elif not (skip and every_step and uplinks.arrives_as_sent(talks.uplink)
+                  and hooks.settle_few(
+                      law, memory, who, walks, tree, talks, curve, (doubts, depth, level))):
             tree.talkers[depth + 1, left_over] = s
             left_over += 1
     return left_over
@@ -177,7 +186,7 @@ def _someone_talks_inside(talks, tree, depth):
 
 
 @inlined
-def _talk_step_by_step(who, curve, talks, total, tree, depth):
+def _talk_step_by_step(law, who, curve, talks, walks, tree, depth):
     """Talk at every communication time of the interval at ``depth``, whose steps were walked."""
     frame, state = tree.frame, talks.state
     a, b = frame[depth, A], frame[depth, B]
@@ -188,14 +197,16 @@ def _talk_step_by_step(who, curve, talks, total, tree, depth):
         while state[s, NEXT] <= b:
             n = state[s, NEXT]
             chord = (g_a + rise * float(n - a)) * CHORD
-            _talk(s, n, who.hi - who.lo, curve, talks, chord,
-                  (tree.arms[depth + 1, i], total[STEP + n - a]))
+            arms = tree.arms[depth + 1, i]
+            heard = uplinks.hear(talks.uplink, law, who, walks, curve, talks,
+                                 (s, n, STEP + n - a, arms))
+            _talk(s, n, who.hi - who.lo, curve, talks, chord, (arms, walks.total[heard]))
 
 
 @inlined
 def _talk(s, n, clients, curve, talks, g_below, those):
     """Communication time n of schedule s: Algorithm 1, lines 8-15 and 17-25. ``those`` are the
-    arms that might be eliminated (their number comes last) and the sums at n."""
+    arms that might be eliminated (their number comes last) and the sums at n as they are heard."""
     arms, total = those
     out_at = talks.out_at
     talk_once(s, n, clients, talks)

@@ -21,7 +21,8 @@ SPINE = 53
 ORIGIN = SPINE
 MIDDLE = SPINE + 1
 DEPTHS = 54
-STEP = MIDDLE + DEPTHS
+HEARD = MIDDLE + DEPTHS  # of the sums only: what the server hears, if that differs from them
+STEP = HEARD + 1
 
 # columns of `frame`, one row a depth: the interval, the slots of its ends, whether it is the
 # right half of the one above, how many schedules look into it, how many arms its middle needs
@@ -31,9 +32,10 @@ A, B, LEFT, RIGHT, IS_RIGHT, TALKERS, DRAWN = range(7)
 PERIOD, LAST, BEGIN, END = range(4)
 # columns of `state`, one row a schedule: its next time (NEVER if there is none) and where that
 # stands in `listed`, how many arms are alive, the declared one, scalars sent, communication times
-# used, safe verdicts, the step at which it was given up (0: it was not)
-NEXT, INDEX, ALIVE, WINNER, SENT, TALKS, SAFE_PAIRS, GAVE_UP = range(8)
-STATES = 8
+# used, safe verdicts, the step at which it was given up (0: it was not), bits sent, if they are
+# counted
+NEXT, INDEX, ALIVE, WINNER, SENT, TALKS, SAFE_PAIRS, GAVE_UP, BITS = range(9)
+STATES = 9
 
 
 class Who(NamedTuple):
@@ -76,6 +78,8 @@ class Talks(NamedTuple):
     state: Any  # (S, STATES)
     out_at: Any  # (S, K) the step at which each arm left; NEVER if it did not
     ties: Any  # (K,) arms of equal number tie: see `communication.conclude`
+    uplink: Any  # what the server hears, one of `kernels.uplinks`
+    heard: Any  # and its memory
 
 
 class Test(NamedTuple):
@@ -85,6 +89,7 @@ class Test(NamedTuple):
     law: Any
     least: Any
     slack: Any
+    strays: Any  # how far what is heard may lie from the walks, at both ends: see `uplinks.hooks`
 
 
 class Space(NamedTuple):
@@ -100,14 +105,16 @@ class Space(NamedTuple):
     local_gave_up: Any  # (M,)
     state: Any  # (S, STATES) and of the server's
     out_at: Any  # (S, K)
+    heard: Any  # what the uplink asks for: see `kernels.uplinks`
 
 
 def ints(*shape: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.zeros(shape, np.int64)
 
 
-def make_space(law: Any, arms: int, clients: int, schedules: int) -> Space:
-    """Memory for trials of ``schedules`` schedules under a law of `kernels.laws`."""
+def make_space(law: Any, uplink: Any, arms: int, clients: int, schedules: int) -> Space:
+    """Memory for trials of ``schedules`` schedules under a law of `kernels.laws` and an uplink of
+    `kernels.uplinks`."""
     slots = STEP + law.longest_walk + 1
     return Space(
         walks=Walks(
@@ -134,4 +141,5 @@ def make_space(law: Any, arms: int, clients: int, schedules: int) -> Space:
         local_gave_up=ints(clients),
         state=ints(schedules, STATES),
         out_at=ints(schedules, arms),
+        heard=uplink.memory(schedules, arms, clients),
     )

@@ -25,11 +25,13 @@ from fastfed.kernels.memory import (
     Talks,
     Who,
 )
+from fastfed.kernels.uplinks import hooks as uplinks
+from fastfed.kernels.uplinks.exact import ExactUplink, Nothing
 
 # columns of `Rows.ints`
-(PULLS, UPLINKS, ROUNDS, STEPS, LOCAL_STEPS, GLOBAL_STEPS, GLOBAL_ARM, LOCAL_ERRORS, CORRECT,
- TRUNCATED) = range(10)
-COLUMNS = 10
+(PULLS, UPLINKS, BITS, ROUNDS, STEPS, LOCAL_STEPS, GLOBAL_STEPS, GLOBAL_ARM, LOCAL_ERRORS, CORRECT,
+ TRUNCATED) = range(11)
+COLUMNS = 11
 
 
 class Problem(NamedTuple):
@@ -39,6 +41,7 @@ class Problem(NamedTuple):
     law: Any  # of the rewards, one of `kernels.laws`
     local_curve: Any  # the boundary at the clients, one of `kernels.boundary`,
     global_curve: Any  # and at the server
+    uplink: Any  # what the server hears of the clients, one of `kernels.uplinks`
     skip: Any  # False: visit every step
 
 
@@ -93,7 +96,7 @@ class Outcome(NamedTuple):
 
 
 @inner
-def _write_row(s, i, goal, outcome, safe_pairs, rows):
+def _write_row(s, i, goal, outcome, talks, safe_pairs, rows):
     """Row i of schedule s. A trial that cannot end, or is not followed to its end, is cut off at
     its horizon: what was spent until then counts, who has not declared by then has not declared.
     A client or server that gives up pulls and sends no more; the others go on."""
@@ -130,6 +133,7 @@ def _write_row(s, i, goal, outcome, safe_pairs, rows):
     right = wrong == 0 and undeclared == 0 and winner == goal.global_best
     rows.ints[s, i, PULLS] = pulls
     rows.ints[s, i, UPLINKS] = state[s, SENT]
+    rows.ints[s, i, BITS] = uplinks.bits_sent(talks.uplink, talks, s)
     rows.ints[s, i, ROUNDS] = state[s, TALKS]
     rows.ints[s, i, STEPS] = steps
     rows.ints[s, i, LOCAL_STEPS] = local_steps
@@ -138,7 +142,8 @@ def _write_row(s, i, goal, outcome, safe_pairs, rows):
     rows.ints[s, i, LOCAL_ERRORS] = wrong
     rows.ints[s, i, CORRECT] = 1 if right else 0
     rows.ints[s, i, TRUNCATED] = 1 if undeclared > 0 or winner < 0 else 0
-    rows.skip_error[s, i] = SKIP_TOLERANCE * float(safe_pairs + state[s, SAFE_PAIRS])
+    rows.skip_error[s, i] = SKIP_TOLERANCE * float(
+        safe_pairs + uplinks.verdict_errors(talks.uplink) * state[s, SAFE_PAIRS])
 
 
 @inner
@@ -164,7 +169,8 @@ def run_trials(problem, every, times, goal, space, rows, control, first):
     schedules = times.plan.shape[0]
     outcome = Outcome(space.local_out, space.winners, space.local_gave_up, space.state,
                       space.out_at)
-    globally = Talks(times.plan, times.listed, space.state, space.out_at, goal.global_ties)
+    globally = Talks(times.plan, times.listed, space.state, space.out_at, goal.global_ties,
+                     problem.uplink, space.heard)
     for i in range(rows.ints.shape[1]):
         if control.stop[0] != 0:
             return
@@ -176,7 +182,7 @@ def run_trials(problem, every, times, goal, space, rows, control, first):
         safe_pairs = np.int64(0)
         for m in range(clients):
             locally = Talks(every.plan, every.listed, space.local_state, space.local_out_at,
-                            goal.local_ties[m])
+                            goal.local_ties[m], ExactUplink(0), Nothing(0))
             run_pass(law, memory, Who(problem.seed, trial, m, m + 1), problem.local_curve,
                      locally, walks, tree, problem.skip)
             for k in range(arms):
@@ -192,7 +198,7 @@ def run_trials(problem, every, times, goal, space, rows, control, first):
             for s in range(schedules):
                 space.out_at[s, 0] = space.state[s, WINNER] = 0
         for s in range(schedules):
-            _write_row(s, i, goal, outcome, safe_pairs, rows)
+            _write_row(s, i, goal, outcome, globally, safe_pairs, rows)
         if rows.local_out.shape[0] > 0:
             _keep_departures(i, outcome, rows)
         rows.work[i, 0], rows.work[i, 1] = walks.work[0], walks.work[1]

@@ -131,6 +131,11 @@ def _noise_floor(law):
     return law.noise
 
 
+@hooks.left_out.of(FiniteLaw)
+def _left_out(law):
+    return law.smallest
+
+
 @hooks.judge_by.of(FiniteLaw)
 def _judge_by(law, memory, who, walks, tree, depth):
     return _measure(law, memory, who, tree.frame, tree.drawn[depth], tree.variance, depth)

@@ -98,6 +98,7 @@ def _safe(law, d_a, d_b, least, slack, variance):
 def draws_as_gaussian(cls: type) -> None:
     """Register what all Gaussian laws have in common: leaves, draws, duels, single values."""
     hooks.leaf.of(cls)(_leaf)
+    hooks.left_out.of(cls)(_left_out)
     hooks.extend_spine.of(cls)(_extend_spine)
     hooks.split_interval.of(cls)(_split_interval)
     hooks.walk_interval.of(cls)(_walk_interval)
@@ -107,6 +108,10 @@ def draws_as_gaussian(cls: type) -> None:
 
 def _leaf(law):
     return LEAF
+
+
+def _left_out(law):
+    return 0.0
 
 
 def _walk_value(law, memory, address):

@@ -32,7 +32,8 @@ def split_interval(law, memory, who, walks, tree, depth):
 
 @generic
 def walk_interval(law, memory, who, walks, tree, depth):
-    """Draw S at every step n of the interval at ``depth``, into slot STEP + n - a."""
+    """Draw S, summed over the clients of ``who``, at every step n of the interval at ``depth``, into
+    slot STEP + n - a."""
 
 
 @generic
@@ -51,6 +52,12 @@ def safe(law, d_a, d_b, least, slack, variance):
 def noise_floor(law):
     """How near bounds on g have to be: about the noise of one step. Any value is safe, a poor one
     costs time."""
+
+
+@generic
+def left_out(law):
+    """What the sums leave out of every reward: the same for all arms, it drops out of comparisons;
+    but a message holds it."""
 
 
 @generic

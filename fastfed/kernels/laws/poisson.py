@@ -131,6 +131,11 @@ def _noise_floor(law):
     return 1.0
 
 
+@hooks.left_out.of(PoissonLaw)
+def _left_out(law):
+    return 0.0
+
+
 @hooks.judge_by.of(PoissonLaw)
 def _judge_by(law, memory, who, walks, tree, depth):
     _count_events(who, walks, tree.frame, tree.drawn[depth], tree.variance, depth)
