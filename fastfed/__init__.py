@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from fastfed.theory.bounds import Bounds, bounds
     from fastfed.theory.check import Check, check
     from fastfed.theory.error_probability import ErrorProbability, error_probability
-    from fastfed.uplinks import Exact, Uplink
+    from fastfed.uplinks import Dither, Exact, Round, Uplink
 
 # Loaded when first used, so that `fastfed --help` need not wait for Numba.
 _HOME = {
@@ -68,7 +68,7 @@ _HOME = {
         "theory.bounds": ("Bounds", "bounds"),
         "theory.check": ("Check", "check"),
         "theory.error_probability": ("ErrorProbability", "error_probability"),
-        "uplinks": ("Exact", "Uplink"),
+        "uplinks": ("Dither", "Exact", "Round", "Uplink"),
     }.items()
     for name in names
 }
@@ -79,6 +79,7 @@ __all__ = [
     "Best",
     "Bounds",
     "Check",
+    "Dither",
     "ErrorProbability",
     "Exact",
     "Exponential",
@@ -94,6 +95,7 @@ __all__ = [
     "Radius",
     "Replay",
     "Result",
+    "Round",
     "Schedule",
     "SuperExponential",
     "Sweep",

@@ -46,6 +46,7 @@ _UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "
 _INSTANCE = "Built-in name, file, random:K,M,SEED or scaled:NAME,FACTOR"
 _REWARDS = ("Law of the rewards for files that name none: bernoulli, gaussian:0.5, poisson:2 "
             "[gaussian]")
+_BIT_COST = f"Costs c of a bit in place of C, for pulls + c x bits, {RANGES} [none]"
 _SCHEDULES = ("fedelim, fedelim0, periodic:100, exponential:1.5, superexponential, at:1,5,25 "
               "(these times)")
 
@@ -72,6 +73,7 @@ def sweep(
                                          "[0.1,0.05,0.01,0.005,0.001].")] = None,
     cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
                                         "[0,10,100].")] = None,
+    bit_cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"{_BIT_COST}.")] = None,
     period: Annotated[Texts, typer.Option(metavar="LIST", help=f"Periods H, {RANGES} "
                                           "[5,1,10,100,1000,10000,100000].")] = None,
     schedule: Annotated[Texts, typer.Option(metavar="LIST", help=f"Schedules: {_SCHEDULES} "
@@ -94,7 +96,7 @@ def sweep(
                                           "[paper].")] = None,
     goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals: best [best].")] = None,
     uplink: Annotated[Texts, typer.Option(metavar="LIST", help="How means reach the server: "
-                                          "exact [exact].")] = None,
+                                          "exact, dither:KAPPA, round:C0 [exact].")] = None,
     target_rse: Annotated[Text, typer.Option(metavar="NUMBER", help="Stop a cell at this relative "
                                              "standard error of the mean total cost "
                                              "[never].")] = None,
@@ -142,6 +144,7 @@ def sweep(
 
         content["instance"] = with_rewards(content.get("instance") or ["synthetic"], rewards)
     grid = make_spec(content)
+    bit_costs = options.costs(bit_cost, "bit-cost")
     count = None if threads is None else _threads(threads)
     share = None if shard is None else Shard.parse(shard)
     if dashboard and dask is None:
@@ -155,7 +158,8 @@ def sweep(
     if not quiet:
         names = {cell.instance for cell, _ in run.grid.cells}
         instances = {one.name: one for _, one in run.grid.cells}
-        frame = open_sweep(out).summary(grid.costs)
+        of_scalars = None if bit_costs and cost is None else grid.costs
+        frame = open_sweep(out).summary(of_scalars, bit_costs)
         console.show(summary_text(_only(frame, names, grid), instances))
         console.show(f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
               f"spec: {out}/sweep.json")
@@ -168,6 +172,7 @@ def summary(
     folder: Folder,
     cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
                                         "[those of the sweep].")] = None,
+    bit_cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"{_BIT_COST}.")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
 ) -> None:
@@ -176,6 +181,7 @@ def summary(
     \b
     Examples:
       fastfed summary results --cost 1,3,7
+      fastfed summary results --bit-cost 0.1,1
       fastfed summary results --csv > summary.csv
     """
     from fastfed.api.sweep import open_sweep
@@ -183,7 +189,7 @@ def summary(
     if json and csv:
         raise InputError("--json and --csv: choose one")
     opened = open_sweep(folder)
-    frame = opened.summary(options.costs(cost))
+    frame = opened.summary(options.costs(cost), options.costs(bit_cost, "bit-cost"))
     if json:
         print(frame.write_json())
     elif csv:

@@ -125,7 +125,7 @@ def test_every_reader_reads_the_same(made: Path) -> None:
 def test_column_types_are_plain_and_as_promised(made: Path) -> None:
     expected = {
         "instance": "string", "schedule": "string", "delta": "double", "seed": "uint64",
-        "trial": "int64", "pulls": "int64", "uplinks": "int64", "rounds": "int64",
+        "trial": "int64", "pulls": "int64", "uplinks": "int64", "bits": "int64", "rounds": "int64",
         "steps": "int64", "local_steps": "int64", "global_steps": "int64", "global_arm": "int32",
         "local_errors": "int32", "correct": "bool", "truncated": "bool", "skip_error": "double",
         "sigma": "double", "radius": "string", "goal": "string", "uplink": "string"}

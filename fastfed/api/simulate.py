@@ -99,13 +99,16 @@ class Result(Answers):
         """The rows as a Polars LazyFrame."""
         return self.frame.lazy()
 
-    def summary(self, costs: Sequence[float] | None = None) -> pl.DataFrame:
-        """One row per delta, schedule and cost of an uplink.
+    def summary(self, costs: Sequence[float] | None = None,
+                bit_costs: Sequence[float] | None = None) -> pl.DataFrame:
+        """One row per delta, schedule and cost of an uplink, or of a bit.
 
         Parameters
         ----------
         costs
-            Costs C of an uplink; None: 0, 10 and 100.
+            Costs C of an uplink; None: 0, 10 and 100, if no bit costs are given either.
+        bit_costs
+            Costs c of a bit, for pulls + c x bits. A row has one or the other.
 
         Returns
         -------
@@ -119,9 +122,9 @@ class Result(Answers):
         >>> res.summary(costs=[0, 10])["trials"].to_list()
         [20, 20]
         """
-        from fastfed.statistics.summary import summarise
+        from fastfed.statistics.summary import summarise, wanted_costs
 
-        return summarise(self.frame, self.costs if costs is None else costs)
+        return summarise(self.frame, *wanted_costs(costs, bit_costs, self.costs))
 
     def check(self, costs: Sequence[float] | None = None) -> Check:
         """Hold these rows against the theorems.

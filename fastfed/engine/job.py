@@ -74,10 +74,10 @@ class Job:
         self.keep_pulls, self.keep_departures = keep_pulls, keep_departures
         self.radius, self.goal, self.uplink = parse(radius), parse_goal(goal), parse_uplink(uplink)
         self.local_radius = self.radius.at_client(arms, clients, self.delta, self.sigma)
-        of_means = self.radius.at_server(arms, clients, self.delta, self.sigma)
-        self.global_radius = self.uplink.widened(of_means)
+        self.mean_radius = self.radius.at_server(arms, clients, self.delta, self.sigma)
+        self.global_radius = self.uplink.widened(self.mean_radius)  # of what the server hears
         if max_steps is None:
-            refuse_endless(instance, self.delta, self.sigma, self.radius)
+            refuse_endless(instance, self.delta, self.sigma, self.radius, self.uplink)
         self.engine = checked_engine(engine)
         if self.engine == "auto":  # skipping is the faster engine for every law
             self.engine = "skip"
@@ -87,7 +87,7 @@ class Job:
         self._problem = kernel.Problem(
             np.uint64(self.seed), instance.rewards.kernel_law(instance.means),
             make_curve(self.local_radius), make_curve(self.global_radius),
-            self.uplink.kernel(of_means), self.engine == "skip",
+            self.uplink.kernel(self.mean_radius), self.engine == "skip",
         )
         self._goal = kernel.Goal(
             instance.local_best, np.int64(instance.global_best),
@@ -132,7 +132,8 @@ class Job:
     def space(self) -> Space:
         """Scratch memory for `run`."""
         arms, clients = self.instance.shape
-        return make_space(self._problem.law, self._problem.uplink, arms, clients, len(self._horizon))
+        return make_space(self._problem.law, self._problem.uplink, arms, clients,
+                          len(self._horizon))
 
     def horizon(self, schedule: int) -> int:
         """The step at which an undecided trial of the schedule is cut off: its last time, or

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from fastfed.choices import unusual_text
 from fastfed.engine.job import Job
 from fastfed.engine.rows import Block
-from fastfed.engine.walk import walk
+from fastfed.engine.walk import dithers, walk
+from fastfed.engine.wire import wire
 from fastfed.errors import printable
 from fastfed.faces import Faced
 from fastfed.goals import Goal
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 class Event:
     """At ``step``, ``actor`` (a client's name, or "server") lets go of an arm or declares it.
 
-    ``mean`` is the arm's empirical mean there, ``leader`` the leader's, ``threshold`` 2 alpha:
-    an arm falls when leader - mean >= threshold. ``pulls`` and ``uplinks`` are spent so far, this
-    step included.
+    ``mean`` is the arm's empirical mean there (at the server, of what it has heard), ``leader`` the
+    leader's, ``threshold`` 2 alpha: an arm falls when leader - mean >= threshold. ``pulls`` and
+    ``uplinks`` are spent so far, this step included.
     """
 
     step: int
@@ -81,7 +82,9 @@ class Replay(Faced):
                 f"{cell:<{width}}" if 1 <= place <= 3 else f"{cell:>{width}}"
                 for place, (cell, width) in enumerate(zip(cells, widths, strict=True))))
         row = self.row
-        lines.append(f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks in "
+        plain = row["bits"] is None or row["uplink"] == "exact"
+        sent = "" if plain else f" of {row['bits']:,} bits"
+        lines.append(f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks{sent} in "
                      f"{row['rounds']:,} rounds, {row['steps']:,} steps, "
                      + ("truncated" if row["truncated"] else
                         "every answer right" if row["correct"] else "not every answer right"))
@@ -180,6 +183,7 @@ class _Story:
         self._times = (np.zeros(0) if self._schedule.period is not None
                        else self._schedule.times(job.max_steps))
         self._sums = walk(job.instance, job.seed, trial)
+        self._wire = wire(job.uplink, job.mean_radius, dithers(job.seed, trial))
 
     def events(self) -> list[Event]:
         """All of them, in order of step; clients before the server, the end of the trial last."""
@@ -213,7 +217,8 @@ class _Story:
     def _mean(self, k: int, m: int, n: int) -> float:
         if m < self.clients:
             return self._sums(k, m, n) / n
-        return sum(self._sums(k, client, n) / n for client in range(self.clients)) / self.clients
+        return sum(self._wire.heard(k, client, n, self._sums(k, client, n) / n)
+                   for client in range(self.clients)) / self.clients
 
     def _threshold(self, m: int, n: int) -> float:
         radius = self.job.local_radius if m < self.clients else self.job.global_radius

@@ -107,4 +107,7 @@ def frame(
     for name in COUNTED:
         values = np.ascontiguousarray(block.column(name)).reshape(count * trials)
         columns[name] = pl.Series(values).cast(types[name])
+    if (block.column("bits") < 0).any():  # they were not counted
+        bits = columns["bits"]
+        columns["bits"] = pl.select(pl.when(bits >= 0).then(bits)).to_series()
     return pl.DataFrame({name: columns[name] for name in COLUMNS})

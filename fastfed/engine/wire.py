@@ -25,6 +25,10 @@ class Wire:
         """What the server hears of client m's mean of arm k at n, and in how many bits."""
         return mean, BITS_OF_A_SCALAR
 
+    def heard(self, k: int, m: int, n: int, mean: float) -> float:
+        """What the server hears, whatever was sent before."""
+        return mean
+
 
 class LatticeWire(Wire):
     """Messages are whole numbers in a prefix code."""
@@ -37,6 +41,10 @@ class LatticeWire(Wire):
     def send(self, k: int, m: int, n: int, mean: float) -> tuple[float, int]:
         bits = self._client(k, m, n, mean)
         return self._server(k, m, n, bits), len(bits)
+
+    def heard(self, k: int, m: int, n: int, mean: float) -> float:
+        step, dither = self._rules(k, m, n)
+        return letters.point(letters.nearest(mean, step, dither), step, dither)
 
     def _client(self, k: int, m: int, n: int, mean: float) -> str:
         step, dither = self._rules(k, m, n)

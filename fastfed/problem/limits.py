@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastfed.errors import InputError
 from fastfed.problem.instance import Instance
 from fastfed.radius import Radius
+from fastfed.uplinks import Uplink
 from fastfed.validation import checked_sigma
 
 
@@ -22,7 +23,9 @@ def most_steps(instance: Instance) -> int:
     return int(min(instance.rewards.most_steps, (2**63 - 1) // (arms * clients)))
 
 
-def refuse_endless(instance: Instance, delta: float, sigma: float, radius: Radius) -> None:
+def refuse_endless(
+    instance: Instance, delta: float, sigma: float, radius: Radius, uplink: Uplink
+) -> None:
     """Gaps that the confidence radii cannot resolve before the last step that we can count."""
     arms, clients = instance.shape
     if arms == 1:
@@ -32,7 +35,8 @@ def refuse_endless(instance: Instance, delta: float, sigma: float, radius: Radiu
     for gap, confidence, where in (
         (float(instance.local_gaps.min()), radius.at_client(arms, clients, delta, sigma),
          f"client {instance.clients[client]}"),
-        (float(instance.global_gaps.min()), radius.at_server(arms, clients, delta, sigma),
+        (float(instance.global_gaps.min()),
+         uplink.widened(radius.at_server(arms, clients, delta, sigma)),
          "the mean over clients"),
     ):
         steps = confidence.resolved_by(gap)

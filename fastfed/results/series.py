@@ -173,6 +173,9 @@ def _of_cost(frame: pl.DataFrame, x: str, y: str, group: str, cost: float | None
     """The rows of one cost, unless the costs stand along x or have lines of their own."""
     import polars as pl
 
+    if frame["cost"].is_null().any():
+        raise InputError("the summary has costs of a bit: figures show costs of an uplink; leave "
+                         "bit_costs out")
     costs = sorted(frame["cost"].unique().to_list())
     if cost is not None:
         chosen = frame.filter(pl.col("cost") == cost)

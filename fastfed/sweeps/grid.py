@@ -21,6 +21,7 @@ from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
 from fastfed.radius import parse
 from fastfed.sweeps.spec import Spec
+from fastfed.uplinks import parse as parse_uplink
 from fastfed.validation import checked_max_steps
 
 ROWS = rows.VERSION
@@ -108,7 +109,8 @@ class Grid:
 
 def _reject_endless(instance: Instance, cell: Cell) -> None:
     if cell.max_steps is None:
-        refuse_endless(instance, cell.delta, cell.sigma, parse(cell.radius))
+        refuse_endless(instance, cell.delta, cell.sigma, parse(cell.radius),
+                       parse_uplink(cell.uplink))
     else:
         checked_max_steps(cell.max_steps, most_steps(instance))
 

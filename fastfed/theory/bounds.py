@@ -37,6 +37,8 @@ from fastfed.problem.limits import resolve_sigma
 from fastfed.problem.schedule import Exponential, Periodic
 from fastfed.radius import PAPER, Confidence, Radius
 from fastfed.radius import parse as parse_radius
+from fastfed.uplinks import Uplink
+from fastfed.uplinks import parse as parse_uplink
 from fastfed.validation import LEAST_DELTA, MOST_COST
 
 if TYPE_CHECKING:
@@ -181,6 +183,7 @@ def bounds(
     period: int | None = None,
     base: float | None = None,
     radius: str | Radius = "paper",
+    uplink: str | Uplink = "exact",
 ) -> Bounds:
     """Theorems 2 to 4 and their analogues for other schemes, for one instance.
 
@@ -203,6 +206,8 @@ def bounds(
         The lambda of an exponential scheme; None: only FedElim's 2.
     radius
         The confidence radius: see `fastfed.simulate`.
+    uplink
+        How means reach the server, which widens its radius.
 
     Returns
     -------
@@ -240,7 +245,7 @@ def bounds(
         np.broadcast_to(values, shape + values.shape[len(shape):])
         for values in _settled_by(
             instance, deltas.reshape((1,) * (len(shape) - deltas.ndim) + deltas.shape), scale,
-            chosen)
+            chosen, parse_uplink(uplink))
     )
     d, C = np.broadcast_to(deltas, shape), np.broadcast_to(prices, shape)
     T = _sum_of_larger(T_km, T_k)
@@ -270,7 +275,7 @@ def bounds(
 
 
 def _settled_by(
-    instance: Instance, delta: _Floats, sigma: float, radius: Radius
+    instance: Instance, delta: _Floats, sigma: float, radius: Radius, uplink: Uplink
 ) -> tuple[_Floats, _Floats, _Floats, _Floats]:
     """T_km, T_k, n_km, n_k for each delta."""
     arms, clients = instance.shape
@@ -278,14 +283,15 @@ def _settled_by(
     local_gaps = np.minimum(instance.local_gaps, 1e100 * sigma)
     global_gaps = np.minimum(instance.global_gaps, 1e100 * sigma)
     local = [radius.at_client(arms, clients, d, sigma) for d in delta.ravel().tolist()]
-    server = [radius.at_server(arms, clients, d, sigma) for d in delta.ravel().tolist()]
+    server = [uplink.widened(radius.at_server(arms, clients, d, sigma))
+              for d in delta.ravel().tolist()]
     n_km, n_k = _steps(local, local_gaps, delta.shape), _steps(server, global_gaps, delta.shape)
     T_km, T_k = n_km, n_k
     if radius.kind == PAPER:
         local_log = np.reshape([one.constant for one in local], (*delta.shape, 1, 1))
         global_log = np.reshape([one.constant for one in server], (*delta.shape, 1))
         T_km = _closed_form(local_gaps, 1.0, local_log, sigma)
-        T_k = _closed_form(global_gaps, clients, global_log, sigma)
+        T_k = _closed_form(global_gaps, clients, global_log, server[0].sigma)
     if not _sum_of_larger(T_km, T_k).max() < _MOST_T:
         gap = min(float(local_gaps.min()), float(global_gaps.min()))
         raise InputError(f"smallest gap {gap:.3g} with sigma = {sigma:g} and delta = "

@@ -223,7 +223,7 @@ class _Checker:
 
     def _bounds(self, period: int | None = None, base: float | None = None) -> Bounds:
         return bounds(self.instance, self.cell.delta, np.array(self.costs), self.cell.sigma,
-                      period, base, self.cell.radius)
+                      period, base, self.cell.radius, self.cell.uplink)
 
     def _whole(self, line: _Line, schedule: str, moments: Moments | None) -> _Line:
         cell, mean, bound = self.cell, line["mean"], line["bound"]

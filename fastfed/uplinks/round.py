@@ -18,7 +18,6 @@ from typing import Any, Self
 from fastfed.radius import Confidence
 from fastfed.uplinks.lattice import Lattice, checked_number, name_of
 
-
 _HAIR = 1.0 + 2.0**-30
 
 

@@ -32,8 +32,8 @@ def split_interval(law, memory, who, walks, tree, depth):
 
 @generic
 def walk_interval(law, memory, who, walks, tree, depth):
-    """Draw S, summed over the clients of ``who``, at every step n of the interval at ``depth``, into
-    slot STEP + n - a."""
+    """Draw S, the sum over the clients of ``who``, at every step n of the interval at ``depth``,
+    into slot STEP + n - a."""
 
 
 @generic
