@@ -47,7 +47,8 @@ class Departures:
     """When arms left, trial by trial; NEVER (of `kernels.memory`) where one did not."""
 
     local_out: npt.NDArray[np.int64]  # (trials, K, M) at each client
-    local_arms: npt.NDArray[np.int64]  # (trials, M) what the clients declared; -1: nothing
+    local_arms: npt.NDArray[np.int64]  # (trials, M) what the clients declared: see `kernels.memory`
+    local_called: npt.NDArray[np.bool_]  # (trials, K, M) which arms are in the sets they declared
     global_out: npt.NDArray[np.int64]  # (trials, S, K) at the server
     local_gave_up: npt.NDArray[np.int64]  # (trials, M) when a client gave up; 0: it did not
     global_gave_up: npt.NDArray[np.int64]  # (trials, S) when the server did
@@ -61,6 +62,7 @@ class Block:
     ints: npt.NDArray[np.int64]  # (S, trials, columns): see COUNTED
     skip_error: npt.NDArray[np.float64]  # (S, trials)
     pulls: npt.NDArray[np.int64]  # (S, trials, K, M), or (0, 0, 0, 0)
+    called: npt.NDArray[np.bool_]  # (S, trials, K) sets that were declared; S = 0: one arm is
     work: npt.NDArray[np.int64]  # (trials, 2): intervals looked at, variates drawn
     departures: Departures | None = None
 
@@ -82,6 +84,7 @@ class Block:
             np.concatenate([block.ints for block in blocks], axis=1),
             np.concatenate([block.skip_error for block in blocks], axis=1),
             np.concatenate([block.pulls for block in blocks], axis=1),
+            np.concatenate([block.called for block in blocks], axis=1),
             np.concatenate([block.work for block in blocks]),
         )
 

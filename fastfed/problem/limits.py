@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fastfed.errors import InputError
+from fastfed.goals import Goal
 from fastfed.problem.instance import Instance
-from fastfed.radius import Radius
+from fastfed.radius import Confidence, Radius
 from fastfed.validation import checked_sigma
 
 
@@ -22,23 +23,40 @@ def most_steps(instance: Instance) -> int:
     return int(min(instance.rewards.most_steps, (2**63 - 1) // (arms * clients)))
 
 
-def refuse_endless(instance: Instance, delta: float, sigma: float, radius: Radius) -> None:
-    """Gaps that the confidence radii cannot resolve before the last step that we can count."""
+def resolve_radii(
+    instance: Instance, delta: float, sigma: float, radius: Radius, goal: Goal
+) -> tuple[Confidence, Confidence]:
+    """The radii at a client and at the server."""
     arms, clients = instance.shape
-    if arms == 1:
+    pairs = goal.pairs(arms)
+    return (radius.at_client(arms, clients, delta, sigma, pairs),
+            radius.at_server(arms, clients, delta, sigma, pairs))
+
+
+def refuse_unfit(instance: Instance, radius: Radius, goal: Goal) -> None:
+    """A goal that asks what the instance does not answer, or does not go with the radius."""
+    goal.refuse_radius(radius)
+    goal.check(instance)
+
+
+def refuse_endless(
+    instance: Instance, delta: float, sigma: float, radius: Radius, goal: Goal
+) -> None:
+    """Gaps that the confidence radii cannot resolve before the last step that we can count."""
+    if not goal.is_open(instance.shape[0]):
         return
     limit = most_steps(instance)
-    client = int(instance.local_gaps.min(axis=0).argmin())
+    client, server = resolve_radii(instance, delta, sigma, radius, goal)
+    local_gaps, global_gaps = goal.local_gaps(instance), goal.global_gaps(instance)
+    hardest = int(local_gaps.min(axis=0).argmin())
     for gap, confidence, where in (
-        (float(instance.local_gaps.min()), radius.at_client(arms, clients, delta, sigma),
-         f"client {instance.clients[client]}"),
-        (float(instance.global_gaps.min()), radius.at_server(arms, clients, delta, sigma),
-         "the mean over clients"),
+        (float(local_gaps.min()), client, f"client {instance.clients[hardest]}"),
+        (float(global_gaps.min()), server, "the mean over clients"),
     ):
         steps = confidence.resolved_by(gap)
         if steps > limit:
             raise InputError(
-                f"gap {gap:.3g} between the best two arms of {where} in {instance.name}: too "
+                f"gap {gap:.3g} {goal.gap_text} of {where} in {instance.name}: too "
                 f"small, a trial could need {steps:.2g} steps and the limit is {limit:,}; make the "
                 "gap larger, or set max_steps to get truncated trials"
             )
