@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from fastfed.choices import USUAL
 from fastfed.engine import rows
 from fastfed.engine.rows import Block, Departures
 from fastfed.errors import InputError
@@ -33,6 +34,8 @@ from fastfed.problem.limits import (
 )
 from fastfed.problem.schedule import Periodic, Schedule, parse_all
 from fastfed.radius import MAX_STEPS, Radius, parse
+from fastfed.uplinks import Uplink
+from fastfed.uplinks import parse as parse_uplink
 from fastfed.validation import checked_delta, checked_engine, checked_max_steps, checked_seed
 
 if TYPE_CHECKING:
@@ -57,6 +60,7 @@ class Job:
         max_steps: int | None = None,
         radius: str | Radius = "paper",
         goal: str | Goal = "best",
+        uplink: str | Uplink = "exact",
         keep_pulls: bool = False,
         keep_departures: bool = False,
     ) -> None:
@@ -73,7 +77,7 @@ class Job:
             limit if max_steps is None else checked_max_steps(max_steps, limit)
         )
         self.keep_pulls, self.keep_departures = keep_pulls, keep_departures
-        self.radius, self.goal = parse(radius), parse_goal(goal)
+        self.radius, self.goal, self.uplink = parse(radius), parse_goal(goal), parse_uplink(uplink)
         refuse_unfit(instance, self.radius, self.goal)
         self.local_radius, self.global_radius = resolve_radii(
             instance, self.delta, self.sigma, self.radius, self.goal)
@@ -147,8 +151,13 @@ class Job:
         """The block as rows, in order of schedule, then trial."""
         return rows.frame(block, [str(one) for one in self.schedules], {
             "instance": self.instance.name, "delta": self.delta, "seed": self.seed,
-            "sigma": float(self.sigma), "radius": str(self.radius),
+            "sigma": float(self.sigma), **self.choices,
         })
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """The names of radius, goal and uplink."""
+        return {name: str(getattr(self, name)) for name in USUAL}
 
 
 def new_control() -> kernel.Control:
