@@ -92,7 +92,8 @@ def sweep(
     radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii: paper, "
                                           "stitched, mixture, stitched-pairs, mixture-pairs "
                                           "[paper].")] = None,
-    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals: best [best].")] = None,
+    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals: best, top:N, "
+                                        "eps:E, threshold:TAU or threshold:TAU,E [best].")] = None,
     uplink: Annotated[Texts, typer.Option(metavar="LIST", help="How means reach the server: "
                                           "exact [exact].")] = None,
     target_rse: Annotated[Text, typer.Option(metavar="NUMBER", help="Stop a cell at this relative "
@@ -262,8 +263,9 @@ def bounds(
                                         "fits the instance].")] = None,
     rewards: Annotated[Text, typer.Option(metavar="LAW", help=f"{_REWARDS}.")] = None,
     radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii [paper].")] = None,
+    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals, as of sweep [best].")] = None,
     json: Annotated[bool, typer.Option("--json", help="Everything, as a JSON list with one item "
-                                       "for each radius, delta and cost.")] = False,
+                                       "for each goal, radius, delta and cost.")] = False,
 ) -> None:
     """What the theorems say of an instance: T, the bounds of each scheme, the best H and lambda.
 
@@ -276,7 +278,8 @@ def bounds(
     from fastfed.theory.bounds import bounds as bounds_of
 
     one = _load(instance, rewards)
-    found = [bounds_of(one, d, c, sigma, period, base, r)  # type: ignore[arg-type]
+    found = [bounds_of(one, d, c, sigma, period, base, r, g)  # type: ignore[arg-type]
+             for g in options.goals(goal) or ["best"]
              for r in options.split("radius", radius) or ["paper"]
              for d in options.numbers("delta", delta) or ["0.01"]
              for c in options.costs(cost) or [10.0]]

@@ -113,12 +113,13 @@ class Job:
         found = kernel.Rows(
             ints(True, passes, count, kernel.COLUMNS), np.zeros((passes, count)),
             ints(self.keep_pulls, passes, count, arms, clients),
-            np.zeros((0 if self.goal.one_arm else passes, count, arms), np.bool_),
+            np.full((0 if self.goal.one_arm else passes, count, arms), -1, np.int8),
             ints(True, count, 2),
             ints(keep_departures, count, arms, clients), ints(keep_departures, count, clients),
             np.zeros((count if keep_departures else 0, arms, clients), np.bool_),
-            ints(keep_departures, count, passes, arms), ints(keep_departures, count, clients),
-            ints(keep_departures, count, passes),
+            ints(keep_departures, count, passes, arms),
+            np.zeros((count if keep_departures else 0, passes, arms), np.bool_),
+            ints(keep_departures, count, clients), ints(keep_departures, count, passes),
         )
         kernel.run_trials(
             self._problem, self._every, self._times, self._limits, space or self.space(), found,
@@ -126,7 +127,7 @@ class Job:
         )
         departures = Departures(
             found.local_out, found.local_arms, found.local_called,
-            found.global_out[:, self._pass_of],
+            found.global_out[:, self._pass_of], found.global_called[:, self._pass_of],
             found.local_gave_up, found.global_gave_up[:, self._pass_of],
         ) if keep_departures else None
         if len(self.schedules) == passes:

@@ -8,11 +8,11 @@ at least N' arms of U lead it by 2 alpha; accept it if it leads at least |U| - N
 
 Why it is right. On the good event (`base`) no arm of the rest ever leads one of the top by 2 alpha.
 Suppose that all decisions so far were right. Then U has N' arms of the top and |U| - N' of the
-rest. If an arm of the top is led by N' arms of U, one of them is of the rest, for only N' - 1 others
-are of the top: that cannot be. If an arm of the rest leads |U| - N' arms of U, one of them is of the
-top: nor can that. So the next decisions are right, too, and so is what is left in the end. Errors
-hang on the N (K - N) pairs of an arm of the rest with one of the top: the budget of a radius per
-pair is shared among these.
+rest. If an arm of the top is led by N' arms of U, one of them is of the rest, for only N' - 1
+others are of the top: that cannot be. If an arm of the rest leads |U| - N' arms of U, one of them
+is of the top: nor can that. So the next decisions are right, too, and so is what is left in the
+end. Errors hang on the N (K - N) pairs of an arm of the rest with one of the top: the budget of a
+radius per pair is shared among these.
 
 When an arm is settled. The gap of an arm of the top is its distance to the N+1-st mean, that of an
 arm of the rest its distance to the N-th. Once 4 alpha <= gap, an arm of the top leads all of the

@@ -67,12 +67,14 @@ class Rows(NamedTuple):
     ints: Any  # (S, trials, COLUMNS)
     skip_error: Any  # (S, trials)
     pulls: Any  # (S, trials, K, M) pulls of each arm at each client
-    called: Any  # (S, trials, K) whether an arm is in the set that the server declared
+    called: Any  # (S, trials, K) 1 if an arm is in the set that the server declared, 0 if not;
+    # left as it is where none was declared
     work: Any  # (trials, 2) intervals looked at, variates drawn
     local_out: Any  # (trials, K, M) the step at which each arm left at each client, or NEVER
     local_arms: Any  # (trials, M) what the clients declared: an arm, NOBODY or A_SET
     local_called: Any  # (trials, K, M) whether an arm is in the set that a client declared
     global_out: Any  # (trials, S, K) the step at which each arm left at the server, or NEVER
+    global_called: Any  # (trials, S, K) whether an arm is in the set that the server declared
     local_gave_up: Any  # (trials, M) the step at which a client gave up; 0: it did not
     global_gave_up: Any  # (trials, S) and at which the server did
 
@@ -161,6 +163,7 @@ def _keep_departures(i, outcome, rows):
         rows.global_gave_up[i, s] = outcome.state[s, GAVE_UP]
         for k in range(arms):
             rows.global_out[i, s, k] = outcome.out_at[s, k]
+            rows.global_called[i, s, k] = outcome.state[s, CALLED + k] == 1
 
 
 @entry_point
@@ -194,7 +197,7 @@ def run_trials(problem, every, times, limits, space, rows, control, first):
             space.local_gave_up[m] = locally.state[0, GAVE_UP]
             if rows.local_called.shape[0] > 0:
                 for k in range(arms):
-                    rows.local_called[i, k, m] = locally.state[0, CALLED + k]
+                    rows.local_called[i, k, m] = locally.state[0, CALLED + k] == 1
             safe_pairs += locally.state[0, SAFE_PAIRS]
         run_pass(law, memory, Who(problem.seed, trial, np.int64(0), clients),
                  problem.global_curve, globally, walks, tree, problem.skip)

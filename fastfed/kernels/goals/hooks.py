@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from fastfed.kernels.generic import generic
 
-
 # ---- of a goal ---------------------------------------------------------------------------------
 
 @generic
