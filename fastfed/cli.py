@@ -91,7 +91,8 @@ def sweep(
     radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii: paper, "
                                           "stitched, mixture, stitched-pairs, mixture-pairs "
                                           "[paper].", autocompletion=completing.radii)] = None,
-    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals: best [best].",
+    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals: best, top:N, "
+                                        "eps:E, threshold:TAU or threshold:TAU,E [best].",
                                         autocompletion=completing.goals)] = None,
     uplink: Annotated[Texts, typer.Option(metavar="LIST", help="How means reach the server: "
                                           "exact, dither:KAPPA, round:C0 [exact].",
@@ -275,8 +276,10 @@ def bounds(
     rewards: Rewards = None,
     radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii [paper].",
                                           autocompletion=completing.radii)] = None,
+    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals, as of sweep [best].",
+                                        autocompletion=completing.goals)] = None,
     json: Annotated[bool, typer.Option("--json", help="Everything, as a JSON list with one item "
-                                       "for each radius, delta and cost.")] = False,
+                                       "for each goal, radius, delta and cost.")] = False,
 ) -> None:
     """What the theorems say of an instance: T, the bounds of each scheme, the best H and lambda.
 
@@ -290,7 +293,8 @@ def bounds(
     from fastfed.theory.bounds import bounds as bounds_of
 
     one = Instance.load(instance, rewards)
-    found = [bounds_of(one, d, c, sigma, period, base, r)  # type: ignore[arg-type]
+    found = [bounds_of(one, d, c, sigma, period, base, r, g)  # type: ignore[arg-type]
+             for g in options.goals(goal) or ["best"]
              for r in options.split("radius", radius) or ["paper"]
              for d in options.numbers("delta", delta) or ["0.01"]
              for c in options.costs(cost) or [10.0]]

@@ -284,22 +284,29 @@ class Radius:
         self.name, self.pairs, self.function = name, bool(pairs), function
         self.kind, self.tuned_at = OWN, TUNED_AT
 
-    def at_client(self, arms: int, clients: int, delta: float, sigma: float) -> Confidence:
+    def at_client(self, arms: int, clients: int, delta: float, sigma: float,
+                  pairs: int | None = None) -> Confidence:
         """The radius of an arm (or a pair of arms) at one client."""
         if self.kind == PAPER:
             return self._confidence(1.0, 0.0, sigma, local_log(arms, clients, delta))
-        return self._confidence(1.0, delta / (2.0 * self._compared(arms) * clients), sigma)
+        share = 2.0 * self._compared(arms, pairs) * clients
+        return self._confidence(1.0, delta / share, sigma)
 
-    def at_server(self, arms: int, clients: int, delta: float, sigma: float) -> Confidence:
+    def at_server(self, arms: int, clients: int, delta: float, sigma: float,
+                  pairs: int | None = None) -> Confidence:
         """The radius of an arm (or a pair of arms) averaged over all clients."""
         if self.kind == PAPER:
             return self._confidence(float(clients), 0.0, sigma, global_log(arms, delta))
-        return self._confidence(float(clients), delta / (2.0 * self._compared(arms)), sigma)
+        share = 2.0 * self._compared(arms, pairs)
+        return self._confidence(float(clients), delta / share, sigma)
 
-    def _compared(self, arms: int) -> int:
-        """Among how many walks the budget is shared: arms, or pairs with the best arm. A lone arm
-        is compared with none, and 1 does no harm."""
-        return max(arms - 1, 1) if self.pairs else arms
+    def _compared(self, arms: int, pairs: int | None) -> int:
+        """Among how many walks the budget is shared: arms, or the pairs on which an error hangs,
+        which are those with the best arm unless the goal says otherwise. A lone arm is compared
+        with none, and 1 does no harm."""
+        if not self.pairs:
+            return arms
+        return max(arms - 1, 1) if pairs is None else pairs
 
     def _confidence(
         self, walks: float, budget: float, sigma: float, log_c: float | None = None

@@ -49,6 +49,15 @@ boundary = kernel(radius.boundary)
 exponent = inner(radius.exponent)
 
 
+@inlined
+def octave(n):
+    """The level of n >= 1: 2^(level-1) <= n < 2^level."""
+    level = np.int64(1)
+    while n >> level > 0:
+        level += 1
+    return level
+
+
 # ---- what a pass asks --------------------------------------------------------------------------
 
 @generic
@@ -81,6 +90,13 @@ def fill_table(curve):
 def tabulate(curve):
     """`fill_table`, for Python."""
     fill_table(curve)
+
+
+@inlined
+def boundary_above(curve, n):
+    """An upper bound on g(n), and so on all that comes before n: a concave g that stays positive
+    never falls."""
+    return _FAR_UP * exact(curve, float(n))
 
 
 # ---- the paper's -------------------------------------------------------------------------------
