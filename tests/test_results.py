@@ -174,7 +174,8 @@ def test_summary_against_duckdb_from_the_parquet_alone(made: Path) -> None:
             interval = stats.binomtest(int(count), 400).proportion_ci(method="exact")
             assert (low, high) == pytest.approx((interval.low, interval.high), rel=1e-9)
     assert set(found.columns) - set(expected.columns) == {
-        *USUAL, "bit_cost", "bits_mean", "bits_sem", *(f"{name}_{end}" for name in intervals for end in ("low", "high"))}
+        *USUAL, "bit_cost", "bits_mean", "bits_sem",
+        *(f"{name}_{end}" for name in intervals for end in ("low", "high"))}
     for name in set(found.columns) & set(expected.columns):
         if name in ("instance", "schedule"):
             assert found[name].equals(expected[name])

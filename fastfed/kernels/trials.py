@@ -101,7 +101,7 @@ class Outcome(NamedTuple):
 
 
 @inner
-def _write_row(s, i, goal, limits, outcome, talks, safe_pairs, rows):
+def _write_row(s, i, goal, limits, outcome, bits, safe_pairs, rows):
     """Row i of schedule s. A trial that cannot end, or is not followed to its end, is cut off at
     its horizon: what was spent until then counts, who has not declared by then has not declared.
     A client or server that gives up pulls and sends no more; the others go on."""
@@ -139,7 +139,7 @@ def _write_row(s, i, goal, limits, outcome, talks, safe_pairs, rows):
     right = wrong == 0 and undeclared == 0 and ended and not goals.server_errs(goal, s, state)
     rows.ints[s, i, PULLS] = pulls
     rows.ints[s, i, UPLINKS] = state[s, SENT]
-    rows.ints[s, i, BITS] = uplinks.bits_sent(talks.uplink, talks, s)
+    rows.ints[s, i, BITS] = bits
     rows.ints[s, i, ROUNDS] = state[s, TALKS]
     rows.ints[s, i, STEPS] = steps
     rows.ints[s, i, LOCAL_STEPS] = local_steps
@@ -148,8 +148,7 @@ def _write_row(s, i, goal, limits, outcome, talks, safe_pairs, rows):
     rows.ints[s, i, LOCAL_ERRORS] = wrong
     rows.ints[s, i, CORRECT] = 1 if right else 0
     rows.ints[s, i, TRUNCATED] = 1 if undeclared > 0 or not ended else 0
-    rows.skip_error[s, i] = SKIP_TOLERANCE * float(
-        safe_pairs + uplinks.verdict_errors(talks.uplink) * state[s, SAFE_PAIRS])
+    rows.skip_error[s, i] = SKIP_TOLERANCE * float(safe_pairs)
     if rows.called.shape[0] > 0 and ended:
         for k in range(arms):
             rows.called[s, i, k] = state[s, CALLED + k]
@@ -193,7 +192,7 @@ def run_trials(problem, every, times, limits, space, rows, control, first):
         safe_pairs = np.int64(0)
         for m in range(clients):
             locally = Talks(every.plan, every.listed, space.local_state, space.local_out_at,
-                            goals.at_client(goal, m), ExactUplink(0), Nothing(0))
+                            goals.at_client(goal, m), ExactUplink(()), Nothing(()))
             run_pass(law, memory, Who(problem.seed, trial, m, m + 1), problem.local_curve,
                      locally, walks, tree, problem.skip)
             for k in range(arms):
@@ -208,7 +207,9 @@ def run_trials(problem, every, times, limits, space, rows, control, first):
         run_pass(law, memory, Who(problem.seed, trial, np.int64(0), clients),
                  problem.global_curve, globally, walks, tree, problem.skip)
         for s in range(schedules):
-            _write_row(s, i, goal, limits, outcome, globally, safe_pairs, rows)
+            bits = uplinks.bits_sent(problem.uplink, globally, s)
+            verdicts = uplinks.verdict_errors(problem.uplink) * space.state[s, SAFE_PAIRS]
+            _write_row(s, i, goal, limits, outcome, bits, safe_pairs + verdicts, rows)
         if rows.local_out.shape[0] > 0:
             _keep_departures(i, outcome, rows)
         rows.work[i, 0], rows.work[i, 1] = walks.work[0], walks.work[1]

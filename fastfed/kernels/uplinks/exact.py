@@ -17,7 +17,7 @@ _MOST_SCALARS = 2**56  # more than that many, times 64, are no int64
 class Nothing(NamedTuple):
     """An uplink that needs no memory."""
 
-    nothing: Any
+    nothing: Any  # (), which takes no room in a call
 
 
 class ExactUplink(NamedTuple):
@@ -26,11 +26,11 @@ class ExactUplink(NamedTuple):
     nothing: Any
 
     def memory(self, schedules: int, arms: int, clients: int) -> Nothing:
-        return Nothing(0)
+        return Nothing(())
 
 
 def exact_uplink() -> ExactUplink:
-    return ExactUplink(0)
+    return ExactUplink(())
 
 
 @hooks.begin_hearing.of(ExactUplink)
