@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Event:
-    """At ``step``, ``actor`` (a client's name, or "server") lets go of an arm or declares it.
+    """At ``step``, ``actor`` (a client's name, or "server") eliminates an arm or declares it.
 
     ``mean`` is the arm's empirical mean there, ``leader`` the leader's among those that were left,
-    ``threshold`` 2 alpha: an arm falls when leader - mean >= threshold (what other goals than the
-    best arm decide by is said in their files). With goals whose answer is a set of arms, an arm is
-    "accepted" into it or "rejected". ``pulls`` and ``uplinks`` are spent so far, this step
-    included.
+    ``threshold`` 2 alpha: an arm is eliminated when leader - mean >= threshold (what other goals
+    than the best arm decide by is said in their files). With goals whose answer is a set of arms,
+    an arm is "accepted" into it or "rejected". ``pulls`` and ``uplinks`` are what was spent so far,
+    this step included.
     """
 
     step: int

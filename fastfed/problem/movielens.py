@@ -27,9 +27,9 @@ from pathlib import Path
 import polars as pl
 
 from fastfed.errors import InputError, nearest
-from fastfed.files import read_regular
+from fastfed.files import data_folder, read_regular
 from fastfed.problem.instance import Instance
-from fastfed.problem.instance_files import data_folder, from_rewards
+from fastfed.problem.instance_files import from_rewards
 
 RULES = ("paper", "ties")
 EMPTIES = ("zero", "drop-country")
@@ -60,7 +60,7 @@ _NAMES = ("ratings", "rows joined", "rows kept", "movies kept", "countries kept"
 
 @dataclass(frozen=True)
 class Report:
-    """What `build` found, to be held against the paper; ``str`` of it is a table."""
+    """What `build` found, to be compared with the paper; ``str`` of it is a table."""
 
     found: Counts
     dropped: tuple[str, ...]  # countries

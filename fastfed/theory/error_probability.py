@@ -170,16 +170,19 @@ class ErrorProbability:
         return pl.DataFrame(rows, schema=schema)
 
     def __str__(self) -> str:
-        lines = [f"{printable(self.instance.name)}, {self.schedule}, delta {self.delta:g}, sigma "
+        # the first column is as wide as its longest name: none is cut
+        wide = max(len(printable(one.answer)) for one in self.estimates)
+        lines = [f"rewards: {self.instance.rewards!r}",
+                 f"{printable(self.instance.name)}, {self.schedule}, delta {self.delta:g}, sigma "
                  f"{self.sigma:g}, radius {printable(self.radius)}: probability of a wrong answer",
-                 f"{'answer':<20} {'probability':>12} {'std. error':>11} {'95 % interval':>23} "
-                 f"{'effective':>10} {'at step':>8} {'at most':>10}"]
+                 f"{'answer':<{wide}} {'probability':>12} {'std. error':>11} "
+                 f"{'95 % interval':>23} {'effective':>10} {'at step':>8} {'at most':>10}"]
         for one in self.estimates:
             ends = f"{_text(one.low, one.log10)} .. {_text(one.high, one.log10)}"
             if one.estimate == 0.0 and one.errors:  # too small for a double
                 ends = ""
             error = f"{one.relative_error:.1%}" if one.errors else "-"
-            lines.append(f"{printable(one.answer):<20.20} {_text(one.estimate, one.log10):>12} "
+            lines.append(f"{printable(one.answer):<{wide}} {_text(one.estimate, one.log10):>12} "
                          f"{error:>11} {ends:>23} {one.effective_sample_size:>10,.0f} "
                          f"{'-' if one.step is None else format(one.step, ','):>8} "
                          f"{_text(one.bound, one.log10_bound):>10}")
@@ -188,7 +191,7 @@ class ErrorProbability:
 
 
 def error_probability(
-    instance: Instance | str | Path,
+    instance: Instance | str | Path | npt.ArrayLike,
     schedule: str | Schedule = "fedelim",
     *,
     delta: float,
@@ -199,17 +202,38 @@ def error_probability(
     threads: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> ErrorProbability:
-    """The probability that FedElim errs: client by client, at the server, and anywhere.
+    """Estimate the probability of a wrong answer: client by client, at the server, and anywhere.
 
-    ``trials`` is the number of trials for each of the M + 2 estimates; ``progress`` is called with
-    (estimates done, estimates in all). The same seed gives the same result, on any number of
-    threads.
+    Parameters
+    ----------
+    instance
+        An `Instance`, a built-in's name or a file, or a K x M array of means.
+    schedule
+        When clients talk to the server.
+    delta, radius, sigma, threads
+        As of `fastfed.simulate`.
+    trials
+        The number of trials for each of the M + 2 estimates.
+    seed
+        The same seed gives the same result, on any number of threads.
+    progress
+        Called with (estimates done, estimates in all).
+
+    Returns
+    -------
+    ErrorProbability
+        Print it, or take ``local``, ``server`` and ``joint``, or its ``frame``.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> found = ff.error_probability([[0.9], [0.1]], delta=0.01, trials=500)
+    >>> found.joint.estimate < 1e-6
+    True
     """
-    if not isinstance(instance, Instance):
-        instance = Instance.load(instance)
-    run = _Run(instance, parse(schedule), _checked_delta(delta, instance),
-               resolve_sigma(instance, sigma), parse_radius(radius),
-               checked_whole("trials", trials, 100, 2**32),
+    one = Instance.of(instance)
+    run = _Run(one, parse(schedule), _checked_delta(delta, one), resolve_sigma(one, sigma),
+               parse_radius(radius), checked_whole("trials", trials, 100, 2**32),
                checked_seed(seed), checked_threads(threads),
                progress or (lambda done, total: None))
     return run.result()
