@@ -127,7 +127,7 @@ class Result(Answers):
         return summarise(self.frame, *wanted_costs(costs, bit_costs, self.costs))
 
     def check(self, costs: Sequence[float] | None = None) -> Check:
-        """Hold these rows against the theorems.
+        """Compare these rows with the theorems.
 
         Parameters
         ----------

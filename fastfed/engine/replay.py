@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Event:
-    """At ``step``, ``actor`` (a client's name, or "server") lets go of an arm or declares it.
+    """At ``step``, ``actor`` (a client's name, or "server") eliminates an arm or declares it.
 
     ``mean`` is the arm's empirical mean there (at the server, of what it has heard), ``leader`` the
     leader's among those that were left, ``threshold`` 2 alpha: an arm is eliminated when leader -

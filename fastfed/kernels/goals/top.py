@@ -251,9 +251,9 @@ def _doubts(rule, test, talks, tree, total, here):
                 tree.notes.below[depth + 1, slot, listed[j]] = 0
         return found
     wanted = _wanted(rule, talks, s)
-    if not _count_pairs(test, talks, tree, ends, s, arms):
-        if not _is_counted(talks, tree.notes, (s, i, depth), arms, wanted):
-            return np.int64(0)
+    if not (_count_pairs(test, talks, tree, ends, s, arms)
+            or _is_counted(talks, tree.notes, (s, i, depth), arms, wanted)):
+        return np.int64(0)
     found = _candidates(test, talks, tree, ends, (s, i, depth), arms, wanted)
     if found > 0:
         most = boundary_above(test.curve, frame[depth, B]) + test.strays[1]
