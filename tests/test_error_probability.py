@@ -355,6 +355,18 @@ def test_the_command_prints_a_table_and_json(capsys):
     assert cli.run(["errors", "synthetic", "--delta", "7"]) == 2
 
 
+def test_the_command_says_the_law_and_cuts_no_name(tmp_path, capsys):
+    file = tmp_path / "p.csv"
+    names = [f"hospital of the town number {i}" for i in (1, 2)]
+    file.write_text(f"arm,{','.join(names)}\na,0.9,0.1\nb,0.1,0.4\n")
+    assert cli.run(["errors", str(file), "--rewards", "bernoulli", "--trials", "100", "--delta",
+                    "0.3"]) == 0
+    law, title, _, *rows = capsys.readouterr().out.splitlines()
+    assert law == "rewards: Bernoulli()"
+    assert title.startswith("p, fedelim, delta 0.3")
+    assert [row[:len(names[0])] for row in rows[:2]] == names
+
+
 def test_the_figure_of_true_errors_comes_with_its_table_and_rows(tmp_path):
     paths = true_errors.write(tmp_path, instances=["synthetic"], deltas=[0.1, 0.01], trials=200)
     assert {path.name for path in paths} == {
