@@ -72,7 +72,7 @@ def style_of(schedule: str | Schedule) -> Style:
     one = parse(schedule)
     if one.kind in _PAPER:
         return _PAPER[one.kind]
-    dashes = _DASHES[one.kind]
+    dashes = _DASHES.get(one.kind, _DASHES["at"])
     spread = _spread(str(one))
     if one.period is not None:
         digits = str(one.period)
@@ -124,13 +124,7 @@ def sort_key(schedule: str | Schedule) -> tuple[int, float, str]:
 
 def in_words(schedule: str) -> str:
     """A schedule's name as a legend says it."""
-    one = parse(schedule)
-    if one.kind == "periodic":
-        return "every step" if one.period == 1 else f"every {one.period:,} steps"
-    value = str(one).partition(":")[2]
-    return {"fedelim": "FedElim", "fedelim0": "FedElim0 (every step)",
-            "exponential": f"powers of {value}", "superexponential": "super-exponential",
-            "at": f"at {value}"}[one.kind]
+    return parse(schedule).in_words
 
 
 def _spread(name: str) -> int:
