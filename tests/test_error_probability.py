@@ -320,7 +320,8 @@ def test_the_bound_between_the_points_of_a_grid_is_one(law, monkeypatch):
 
 @pytest.mark.parametrize("delta", [0.5, 0.01, 1e-6])
 def test_errors_are_at_most_of_the_order_of_delta_squared(delta):
-    """Proved in docs/error-probability.md; a tenth more for the grid that the bound stands on."""
+    """Proved in docs/explanation/error-probability.md; a tenth more for the grid that the bound
+    stands on."""
     for means in ([[0.5], [0.0]], [[0.9, 0.1, 0.2], [0.1, 0.6, 0.1], [0.3, 0.2, 0.8], [0, 0, 0.1]]):
         instance = ff.Instance(means)
         arms, clients = instance.shape

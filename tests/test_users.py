@@ -20,8 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 MODULES = ("fastfed.api.simulate", "fastfed.api.sweep", "fastfed.api.answers",
            "fastfed.problem.instance", "fastfed.problem.schedule", "fastfed.problem.rewards.finite",
            "fastfed.problem.rewards.gaussian", "fastfed.problem.rewards.poisson",
-           "fastfed.theory.bounds", "fastfed.theory.check", "fastfed.engine.replay")
-FUNCTIONS = ("simulate", "sweep", "open_sweep", "replay", "bounds", "check")
+           "fastfed.theory.bounds", "fastfed.theory.check", "fastfed.engine.replay",
+           "fastfed.errors", "fastfed.radius", "fastfed.theory.error_probability")
+FUNCTIONS = ("simulate", "sweep", "open_sweep", "replay", "bounds", "check", "error_probability")
 
 
 @pytest.mark.parametrize("name", MODULES)
