@@ -184,8 +184,6 @@ def test_a_law_for_files_without_one(folder: Path, capsys: pytest.CaptureFixture
     assert "rewards Gaussian(sigma=0.5)" in printed(capsys, "bounds", "p.csv", "--rewards",
                                                     "gaussian:0.5")
     assert "rewards: Bernoulli()" in printed(capsys, "replay", "p.csv", "--rewards", "bernoulli")
-    assert printed(capsys, "errors", "p.csv", "--rewards", "bernoulli", "--trials", "100",
-                   "--delta", "0.3").startswith("rewards: Bernoulli()\n")
     assert "leave it out" in complaint(capsys, "replay", "results", "--rewards", "bernoulli")
     for law in (ff.Bernoulli(), "bernoulli"):
         assert ff.Instance.load("p.csv", rewards=law).rewards == ff.Bernoulli()
@@ -303,10 +301,12 @@ def test_shell_completion(folder: Path) -> None:
 
 def test_completed_names_are_those_that_are_known() -> None:
     from fastfed.commands import completing
+    from fastfed.goals import FAMILIES as GOAL_FAMILIES
     from fastfed.problem import instance_files, rewards, schedule
 
     assert [name.strip(":") for name in completing.SCHEDULES] == list(schedule.KINDS)
     assert [name.strip(":") for name in completing.FAMILIES] == list(instance_files.FAMILIES)
     assert set(completing.instances("")) >= set(instance_files.builtin_names())
     assert set(completing.LAWS) == set(rewards.KINDS) - {"finite"}
+    assert [name.strip(":") for name in completing.GOALS] == list(GOAL_FAMILIES)
     assert set(completing.SUFFIXES) == set(instance_files._READERS)

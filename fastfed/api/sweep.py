@@ -43,7 +43,7 @@ class Sweep(Answers):
         self._record = self._store.record()
 
     def report(self, path: str | Path = "report.html") -> Path:
-        """Write one self-contained page of HTML with figures that are alive.
+        """Write one self-contained, interactive page of HTML.
 
         Parameters
         ----------
@@ -80,23 +80,27 @@ class Sweep(Answers):
         # the same trial has the same row wherever it stands
         return found.unique(maintain_order=True) if self._store.problems() else found
 
-    def summary(self, costs: Sequence[float] | None = None) -> pl.DataFrame:
-        """One row per instance, delta, scale, schedule and cost of an uplink.
+    def summary(self, costs: Sequence[float] | None = None,
+                bit_costs: Sequence[float] | None = None) -> pl.DataFrame:
+        """One row per instance, delta, scale, schedule and cost of an uplink, or of a bit.
 
         Parameters
         ----------
         costs
-            Any costs C of an uplink; None: those that the sweep was asked for.
+            Any costs C of an uplink; None: those that the sweep was asked for, if no bit costs are
+            given.
+        bit_costs
+            Any costs c of a bit, for pulls + c x bits. A row has one or the other.
 
         Returns
         -------
         polars.DataFrame
             See `fastfed.statistics.summary`. Nothing is simulated again.
         """
-        return stored_summary(self._store, costs)
+        return stored_summary(self._store, costs, bit_costs)
 
     def check(self, costs: Sequence[float] | None = None) -> Check:
-        """Hold the folder against the theorems.
+        """Compare the rows of the folder with the theorems.
 
         Parameters
         ----------
