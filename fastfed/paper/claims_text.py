@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from fastfed.paper.claims import SLIPS
+from fastfed.paper.markdown import table_row
 from fastfed.statistics.verdicts import DOES_NOT_APPLY, LEVEL, Claim
 
 _METHOD = f"""Schedules are compared trial by trial, on the same rewards, over the trials that both
@@ -69,8 +70,3 @@ def _map_text(claim: Claim) -> list[str]:
                 one["value"]) for one in some.sort("cost").iter_rows(named=True)]
             lines.append(table_row([f"{delta:g}", *shown]))
     return lines
-
-
-def table_row(cells: Sequence[str]) -> str:
-    """A row of a Markdown table."""
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -4,7 +4,9 @@
     paper/studies/...                       one delta, many bases and periods, a sweep each
     paper/gaps                              the synthetic instance with its gaps scaled
     paper/movielens-gaussian                Gaussian rewards around MovieLens's means
-    paper/figures, contact-sheet.png, table.*, claims.*, minimum.parquet
+    paper/radii/...                         the radii that are not the paper's, a sweep each
+    paper/report.html                       all that follows as one page
+    paper/figures, contact-sheet.png, table.*, radii.*, claims.*, minimum.parquet
 
 Everything below the sweeps is computed from their rows, and the same rows give the same files.
 The price of an uplink never costs a simulation. Each folder is an ordinary sweep: `fastfed sweep
@@ -26,10 +28,12 @@ import polars as pl
 
 from fastfed.errors import InputError, nearest
 from fastfed.files import replacing
+from fastfed.paper import radii
 from fastfed.paper.claims import COST, GROWTH, SLIPS, judge
-from fastfed.paper.claims_text import claims_text, table_row
+from fastfed.paper.claims_text import claims_text
 from fastfed.paper.evidence import Evidence, Place
 from fastfed.paper.good_event import good_event
+from fastfed.paper.markdown import table_row
 from fastfed.paper.panels import Frames
 from fastfed.problem.instance import Instance
 from fastfed.statistics.moments import COLUMNS, Halves
@@ -89,6 +93,9 @@ def plan(out: Path, *, trials: int | None = None, only: str | None = None, quick
         study = replace(base, deltas=(STUDY_DELTA,), schedules=_study_schedules(name))
         plans += [Plan(name, out / name, replace(base, sigmas=SCALES.get(name, (None,)))),
                   Plan(f"studies of {name}", out / "studies" / name, study)]
+        plans.append(Plan(f"radii of {name}", out / "radii" / name, replace(
+            base, deltas=tuple(delta for delta in radii.DELTAS if delta in DELTAS),
+            schedules=tuple(radii.SCHEDULES), radii=radii.OTHERS)))
         if name == "synthetic":
             scaled = tuple(f"scaled:synthetic,{factor:g}" for factor in FACTORS)
             plans.append(Plan("gaps", out / "gaps", replace(
@@ -133,12 +140,13 @@ def write(out: Path) -> tuple[list[Claim], list[Path]]:
     claims = judge(evidence)
     minimum = next((one for one in claims if one.key == "minimum-map"), None)
     paths = drawn.write(frames, [] if minimum is None else minimum.cells, out)
-    table = scheme_table(frames.studies)
+    table, saved = scheme_table(frames.studies), radii.radii_table(evidence.radii)
     trials = frames.panels.group_by("instance", maintain_order=True).agg(pl.col("trials").min())
     counts = dict(trials.iter_rows())
     warning = not_ended_text(frames.panels)
     for name, text in (
         ("table.md", _table_text(table)), ("table.json", _json(table)),
+        ("radii.md", radii.radii_text(saved)), ("radii.json", _json(saved)),
         ("claims.md", claims_text(claims, counts, warning)),
         ("claims.json", _json({"trials": counts, "claims": [one.to_dict() for one in claims],
                                "slips": SLIPS})),
@@ -161,6 +169,8 @@ def read(out: Path) -> tuple[Frames, Evidence]:
     studies: list[Place] = []
     checked: list[dict[str, Any]] = []
     runs: list[dict[str, Any]] = []
+    under_radii: list[radii.RadiusPlace] = []
+    with_radii: list[pl.DataFrame] = []
     for name in (*DATA_SETS, "movielens-gaussian"):
         if _finished(out / name):
             frame, places = stored_summary(out / name, COSTS), places_of(out / name)
@@ -174,7 +184,10 @@ def read(out: Path) -> tuple[Frames, Evidence]:
                 instance = instances_of(out / name)[name]
                 runs += good_event(instance, DELTAS, min(
                     int(frame["trials"].min()), MOST_RUNS,  # type: ignore[arg-type]
-                    MOST_WALKS // instance.means.size))
+                    MOST_WALKS // instance.means.size), seed=Store(out / name).record().seed)
+            if _finished(out / "radii" / name):
+                under_radii += radii.radius_places(out / name, out / "radii" / name)
+                with_radii.append(stored_summary(out / "radii" / name, COSTS))
         if _finished(out / "studies" / name):
             b = _bounds(name)
             studies += places_of(out / "studies" / name)
@@ -185,9 +198,11 @@ def read(out: Path) -> tuple[Frames, Evidence]:
         raise InputError(f"{out}: no finished sweep of the paper's in it")
     gaps = places_of(out / "gaps") if _finished(out / "gaps") else []
     synthetic = any(place.instance == "synthetic" for place in panels)
-    return (Frames(pl.concat(summaries), pl.concat(studied) if studied else pl.DataFrame()),
+    every = pl.concat(summaries)
+    return (Frames(every, pl.concat(studied) if studied else pl.DataFrame(),
+                   radii.radii_frame(every, with_radii)),
             Evidence(panels, scales, studies, gaps, checked, runs,
-                     tightness() if synthetic else ()))
+                     tightness() if synthetic else (), under_radii))
 
 
 def places_of(folder: Path) -> list[Place]:

@@ -78,6 +78,8 @@ class Chart:
     small_to_the_right: bool = False
     log_y: bool = False
     """Logarithmic in any case; else wherever the values differ much."""
+    marks: Sequence[float] = ()
+    """Places along x with a dashed vertical line, which the title explains."""
 
 
 @dataclass(frozen=True)
@@ -272,7 +274,8 @@ class _Series:
         return [line for line in lines if line.x]
 
     def against_period(self) -> list[Line]:
-        """A curve through the periods, and every schedule without one as a level line."""
+        """A curve through the periods, and every schedule without one as a level line, whose
+        error bars become a band."""
         others = [key for key in self.keys if key != "schedule"]
         curves = self._grouped(others, [row for row in self.rows if _period(row) is not None])
         levels = self._grouped(["schedule", *others],
@@ -296,8 +299,9 @@ class _Series:
         for (key, rows), look in zip(levels.items(), looks, strict=False):
             point = self.measure.point(rows[0])
             if point is not None:
-                lines.append(Line(label(in_words(key[0]), key[1:]), ends, [point[0], point[0]],
-                                  plain=True, style=look))
+                middle, low, high = point
+                lines.append(Line(label(in_words(key[0]), key[1:]), ends, [middle] * 2,
+                                  plain=True, style=look, low=[low] * 2, high=[high] * 2))
         return lines
 
     def _grouped(self, keys: Sequence[str], rows: Sequence[dict[str, Any]] | None = None
