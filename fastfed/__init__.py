@@ -16,9 +16,11 @@ The package is a stack of rooms, each of which imports only what stands below it
 * `statistics` turns rows into numbers: summaries, quantiles, intervals, verdicts;
 * `engine` runs one cell: a job, its rows, a replay, and the algorithm as printed to judge it by;
 * `problem` is what is simulated: instances, reward laws, schedules, and the files they come from;
+* `goals` and `uplinks` are what one wants to know, and how means reach the server;
 * `kernels` is compiled: random numbers, walks that can be entered anywhere, elimination that
   skips what cannot matter;
-* `errors`, `validation`, `files`, `console`, `radius` and `version` are the ground they stand on.
+* `errors`, `validation`, `files`, `console`, `choices`, `radius` and `version` are the ground they
+  stand on.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from fastfed.api.sweep import Sweep, open_sweep, sweep, sweep_parts
     from fastfed.engine.replay import Replay, replay
     from fastfed.errors import InputError
+    from fastfed.goals import Best, Goal
     from fastfed.problem.instance import Instance
     from fastfed.problem.rewards import Bernoulli, Finite, Gaussian, Poisson
     from fastfed.problem.schedule import (
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from fastfed.theory.bounds import Bounds, bounds
     from fastfed.theory.check import Check, check
     from fastfed.theory.error_probability import ErrorProbability, error_probability
+    from fastfed.uplinks import Exact, Uplink
 
 # Loaded when first used, so that `fastfed --help` need not wait for Numba.
 _HOME = {
@@ -55,6 +59,7 @@ _HOME = {
         "api.sweep": ("Sweep", "open_sweep", "sweep", "sweep_parts"),
         "engine.replay": ("Replay", "replay"),
         "errors": ("InputError",),
+        "goals": ("Best", "Goal"),
         "problem.instance": ("Instance",),
         "problem.rewards": ("Bernoulli", "Finite", "Gaussian", "Poisson"),
         "problem.schedule": ("At", "Exponential", "FedElim", "FedElim0", "Periodic", "Schedule",
@@ -63,6 +68,7 @@ _HOME = {
         "theory.bounds": ("Bounds", "bounds"),
         "theory.check": ("Check", "check"),
         "theory.error_probability": ("ErrorProbability", "error_probability"),
+        "uplinks": ("Exact", "Uplink"),
     }.items()
     for name in names
 }
@@ -70,14 +76,17 @@ _HOME = {
 __all__ = [
     "At",
     "Bernoulli",
+    "Best",
     "Bounds",
     "Check",
     "ErrorProbability",
+    "Exact",
     "Exponential",
     "FedElim",
     "FedElim0",
     "Finite",
     "Gaussian",
+    "Goal",
     "InputError",
     "Instance",
     "Periodic",
@@ -88,6 +97,7 @@ __all__ = [
     "Schedule",
     "SuperExponential",
     "Sweep",
+    "Uplink",
     "__version__",
     "bounds",
     "check",

@@ -92,6 +92,9 @@ def sweep(
     radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii: paper, "
                                           "stitched, mixture, stitched-pairs, mixture-pairs "
                                           "[paper].")] = None,
+    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals: best [best].")] = None,
+    uplink: Annotated[Texts, typer.Option(metavar="LIST", help="How means reach the server: "
+                                          "exact [exact].")] = None,
     target_rse: Annotated[Text, typer.Option(metavar="NUMBER", help="Stop a cell at this relative "
                                              "standard error of the mean total cost "
                                              "[never].")] = None,
@@ -127,7 +130,8 @@ def sweep(
         "schedule": options.schedules(schedule), "trials": trials,
         "seed": seed, "engine": engine, "sigma": options.numbers("sigma", sigma),
         "max_steps": max_steps, "target_rse": target_rse,
-        "radius": options.split("radius", radius),
+        "radius": options.split("radius", radius), "goal": options.goals(goal),
+        "uplink": options.split("uplink", uplink),
     }
     base = read_spec(spec) if spec is not None else {}
     if spec is not None and (given["schedule"] is not None or given["period"] is not None):
@@ -506,9 +510,12 @@ def _interrupted(arguments: list[str]) -> int:
 def _only(frame: pl.DataFrame, names: set[str], spec: Spec) -> pl.DataFrame:
     import polars as pl
 
+    from fastfed.choices import PLURAL
+
     return frame.filter(
         pl.col("instance").is_in(list(names)), pl.col("delta").is_in(list(spec.deltas)),
-        pl.col("schedule").is_in(list(spec.schedules)), pl.col("radius").is_in(list(spec.radii)))
+        pl.col("schedule").is_in(list(spec.schedules)),
+        *(pl.col(name).is_in(list(getattr(spec, several))) for name, several in PLURAL.items()))
 
 
 def _load(source: str, rewards: str | None) -> Instance:

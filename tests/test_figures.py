@@ -296,16 +296,20 @@ def test_a_schedule_that_never_ended_has_no_line() -> None:
     assert [line.label for line in chart(frame).lines] == ["FedElim"]
 
 
-def test_against_the_gap_and_the_radius() -> None:
+@pytest.mark.parametrize("choice", ["radius", "goal", "uplink"])
+def test_against_a_choice(choice: str) -> None:
+    frame = made_up(["near"], ["fedelim", "fedelim0"], [0.1])
+    both = pl.concat([frame.with_columns(pl.lit(name).alias(choice)) for name in ("b", "a:5000")])
+    ax = plot(both, x=choice)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["a:5000", "b"]
+    assert_readable(ax)
+
+
+def test_against_the_gap() -> None:
     instances = {"near": ff.Instance([[0.6], [0.5]]), "far": ff.Instance([[0.9], [0.1]])}
     frame = made_up(["near", "far"], ["fedelim", "fedelim0"], [0.1])
     drawn = chart(with_gaps(frame, instances), x="gap")
     assert [line.x for line in drawn.lines] == [pytest.approx([0.1, 0.8])] * 2
-    both = pl.concat([frame.head(2).with_columns(pl.lit(name).alias("radius"))
-                      for name in ("paper", "mixture:5000")])
-    ax = plot(both, x="radius")
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["mixture:5000", "paper"]
-    assert_readable(ax)
 
 
 # Input

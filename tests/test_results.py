@@ -17,6 +17,7 @@ from helpers import KEYS, SMALL, Call, assert_whole, rows, run
 from scipy import stats
 
 import fastfed as ff
+from fastfed.choices import USUAL
 from fastfed.sweeps.grid import Cell
 from fastfed.sweeps.manifest import spec_hash
 from fastfed.sweeps.store import Store
@@ -127,7 +128,7 @@ def test_column_types_are_plain_and_as_promised(made: Path) -> None:
         "trial": "int64", "pulls": "int64", "uplinks": "int64", "rounds": "int64",
         "steps": "int64", "local_steps": "int64", "global_steps": "int64", "global_arm": "int32",
         "local_errors": "int32", "correct": "bool", "truncated": "bool", "skip_error": "double",
-        "sigma": "double", "radius": "string"}
+        "sigma": "double", "radius": "string", "goal": "string", "uplink": "string"}
     for path in (made / "trials").iterdir():
         with pq.ParquetFile(path) as file:
             schema = file.schema_arrow
@@ -172,7 +173,7 @@ def test_summary_against_duckdb_from_the_parquet_alone(made: Path) -> None:
             interval = stats.binomtest(int(count), 400).proportion_ci(method="exact")
             assert (low, high) == pytest.approx((interval.low, interval.high), rel=1e-9)
     assert set(found.columns) - set(expected.columns) == {
-        "radius", *(f"{name}_{end}" for name in intervals for end in ("low", "high"))}
+        *USUAL, *(f"{name}_{end}" for name in intervals for end in ("low", "high"))}
     for name in set(found.columns) & set(expected.columns):
         if name in ("instance", "schedule"):
             assert found[name].equals(expected[name])

@@ -23,6 +23,7 @@ COLUMNS = {
     "steps": pl.Int64, "local_steps": pl.Int64, "global_steps": pl.Int64, "global_arm": pl.Int32,
     "local_errors": pl.Int32, "correct": pl.Boolean, "truncated": pl.Boolean,
     "skip_error": pl.Float64, "sigma": pl.Float64, "radius": pl.String,
+    "goal": pl.String, "uplink": pl.String,
 }
 
 

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 import fastfed as ff
+from fastfed.choices import USUAL
 from fastfed.errors import InputError
 from fastfed.results.tables import summary_text
 from fastfed.statistics import quantiles
@@ -111,14 +112,14 @@ def test_no_trial_ended() -> None:
     assert (row["total_mean"], row["total_sem"], row["ended"]) == (None, None, 0)
     assert (row["total_q50"], row["truncated_rate"], row["error_rate"]) == (6.0, 1.0, 1.0)
     assert "2 of 2" in summary_text(to_frame([
-        {"instance": "a", "delta": 0.1, "sigma": 1.0, "radius": "paper", **row}]))
+        {"instance": "a", "delta": 0.1, "sigma": 1.0, **USUAL, **row}]))
 
 
 def test_a_warning_stands_above_the_table() -> None:
     rng = np.random.default_rng(3)
     for cut, first in ((0.1, "note: some trials did not end, up to "), (0.0, "all rows: ")):
         rows = summary_of([{"fedelim": made_up(rng, 300, cut)}], ["fedelim"], [1.0])
-        frame = to_frame([{"instance": "a", "delta": 0.1, "sigma": 1.0, "radius": "paper", **row}
+        frame = to_frame([{"instance": "a", "delta": 0.1, "sigma": 1.0, **USUAL, **row}
                           for row in rows])
         assert summary_text(frame).startswith(first)
         assert (not_ended_text(frame) == "") == (cut == 0)
@@ -247,7 +248,7 @@ def test_one_trial() -> None:
 def test_column_types(result: ff.Result) -> None:
     types = result.summary([0]).schema
     counts = {"trials", "ended", "truncated"}
-    texts = {"instance", "schedule", "radius"}
+    texts = {"instance", "schedule", *USUAL}
     assert all(types[name] == pl.Int64 for name in counts)
     assert all(types[name] == pl.String for name in texts)
     assert all(types[name] == pl.Float64 for name in set(types) - counts - texts)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastfed as ff
+from fastfed.choices import USUAL
 from fastfed.errors import printable
 from fastfed.results.tables import Column, bounds_text, summary_text, table_text
 from fastfed.results.wording import (
@@ -24,7 +25,7 @@ def summary_frame(*rows: dict[str, object]) -> pl.DataFrame:
     """Summary rows with made-up numbers; what is given stands in place of the usual."""
     usual: dict[str, object] = {
         **dict.fromkeys(COLUMNS, 1.0), "instance": "here", "schedule": "fedelim", "delta": 0.1,
-        "radius": "paper",
+        **USUAL,
         "sigma": 1.0, "cost": 10.0, "trials": 1000, "total_mean": 473427.3, "total_sem": 1260.2,
         "pulls_mean": 400000.0, "error_rate": 0.0012, "error_low": 0.00033, "error_high": 0.0031,
         "ratio_to_fedelim0": 0.73, "truncated": 0}
@@ -60,8 +61,8 @@ def test_rows_that_differ_can_be_told_apart(column: str, one: object, other: obj
 def test_what_is_constant_is_said_once_above() -> None:
     text = summary_text(summary_frame({"schedule": "fedelim"}, {"schedule": "fedelim0"}))
     above, head, *rows = text.splitlines()
-    assert above == ("all rows: instance here, radius paper, delta 0.1, sigma 1, C 10, "
-                     "1,000 trials")
+    assert above == ("all rows: instance here, radius paper, goal best, uplink exact, delta 0.1, "
+                     "sigma 1, C 10, 1,000 trials")
     assert head.split()[0] == "schedule"
     assert all("here" not in row for row in rows)
 

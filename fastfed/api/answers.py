@@ -11,13 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from fastfed.choices import USUAL
 from fastfed.errors import InputError, nearest
 from fastfed.faces import Faced
+from fastfed.goals import parse as parse_goal
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule, parse
 from fastfed.statistics.best import Best, envelope
 from fastfed.statistics.moments import Batch, Moments, Trials
 from fastfed.sweeps.grid import Cell
+from fastfed.uplinks import parse as parse_uplink
 from fastfed.validation import checked_costs, checked_delta, checked_sigma, checked_trial
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from fastfed.engine.replay import Replay
     from fastfed.theory.check import Check
 
-_NAMES_A_CELL = ("instance", "delta", "sigma", "radius", "goal", "uplink")
+_NAMES_A_CELL = ("instance", "delta", "sigma", *USUAL)
 _STEPS = ("mean", "std", "sem", "q05", "q50", "q95")
 
 
@@ -142,8 +145,8 @@ class Answers(Faced, ABC):
         Parameters
         ----------
         x
-            "delta", "period", "cost", "schedule", "radius" or "gap" (the smallest gap of an
-            instance).
+            "delta", "period", "cost", "schedule", "radius", "goal", "uplink" or "gap" (the
+            smallest gap of an instance).
         y
             "total", "pulls", "communication", "error_rate" or "steps".
         group
@@ -198,14 +201,15 @@ class Answers(Faced, ABC):
 
     def replay(self, trial: int, schedule: str | Schedule | None = None,
                delta: float | None = None, *, instance: str | None = None,
-               sigma: float | None = None, radius: str | None = None) -> Replay:
+               sigma: float | None = None, radius: str | None = None, goal: str | None = None,
+               uplink: str | None = None) -> Replay:
         """The story of one of these rows, event by event.
 
         Parameters
         ----------
         trial
             The number of the trial.
-        schedule, delta, instance, sigma, radius
+        schedule, delta, instance, sigma, radius, goal, uplink
             Which row of that trial; needed where there are several.
 
         Returns
@@ -225,13 +229,15 @@ class Answers(Faced, ABC):
 
         number = checked_trial(trial)
         wanted = {"instance": instance, "delta": None if delta is None else checked_delta(delta),
-                  "sigma": None if sigma is None else checked_sigma(sigma), "radius": radius}
+                  "sigma": None if sigma is None else checked_sigma(sigma), "radius": radius,
+                  "goal": None if goal is None else str(parse_goal(goal)),
+                  "uplink": None if uplink is None else str(parse_uplink(uplink))}
         cells = list(self._held())
         for key, value in wanted.items():
             cells = _narrowed(cells, key, value)
         if len(cells) > 1:
             raise InputError(f"{len(cells)} cells have such rows ({cells[0]}; {cells[1]}; ...): "
-                             "say which by delta, instance, sigma or radius")
+                             "say which by delta, instance, sigma, radius, goal or uplink")
         cell = cells[0]
         name = _chosen_schedule(self._held()[cell], schedule)
         held = self._ranges(cell, name)
@@ -240,7 +246,7 @@ class Answers(Faced, ABC):
             raise InputError(f"trial {number}: {name} at {cell} has the trials {there}")
         return replay(self.instances[cell.instance], name, delta=cell.delta, seed=cell.seed,
                       trial=number, engine=cell.engine, sigma=cell.sigma,
-                      max_steps=cell.max_steps, radius=cell.radius)
+                      max_steps=cell.max_steps, **cell.choices)
 
     def report(self, path: str | Path = "report.html") -> Path:
         """Write one self-contained page of HTML with figures that are alive.
@@ -258,9 +264,8 @@ class Answers(Faced, ABC):
         """
         from fastfed.results.report import Rows, write_report
 
-        cells = (Rows({"instance": cell.instance, "delta": cell.delta, "sigma": cell.sigma,
-                       "radius": cell.radius}, names,
-                      self._batches(cell, names)) for cell, names in self._held().items())
+        cells = (Rows(cell.names, names, self._batches(cell, names))
+                 for cell, names in self._held().items())
         return write_report(Path(path), cells, self._about(), self.costs,
                             instances=self.instances, checked=self.check())
 
@@ -270,8 +275,7 @@ class Answers(Faced, ABC):
             moments = Moments(names, names)
             for batch in self._batches(cell, names):
                 moments.add(Trials.of(batch, moments.schedules))
-            yield {"instance": cell.instance, "delta": cell.delta, "sigma": cell.sigma,
-                   "radius": cell.radius}, moments
+            yield cell.names, moments
 
     def __str__(self) -> str:
         from fastfed.results.tables import summary_text

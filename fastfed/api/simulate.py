@@ -13,9 +13,11 @@ import numpy.typing as npt
 
 from fastfed.api.answers import Answers
 from fastfed.api.progress import reporting
+from fastfed.choices import USUAL
 from fastfed.engine.job import Job, run_blocks
 from fastfed.engine.rows import Block
 from fastfed.errors import InputError
+from fastfed.goals import Goal
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
 from fastfed.radius import Radius
@@ -23,6 +25,7 @@ from fastfed.statistics.moments import Batch
 from fastfed.sweeps.grid import ROWS, Cell
 from fastfed.sweeps.manifest import versions
 from fastfed.sweeps.spec import DEFAULT_COSTS
+from fastfed.uplinks import Uplink
 from fastfed.validation import MOST_TRIALS, checked_engine, checked_threads, checked_whole
 
 if TYPE_CHECKING:
@@ -205,7 +208,7 @@ class Result(Answers):
 
     def _of_job(self) -> dict[str, object]:
         """What rows depend on besides the number of the trial."""
-        names = ("delta", "sigma", "seed", "engine", "max_steps", "radius", "goal", "uplink")
+        names = ("delta", "sigma", "seed", "engine", "max_steps", *USUAL)
         return {"instance": self.job.instance,
                 "schedules": ", ".join(map(str, self.job.schedules)),
                 "keep_pulls": self.job.keep_pulls,
@@ -245,6 +248,8 @@ def simulate(
     sigma: float | str | None = None,
     max_steps: int | None = None,
     radius: str | Radius = "paper",
+    goal: str | Goal = "best",
+    uplink: str | Uplink = "exact",
     progress: bool | Callable[[int, int], object] = False,
     keep_pulls: bool = False,
 ) -> Result:
@@ -279,6 +284,10 @@ def simulate(
     radius
         The confidence radius: "paper", "stitched", "mixture", "stitched-pairs", "mixture-pairs",
         "mixture:5000" (tuned at step 5,000), or a `fastfed.Radius` of your own.
+    goal
+        What clients and server want to know: "best".
+    uplink
+        How means reach the server: "exact".
     progress
         Show a bar, or call this with (trials done, trials in all).
     keep_pulls
@@ -308,7 +317,8 @@ def simulate(
     if not deltas:
         raise InputError("no deltas: give at least one, as in 0.01")
     jobs = [Job(one, schedules, delta=each, seed=seed, engine=engine, sigma=sigma,
-                max_steps=max_steps, radius=radius, keep_pulls=keep_pulls)
+                max_steps=max_steps, radius=radius, goal=goal, uplink=uplink,
+                keep_pulls=keep_pulls)
             for each in dict.fromkeys(deltas)]
     workers = checked_threads(threads)
     blocks = []
@@ -320,6 +330,6 @@ def simulate(
             blocks.append(Block.join(sorted(found, key=lambda block: block.first)))
     cells = tuple(Cell(one.name, one.digest, job.delta, float(job.sigma), job.seed,
                        checked_engine(engine),  # type: ignore[arg-type]
-                       None if max_steps is None else job.max_steps, str(job.radius))
+                       None if max_steps is None else job.max_steps, **job.choices)
                   for job in jobs)
     return Result(tuple(jobs), tuple(blocks), cells)

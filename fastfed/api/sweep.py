@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fastfed.api.answers import Answers
 from fastfed.api.progress import watch
 from fastfed.files import checked_folder
+from fastfed.goals import Goal
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
 from fastfed.statistics.moments import Batch
@@ -19,6 +20,7 @@ from fastfed.sweeps.run import Run, iterate
 from fastfed.sweeps.spec import DEFAULT_COSTS, DEFAULT_DELTAS, make_spec
 from fastfed.sweeps.store import Part, Store
 from fastfed.sweeps.summary_file import stored_summary
+from fastfed.uplinks import Uplink
 
 if TYPE_CHECKING:
     import polars as pl
@@ -209,6 +211,8 @@ def sweep(
     max_steps: int | None = None,
     target_rse: float | None = None,
     radii: Sequence[str] | str = ("paper",),
+    goals: Sequence[str | Goal] | str | Goal = ("best",),
+    uplinks: Sequence[str | Uplink] | str | Uplink = ("exact",),
     client: Any = None,
     shard: str | None = None,
     part_size: int | None = None,
@@ -245,6 +249,8 @@ def sweep(
         Stop a cell when the relative standard error of its mean total costs is this small.
     radii
         Names of confidence radii, one or several: see `fastfed.simulate`.
+    goals, uplinks
+        Goals and uplinks, one or several: see `fastfed.simulate`.
     client
         A dask.distributed.Client: run the trials on its cluster.
     shard
@@ -271,8 +277,8 @@ def sweep(
     run = watch(sweep_parts(
         instances=instances, deltas=deltas, costs=costs, schedules=schedules, periods=periods,
         trials=trials, seed=seed, out=out, threads=threads, engine=engine, sigma=sigma,
-        max_steps=max_steps, target_rse=target_rse, radii=radii, client=client, shard=shard,
-        part_size=part_size), progress)
+        max_steps=max_steps, target_rse=target_rse, radii=radii, goals=goals, uplinks=uplinks,
+        client=client, shard=shard, part_size=part_size), progress)
     if run.failures:
         raise RuntimeError("\n".join(map(str, run.failures)))
     return Sweep(out)
@@ -294,6 +300,8 @@ def sweep_parts(
     max_steps: int | None = None,
     target_rse: float | None = None,
     radii: Sequence[str] | str = ("paper",),
+    goals: Sequence[str | Goal] | str | Goal = ("best",),
+    uplinks: Sequence[str | Uplink] | str | Uplink = ("exact",),
     client: Any = None,
     shard: str | None = None,
     part_size: int | None = None,
@@ -304,7 +312,7 @@ def sweep_parts(
     ----------
     instances, deltas, costs, schedules, periods, trials, seed, out, threads, engine, sigma
         As of `sweep`.
-    max_steps, target_rse, radii, client, shard, part_size
+    max_steps, target_rse, radii, goals, uplinks, client, shard, part_size
         As of `sweep`.
 
     Yields
@@ -322,6 +330,7 @@ def sweep_parts(
         "delta": deltas, "cost": costs, "schedule": schedules, "period": periods,
         "trials": trials, "seed": seed, "engine": engine, "sigma": sigma,
         "max_steps": max_steps, "target_rse": target_rse, "radius": radii,
+        "goal": goals, "uplink": uplinks,
     })
     return iterate(spec, checked_folder(out), threads=threads, part_size=part_size,
                    executor=None if client is None else Dask(client),

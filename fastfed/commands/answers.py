@@ -53,11 +53,13 @@ def best(
 def plot(
     folder: Folder,
     x: Annotated[Text, typer.Option(metavar="NAME", help="Along x: delta, period, cost, schedule, "
-                                    "radius or gap [the three usual figures].")] = None,
+                                    "radius, goal, uplink or gap [the three usual "
+                                    "figures].")] = None,
     y: Annotated[Text, typer.Option(metavar="NAME", help="total, pulls, communication, error_rate "
                                     "or steps [total].")] = None,
     group: Annotated[Text, typer.Option(metavar="NAME", help="A line for each: schedule, delta, "
-                                        "cost, instance, sigma [schedule].")] = None,
+                                        "cost, instance, sigma, radius, goal, uplink "
+                                        "[schedule].")] = None,
     cost: Annotated[Texts, typer.Option(metavar="LIST", help="Costs C of an uplink, "
                                         f"{RANGES} [those of the sweep].")] = None,
     errors: Annotated[Text, typer.Option(metavar="NAME", help="Bars: sem, std or quantiles [std; "
@@ -128,6 +130,10 @@ def replay(
                                             "[never].")] = None,
     radius: Annotated[Text, typer.Option(metavar="NAME", help="Confidence radius [paper; in a "
                                          "folder, the one it holds].")] = None,
+    goal: Annotated[Text, typer.Option(metavar="NAME", help="Goal [best; in a folder, the one it "
+                                       "holds].")] = None,
+    uplink: Annotated[Text, typer.Option(metavar="NAME", help="How means reach the server [exact; "
+                                         "in a folder, as it holds].")] = None,
     instance: Annotated[Text, typer.Option(metavar="NAME", help="Of a folder: which instance "
                                            "[the one it holds].")] = None,
     wrong: Annotated[bool, typer.Option("--wrong", help="Of a folder: list the trials that "
@@ -143,14 +149,16 @@ def replay(
     """
     if Path(what).is_dir():
         _replay_folder(Path(what), {"schedule": schedule, "delta": delta, "sigma": sigma,
-                                    "instance": instance, "radius": radius}, trial, wrong, json)
+                                    "instance": instance, "radius": radius, "goal": goal,
+                                    "uplink": uplink}, trial, wrong, json)
         return
     if wrong or instance is not None:
         raise InputError(f"{what}: no such folder; --wrong and --instance ask a sweep's folder")
     from fastfed.engine.replay import replay as tell
 
     # an empty text is a slip, which is named, and not the default
-    given = {"schedule": schedule, "delta": delta, "seed": seed, "trial": trial, "radius": radius}
+    given = {"schedule": schedule, "delta": delta, "seed": seed, "trial": trial, "radius": radius,
+             "goal": goal, "uplink": uplink}
     usual: dict[str, Any] = {"schedule": "fedelim", "delta": "0.01"}
     usual |= {name: value for name, value in given.items() if value is not None}
     _show_story(tell(what, sigma=sigma, max_steps=max_steps, **usual), json)  # type: ignore[arg-type]
@@ -181,16 +189,17 @@ def _show_story(story: Any, json: bool) -> None:
 def _show_wrong(rows: pl.DataFrame, which: dict[str, Any], folder: Path, json: bool) -> None:
     import polars as pl
 
+    from fastfed.choices import unusual
     from fastfed.problem.schedule import parse
     from fastfed.results.tables import Column, table_text
     from fastfed.validation import checked_delta, number
 
     read: dict[str, Callable[[str], Any]] = {
         "delta": checked_delta, "schedule": lambda text: str(parse(text)),
-        "sigma": lambda text: number("sigma", text), "instance": str}
+        "sigma": lambda text: number("sigma", text)}
     for name, value in which.items():
         if value is not None:
-            rows = rows.filter(pl.col(name) == read[name](value))
+            rows = rows.filter(pl.col(name) == read.get(name, str)(value))
     if json:
         print(rows.write_json())
         return
@@ -212,7 +221,9 @@ def _show_wrong(rows: pl.DataFrame, which: dict[str, Any], folder: Path, json: b
     first = shown[0]
     again = shlex.join(["fastfed", "replay", str(folder), "--trial", str(first["trial"]),
                         "--schedule", first["schedule"], "--delta", repr(first["delta"]),
-                        "--instance", first["instance"], "--sigma", repr(first["sigma"])])
+                        "--instance", first["instance"], "--sigma", repr(first["sigma"]),
+                        *(part for name, value in unusual(first).items()
+                          for part in (f"--{name}", value))])
     console.show(f"{len(rows):,} rows erred; the first one's story: {again}")
 
 

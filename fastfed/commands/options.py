@@ -48,6 +48,26 @@ def numbers(name: str, values: list[str] | None, whole: bool = False) -> list[st
     return list(dict.fromkeys(found))
 
 
+def goals(values: list[str] | None) -> list[str] | None:
+    """A comma list in which ``threshold:0.5,0.05`` is one item: a number belongs to the goal
+    before it."""
+    items: list[str] = []
+    for item in split("goal", values) or []:
+        if items and _is_number(item):
+            items[-1] += f",{item}"
+        else:
+            items.append(item)
+    return None if values is None else items
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def schedules(values: list[str] | None) -> list[str] | None:
     """A comma list in which ``at:1,5,25`` is one item."""
     items: list[str] = []

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from fastfed.choices import USUAL
 from fastfed.engine import rows
 from fastfed.engine.rows import Block, Departures
 from fastfed.errors import InputError
+from fastfed.goals import Goal
+from fastfed.goals import parse as parse_goal
 from fastfed.kernels import trials as kernel
 from fastfed.kernels.boundary import make_curve
 from fastfed.kernels.memory import Space, make_space
@@ -25,6 +28,8 @@ from fastfed.problem.instance import Instance
 from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
 from fastfed.problem.schedule import Periodic, Schedule, parse_all
 from fastfed.radius import MAX_STEPS, Radius, parse
+from fastfed.uplinks import Uplink
+from fastfed.uplinks import parse as parse_uplink
 from fastfed.validation import checked_delta, checked_engine, checked_max_steps, checked_seed
 
 if TYPE_CHECKING:
@@ -48,6 +53,8 @@ class Job:
         sigma: float | str | None = None,
         max_steps: int | None = None,
         radius: str | Radius = "paper",
+        goal: str | Goal = "best",
+        uplink: str | Uplink = "exact",
         keep_pulls: bool = False,
         keep_departures: bool = False,
     ) -> None:
@@ -65,7 +72,7 @@ class Job:
             limit if max_steps is None else checked_max_steps(max_steps, limit)
         )
         self.keep_pulls, self.keep_departures = keep_pulls, keep_departures
-        self.radius = parse(radius)
+        self.radius, self.goal, self.uplink = parse(radius), parse_goal(goal), parse_uplink(uplink)
         self.local_radius = self.radius.at_client(arms, clients, self.delta, self.sigma)
         self.global_radius = self.radius.at_server(arms, clients, self.delta, self.sigma)
         if max_steps is None:
@@ -134,8 +141,13 @@ class Job:
         """The block as rows, in order of schedule, then trial."""
         return rows.frame(block, [str(one) for one in self.schedules], {
             "instance": self.instance.name, "delta": self.delta, "seed": self.seed,
-            "sigma": float(self.sigma), "radius": str(self.radius),
+            "sigma": float(self.sigma), **self.choices,
         })
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """The names of radius, goal and uplink."""
+        return {name: str(getattr(self, name)) for name in USUAL}
 
 
 def new_control() -> kernel.Control:

@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from fastfed.choices import unusual_text
 from fastfed.engine.job import Job
 from fastfed.engine.rows import Block
 from fastfed.engine.walk import walk
 from fastfed.errors import printable
 from fastfed.faces import Faced
+from fastfed.goals import Goal
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
 from fastfed.radius import Radius
+from fastfed.uplinks import Uplink
 from fastfed.validation import checked_trial
 
 if TYPE_CHECKING:
@@ -98,6 +101,8 @@ def replay(
     sigma: float | str | None = None,
     max_steps: int | None = None,
     radius: str | Radius = "paper",
+    goal: str | Goal = "best",
+    uplink: str | Uplink = "exact",
 ) -> Replay:
     """One trial of a run, event by event; equal to its row.
 
@@ -107,7 +112,7 @@ def replay(
         An `Instance`, a built-in's name or a file, or a K x M array of means.
     schedule
         When clients talk to the server.
-    delta, seed, engine, sigma, max_steps, radius
+    delta, seed, engine, sigma, max_steps, radius, goal, uplink
         As of `fastfed.simulate`.
     trial
         The number of the trial.
@@ -126,12 +131,11 @@ def replay(
     """
     one = Instance.of(instance)
     job = Job(one, [schedule], delta=delta, seed=seed, engine=engine, sigma=sigma,
-              max_steps=max_steps, radius=radius)
+              max_steps=max_steps, radius=radius, goal=goal, uplink=uplink)
     number = checked_trial(trial)
     left = departures(job, number)
     title = (f"{one.name}, {job.schedules[0]}, delta {job.delta:g}, seed {job.seed}, "
-             f"trial {number}" + ("" if str(job.radius) == "paper" else f", radius {job.radius}")
-             + f"; rewards: {one.rewards!r}")
+             f"trial {number}{unusual_text(job.choices)}; rewards: {one.rewards!r}")
     return Replay(title, _Story(job, number, left).events(),
                   job.frame(left.block).row(0, named=True))
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fastfed.choices import USUAL
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -21,7 +23,7 @@ VERSION = 3
 # What is the same in all rows of a job, what names a row within it, what the kernel counts (in the
 # order of its columns: `kernels.trials`), and the rest.
 OF_JOB = {"instance": "String", "delta": "Float64", "seed": "UInt64", "sigma": "Float64",
-          "radius": "String"}
+          **dict.fromkeys(USUAL, "String")}
 COUNTED = {
     "pulls": "Int64", "uplinks": "Int64", "rounds": "Int64", "steps": "Int64",
     "local_steps": "Int64", "global_steps": "Int64", "global_arm": "Int32",
@@ -30,7 +32,7 @@ COUNTED = {
 COLUMNS: dict[str, str] = {
     "instance": OF_JOB["instance"], "schedule": "String", "delta": OF_JOB["delta"],
     "seed": OF_JOB["seed"], "trial": "Int64", **COUNTED, "skip_error": "Float64",
-    "sigma": OF_JOB["sigma"], "radius": OF_JOB["radius"],
+    "sigma": OF_JOB["sigma"], **{name: OF_JOB[name] for name in USUAL},
 }
 """Every column with the name of its Polars type, in the order of the files."""
 

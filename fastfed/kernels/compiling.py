@@ -73,7 +73,10 @@ def entry_point(function: Callable[..., Any]) -> Any:
 def sources() -> bytes:
     """A hash of every source that the compiled kernels are made of."""
     digest = hashlib.sha256()
-    for path in [Path(radius.__file__), *sorted(Path(__file__).parent.rglob("*.py"))]:
+    package = Path(__file__).parent.parent
+    rooms = [path for room in ("kernels", "goals", "uplinks")
+             for path in sorted((package / room).rglob("*.py"))]
+    for path in [Path(radius.__file__), *rooms]:
         digest.update(path.read_bytes())
     return digest.digest()
 

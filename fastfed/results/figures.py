@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fastfed.choices import USUAL
 from fastfed.errors import InputError
 from fastfed.files import make_folder, replacing
 from fastfed.results.layout import lay_out, name_lines, room_for_axes, thin_ticks, write_title
@@ -91,8 +92,8 @@ def plot(
     frame
         Rows of a summary, for instance ``sweep.summary(costs=[1, 10])``.
     x
-        "delta", "period", "cost", "schedule", "radius" or "gap" (the smallest gap of an
-        instance, a column that `fastfed.results.series.with_gaps` adds).
+        "delta", "period", "cost", "schedule", "radius", "goal", "uplink" or "gap" (the
+        smallest gap of an instance, a column that `fastfed.results.series.with_gaps` adds).
     y
         "total", "pulls", "communication", "error_rate" or "steps".
     group
@@ -358,7 +359,7 @@ def bound_lines(instance: Instance, sigma: float, cost: float, deltas: Sequence[
     return lines
 
 
-_CELL = ("instance", "sigma", "radius", "goal", "uplink", "cost")
+_CELL = ("instance", "sigma", *USUAL, "cost")
 
 
 def plot_sweep(frame: pl.DataFrame, out: Path, formats: Sequence[str],
@@ -451,7 +452,7 @@ def file_stem(cell: Mapping[str, Any]) -> str:
     holds more than small letters, digits, dots and dashes, ends in a part of its hash."""
     parts = []
     for key, value in cell.items():
-        if (key, value) == ("radius", "paper"):  # what a name does not say
+        if USUAL.get(key) == value:  # which a name does not say
             continue
         if key in ("sigma", "cost"):
             parts.append({"sigma": "s", "cost": "C"}[key]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fastfed.choices import USUAL
 from fastfed.errors import InputError, nearest, printable
 from fastfed.problem.schedule import parse
 from fastfed.results.layout import NO_BREAK
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 X = {
     "delta": "error probability delta", "period": "period H (steps between uplinks)",
     "cost": "cost C of an uplink (in pulls)", "schedule": "schedule",
-    "radius": "confidence radius", "gap": "smallest gap of the instance",
+    "radius": "confidence radius", "goal": "goal", "uplink": "uplink",
+    "gap": "smallest gap of the instance",
 }
 Y = {
     "total": "total cost (pulls + C x uplinks)", "pulls": "pulls",
@@ -33,9 +35,8 @@ ERRORS = {
     "sem": "mean ± one standard error", "std": "mean ± one standard deviation",
     "quantiles": "median, bars from 5 % to 95 %",
 }
-_CELL = ("instance", "schedule", "delta", "sigma", "radius", "goal", "uplink", "cost")
-_USUAL = {"radius": "paper", "goal": "best", "uplink": "exact"}
-_CATEGORIES = ("schedule", "radius")
+_CELL = ("instance", "schedule", "delta", "sigma", *USUAL, "cost")
+_CATEGORIES = ("schedule", *USUAL)
 _WITH_COST = ("total", "communication")
 _CATEGORY_WIDTH = 24  # characters
 _TITLE_NAME = 120  # characters of an instance's name
@@ -341,9 +342,9 @@ class _Series:
 def _title(rows: Sequence[Mapping[str, Any]], x: str, measure: _Measure) -> list[str]:
     """What all rows share, and what points and bars are."""
     shared = []
-    for name in ("instance", "delta", "cost", "sigma", "radius", "goal", "uplink"):
+    for name in ("instance", "delta", "cost", "sigma", *USUAL):
         values = {row[name] for row in rows if name in row}
-        if len(values) != 1 or name == x or values == {_USUAL.get(name)}:
+        if len(values) != 1 or name == x or values == {USUAL.get(name)}:
             continue
         if name == "cost" and measure.y not in _WITH_COST:
             continue

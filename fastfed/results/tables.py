@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fastfed.choices import USUAL
 from fastfed.errors import printable
 from fastfed.results.wording import (
     parameters,
@@ -29,7 +30,7 @@ __all__ = ["best_text", "bounds_text", "law_lines", "short", "summary_cells", "s
 WIDTH = 100
 _MOST_ARMS = 20  # of an instance, in a table of bounds
 _LEAST_NAME = 12  # columns that a shortened name keeps
-_NAMES = {"instance": "instance", "radius": "radius", "goal": "goal", "uplink": "uplink"}
+_NAMES = {"instance": "instance", **{name: name for name in USUAL}}
 _NUMBERS = {"delta": "delta", "sigma": "sigma", "cost": "C"}
 
 

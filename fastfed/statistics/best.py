@@ -33,6 +33,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from fastfed.choices import USUAL
 from fastfed.faces import Faced
 from fastfed.statistics.moments import (
     PULLS,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 LEVEL = 0.95
-_CELL = ("instance", "delta", "sigma", "radius", "goal", "uplink")
+_CELL = ("instance", "delta", "sigma", *USUAL)
 Interval = tuple[float, float]
 """From, to; the end may be infinite."""
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from fastfed.choices import USUAL
 from fastfed.problem.schedule import parse
 from fastfed.statistics.intervals import clopper_pearson
 from fastfed.statistics.moments import (
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 COLUMNS = (
-    "instance", "schedule", "delta", "sigma", "radius", "cost", "trials", "ended", "truncated",
+    "instance", "schedule", "delta", "sigma", *USUAL, "cost", "trials", "ended", "truncated",
     "truncated_rate", "truncated_low", "truncated_high",
     *(f"{what}_{how}" for what in ("pulls", "communication", "total")
       for how in ("mean", "std", "sem", "q05", "q50", "q95")),
@@ -47,7 +48,7 @@ COLUMNS = (
 )
 """``quantile_error`` is the largest relative error of the quantiles: 0 up to 262,144 trials."""
 
-_CELL = ("instance", "delta", "sigma", "radius")
+_CELL = ("instance", "delta", "sigma", *USUAL)
 _SHARES = (0.05, 0.5, 0.95)
 
 
@@ -132,7 +133,7 @@ def relative_error(moments: Moments, schedule: str, cost: float) -> float | None
 def to_frame(rows: list[dict[str, object]]) -> pl.DataFrame:
     import polars as pl
 
-    texts = dict.fromkeys(("instance", "schedule", "radius"), pl.String)
+    texts = dict.fromkeys(("instance", "schedule", *USUAL), pl.String)
     counts = {"trials": pl.Int64, "ended": pl.Int64, "truncated": pl.Int64}
     types = {name: {**texts, **counts}.get(name, pl.Float64) for name in COLUMNS}
     return pl.DataFrame(rows, schema=types)

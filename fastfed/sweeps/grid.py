@@ -9,10 +9,11 @@ import zlib
 from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
 from itertools import product
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from fastfed.choices import USUAL, unusual_text
 from fastfed.engine import rows
 from fastfed.errors import InputError
 from fastfed.files import valid_unicode
@@ -47,8 +48,19 @@ class Cell:
         return _id(self)
 
     def __str__(self) -> str:
-        radius = "" if self.radius == "paper" else f", radius {self.radius}"
-        return f"{self.instance}, delta {self.delta:g}, sigma {self.sigma:g}{radius}"
+        return (f"{self.instance}, delta {self.delta:g}, sigma {self.sigma:g}"
+                f"{unusual_text(self.choices)}")
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """The names of radius, goal and uplink."""
+        return {name: getattr(self, name) for name in USUAL}
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """What tells the cells of a folder apart: columns of its rows and of its summary."""
+        return {"instance": self.instance, "delta": self.delta, "sigma": self.sigma,
+                **self.choices}
 
 
 @lru_cache(maxsize=4096)
@@ -83,9 +95,10 @@ class Grid:
                                  "another name")
             if names.setdefault(instance.name, digest) != digest:
                 raise InputError(f"two instances are called {instance.name!r}: names must differ")
-            for delta, sigma, radius in product(spec.deltas, spec.sigmas, spec.radii):
+            for delta, sigma, *choices in product(spec.deltas, spec.sigmas, spec.radii,
+                                                  spec.goals, spec.uplinks):
                 cell = Cell(instance.name, digest, delta, resolve_sigma(instance, sigma),
-                            spec.seed, spec.engine, spec.max_steps, radius)  # type: ignore[arg-type]
+                            spec.seed, spec.engine, spec.max_steps, *choices)  # type: ignore[arg-type]
                 _reject_endless(instance, cell)
                 if cell not in seen:
                     seen.add(cell)

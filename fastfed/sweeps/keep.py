@@ -30,7 +30,8 @@ def keep(folder: str | Path, cells: Sequence[Cell], jobs: Sequence[Job], blocks:
     spec = Spec(instances=(name if known_by_name(name) else job.instance,),
                 deltas=tuple(one.delta for one in cells), schedules=tuple(map(str, job.schedules)),
                 trials=block.first + block.trials, seed=cell.seed, engine=cell.engine,
-                sigmas=(cell.sigma,), max_steps=cell.max_steps)
+                sigmas=(cell.sigma,), max_steps=cell.max_steps,
+                radii=(cell.radius,), goals=(cell.goal,), uplinks=(cell.uplink,))
     with Store(checked_folder(folder)).lock() as store:
         before = store.record_if_any()
         if before is not None:  # costs are no part of rows: the folder keeps its own

@@ -18,11 +18,12 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from fastfed.choices import USUAL
 from fastfed.errors import InputError, printable
 from fastfed.files import replacing
 from fastfed.problem.schedule import parse_all
 from fastfed.sweeps.grid import ROWS, Cell, Grid
-from fastfed.sweeps.spec import Spec, make_spec
+from fastfed.sweeps.spec import Spec, make_spec, written_choices
 from fastfed.version import __version__
 
 FORMAT = 2
@@ -55,6 +56,8 @@ class SpecRecord(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     max_steps: Annotated[int, Meta(ge=1)] | None = None
     target_rse: float | None = None
     radius: list[str] = []
+    goal: list[str] = []
+    uplink: list[str] = []
 
     @staticmethod
     def of(spec: Spec) -> SpecRecord:
@@ -232,14 +235,10 @@ def _united(one: SpecRecord, other: SpecRecord, folder: Path) -> SpecRecord:
                              "those of one of them away")
     lists = {name: list(dict.fromkeys([*getattr(one, name), *getattr(other, name)]))
              for name in ("instance", "delta", "cost", "schedule", "sigma")}
-    lists["radius"] = _united_radii(one.radius, other.radius)
+    for name, usual in USUAL.items():  # where none is written down, the usual one is meant
+        lists[name] = written_choices(name, dict.fromkeys(
+            [*(getattr(one, name) or [usual]), *(getattr(other, name) or [usual])]))
     return msgspec.structs.replace(one, trials=max(one.trials, other.trials), **lists)
-
-
-def _united_radii(one: list[str], other: list[str]) -> list[str]:
-    """Where none is written down, the paper's is meant."""
-    both = list(dict.fromkeys([*(one or ["paper"]), *(other or ["paper"])]))
-    return [] if both == ["paper"] else both
 
 
 def _record(spec: SpecRecord, cells: dict[str, Cell], instances: dict[str, str]) -> Record:

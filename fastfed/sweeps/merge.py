@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from fastfed.choices import USUAL
 from fastfed.errors import InputError
 from fastfed.files import checked_folder, replacing
 from fastfed.sweeps.manifest import Record, with_costs
@@ -96,7 +97,7 @@ def _about(record: Record) -> dict[str, Any]:
     return {
         **{name: getattr(record, name) for name in ("seed", "engine", "max_steps")},
         **{name: sorted({getattr(cell, name) for cell in cells})
-           for name in ("instance", "delta", "sigma", "radius", "goal", "uplink")},
+           for name in ("instance", "delta", "sigma", *USUAL)},
         "schedule": sorted(spec.schedule), "trials": spec.trials,
         "target_rse": spec.target_rse, "cells": sorted(record.cells),
     }

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fastfed.choices import PLURAL, USUAL
 from fastfed.errors import InputError, nearest
 from fastfed.files import read_regular, valid_unicode
+from fastfed.goals import parse_all as parse_goals
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import parse_all
 from fastfed.radius import NAMES
 from fastfed.radius import parse_all as parse_radii
+from fastfed.uplinks import parse_all as parse_uplinks
 from fastfed.validation import (
     checked_costs,
     checked_delta,
@@ -47,7 +50,9 @@ class Spec:
     sigmas: tuple[float | str | None, ...] = (None,)
     max_steps: int | None = None
     target_rse: float | None = None
-    radii: tuple[str, ...] = ("paper",)
+    radii: tuple[str, ...] = (USUAL["radius"],)
+    goals: tuple[str, ...] = (USUAL["goal"],)
+    uplinks: tuple[str, ...] = (USUAL["uplink"],)
 
     def to_dict(self) -> dict[str, Any]:
         """As in a spec file: what `from_dict` reads back."""
@@ -58,14 +63,15 @@ class Spec:
             "schedule": list(self.schedules), "trials": self.trials, "seed": self.seed,
             "engine": self.engine, "sigma": [s for s in self.sigmas if s is not None],
             "max_steps": self.max_steps, "target_rse": self.target_rse,
-            "radius": [] if self.radii == ("paper",) else list(self.radii),
+            **{name: written_choices(name, getattr(self, several))
+               for name, several in PLURAL.items()},
         }
         return {key: value for key, value in content.items() if value not in (None, [])}
 
 
 _MOST_BYTES = 2**28  # of a spec file
 SPEC_KEYS = ("instance", "delta", "cost", "schedule", "period", "trials", "seed", "engine",
-             "sigma", "max_steps", "target_rse", "radius")
+             "sigma", "max_steps", "target_rse", *USUAL)
 
 
 def make_spec(options: dict[str, Any]) -> Spec:
@@ -107,8 +113,16 @@ def make_spec(options: dict[str, Any]) -> Spec:
         sigmas=tuple(_distinct("sigma", sigmas)) or (None,),
         max_steps=None if most is None else checked_max_steps(most),
         target_rse=target,
-        radii=tuple(_radii(given.get("radius", ("paper",)))),
+        radii=tuple(_radii(given.get("radius", USUAL["radius"]))),
+        goals=tuple(map(str, parse_goals(given.get("goal", USUAL["goal"])))),
+        uplinks=tuple(map(str, parse_uplinks(given.get("uplink", USUAL["uplink"])))),
     )
+
+
+def written_choices(name: str, chosen: Iterable[str]) -> list[str]:
+    """As a spec is written down: nothing where only the usual is chosen."""
+    found = list(chosen)
+    return [] if found == [USUAL[name]] else found
 
 
 def _radii(given: Any) -> list[str]:

@@ -74,8 +74,6 @@ def _kept(store: Store, key: bytes) -> sealed.Sealed | None:
 def _summarise(store: Store, costs: Sequence[float]) -> pl.DataFrame:
     rows: list[dict[str, object]] = []
     for cell, schedules in store.held().items():
-        head = {"instance": cell.instance, "delta": cell.delta, "sigma": cell.sigma,
-                "radius": cell.radius}
         batches = (batch.columns for batch in store.batches(cell, schedules))
-        rows += [{**head, **row} for row in summary_of(batches, schedules, costs)]
+        rows += [{**cell.names, **row} for row in summary_of(batches, schedules, costs)]
     return to_frame(rows)

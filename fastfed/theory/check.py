@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fastfed.choices import USUAL, unusual_text
 from fastfed.errors import InputError, printable
 from fastfed.faces import Faced
 from fastfed.problem.instance import Instance
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SLACK = 1 + 1e-12  # pulls + C x uplinks, and its bound, are rounded
-_COLUMNS = ("instance", "delta", "sigma", "radius", "schedule", "trials", "ended", "claim", "cost",
+_COLUMNS = ("instance", "delta", "sigma", *USUAL, "schedule", "trials", "ended", "claim", "cost",
             "mean", "bound", "tightness", "outside", "low", "high", "verdict", "power", "reason")
 
 _Line = dict[str, Any]
@@ -69,11 +70,11 @@ class Check(Faced):
     """What `check` returns; as text, its table."""
 
     frame: pl.DataFrame
-    """One row per line: ``instance``, ``delta``, ``sigma``, ``radius``, ``schedule``, ``trials``,
-    ``ended``, ``claim``, ``cost`` (where the claim has one), measured ``mean`` over the trials
-    that ended, ``bound``, ``tightness``, the share of trials ``outside`` the bound (of claims about
-    trials), the interval ``low``, ``high`` of that share or else of the mean, ``verdict``,
-    ``power`` (of claims about trials), ``reason``."""
+    """One row per line: ``instance``, ``delta``, ``sigma``, ``radius``, ``goal``, ``uplink``,
+    ``schedule``, ``trials``, ``ended``, ``claim``, ``cost`` (where the claim has one), measured
+    ``mean`` over the trials that ended, ``bound``, ``tightness``, the share of trials ``outside``
+    the bound (of claims about trials), the interval ``low``, ``high`` of that share or else of
+    the mean, ``verdict``, ``power`` (of claims about trials), ``reason``."""
     lines: list[_Line]
     """The same with what the verdicts were decided by."""
 
@@ -131,7 +132,7 @@ def check(folder: str | Path | Store, costs: Sequence[float] | None = None) -> C
     for cell, names in held.items():
         found += _Checker(store, cell, known[cell.instance], wanted).lines(names)
     lines = _judged(found)
-    texts = ("instance", "radius", "schedule", "claim", "verdict", "reason")
+    texts = ("instance", *USUAL, "schedule", "claim", "verdict", "reason")
     types = {name: pl.String if name in texts else pl.Int64 if name in ("trials", "ended")
              else pl.Float64 for name in _COLUMNS}
     return Check(pl.DataFrame([{name: line.get(name) for name in _COLUMNS} for line in lines],
@@ -229,8 +230,7 @@ class _Checker:
         tightness = mean / bound if mean is not None and bound else None
         count, ended = (None, None) if moments is None else (moments.trials(schedule),
                                                              moments.ended(schedule))
-        return {"reason": "", **line, "instance": cell.instance, "delta": cell.delta,
-                "sigma": cell.sigma, "radius": cell.radius, "schedule": schedule,
+        return {"reason": "", **line, **cell.names, "schedule": schedule,
                 "trials": count, "ended": ended, "tightness": tightness}
 
     def _error(self, moments: Moments, name: str) -> _Line:
@@ -379,12 +379,12 @@ def _check_text(found: Check) -> str:
             "that break\nthe bound, or err", ""]
     head = (f"{'schedule':<16} {'claim':<23} {'mean':>9} {'bound':>9} {'/bound':>6} "
             f"{'95 % interval':>13} verdict (power)")
-    for (instance, delta, sigma, radius), lines in found.frame.group_by(
-            ["instance", "delta", "sigma", "radius"], maintain_order=True):
+    for (instance, delta, sigma, *choices), lines in found.frame.group_by(
+            ["instance", "delta", "sigma", *USUAL], maintain_order=True):
         counts = sorted({count for count in lines["trials"] if count is not None})
         span = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
         text += [f"{printable(str(instance))}, delta {delta:g}, sigma {sigma:g}"
-                 + ("" if radius == "paper" else f", radius {printable(str(radius))}")
+                 + printable(unusual_text(dict(zip(USUAL, choices, strict=True))))
                  + f", {span} trials", head]
         text += [_line_text(line) for line in lines.iter_rows(named=True)]
         text.append("")

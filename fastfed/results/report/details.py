@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fastfed.choices import USUAL
 from fastfed.errors import printable
 from fastfed.problem.instance import Instance
 from fastfed.problem.rewards import Gaussian
@@ -71,7 +72,8 @@ def add_verdicts(data: dict[str, Any], check: Check) -> None:
 
 
 def _key(where: Mapping[str, Any]) -> tuple[Any, ...]:
-    return where["instance"], where["delta"], where["sigma"], where.get("radius", "paper")
+    return (where["instance"], where["delta"], where["sigma"],
+            *(where.get(name, usual) for name, usual in USUAL.items()))
 
 
 def _finite(numbers: Sequence[float]) -> list[float | None]:
