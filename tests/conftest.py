@@ -51,7 +51,8 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(function.__kwdefaults__, "part_size", 5)
 
 
-LONG = ("dask", "reproduce", "radii", "resume", "halves", "adding_a_law", "report_browser", "fuzz",
+LONG = ("dask", "reproduce", "radii", "resume", "halves", "adding_a_law", "report_browser",
+        "claims_browser", "fuzz",
         "error_probability")
 """Files of clusters, kills, browsers, fuzzing, long compiles and statistics: `pytest -m long`."""
 

@@ -26,16 +26,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from fastfed.engine.rows import VERSION
 from fastfed.errors import InputError, nearest
 from fastfed.files import replacing
 from fastfed.paper import radii
 from fastfed.paper.claims import COST, GROWTH, SLIPS, judge
-from fastfed.paper.claims_text import claims_text
+from fastfed.paper.claims_text import METHOD, OURS, claims_text
 from fastfed.paper.evidence import Evidence, Place
 from fastfed.paper.good_event import good_event
 from fastfed.paper.markdown import table_row
 from fastfed.paper.panels import Frames
 from fastfed.problem.instance import Instance
+from fastfed.results.series import with_gaps
 from fastfed.statistics.moments import COLUMNS, Halves
 from fastfed.statistics.numbers import number
 from fastfed.statistics.summary import not_ended_text
@@ -46,9 +48,11 @@ from fastfed.sweeps.store import Part, Store
 from fastfed.sweeps.summary_file import stored_summary
 from fastfed.theory.bounds import Bounds, bounds
 from fastfed.theory.check import check, instances_of
+from fastfed.version import __version__
 
 DATA_SETS = ("synthetic", "bernoulli", "movielens")
 DELTAS = (0.5, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
+TWIN_DELTAS = (0.1, 0.01, 1e-3, 1e-4, 1e-6)  # of MovieLens's Gaussian twin, which has no panel
 COSTS = (0.0, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
 PERIODS = (1, 5, 10, 100, 1_000, 10_000, 100_000)
 SCHEDULES = ("fedelim", "fedelim0", *(f"periodic:{h}" for h in PERIODS), "superexponential")
@@ -102,7 +106,8 @@ def plan(out: Path, *, trials: int | None = None, only: str | None = None, quick
                 study, instances=scaled, schedules=("fedelim", "fedelim0", "superexponential"))))
         if name == "movielens":
             plans.append(Plan("movielens-gaussian", out / "movielens-gaussian",
-                              replace(base, instances=(_gaussian(),))))
+                              replace(base, instances=(_gaussian(),), deltas=tuple(
+                                  delta for delta in TWIN_DELTAS if delta in DELTAS))))
     return plans
 
 
@@ -127,14 +132,18 @@ def true_errors(
     from fastfed.paper import true_errors as measured
 
     trials = measured.QUICK_TRIALS if quick else measured.TRIALS
+    deltas = measured.QUICK_DELTAS if quick else measured.DELTAS
     names = DATA_SETS if only is None else (only,)
-    return measured.write(out, instances=names, deltas=measured.DELTAS, trials=trials,
-                          seed=seed, threads=threads, report=report)
+    return measured.write(out, instances=names, deltas=deltas, trials=trials, seed=seed,
+                          threads=threads, report=report)
 
 
 def write(out: Path) -> tuple[list[Claim], list[Path]]:
-    """Figures, table and claims from the finished sweeps in ``out``; what was written."""
+    """Figures, tables, claims and the page from the finished sweeps in ``out``; what was
+    written."""
     from fastfed.paper import panels as drawn
+    from fastfed.paper import true_errors as errors
+    from fastfed.paper.page import write_page
 
     frames, evidence = read(out)
     claims = judge(evidence)
@@ -158,6 +167,16 @@ def write(out: Path) -> tuple[list[Claim], list[Path]]:
         with replacing(out / "minimum.parquet") as file:
             pl.DataFrame(minimum.cells).write_parquet(file)
         paths.append(out / "minimum.parquet")
+    measured = errors.kept(out)
+    charts = drawn.charts(frames) | ({} if measured is None else errors.charts(measured))
+    about = {"trials of each cell": ", ".join(f"{name} {count:,}" for name, count in
+                                              counts.items()),
+             "deltas": ", ".join(f"{delta:g}" for delta in DELTAS),
+             "costs C": ", ".join(f"{cost:g}" for cost in COSTS),
+             "seed": Store(out / next(iter(counts))).record().seed,
+             "version of the rows": VERSION, "fastfed": __version__}
+    paths.append(write_page(out / "report.html", charts, claims, about,
+                            [*([warning] if warning else []), METHOD, OURS]))
     return claims, paths
 
 
@@ -182,7 +201,7 @@ def read(out: Path) -> tuple[Frames, Evidence]:
                 scales += places
             if name != "movielens":  # its twin's walks are five times as fast to follow
                 instance = instances_of(out / name)[name]
-                runs += good_event(instance, DELTAS, min(
+                runs += good_event(instance, tuple(frame["delta"].unique(maintain_order=True)), min(
                     int(frame["trials"].min()), MOST_RUNS,  # type: ignore[arg-type]
                     MOST_WALKS // instance.means.size), seed=Store(out / name).record().seed)
             if _finished(out / "radii" / name):
@@ -199,10 +218,16 @@ def read(out: Path) -> tuple[Frames, Evidence]:
     gaps = places_of(out / "gaps") if _finished(out / "gaps") else []
     synthetic = any(place.instance == "synthetic" for place in panels)
     every = pl.concat(summaries)
+    clients = tightness() if synthetic else []
     return (Frames(every, pl.concat(studied) if studied else pl.DataFrame(),
-                   radii.radii_frame(every, with_radii)),
-            Evidence(panels, scales, studies, gaps, checked, runs,
-                     tightness() if synthetic else (), under_radii))
+                   radii.radii_frame(every, with_radii), _gap_frame(out / "gaps"), clients),
+            Evidence(panels, scales, studies, gaps, checked, runs, clients, under_radii))
+
+
+def _gap_frame(folder: Path) -> pl.DataFrame:
+    if not _finished(folder):
+        return pl.DataFrame()
+    return with_gaps(stored_summary(folder, COSTS), instances_of(folder))
 
 
 def places_of(folder: Path) -> list[Place]:
@@ -237,7 +262,7 @@ def tightness() -> list[dict[str, Any]]:
         found[many.shape[1]] = float(b.T / b.lower)
     first = next(iter(found.values()))
     return [{"instance": "synthetic", "delta": STUDY_DELTA, "what": f"M = {clients:,}",
-             **computed(value / first, GROWTH, f"{value / first:.3f}, T over the lower bound "
+             "clients": clients, **computed(value / first, GROWTH, f"{value / first:.3f}, T over the lower bound "
                         f"{value:,.0f}")} for clients, value in found.items()]
 
 

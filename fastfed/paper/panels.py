@@ -44,6 +44,10 @@ class Frames:
     """One delta, many bases and periods; columns period_opt and base_opt. May be empty."""
     radii: pl.DataFrame
     """FedElim's total and FedElim0's pulls under every radius. May be empty."""
+    gaps: pl.DataFrame
+    """The synthetic instance with its gaps scaled; column gap. May be empty."""
+    clients: Sequence[Cell] = ()
+    """T over the lower bound for ever more clients."""
 
     @property
     def names(self) -> list[str]:
@@ -63,6 +67,11 @@ def charts(frames: Frames) -> dict[str, Chart]:
         found |= {f"{name}-base": base_study(rows), f"{name}-period": period_study(rows)}
     for name, rows in _by_instance(frames.radii):
         found[f"{name}-radii"] = radii_study(rows)
+    if len(frames.gaps):
+        found |= {"synthetic-gap": _gap_study(frames.gaps, "total"),
+                  "synthetic-talk": _gap_study(frames.gaps, "communication")}
+    if frames.clients:
+        found["synthetic-clients"] = clients_study(frames.clients)
     return found
 
 
@@ -134,8 +143,8 @@ def period_study(rows: pl.DataFrame) -> Chart:
                                      and int(name.partition(":")[2]) >= best / 40)]
     drawn = chart(here.filter(pl.col("schedule").is_in(near)), x="period", y="total",
                   errors=_ERRORS)
-    return _titled(replace(drawn, marks=[best]), rows, f"C = {COST:g}, {_least(here)}; dashed: "
-                   f"H_opt = {best:,.0f}, where the bound is least")
+    return _titled(replace(drawn, marks=[best]), rows, f"period, C = {COST:g}, {_least(here)}; "
+                   f"dashed: H_opt = {best:,.0f}, where the bound is least")
 
 
 def base_study(rows: pl.DataFrame) -> Chart:
@@ -154,7 +163,7 @@ def base_study(rows: pl.DataFrame) -> Chart:
     best = float(here["base_opt"][0])
     labels = chart(here, x="delta", y="total", errors=_ERRORS)
     return _titled(Chart(lines, "base lambda", labels.y_label, labels.title, marks=[best]), rows,
-                   f"C = {COST:g}, delta = {plain(float(here['delta'][0]))}; dashed: lambda_opt = "
+                   f"base, C = {COST:g}, delta = {plain(float(here['delta'][0]))}; dashed: lambda_opt = "
                    f"{best:.3f}, where the bound is least")
 
 
@@ -172,6 +181,21 @@ def radii_study(rows: pl.DataFrame) -> Chart:
                       for line in drawn.lines]
     return _titled(replace(drawn, lines=lines), rows,
                    f"radii: FedElim's total cost at C = {COST:g}, FedElim0's pulls")
+
+
+def _gap_study(rows: pl.DataFrame, what: str) -> Chart:
+    """Cost, or the communication in it, against the smallest gap."""
+    drawn = chart(rows, x="gap", y=what, cost=COST, errors=_ERRORS)
+    return replace(drawn, title=[f"synthetic, all gaps scaled, C = {COST:g}", drawn.title[-1]],
+                   small_to_the_right=True)
+
+
+def clients_study(cells: Sequence[Cell]) -> Chart:
+    """T over the lower bound against the number of clients."""
+    line = Line("T over the lower bound", [float(cell["clients"]) for cell in cells],
+                [cell["value"] for cell in cells])
+    return Chart([line], "clients M", "T over the lower bound, relative to the first",
+                 ["synthetic, its clients repeated", "computed: no chance in it"])
 
 
 def radii_of_fedelim(rows: pl.DataFrame) -> Chart:

@@ -22,8 +22,15 @@ from fastfed.choices import USUAL
 from fastfed.errors import InputError
 from fastfed.files import make_folder, replacing
 from fastfed.results.layout import lay_out, name_lines, room_for_axes, thin_ticks, write_title
-from fastfed.results.series import Chart, Line, chart, has_periods
-from fastfed.results.style import GUIDE, in_words, numbered
+from fastfed.results.series import (
+    Chart,
+    Line,
+    chart,
+    has_periods,
+    logarithmic_span,
+    styled,
+)
+from fastfed.results.style import GUIDE, in_words
 from fastfed.results.wording import parameters, plain
 from fastfed.statistics.numbers import short
 
@@ -49,9 +56,7 @@ _SIZE = (4.8, 3.4)  # inches; more where labels need it
 _GUIDE_DASHES: tuple[Any, ...] = ("-", "--", "-.", ":")
 _DODGE = 0.012  # of the axis: how far lines that coincide are moved apart
 _SAME = 0.02  # of the axis: points nearer than this coincide
-_LOG_FROM = 8.0  # a larger ratio of the values takes a logarithmic axis
 _BAND = 0.13  # how dense the band of a level line is
-_DEEPEST = 3.0  # a bar reaches at most this factor below the least value of a logarithmic axis
 
 
 def _matplotlib() -> Any:
@@ -127,7 +132,7 @@ def plot(
 
 def draw_chart(ax: Any, drawn: Chart, own: bool) -> None:
     """A whole chart into axes: lines, scales, ticks, title, and what the lines are."""
-    lines = _styled(drawn.lines)
+    lines = styled(drawn.lines)
     _set_scales(ax, lines, drawn)
     lines = _dodged(ax, lines)
     handles = _draw_lines(ax, lines)
@@ -147,13 +152,6 @@ def draw_chart(ax: Any, drawn: Chart, own: bool) -> None:
         thin_ticks(ax)
 
 
-def _styled(lines: Sequence[Line]) -> list[Line]:
-    """A style for every line that has none."""
-    spare = iter(numbered(len(lines)))
-    return [line if line.style or line.plain else replace(line, style=next(spare))
-            for line in lines]
-
-
 def _set_scales(ax: Any, lines: Sequence[Line], drawn: Chart) -> None:
     xs = [x for line in lines for x in line.x]
     if drawn.categories is None:
@@ -164,28 +162,10 @@ def _set_scales(ax: Any, lines: Sequence[Line], drawn: Chart) -> None:
             ax.set_xscale("log")
             if len(set(xs)) == 1:  # one point makes no axis by itself
                 ax.set_xlim(xs[0] / 2, xs[0] * 2)
-    low, high = _span(lines)
-    if low is None:
-        return
-    if drawn.log_y or high / low >= _LOG_FROM:
+    span = logarithmic_span(drawn)
+    if span is not None:
         ax.set_yscale("log")
-        ax.set_ylim(low / 1.25, high * 1.25)
-
-
-def _span(lines: Sequence[Line]) -> tuple[float | None, float]:
-    """The least and the largest that a logarithmic axis shall show; None if it cannot be one."""
-    values = [y for line in lines for y in line.y if y > 0]
-    lows, highs = ([end for line in lines for end in line.ends()[side]] for side in (0, 1))
-    if not values and not any(high > 0 for high in highs):
-        return None, 1.0
-    zeros = any(y <= 0 for line in lines for y in line.y)
-    if zeros and not all(high > 0 for high in highs):
-        return None, 1.0  # 0 without a bar: a linear axis shows it
-    least = min([*values, *([high for high in highs if high > 0] if zeros else [])])
-    deepest = least / _DEEPEST
-    reached = [low for low in lows if deepest <= low]
-    cut = zeros or any(low < deepest for low in lows)
-    return (deepest if cut else min([least, *reached])), max([*values, *highs])
+        ax.set_ylim(span[0] / 1.25, span[1] * 1.25)
 
 
 def _dodged(ax: Any, lines: Sequence[Line]) -> list[Line]:
@@ -294,6 +274,10 @@ def _set_ticks(ax: Any, drawn: Chart) -> None:
     if xs and len(xs) <= 16:
         shown = parameters(xs)
         ax.set_xticks(xs, labels=[shown[x] for x in xs])
+        ax.xaxis.minorticks_off()
+    elif ax.get_xscale() == "log":  # too many: round numbers, written as everywhere else
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
         ax.xaxis.minorticks_off()
 
 

@@ -5,7 +5,7 @@ rows make a line, and the words for all that. Nothing here draws.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fastfed.choices import USUAL
@@ -39,6 +39,8 @@ _CELL = ("instance", "schedule", "delta", "sigma", *USUAL, "cost")
 _CATEGORIES = ("schedule", *USUAL)
 _WITH_COST = ("total", "communication")
 _CATEGORY_WIDTH = 24  # characters
+_LOG_FROM = 8.0  # a larger ratio of the values takes a logarithmic axis
+_DEEPEST = 3.0  # a bar reaches at most this factor below the least value of a logarithmic axis
 _TITLE_NAME = 120  # characters of an instance's name
 
 
@@ -143,6 +145,32 @@ def chart(frame: pl.DataFrame, x: str = "delta", y: str = "total", group: str | 
         categories = list(told.values())
     return Chart(lines, X[x], Y[y], _title(rows, x, measure), categories,
                  small_to_the_right=x == "delta", log_y=y == "error_rate")
+
+
+def styled(lines: Sequence[Line]) -> list[Line]:
+    """A style for every line that has none, but for guides."""
+    spare = iter(numbered(len(lines)))
+    return [line if line.style or line.plain else replace(line, style=next(spare))
+            for line in lines]
+
+
+def logarithmic_span(drawn: Chart) -> tuple[float, float] | None:
+    """The least and the largest value that the y axis shall show, if it is to be a logarithmic
+    one; None for a linear axis."""
+    lines = drawn.lines
+    values = [y for line in lines for y in line.y if y > 0]
+    lows, highs = ([end for line in lines for end in line.ends()[side]] for side in (0, 1))
+    if not values and not any(high > 0 for high in highs):
+        return None
+    zeros = any(y <= 0 for line in lines for y in line.y)
+    if zeros and not all(high > 0 for high in highs):
+        return None  # 0 without a bar: a linear axis shows it
+    least = min([*values, *([high for high in highs if high > 0] if zeros else [])])
+    deepest = least / _DEEPEST
+    cut = zeros or any(low < deepest for low in lows)
+    low = deepest if cut else min([least, *(one for one in lows if deepest <= one)])
+    high = max([*values, *highs])
+    return (low, high) if drawn.log_y or high / low >= _LOG_FROM else None
 
 
 def with_gaps(frame: pl.DataFrame, instances: Mapping[str, Instance]) -> pl.DataFrame:
