@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar, Self, TypeVar
 
 from fastfed.errors import InputError, nearest
+from fastfed.validation import shown
 
 USUAL = {"radius": "paper", "goal": "best", "uplink": "exact"}
 """Each choice with what the paper does, which is what a run does if nothing else is said."""
@@ -53,8 +54,6 @@ _T = TypeVar("_T", bound=Named)
 
 def parse_named(kind: str, families: Mapping[str, type[_T]], value: object) -> _T:
     """The choice that a name stands for, or the object that is one already."""
-    from fastfed.validation import shown  # which needs NumPy: --help comes here, and does not
-
     for one in families.values():
         if isinstance(value, one):
             return value

@@ -10,14 +10,16 @@ import shlex
 import signal
 import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from fastfed import console
-from fastfed.commands import answers, options
-from fastfed.commands.options import RANGES, Folder, Text, Texts
+from fastfed.commands import answers, completing, options
+from fastfed.commands.options import INSTANCE, RANGES, SCHEDULES, Folder, Rewards, Text, Texts
+from fastfed.commands.reproduce import reproduce
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
 from fastfed.results.tables import summary_text
@@ -26,7 +28,6 @@ from fastfed.version import __version__
 if TYPE_CHECKING:
     import polars as pl
 
-    from fastfed.problem.instance import Instance
     from fastfed.sweeps.spec import Spec
     from fastfed.sweeps.task import Executor
 
@@ -42,12 +43,6 @@ app = typer.Typer(
 
 # Click's error class, from wherever this version of Typer has its Click
 _UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
-
-_INSTANCE = "Built-in name, file, random:K,M,SEED or scaled:NAME,FACTOR"
-_REWARDS = ("Law of the rewards for files that name none: bernoulli, gaussian:0.5, poisson:2 "
-            "[gaussian]")
-_SCHEDULES = ("fedelim, fedelim0, periodic:100, exponential:1.5, superexponential, at:1,5,25 "
-              "(these times)")
 
 
 def _version(asked: bool) -> None:
@@ -66,16 +61,18 @@ def _common(
 
 @app.command()
 def sweep(
-    instance: Annotated[Texts, typer.Option(metavar="NAME", help=f"{_INSTANCE}; repeat for "
-                                            "several [synthetic].")] = None,
+    instance: Annotated[Texts, typer.Option(metavar="NAME", help=f"{INSTANCE}; repeat for "
+                                            "several [synthetic].",
+                                            autocompletion=completing.instances)] = None,
     delta: Annotated[Texts, typer.Option(metavar="LIST", help=f"Error probabilities, {RANGES} "
                                          "[0.1,0.05,0.01,0.005,0.001].")] = None,
     cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
                                         "[0,10,100].")] = None,
     period: Annotated[Texts, typer.Option(metavar="LIST", help=f"Periods H, {RANGES} "
                                           "[5,1,10,100,1000,10000,100000].")] = None,
-    schedule: Annotated[Texts, typer.Option(metavar="LIST", help=f"Schedules: {_SCHEDULES} "
-                                            "[fedelim,fedelim0].")] = None,
+    schedule: Annotated[Texts, typer.Option(metavar="LIST", help=f"Schedules: {SCHEDULES} "
+                                            "[fedelim,fedelim0].",
+                                            autocompletion=completing.schedules)] = None,
     trials: Annotated[Text, typer.Option(metavar="NUMBER", help="Trials of each cell "
                                          "[10000].")] = None,
     seed: Annotated[Text, typer.Option(metavar="NUMBER", help="Seed [0].")] = None,
@@ -86,15 +83,17 @@ def sweep(
                                          "[auto].")] = None,
     sigma: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence scales: numbers, or "
                                          "proxy [what fits the instance].")] = None,
-    rewards: Annotated[Text, typer.Option(metavar="LAW", help=f"{_REWARDS}.")] = None,
+    rewards: Rewards = None,
     max_steps: Annotated[Text, typer.Option(metavar="NUMBER", help="Cut trials off here "
                                             "[never].")] = None,
     radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii: paper, "
                                           "stitched, mixture, stitched-pairs, mixture-pairs "
-                                          "[paper].")] = None,
-    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals: best [best].")] = None,
+                                          "[paper].", autocompletion=completing.radii)] = None,
+    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals: best [best].",
+                                        autocompletion=completing.goals)] = None,
     uplink: Annotated[Texts, typer.Option(metavar="LIST", help="How means reach the server: "
-                                          "exact [exact].")] = None,
+                                          "exact [exact].",
+                                          autocompletion=completing.uplinks)] = None,
     target_rse: Annotated[Text, typer.Option(metavar="NUMBER", help="Stop a cell at this relative "
                                              "standard error of the mean total cost "
                                              "[never].")] = None,
@@ -231,10 +230,16 @@ app.command()(answers.replay)
 def report(
     folder: Folder,
     out: Annotated[Optional[Path], typer.Option(  # noqa: UP045
-        help="The file to write [DIR/report.html].")] = None,
+        metavar="FILE", help="The file to write [DIR/report.html].")] = None,
     open: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
-    """One page of HTML with live figures: turn C, sort, save; it needs no network."""
+    """One page of HTML with live figures: turn C, sort, save; it needs no network.
+
+    \b
+    Examples:
+      fastfed report results --open
+      fastfed report results --out synthetic.html
+    """
     from fastfed.api.sweep import open_sweep
 
     opened = open_sweep(folder)
@@ -250,7 +255,8 @@ def report(
 
 @app.command()
 def bounds(
-    instance: Annotated[str, typer.Argument(metavar="INSTANCE", help=f"{_INSTANCE}.")],
+    instance: Annotated[str, typer.Argument(metavar="INSTANCE", help=f"{INSTANCE}.",
+                                            autocompletion=completing.instances)],
     delta: Annotated[Texts, typer.Option(metavar="LIST", help=f"Error probabilities, {RANGES} "
                                          "[0.01].")] = None,
     cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
@@ -260,8 +266,9 @@ def bounds(
                                        "scheme [none].")] = None,
     sigma: Annotated[Text, typer.Option(metavar="NUMBER", help="Confidence scale, or proxy [what "
                                         "fits the instance].")] = None,
-    rewards: Annotated[Text, typer.Option(metavar="LAW", help=f"{_REWARDS}.")] = None,
-    radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii [paper].")] = None,
+    rewards: Rewards = None,
+    radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii [paper].",
+                                          autocompletion=completing.radii)] = None,
     json: Annotated[bool, typer.Option("--json", help="Everything, as a JSON list with one item "
                                        "for each radius, delta and cost.")] = False,
 ) -> None:
@@ -272,10 +279,11 @@ def bounds(
       fastfed bounds synthetic --delta 0.1,0.01 --cost 10
       fastfed bounds movielens --sigma proxy --json
     """
+    from fastfed.problem.instance import Instance
     from fastfed.results.tables import bounds_text
     from fastfed.theory.bounds import bounds as bounds_of
 
-    one = _load(instance, rewards)
+    one = Instance.load(instance, rewards)
     found = [bounds_of(one, d, c, sigma, period, base, r)  # type: ignore[arg-type]
              for r in options.split("radius", radius) or ["paper"]
              for d in options.numbers("delta", delta) or ["0.01"]
@@ -320,15 +328,22 @@ def check(
 
 @app.command()
 def errors(
-    instance: Annotated[str, typer.Argument(metavar="INSTANCE", help=f"{_INSTANCE}.")],
-    schedule: Annotated[str, typer.Option(metavar="NAME", help="Schedule.")] = "fedelim",
+    instance: Annotated[str, typer.Argument(metavar="INSTANCE", help=f"{INSTANCE}.",
+                                            autocompletion=completing.instances)],
+    schedule: Annotated[Text, typer.Option(metavar="NAME", help=f"Schedule: {SCHEDULES} "
+                                           "[fedelim].",
+                                           autocompletion=completing.schedules)] = None,
     delta: Annotated[Texts, typer.Option(metavar="LIST", help="Error probabilities that the radii "
                                          f"allow, {RANGES} [0.01].")] = None,
-    radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii [paper].")] = None,
-    trials: Annotated[str, typer.Option(help="Trials for each answer.")] = "10000",
-    seed: Annotated[str, typer.Option(help="Seed.")] = "0",
-    sigma: Annotated[Text, typer.Option(help="Confidence scale [what fits the instance].")] = None,
-    threads: Annotated[Text, typer.Option(help="Threads [all cores].")] = None,
+    radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii [paper].",
+                                          autocompletion=completing.radii)] = None,
+    trials: Annotated[Text, typer.Option(metavar="NUMBER", help="Trials for each answer "
+                                         "[10000].")] = None,
+    seed: Annotated[Text, typer.Option(metavar="NUMBER", help="Seed [0].")] = None,
+    sigma: Annotated[Text, typer.Option(metavar="NUMBER", help="Confidence scale, or proxy [what "
+                                        "fits the instance].")] = None,
+    rewards: Rewards = None,
+    threads: Annotated[Text, typer.Option(metavar="NUMBER", help="Threads [all cores].")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """How often an answer is really wrong, by importance sampling: down to 1e-100 and below.
@@ -341,10 +356,12 @@ def errors(
     from fastfed.problem.instance import Instance
     from fastfed.theory.error_probability import error_frame, error_probability
 
-    one = Instance.load(instance)
+    one = Instance.load(instance, rewards)
     progress = _counting if sys.stderr.isatty() else None
-    found = [error_probability(one, schedule, delta=d, radius=r, trials=trials, seed=seed,  # type: ignore[arg-type]
-                               sigma=sigma, threads=threads, progress=progress)  # type: ignore[arg-type]
+    given = {"schedule": schedule, "trials": trials, "seed": seed}
+    usual: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    found = [error_probability(one, delta=d, radius=r, sigma=sigma, threads=threads,  # type: ignore[arg-type]
+                               progress=progress, **usual)
              for r in options.split("radius", radius) or ["paper"]
              for d in options.numbers("delta", delta) or ["0.01"]]
     if json:
@@ -353,48 +370,7 @@ def errors(
         console.show("\n\n".join(map(str, found)))
 
 
-@app.command()
-def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder for everything.",
-                                      parser=checked_folder)] = Path("paper"),
-    trials: Annotated[Text, typer.Option(help="Trials of each cell [10000].")] = None,
-    only: Annotated[Text, typer.Option(help="synthetic, bernoulli or movielens.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Few trials: about a minute.")] = False,
-    threads: Annotated[Text, typer.Option(help="Threads [all cores].")] = None,
-    seed: Annotated[Text, typer.Option(help="Seed [0].")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no verdicts.")] = False,
-) -> None:
-    """The paper's experiments again: nine panels, the table, every claim with a verdict.
-
-    \b
-    Examples:
-      fastfed reproduce --quick
-      fastfed reproduce --only movielens --out paper
-    """
-    from fastfed.api.progress import watch
-    from fastfed.paper.experiments import plan, true_errors, write
-    from fastfed.validation import checked_seed, checked_trials
-
-    count = None if threads is None else _threads(threads)
-    plans = plan(out, trials=None if trials is None else checked_trials(trials), only=only,
-                 quick=quick, seed=checked_seed(seed or 0))
-    for one in plans:
-        if not quiet:
-            console.say(f"{one.name}: {one.spec.trials:,} trials of each cell")
-        run = watch(one.parts(count), not quiet)
-        for failure in run.failures:
-            console.say(str(failure))
-        if run.failures:
-            raise typer.Exit(1)
-    found = true_errors(out, only=only, quick=quick, seed=checked_seed(seed or 0), threads=count,
-                        report=(lambda _: None) if quiet else console.say)
-    claims, paths = write(out)
-    paths += found
-    if not quiet:
-        for claim in claims:
-            console.show(f"{claim.key}: {claim.verdict}")
-        console.show(f"{len(paths)} files: {out}/claims.md, {out}/table.md, "
-                     f"{out}/contact-sheet.png, {out}/figures/")
+app.command()(reproduce)
 
 
 @app.command()
@@ -434,10 +410,13 @@ def movielens_build(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the original files are: "
                                            "user_ratedmovies.dat (or -timestamps), "
                                            "movie_countries.dat, movie_genres.dat.")],
-    out: Annotated[Path, typer.Option(help="Where to write the instance.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FILE", show_default=False, help="Where to write "
+                                      "the instance [movielens.parquet].")] = Path(
         "movielens.parquet"),
-    rule: Annotated[str, typer.Option(help="Clean-up: paper or ties.")] = "paper",
-    empty: Annotated[str, typer.Option(help="Empty cells: zero or drop-country.")] = "zero",
+    rule: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="Clean-up: paper or "
+                                      "ties [paper].")] = "paper",
+    empty: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="Empty cells: zero "
+                                       "or drop-country [zero].")] = "zero",
 ) -> None:
     """Make the instance from the original data files, and compare its counts with the paper's.
 
@@ -465,10 +444,16 @@ def run_process(arguments: list[str]) -> int:
     return 2 if lost and status == 0 else status
 
 
+@cache
+def _program() -> Any:
+    """The commands, put together from their signatures: once in a process, for it takes 20 ms."""
+    return typer.main.get_command(app)
+
+
 def run(arguments: list[str]) -> int:
     """Run a command line in this process; its exit status."""
     try:
-        status = app(arguments, prog_name="fastfed", standalone_mode=False)
+        status = _program()(arguments, prog_name="fastfed", standalone_mode=False)
         sys.stdout.flush()
         return _interrupted(arguments) if status == 130 else int(status or 0)
     except (InputError, _UsageError) as error:
@@ -516,18 +501,6 @@ def _only(frame: pl.DataFrame, names: set[str], spec: Spec) -> pl.DataFrame:
         pl.col("instance").is_in(list(names)), pl.col("delta").is_in(list(spec.deltas)),
         pl.col("schedule").is_in(list(spec.schedules)),
         *(pl.col(name).is_in(list(getattr(spec, several))) for name, several in PLURAL.items()))
-
-
-def _load(source: str, rewards: str | None) -> Instance:
-    """The instance of a command; with a law, if its file names none."""
-    from fastfed.problem.instance import Instance
-    from fastfed.problem.instance_files import with_rewards
-
-    if rewards is None:
-        return Instance.load(source)
-    (found,) = with_rewards([source], rewards)
-    assert isinstance(found, Instance)
-    return found
 
 
 def _dask(address: str, threads: str | None, quiet: bool, dashboard: bool) -> Executor:

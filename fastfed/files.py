@@ -24,6 +24,12 @@ _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
+def data_folder() -> Path:
+    """``data/`` inside an installed package, or beside the package in a checkout."""
+    here = Path(__file__).resolve().parent
+    return here / "data" if (here / "data").is_dir() else here.parent / "data"
+
+
 @contextmanager
 def replacing(path: Path, before: Callable[[], object] | None = None) -> Iterator[io.BytesIO]:
     """A buffer whose content becomes the file ``path``, whole, or not at all.

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from fastfed.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 MAX_STEPS = 2**52
 """No trial is followed past this step: beyond it, doubles no longer count every step."""
@@ -42,6 +44,8 @@ def number(name: str, value: object, rule: str = "must be a number") -> float:
 def numbers(rule: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """An array of numbers from lists or arrays of numbers; ``rule`` is what is said of others.
     Text and truth values are others, though NumPy would turn them into numbers."""
+    import numpy as np  # which help and completion come here without
+
     try:
         given = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
         if given.dtype.kind not in "iuf" and any(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import fastfed as ff
 from fastfed.api import progress
 from fastfed.api import sweep as api
 from fastfed.sweeps import run as engine
@@ -15,7 +16,9 @@ from fastfed.sweeps import task as tasks
 if TYPE_CHECKING:
     from helpers import Call
 
-pytest.register_assert_rewrite("helpers")
+pytest.register_assert_rewrite("helpers", "bad_input", "command_line")
+
+from helpers import SMALL  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -51,9 +54,27 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(function.__kwdefaults__, "part_size", 5)
 
 
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to be in, but for a text file, a folder and a link to nothing."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file.txt").write_text("mine\n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere" / "at all")
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep with nothing wrong; whoever changes it takes a copy."""
+    folder = tmp_path_factory.mktemp("good") / "good"
+    ff.sweep(instances=[SMALL], deltas=[0.1], costs=[0, 10], schedules=["fedelim", "fedelim0"],
+             trials=200, out=folder, threads=1)
+    return folder
+
+
 LONG = ("dask", "reproduce", "radii", "resume", "halves", "adding_a_law", "report_browser",
-        "claims_browser", "fuzz",
-        "error_probability")
+        "claims_browser", "fuzz", "error_probability")
 """Files of clusters, kills, browsers, fuzzing, long compiles and statistics: `pytest -m long`."""
 
 

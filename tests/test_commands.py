@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
+from command_line import ENVIRONMENT
 from helpers import SMALL, refused
-from test_cli import ENVIRONMENT
 
 import fastfed as ff
 from fastfed import cli
@@ -182,7 +183,12 @@ def test_a_law_for_files_without_one(folder: Path, capsys: pytest.CaptureFixture
     assert printed(capsys, "summary", "results").splitlines()[0] == "rewards: Bernoulli()"
     assert "rewards Gaussian(sigma=0.5)" in printed(capsys, "bounds", "p.csv", "--rewards",
                                                     "gaussian:0.5")
-    assert ff.Instance.load("p.csv", rewards=ff.Bernoulli()).rewards == ff.Bernoulli()
+    assert "rewards: Bernoulli()" in printed(capsys, "replay", "p.csv", "--rewards", "bernoulli")
+    assert printed(capsys, "errors", "p.csv", "--rewards", "bernoulli", "--trials", "100",
+                   "--delta", "0.3").startswith("rewards: Bernoulli()\n")
+    assert "leave it out" in complaint(capsys, "replay", "results", "--rewards", "bernoulli")
+    for law in (ff.Bernoulli(), "bernoulli"):
+        assert ff.Instance.load("p.csv", rewards=law).rewards == ff.Bernoulli()
     assert "bernouli" in complaint(capsys, "bounds", "p.csv", "--rewards", "bernouli")
     assert "takes no value" in complaint(capsys, "bounds", "p.csv", "--rewards", "bernoulli:1")
     for known in ("synthetic", "bernoulli", "movielens"):
@@ -231,15 +237,18 @@ def test_bare_help_has_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("command", ["sweep", "summary", "merge", "best", "plot", "replay",
-                                     "bounds", "check", "errors", "reproduce", "instances"])
+                                     "bounds", "check", "errors", "report", "instances",
+                                     "movielens build"])
 def test_help_has_examples_and_readable_names(command: str, capsys: pytest.CaptureFixture[str]
                                               ) -> None:
-    shown = printed(capsys, command, "--help")
+    shown = printed(capsys, *command.split(), "--help")
     examples = shown.partition("Examples:\n")[2].splitlines()
     assert sum(line.strip().startswith("fastfed ") for line in examples[:2]) == 2
-    assert " TEXT " not in shown
-    assert "PARSER" not in shown.upper()
-    assert " PATH " not in shown
+    options = shown.partition("Options:\n")[2]
+    assert "<" not in options  # Typer writes <str> where nobody named what is wanted
+    for option in re.split(r"\n  (?=-)", options):  # one that takes a value says its default
+        if re.match(r" *--[a-z-]+ [A-Z]", option) and "required" not in option:
+            assert "[" in option, option
 
 
 def test_help_tells_defaults_and_the_grammar_of_schedules(capsys: pytest.CaptureFixture[str]
@@ -250,8 +259,54 @@ def test_help_tells_defaults_and_the_grammar_of_schedules(capsys: pytest.Capture
         assert words in shown, words
 
 
-def test_shell_completion() -> None:
-    done = subprocess.run([sys.executable, "-m", "fastfed"], capture_output=True, text=True,
-                          check=False, env={**ENVIRONMENT, "_FASTFED_COMPLETE": "complete_bash",
-                                            "COMP_WORDS": "fastfed be", "COMP_CWORD": "1"})
-    assert done.stdout.split() == ["best"]
+COMPLETED = """
+import contextlib, io, json, os, sys
+from fastfed import cli
+found = {}
+for line in json.loads(sys.argv[1]):
+    os.environ.update(_FASTFED_COMPLETE="complete_bash", COMP_WORDS=line,
+                      COMP_CWORD=str(len(line.split(" ")) - 1))
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        assert cli.run([]) == 0
+    found[line] = shown.getvalue().split("\\n")[:-1]
+heavy = [name for name in ("numba", "polars", "matplotlib", "scipy", "numpy")
+         if name in sys.modules]
+print(json.dumps([found, heavy]))
+"""
+
+
+def test_shell_completion(folder: Path) -> None:
+    """Commands, and the names that options take, in lists as well; nothing heavy is imported."""
+    (folder / "mine.csv").write_text("0.9\n0.1\n")
+    (folder / "my results").mkdir()
+    (folder / "mine.txt").write_text("no instance")
+    wanted = {
+        "fastfed be": ["best"],
+        "fastfed bounds syn": ["synthetic"],
+        "fastfed bounds m": ["movielens", "mine.csv", "my results/"],
+        "fastfed replay r": ["random:"],
+        "fastfed sweep --instance sc": ["scaled:"],
+        "fastfed sweep --schedule fed": ["fedelim", "fedelim0"],
+        "fastfed sweep --schedule fedelim,pe": ["fedelim,periodic:"],
+        "fastfed errors synthetic --radius mi": ["mixture", "mixture-pairs"],
+        "fastfed sweep --radius paper,st": ["paper,stitched", "paper,stitched-pairs"],
+        "fastfed sweep --goal be": ["best"],
+        "fastfed sweep --uplink ex": ["exact"],
+        "fastfed sweep --rewards be": ["bernoulli"],
+    }
+    done = subprocess.run([sys.executable, "-c", COMPLETED, json.dumps(list(wanted))], text=True,
+                          capture_output=True, check=True, env=ENVIRONMENT)
+    found, heavy = json.loads(done.stdout)
+    assert found == wanted
+    assert heavy == []
+
+
+def test_completed_names_are_those_that_are_known() -> None:
+    from fastfed.commands import completing
+    from fastfed.problem import instance_files, rewards, schedule
+
+    assert [name.strip(":") for name in completing.SCHEDULES] == list(schedule.KINDS)
+    assert [name.strip(":") for name in completing.FAMILIES] == list(instance_files.FAMILIES)
+    assert set(completing.instances("")) >= set(instance_files.builtin_names())
+    assert set(completing.LAWS) == set(rewards.KINDS) - {"finite"}
+    assert set(completing.SUFFIXES) == set(instance_files._READERS)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from fastfed import console
-from fastfed.commands import options
-from fastfed.commands.options import RANGES, Folder, Text, Texts
+from fastfed.commands import completing, options
+from fastfed.commands.options import RANGES, Folder, Rewards, Text, Texts
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
 
@@ -117,9 +117,11 @@ def _plot_one(sweep: Sweep, choice: dict[str, Any], costs: list[float] | None, o
 
 def replay(
     what: Annotated[str, typer.Argument(metavar="INSTANCE_OR_DIR", help="A built-in name, a file, "
-                                        "or a sweep's folder.")],
+                                        "or a sweep's folder.",
+                                        autocompletion=completing.instances)],
     schedule: Annotated[Text, typer.Option(metavar="NAME", help="Schedule [fedelim; in a folder, "
-                                           "the one it holds].")] = None,
+                                           "the one it holds].",
+                                           autocompletion=completing.schedules)] = None,
     delta: Annotated[Text, typer.Option(metavar="NUMBER", help="Error probability [0.01; in a "
                                         "folder, the one it holds].")] = None,
     seed: Annotated[Text, typer.Option(metavar="NUMBER", help="Seed of the run [0].")] = None,
@@ -129,11 +131,14 @@ def replay(
     max_steps: Annotated[Text, typer.Option(metavar="NUMBER", help="Cut the trial off here "
                                             "[never].")] = None,
     radius: Annotated[Text, typer.Option(metavar="NAME", help="Confidence radius [paper; in a "
-                                         "folder, the one it holds].")] = None,
+                                         "folder, the one it holds].",
+                                         autocompletion=completing.radii)] = None,
     goal: Annotated[Text, typer.Option(metavar="NAME", help="Goal [best; in a folder, the one it "
-                                       "holds].")] = None,
+                                       "holds].", autocompletion=completing.goals)] = None,
     uplink: Annotated[Text, typer.Option(metavar="NAME", help="How means reach the server [exact; "
-                                         "in a folder, as it holds].")] = None,
+                                         "in a folder, as it holds].",
+                                         autocompletion=completing.uplinks)] = None,
+    rewards: Rewards = None,
     instance: Annotated[Text, typer.Option(metavar="NAME", help="Of a folder: which instance "
                                            "[the one it holds].")] = None,
     wrong: Annotated[bool, typer.Option("--wrong", help="Of a folder: list the trials that "
@@ -148,6 +153,9 @@ def replay(
       fastfed replay results --wrong
     """
     if Path(what).is_dir():
+        if rewards is not None:
+            raise InputError(f"--rewards {rewards}: the rows in {what} say what their rewards are; "
+                             "leave it out")
         _replay_folder(Path(what), {"schedule": schedule, "delta": delta, "sigma": sigma,
                                     "instance": instance, "radius": radius, "goal": goal,
                                     "uplink": uplink}, trial, wrong, json)
@@ -155,13 +163,14 @@ def replay(
     if wrong or instance is not None:
         raise InputError(f"{what}: no such folder; --wrong and --instance ask a sweep's folder")
     from fastfed.engine.replay import replay as tell
+    from fastfed.problem.instance import Instance
 
     # an empty text is a slip, which is named, and not the default
     given = {"schedule": schedule, "delta": delta, "seed": seed, "trial": trial, "radius": radius,
              "goal": goal, "uplink": uplink}
     usual: dict[str, Any] = {"schedule": "fedelim", "delta": "0.01"}
     usual |= {name: value for name, value in given.items() if value is not None}
-    _show_story(tell(what, sigma=sigma, max_steps=max_steps, **usual), json)  # type: ignore[arg-type]
+    _show_story(tell(Instance.load(what, rewards), sigma=sigma, max_steps=max_steps, **usual), json)  # type: ignore[arg-type]
 
 
 def _replay_folder(folder: Path, which: dict[str, Any], trial: str | None, wrong: bool, json: bool

@@ -14,6 +14,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from fastfed.commands import completing
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
 
@@ -23,6 +24,13 @@ Text = Optional[str]  # noqa: UP045
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A sweep's folder.",
                                         parser=checked_folder)]
 
+INSTANCE = "Built-in name, file, random:K,M,SEED or scaled:NAME,FACTOR"
+SCHEDULES = ("fedelim, fedelim0, periodic:100, exponential:1.5, superexponential, at:1,5,25 "
+             "(these times)")
+Rewards = Annotated[Text, typer.Option(
+    metavar="LAW", autocompletion=completing.laws,
+    help="Law of the rewards for files that name none: bernoulli, gaussian:0.5, poisson:2 "
+    "[gaussian].")]
 RANGES = "a comma list, or a range: 1:5, 0:100:25, 1:1e5:log, 1:1e5:log11"
 _MOST = 100_000  # values of one range
 

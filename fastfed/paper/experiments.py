@@ -262,8 +262,9 @@ def tightness() -> list[dict[str, Any]]:
         found[many.shape[1]] = float(b.T / b.lower)
     first = next(iter(found.values()))
     return [{"instance": "synthetic", "delta": STUDY_DELTA, "what": f"M = {clients:,}",
-             "clients": clients, **computed(value / first, GROWTH, f"{value / first:.3f}, T over the lower bound "
-                        f"{value:,.0f}")} for clients, value in found.items()]
+             "clients": clients, **computed(value / first, GROWTH, f"{value / first:.3f}, T over "
+                                            f"the lower bound {value:,.0f}")}
+            for clients, value in found.items()]
 
 
 def scheme_table(studies: pl.DataFrame) -> list[dict[str, Any]]:

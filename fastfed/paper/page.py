@@ -55,10 +55,11 @@ def write_page(path: Path, charts: Mapping[str, Chart], claims: Sequence[Claim],
 def page_data(charts: Mapping[str, Chart], claims: Sequence[Claim], about: Mapping[str, object],
               notes: Sequence[str]) -> dict[str, Any]:
     """Everything that the page shows, as JSON's types."""
-    figures = [{"name": printable(name), "section": "panels" if name.rpartition("-")[2] in PANELS
-                else "studies", "title": printable(drawn.title[0]),
-                "note": printable(" ".join(drawn.title[1:])), "specification": vega_chart(drawn)}
-               for name, drawn in charts.items()]
+    figures: list[dict[str, Any]] = [
+        {"name": printable(name),
+         "section": "panels" if name.rpartition("-")[2] in PANELS else "studies",
+         "title": printable(drawn.title[0]), "note": printable(" ".join(drawn.title[1:])),
+         "specification": vega_chart(drawn)} for name, drawn in charts.items()]
     for claim in claims:
         if claim.key == "minimum-map":
             figures += _maps(claim.cells)
@@ -67,9 +68,10 @@ def page_data(charts: Mapping[str, Chart], claims: Sequence[Claim], about: Mappi
     for figure in figures:
         figure["claims"] = [key for key, own in shown.items() if figure["name"] in own]
     return {"about": {str(key): printable(str(value)) for key, value in about.items()},
-            "notes": [printable(" ".join(note.replace("*", "").split())) for note in notes], "figures": figures,
-            "claims": [_claim(claim, shown[claim.key]) for claim in claims],
-            "slips": list(SLIPS)}
+            # the notes are Markdown, with one word in italics
+            "notes": [printable(" ".join(note.replace("*", "").split())) for note in notes],
+            "figures": figures, "slips": list(SLIPS),
+            "claims": [_claim(claim, shown[claim.key]) for claim in claims]}
 
 
 def _figures_of(claim: Claim, names: Sequence[str]) -> Iterator[str]:

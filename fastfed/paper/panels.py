@@ -58,7 +58,7 @@ class Frames:
 
 def charts(frames: Frames) -> dict[str, Chart]:
     """Every figure of lines, by its name: "synthetic-a" and so on."""
-    found = {}
+    found: dict[str, Chart] = {}
     for name in frames.names:
         rows = frames.panels.filter(pl.col("instance") == name)
         found |= {f"{name}-a": panel_a(rows), f"{name}-b": panel_b(rows),
@@ -163,8 +163,8 @@ def base_study(rows: pl.DataFrame) -> Chart:
     best = float(here["base_opt"][0])
     labels = chart(here, x="delta", y="total", errors=_ERRORS)
     return _titled(Chart(lines, "base lambda", labels.y_label, labels.title, marks=[best]), rows,
-                   f"base, C = {COST:g}, delta = {plain(float(here['delta'][0]))}; dashed: lambda_opt = "
-                   f"{best:.3f}, where the bound is least")
+                   f"base, C = {COST:g}, delta = {plain(float(here['delta'][0]))}; dashed: "
+                   f"lambda_opt = {best:.3f}, where the bound is least")
 
 
 def radii_study(rows: pl.DataFrame) -> Chart:

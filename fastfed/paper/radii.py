@@ -138,8 +138,8 @@ def radii_table(places: Sequence[RadiusPlace]) -> list[dict[str, Any]]:
 def radii_text(table: Sequence[dict[str, Any]]) -> str:
     """radii.md."""
     lines = ["# What the confidence radius costs", "", in_a_sentence(table), "",
-             f"Cost: for FedElim pulls + {COST:g} x uplinks, for FedElim0 pulls alone. The ratio is "
-             "to the paper's radius on the same trials, ± its standard error from the paired "
+             f"Cost: for FedElim pulls + {COST:g} x uplinks, for FedElim0 pulls alone. The ratio "
+             "is to the paper's radius on the same trials, ± its standard error from the paired "
              "trials. Wrong: trials that ended with a wrong answer.", "",
              table_row(["data", "delta", "schedule", "radius", "trials", "mean cost",
                         "ratio to the paper's", "wrong"]),

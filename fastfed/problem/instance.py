@@ -131,7 +131,7 @@ class Instance(Faced):
         return hashlib.sha256(text.encode() + self.rewards.fingerprint(self.means)).hexdigest()
 
     @staticmethod
-    def load(source: str | Path, rewards: Rewards | None = None) -> Instance:
+    def load(source: str | Path, rewards: Rewards | str | None = None) -> Instance:
         """An instance by name, or from a file.
 
         Parameters
@@ -140,7 +140,8 @@ class Instance(Faced):
             A built-in's name, a family member (``random:K,M,SEED``, ``scaled:NAME,FACTOR``), or
             a file (``.toml``, ``.csv``, ``.parquet``).
         rewards
-            The law for a file that has means and names no law; None: Gaussian, sigma 1.
+            The law for a file that has means and names no law, as an object or as the command
+            line writes it ("bernoulli", "gaussian:0.5"); None: Gaussian, sigma 1.
 
         Returns
         -------

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastfed.errors import InputError, nearest
-from fastfed.files import read_regular, replacing, valid_unicode
+from fastfed.files import data_folder, read_regular, replacing, valid_unicode
 from fastfed.problem.instance import Instance
 from fastfed.problem.rewards import KINDS, Finite, Gaussian, Rewards
 from fastfed.validation import MOST_FILE, MOST_SEED, refuse_many_cells, refuse_many_weights
@@ -37,12 +37,6 @@ _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 _MOST_ROWS = 100_000_000  # of observed rewards
 
 
-def data_folder() -> Path:
-    """``data/`` inside an installed package, or beside the package in a checkout."""
-    here = Path(__file__).resolve().parents[1]
-    return here / "data" if (here / "data").is_dir() else here.parent / "data"
-
-
 def builtin_names() -> list[str]:
     """What `Instance.load` knows by name."""
     return sorted([*(path.stem for path in data_folder().glob("*.toml")), "movielens"])
@@ -53,10 +47,13 @@ def known_by_name(name: str) -> bool:
     return name in builtin_names() or name.partition(":")[0] in FAMILIES
 
 
-def load(source: str | Path, rewards: Rewards | None = None) -> Instance:
+def load(source: str | Path, rewards: Rewards | str | None = None) -> Instance:
     """See `Instance.load`."""
+    if isinstance(rewards, str):
+        rewards = parse_law(rewards)
     if rewards is not None and not lacks_law(source):
-        raise InputError(f"{source}: says itself what its rewards are; leave the law out")
+        raise InputError(f"rewards {rewards!r}: {source} says itself what its rewards are; leave "
+                         "it out")
     text = str(source)
     family, colon, arguments = text.partition(":")
     if isinstance(source, str) and colon and family in FAMILIES:

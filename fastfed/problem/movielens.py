@@ -27,9 +27,9 @@ from pathlib import Path
 import polars as pl
 
 from fastfed.errors import InputError, nearest
-from fastfed.files import read_regular
+from fastfed.files import data_folder, read_regular
 from fastfed.problem.instance import Instance
-from fastfed.problem.instance_files import data_folder, from_rewards
+from fastfed.problem.instance_files import from_rewards
 
 RULES = ("paper", "ties")
 EMPTIES = ("zero", "drop-country")

@@ -97,9 +97,20 @@ def summary_text(frame: pl.DataFrame, instances: Mapping[str, Instance] | None =
     if not len(frame):
         return "no rows yet"
     shared, columns = summary_cells(frame)
-    lines = [not_ended_text(frame), *law_lines(frame, instances),
-             f"all rows: {shared}" if shared else ""]
+    lines = [not_ended_text(frame), *law_lines(frame, instances), *_shared_lines(shared, width)]
     return "\n".join([*filter(None, lines), *table_text(columns, width)])
+
+
+def _shared_lines(shared: str, width: int = WIDTH) -> list[str]:
+    """What is said once above a table, on as many lines as it takes, broken after commas."""
+    if not shared:
+        return []
+    lines = ["all rows:"]
+    for item in shared.replace(", ", ",\n").split("\n"):
+        if len(lines[-1]) + 1 + len(item) > width:
+            lines.append(" " * 9)
+        lines[-1] += f" {item}"
+    return lines
 
 
 def summary_cells(frame: pl.DataFrame) -> tuple[str, list[Column]]:
@@ -192,8 +203,7 @@ def best_text(best: Best, costs: Sequence[float]) -> str:
         Column("not separable", [", ".join(row["rivals"]) or "none" for row in rows], left=True,
                name=True),
     ]
-    above = [f"all rows: {', '.join(shared)}"] if shared else []
-    return "\n".join([*above, *table_text(columns)])
+    return "\n".join([*_shared_lines(", ".join(shared)), *table_text(columns)])
 
 
 def bounds_text(found: Sequence[Bounds]) -> str:

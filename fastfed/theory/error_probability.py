@@ -170,16 +170,19 @@ class ErrorProbability:
         return pl.DataFrame(rows, schema=schema)
 
     def __str__(self) -> str:
-        lines = [f"{printable(self.instance.name)}, {self.schedule}, delta {self.delta:g}, sigma "
+        # the first column is as wide as its longest name: none is cut
+        wide = max(len(printable(one.answer)) for one in self.estimates)
+        lines = [f"rewards: {self.instance.rewards!r}",
+                 f"{printable(self.instance.name)}, {self.schedule}, delta {self.delta:g}, sigma "
                  f"{self.sigma:g}, radius {printable(self.radius)}: probability of a wrong answer",
-                 f"{'answer':<20} {'probability':>12} {'std. error':>11} {'95 % interval':>23} "
-                 f"{'effective':>10} {'at step':>8} {'at most':>10}"]
+                 f"{'answer':<{wide}} {'probability':>12} {'std. error':>11} "
+                 f"{'95 % interval':>23} {'effective':>10} {'at step':>8} {'at most':>10}"]
         for one in self.estimates:
             ends = f"{_text(one.low, one.log10)} .. {_text(one.high, one.log10)}"
             if one.estimate == 0.0 and one.errors:  # too small for a double
                 ends = ""
             error = f"{one.relative_error:.1%}" if one.errors else "-"
-            lines.append(f"{printable(one.answer):<20.20} {_text(one.estimate, one.log10):>12} "
+            lines.append(f"{printable(one.answer):<{wide}} {_text(one.estimate, one.log10):>12} "
                          f"{error:>11} {ends:>23} {one.effective_sample_size:>10,.0f} "
                          f"{'-' if one.step is None else format(one.step, ','):>8} "
                          f"{_text(one.bound, one.log10_bound):>10}")

@@ -1,5 +1,5 @@
-"""A chart of `fastfed.results.series` as a Vega-Lite specification: the same lines, words, styles and
-scales that `fastfed.results.figures` gives to matplotlib.
+"""A chart of `fastfed.results.series` as a Vega-Lite specification: the same lines, words, styles
+and scales that `fastfed.results.figures` gives to matplotlib.
 """
 
 from __future__ import annotations
@@ -29,12 +29,10 @@ def vega_chart(drawn: Chart) -> dict[str, Any]:
          "scale": {"type": "log", "reverse": drawn.small_to_the_right, "nice": False,
                    "padding": 12}}
     y = {"field": "y", "type": "quantitative", "title": drawn.y_label,
-         "axis": {"format": "~s" if drawn.y_label != "error rate" else "~g", "tickCount": 6,
+         "axis": {"format": ".0e" if drawn.log_y else "~s", "tickCount": 6,
                   "labelOverlap": True},
          "scale": {"nice": False, "padding": 10,
                    **({"type": "linear", "zero": False} if span is None else {"type": "log"})}}
-    if drawn.log_y:
-        y["axis"]["format"] = ".0e"
     tooltip = [{"field": "line", "title": "line"},
                {"field": "x", "type": "quantitative", "title": drawn.x_label, "format": "~g"},
                {"field": "shown", "title": drawn.y_label}]

@@ -1,0 +1,83 @@
+"""What the Tab key offers in a shell: names of instances, schedules, radii and laws.
+
+A shell starts the program anew at every press of the key, so nothing heavy is imported here. Names
+that live beside NumPy are spelt again, and a test compares them with their owners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from fastfed.choices import Named
+from fastfed.files import data_folder
+from fastfed.radius import NAMES as RADII
+
+SCHEDULES = ("fedelim", "fedelim0", "periodic:", "exponential:", "superexponential", "at:")
+FAMILIES = ("random:", "scaled:")
+LAWS = ("gaussian", "bernoulli", "poisson")
+SUFFIXES = (".toml", ".csv", ".parquet")
+
+
+def instances(incomplete: str) -> list[str]:
+    """Built-in names, families, and files and folders that begin so."""
+    built_in = sorted([*(path.stem for path in data_folder().glob("*.toml")), "movielens"])
+    return [*_beginning([*built_in, *FAMILIES], incomplete), *_files(incomplete)]
+
+
+def schedules(incomplete: str) -> list[str]:
+    return _last_of_a_list(SCHEDULES, incomplete)
+
+
+def radii(incomplete: str) -> list[str]:
+    return _last_of_a_list(RADII, incomplete)
+
+
+def goals(incomplete: str) -> list[str]:
+    from fastfed.goals import FAMILIES as GOALS
+
+    return _last_of_a_list(map(_beginning_of, GOALS.values()), incomplete)
+
+
+def uplinks(incomplete: str) -> list[str]:
+    from fastfed.uplinks import FAMILIES as UPLINKS
+
+    return _last_of_a_list(map(_beginning_of, UPLINKS.values()), incomplete)
+
+
+def laws(incomplete: str) -> list[str]:
+    return _beginning(LAWS, incomplete)
+
+
+def _beginning_of(choice: type[Named]) -> str:
+    """What of a choice's name is the same whatever its options."""
+    return f"{choice.family}:" if ":" in choice.grammar else choice.family
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _last_of_a_list(names: Iterable[str], incomplete: str) -> list[str]:
+    """Names for what stands after the last comma; those before it are not offered again."""
+    before, comma, last = incomplete.rpartition(",")
+    held = before.split(",")
+    return [f"{before}{comma}{name}" for name in _beginning(names, last)
+            if name.endswith(":") or name not in held]
+
+
+def _files(incomplete: str) -> list[str]:
+    """Files of instances and folders, as far as they can be read."""
+    folder, slash, _ = incomplete.rpartition("/")
+    found = []
+    try:
+        for path in sorted(Path(folder + slash or ".").iterdir()):
+            name = f"{folder}{slash}{path.name}"
+            if name.startswith(incomplete) and not path.name.startswith("."):
+                if path.is_dir():
+                    found.append(f"{name}/")
+                elif path.suffix.lower() in SUFFIXES:
+                    found.append(name)
+    except OSError:
+        return []
+    return found

@@ -1,0 +1,64 @@
+"""The command line under test: in this process, in one of its own, in a shell, on a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pty
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastfed import cli
+
+ROOT = Path(__file__).resolve().parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "", "PYTHONPATH": os.pathsep.join(
+    filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+GRID = ["--delta", "0.1", "--schedule", "fedelim,fedelim0", "--period", "10", "--trials", "20",
+        "--threads", "1"]
+
+
+def twice(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command prints, both times, with nothing on stderr."""
+    capsys.readouterr()
+    assert cli.run(list(arguments)) == 0
+    first = capsys.readouterr()
+    assert cli.run(list(arguments)) == 0
+    assert capsys.readouterr() == first
+    assert first.err == ""
+    return first.out
+
+
+def fastfed(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    return subprocess.run([sys.executable, "-m", "fastfed", *arguments], env=ENVIRONMENT,
+                          capture_output=True, text=True, check=False, **options)
+
+
+def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A line for sh, in which $FASTFED is the command."""
+    command = shlex.join([sys.executable, "-m", "fastfed"])
+    return subprocess.run(["sh", "-c", line.replace("$FASTFED", command)], text=True, check=False,
+                          env={**ENVIRONMENT, **environment}, capture_output=True)
+
+
+def on_a_terminal(*arguments: str) -> tuple[str, str]:
+    """What a command that ends well shows on a terminal as stderr, and what on stdout."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([sys.executable, "-m", "fastfed", *arguments],
+                          env={**ENVIRONMENT, "TERM": "xterm", "COLUMNS": "120"},
+                          stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
+        os.close(theirs)
+        shown = io.BytesIO()
+        with contextlib.suppress(OSError):  # the other end has gone
+            while piece := os.read(ours, 4096):
+                shown.write(piece)
+        printed = process.stdout.read()
+    os.close(ours)
+    assert process.returncode == 0
+    return shown.getvalue().decode(), printed
