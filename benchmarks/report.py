@@ -1,9 +1,11 @@
-"""The JSON of a benchmark run as the README's tables and one plot: no number is typed.
+"""The JSON of a benchmark run as tables and one plot: no number is typed.
 
     python -m pytest benchmarks --benchmark-json bench.json
-    python benchmarks/report.py bench.json --readme README.md --plot docs/speed.png
+    python benchmarks/report.py bench.json --readme README.md --page docs/explanation/speed.md \\
+        --plot docs/figures/speed.png
 
-What the run did not measure is left out.
+The README has the small table, between its markers, and the page has all of them. What the run did
+not measure is left out. Numbers from a noisy machine are not written unless ``--noisy`` says so.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ import argparse
 import json
 import math
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-BEGIN, END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
+NOISY = 1.25  # a median round over the best one, of the benchmark in the middle
 STEPPER = "numba_stepper"
 BASELINES = {
     "literal": "Algorithm 1 in plain Python",
@@ -130,15 +133,43 @@ def on_harder_means(found: Found) -> str:
     return "\n\n".join(filter(None, (text, " ".join(said))))
 
 
+def in_short(found: Found) -> str:
+    """What the README has: the baselines, one hard instance, and how long a start takes."""
+    said = []
+    if hardest := fastfed_at(found, FACTORS[-1]):
+        said.append(f"With all means times {FACTORS[-1]} a trial has "
+                    f"{hardest['pulls_a_trial']:.2e} pulls and takes fastfed "
+                    f"{duration(time_of(hardest))}.")
+    said += [first_starts(found)]
+    return "\n\n".join(filter(None, (against_baselines(found), " ".join(filter(None, said)))))
+
+
+def first_starts(found: Found) -> str:
+    starts = [f"{words}, {duration(found[name]['best_seconds'] * 1e6)}"
+              for name, words in STARTS.items() if name in found]
+    return f"From a fresh process: {'; '.join(starts)}." if starts else ""
+
+
 def every_trial(found: Found) -> str:
-    lines = []
+    """What a trial takes; beside each finite instance its Gaussian twin, and how much more the
+    discrete rewards take."""
+    lines, prices = [], []
     for instance in INSTANCES:
-        infos = [found.get(f"test_trial[{instance}-{name}]", {}) for name in SCHEDULES]
-        if known := next(filter(None, infos), None):
+        own = [found.get(f"test_trial[{instance}-{name}]", {}) for name in SCHEDULES]
+        twins = [found.get(f"test_twin[{instance}-{name}]", {}) for name in SCHEDULES]
+        if known := next(filter(None, own), None):
             shape = f"{known['arms']} arms x {known['clients']} clients"
             lines.append([f"`{known['instance']}`, {shape}",
-                          *(duration(time_of(info)) for info in infos)])
-    return table(["A trial, delta 0.01, one thread", *SCHEDULES.values()], lines)
+                          *(duration(time_of(info)) for info in own)])
+        if any(twins):
+            lines.append(["its Gaussian twin", *(duration(time_of(info)) for info in twins)])
+        if own[0] and twins[0]:
+            prices.append(f"{times(time_of(own[0]), time_of(twins[0]))} on `{instance}`")
+    text = table(["A trial, delta 0.01, one thread", *SCHEDULES.values()], lines)
+    said = ("A Gaussian twin has the same means and confidence scale (noise 1/2 for `bernoulli`, "
+            f"1 for `movielens`). Exact discrete rewards take FedElim {' and '.join(prices)} of "
+            "the twin's time.") if prices else ""
+    return "\n\n".join(filter(None, (text, said)))
 
 
 def in_sentences(found: Found) -> str:
@@ -158,10 +189,7 @@ def in_sentences(found: Found) -> str:
         most, least = max(threads), min(threads)
         said.append(f"Trials a second on {most} threads: {threads[most] / threads[least]:.2f} x "
                     f"those on {least}.")
-    starts = [f"{words}, {duration(found[name]['best_seconds'] * 1e6)}"
-              for name, words in STARTS.items() if name in found]
-    if starts:
-        said.append(f"From a fresh process: {'; '.join(starts)}.")
+    said += filter(None, [first_starts(found)])
     draws = [f"{found[name]['draws_a_second'] / 1e6:,.0f} million {words}"
              for words in ("Philox words", "normals")
              if (name := f"test_generator[{words}]") in found]
@@ -175,6 +203,24 @@ def machine(content: Info) -> str:
     cpu = about.get("cpu", {})
     name = cpu.get("brand_raw") or about.get("machine", "")
     return f"Measured on {cpu.get('count', '?')} cores ({name}), Python {about['python_version']}."
+
+
+def noise(content: Info) -> float:
+    """How much longer than the best round the median round took, of the benchmark in the middle:
+    about 1.05 on an idle machine."""
+    spreads = [one["stats"]["median"] / one["stats"]["min"] for one in content["benchmarks"]
+               if one["stats"]["rounds"] >= 3]
+    return median(spreads) if spreads else 1.0
+
+
+def write_between(path: Path, marker: str, text: str) -> None:
+    """Replace what a file has between the markers <!-- NAME --> and <!-- /NAME -->."""
+    begin, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
+    before, found, rest = path.read_text().partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise SystemExit(f"{path}: no {begin} ... {end} in it")
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}")
 
 
 def plot(found: Found, path: Path) -> None:
@@ -214,8 +260,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("json", type=Path)
-    parser.add_argument("--readme", type=Path, help="a file with the benchmark markers")
+    parser.add_argument("--readme", type=Path, help="a file with the markers of the small table")
+    parser.add_argument("--page", type=Path, help="a file with the markers of all tables")
     parser.add_argument("--plot", type=Path, help="a .png, .pdf or .svg file")
+    parser.add_argument("--noisy", action="store_true", help="write numbers of a noisy machine")
     given = parser.parse_args()
     content = json.loads(given.json.read_text())
     found = read(content)
@@ -223,12 +271,14 @@ def main() -> None:
              in_sentences(found), machine(content)]
     text = "\n\n".join(filter(None, parts))
     print(text)
+    spread = noise(content)
+    if spread > NOISY and not given.noisy and (given.readme or given.page or given.plot):
+        raise SystemExit(f"nothing written: a median round took {spread:.2f} x the best one, more "
+                         f"than {NOISY} x. Measure on an idle machine, or add --noisy")
     if given.readme:
-        before, begin, rest = given.readme.read_text().partition(BEGIN)
-        _, end, after = rest.partition(END)
-        if not (begin and end):
-            parser.error(f"{given.readme}: no {BEGIN} ... {END} in it")
-        given.readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+        write_between(given.readme, "speed", in_short(found))
+    if given.page:
+        write_between(given.page, "benchmarks", text)
     if given.plot:
         plot(found, given.plot)
 

@@ -10,7 +10,7 @@ The package is a stack of rooms, each of which imports only what stands below it
 * `api` is what a user holds: `simulate` and its result;
 * `paper` has the paper's experiments, claims and panels;
 * `results` is what a person sees: tables, figures, notebook faces, the page;
-* `theory` has the theorems as numbers, holds sweeps against them, and estimates true error
+* `theory` has the theorems as numbers, compares sweeps with them, and estimates true error
   probabilities;
 * `sweeps` runs grids of cells, on threads or with Dask, and keeps their rows in folders;
 * `statistics` turns rows into numbers: summaries, quantiles, intervals, verdicts;

@@ -170,7 +170,7 @@ def summary(
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
 ) -> None:
-    """The summary of a sweep's folder, for any costs: nothing is simulated again.
+    """Print the summary of a sweep's folder for any costs; nothing is simulated again.
 
     \b
     Examples:
@@ -233,7 +233,7 @@ def report(
         metavar="FILE", help="The file to write [DIR/report.html].")] = None,
     open: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
-    """One page of HTML with live figures: turn C, sort, save; it needs no network.
+    """Write one interactive page of HTML that needs no network: choose C, sort, save figures.
 
     \b
     Examples:
@@ -272,7 +272,7 @@ def bounds(
     json: Annotated[bool, typer.Option("--json", help="Everything, as a JSON list with one item "
                                        "for each radius, delta and cost.")] = False,
 ) -> None:
-    """What the theorems say of an instance: T, the bounds of each scheme, the best H and lambda.
+    """The theorems as numbers for an instance: T, the bounds of each scheme, the best H and lambda.
 
     \b
     Examples:
@@ -303,7 +303,7 @@ def check(
                                         "[those of the sweep].")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Hold a sweep against the theorems: a verdict per claim, exit status 1 if one is violated.
+    """Compare a sweep with the theorems: a verdict per claim, exit status 1 if one is violated.
 
     This tests the theorems, which leave a fourfold slack: it does not validate the simulator.
 
@@ -346,7 +346,7 @@ def errors(
     threads: Annotated[Text, typer.Option(metavar="NUMBER", help="Threads [all cores].")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """How often an answer is really wrong, by importance sampling: down to 1e-100 and below.
+    """Estimate how often an answer is really wrong, by importance sampling, down to 1e-100.
 
     \b
     Examples:
@@ -375,7 +375,7 @@ app.command()(reproduce)
 
 @app.command()
 def instances() -> None:
-    """What is built in, with sizes and gaps.
+    """List the built-in instances, with their sizes and gaps.
 
     \b
     Examples:

@@ -1,4 +1,5 @@
-"""A law of rewards added from outside, as the page on the architecture says: one kernel, one class.
+"""A law of rewards added from outside, as docs/extending.md says: one kernel, one class. The page
+shows the parts of this file that are marked for it.
 
 Rewards are +1 or -1. X(n) = 2 (number of +1) - n, so the walk is one of counts: extended by a
 binomial draw, split by a hypergeometric one.
@@ -30,6 +31,7 @@ from fastfed.problem.rewards.base import Floats, Rewards
 # the kernel: what would be a file of fastfed/kernels/laws
 
 
+# --8<-- [start:law]
 class SignMemory(NamedTuple):
     nothing: Any
 
@@ -43,8 +45,10 @@ class SignLaw(NamedTuple):
 
     def memory(self, slots: int, arms: int, clients: int) -> SignMemory:
         return SignMemory(0)
+# --8<-- [end:law]
 
 
+# --8<-- [start:draws]
 @kernel
 def further(up, steps, address):
     """The sum of so many further rewards."""
@@ -58,8 +62,10 @@ def middle_of(left, right, length, address):
     half = length // 2
     found = hypergeometric(ups, length - ups, half, address, np.int64(0))
     return left + 2.0 * float(found) - float(half)
+# --8<-- [end:draws]
 
 
+# --8<-- [start:hooks]
 @hooks.leaf.of(SignLaw)
 def _leaf(law):
     return 2
@@ -112,8 +118,10 @@ def _walk_interval(law, memory, who, walks, tree, depth):
                                (who.seed, who.trial, m, k, a + 1))
         walks.total[STEP + 1, k] = total
         walks.total[STEP + 2, k] = walks.total[right, k]
+# --8<-- [end:hooks]
 
 
+# --8<-- [start:safe]
 @hooks.judge_by.of(SignLaw)
 def _judge_by(law, memory, who, walks, tree, depth):
     """Hoeffding for sums without replacement, at each of N - 1 steps: n steps in, a pair of 2 M
@@ -126,6 +134,7 @@ def _judge_by(law, memory, who, walks, tree, depth):
 def _safe(law, d_a, d_b, least, slack, variance):
     d = min(d_a, d_b)
     return d > 0.0 and d * d >= least
+# --8<-- [end:safe]
 
 
 @hooks.settle_few.of(SignLaw)
@@ -157,6 +166,7 @@ def _walk_value(law, memory, address):
 # the reward class: what would be a file of fastfed/problem/rewards
 
 
+# --8<-- [start:rewards]
 class Signs(Rewards):
     """Rewards +1 and -1 with the given means."""
 
@@ -188,12 +198,14 @@ class Signs(Rewards):
 
     def toml(self) -> str:
         return ""
+# --8<-- [end:rewards]
 
 
 INSTANCE = ff.Instance([[0.8, -0.1], [0.1, 0.5], [-0.6, 0.3]], Signs(), name="signs")
 SCHEDULES = ["fedelim", "fedelim0", "periodic:7", "superexponential"]
 
 
+# --8<-- [start:tests]
 def test_skip_is_dense_and_algorithm_1() -> None:
     skip, dense = (ff.simulate(INSTANCE, SCHEDULES, delta=0.1, trials=30, seed=4, engine=engine,
                                threads=1).frame for engine in ("skip", "dense"))
@@ -211,6 +223,7 @@ def test_the_walk_is_one_of_independent_rewards() -> None:
     expected = np.diff(law.cdf(cuts)) * 5_000
     seen = np.histogram((sums + 20) / 2, bins=cuts + 0.5)[0]
     assert stats.chisquare(seen, expected).pvalue > 1e-6
+# --8<-- [end:tests]
 
 
 def test_everything_else_works_with_it() -> None:

@@ -124,7 +124,7 @@ class Result(Answers):
         return summarise(self.frame, self.costs if costs is None else costs)
 
     def check(self, costs: Sequence[float] | None = None) -> Check:
-        """Hold these rows against the theorems.
+        """Compare these rows with the theorems.
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ def reproduce(
     seed: Annotated[Text, typer.Option(help="Seed [0].")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no verdicts.")] = False,
 ) -> None:
-    """The paper's experiments again: nine panels, the table, every claim with a verdict.
+    """Run the paper's experiments again: nine panels, tables, a verdict on every claim, a page.
 
     \b
     Examples:

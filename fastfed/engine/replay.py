@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Event:
-    """At ``step``, ``actor`` (a client's name, or "server") lets go of an arm or declares it.
+    """At ``step``, ``actor`` (a client's name, or "server") eliminates an arm or declares it.
 
     ``mean`` is the arm's empirical mean there, ``leader`` the leader's, ``threshold`` 2 alpha:
-    an arm falls when leader - mean >= threshold. ``pulls`` and ``uplinks`` are spent so far, this
-    step included.
+    an arm is eliminated when leader - mean >= threshold. ``pulls`` and ``uplinks`` are what was
+    spent so far, this step included.
     """
 
     step: int

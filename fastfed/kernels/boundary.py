@@ -33,7 +33,7 @@ from numba.core.errors import NumbaError
 
 from fastfed import radius
 from fastfed.errors import InputError
-from fastfed.kernels.compiling import entry_point, inlined, inner, kernel
+from fastfed.kernels.compiling import entry_point, inlined, inner
 from fastfed.kernels.generic import generic
 from fastfed.radius import GRID, GRID_BITS, PAPER, Confidence
 
@@ -45,7 +45,7 @@ _DOWN, _UP = 1.0 - 2.0**-48, 1.0 + 2.0**-48
 _FAR_DOWN, _FAR_UP = 1.0 - 2.0**-42, 1.0 + 2.0**-42
 CHORD = 1.0 - 2.0**-50  # rounds a chord down, below the rounding errors of what made it
 
-boundary = kernel(radius.boundary)
+boundary = inner(radius.boundary)
 exponent = inner(radius.exponent)
 
 

@@ -3,6 +3,8 @@
 A schedule is a set of steps n at which every client sends, for each arm that the server still
 considers, one scalar. It is either "every H steps" (`period` is H) or a list of times. Equal
 schedules have equal names; ``fedelim`` and ``exponential:2`` are two names for the same times.
+
+A new family is a class like those below and an entry in `KINDS`; nothing else has to know it.
 """
 
 from __future__ import annotations
@@ -27,6 +29,15 @@ class Schedule:
     """H if the clients talk at H, 2H, 3H, ...; None if the times are a list."""
     kind: str = ""
     """The family, as its names begin: "fedelim", "periodic", "exponential" and so on."""
+    example: str = ""
+    """A name of the family that has a value after a colon, as in "periodic:100"; empty if its only
+    name is ``kind``."""
+
+    @classmethod
+    def read(cls, value: str) -> Schedule:
+        """The schedule of this family whose name has ``value`` after the colon; a family without
+        values is given an empty text."""
+        return cls()
 
     @property
     def value(self) -> float | None:
@@ -41,7 +52,12 @@ class Schedule:
     @property
     def sort_key(self) -> tuple[int, float, str]:
         """The order of tables and legends: by family as `KINDS` lists them, then by value."""
-        return KINDS.index(self.kind), self.value or 0.0, str(self)
+        return list(KINDS).index(self.kind), self.value or 0.0, str(self)
+
+    @property
+    def in_words(self) -> str:
+        """The schedule as a legend calls it."""
+        return str(self)
 
     def __str__(self) -> str:
         raise TypeError("a schedule is one of its subclasses")
@@ -82,6 +98,7 @@ class Periodic(Schedule):
     """
 
     kind = "periodic"
+    example = "periodic:100"
 
     def __init__(self, period: int) -> None:
         whole = as_whole(period)
@@ -92,6 +109,14 @@ class Periodic(Schedule):
             )
         self.period: int = whole
 
+    @classmethod
+    def read(cls, value: str) -> Schedule:
+        return cls(value)  # type: ignore[arg-type]
+
+    @property
+    def in_words(self) -> str:
+        return "every step" if self.every_step else f"every {self.period:,} steps"
+
     @property
     def value(self) -> float | None:
         return float(self.period)
@@ -101,12 +126,28 @@ class Periodic(Schedule):
 
 
 class FedElim0(Periodic):
-    """At every step: the paper's FedElim0."""
+    """At every step: the paper's FedElim0.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.FedElim0().times(3).tolist()
+    [1, 2, 3]
+    """
 
     kind = "fedelim0"
+    example = ""
 
     def __init__(self) -> None:
         super().__init__(1)
+
+    @classmethod
+    def read(cls, value: str) -> Schedule:
+        return cls()
+
+    @property
+    def in_words(self) -> str:
+        return "FedElim0 (every step)"
 
     def __str__(self) -> str:
         return "fedelim0"
@@ -128,6 +169,7 @@ class Exponential(Schedule):
     """
 
     kind = "exponential"
+    example = "exponential:1.5"
 
     def __init__(self, base: float) -> None:
         self.base = number("base lambda", base, "must be a number above 1")
@@ -142,6 +184,14 @@ class Exponential(Schedule):
         if math.log(MAX_STEPS) / math.log(self.base) > _MOST_TIMES:
             raise InputError(f"base lambda = {base!r}: so near 1 that it talks at nearly every "
                              "step; take fedelim0")
+
+    @classmethod
+    def read(cls, value: str) -> Schedule:
+        return cls(value)  # type: ignore[arg-type]
+
+    @property
+    def in_words(self) -> str:
+        return f"powers of {_plain(self.base)}"
 
     @property
     def value(self) -> float | None:
@@ -162,21 +212,48 @@ class Exponential(Schedule):
 
 
 class FedElim(Exponential):
-    """At n = 1, 2, 4, 8, ...: the paper's FedElim."""
+    """At n = 1, 2, 4, 8, ...: the paper's FedElim.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.FedElim().times(20).tolist()
+    [1, 2, 4, 8, 16]
+    """
 
     kind = "fedelim"
+    example = ""
 
     def __init__(self) -> None:
         super().__init__(2.0)
+
+    @classmethod
+    def read(cls, value: str) -> Schedule:
+        return cls()
+
+    @property
+    def in_words(self) -> str:
+        return "FedElim"
 
     def __str__(self) -> str:
         return "fedelim"
 
 
 class SuperExponential(Schedule):
-    """At n = 2^(2^t): 2, 4, 16, 256, 65536, 2^32. The next, 2^64, is past every trial's end."""
+    """At n = 2^(2^t): 2, 4, 16, 256, 65536, 2^32. The next, 2^64, is past every trial's end.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.SuperExponential().times(1000).tolist()
+    [2, 4, 16, 256]
+    """
 
     kind = "superexponential"
+
+    @property
+    def in_words(self) -> str:
+        return "super-exponential"
 
     def __str__(self) -> str:
         return "superexponential"
@@ -201,6 +278,15 @@ class At(Schedule):
     """
 
     kind = "at"
+    example = "at:1,5,25"
+
+    @classmethod
+    def read(cls, value: str) -> Schedule:
+        return cls(value.split(","))  # type: ignore[arg-type]
+
+    @property
+    def in_words(self) -> str:
+        return f"at {','.join(map(str, self._times))}"
 
     def __init__(self, times: Sequence[int] | Iterable[int]) -> None:
         listed = list(times)
@@ -222,11 +308,10 @@ class At(Schedule):
         return np.array([time for time in self._times if time <= until], dtype=np.int64)
 
 
-KINDS = ("fedelim", "fedelim0", "periodic", "exponential", "superexponential", "at")
-"""All families, in the order of tables."""
-
-_PLAIN = {"fedelim": FedElim, "fedelim0": FedElim0, "superexponential": SuperExponential}
-_WITH_VALUE = {"periodic": "periodic:100", "exponential": "exponential:1.5", "at": "at:1,5,25"}
+KINDS: dict[str, type[Schedule]] = {
+    one.kind: one for one in (FedElim, FedElim0, Periodic, Exponential, SuperExponential, At)
+}
+"""All families by the names that theirs begin with, in the order of tables."""
 
 
 def parse(text: str | Schedule) -> Schedule:
@@ -236,21 +321,16 @@ def parse(text: str | Schedule) -> Schedule:
     if not isinstance(text, str):
         raise InputError(f"schedule {text!r}: must be a name, as in 'fedelim', or a Schedule")
     name, colon, value = text.strip().partition(":")
-    if name in _PLAIN and not colon:
-        return _PLAIN[name]()
-    if name in _PLAIN:
+    if name not in KINDS:
+        known = sorted(KINDS.values(), key=lambda one: one.example != "")
+        raise InputError(f"unknown schedule {text!r}{nearest(name, KINDS)}: one of "
+                         f"{', '.join(one.example or one.kind for one in known)}")
+    family = KINDS[name]
+    if colon and not family.example:
         raise InputError(f"schedule {text!r}: {name} takes no value")
-    if name not in _WITH_VALUE:
-        known = [*_PLAIN, *_WITH_VALUE]
-        raise InputError(f"unknown schedule {text!r}{nearest(name, known)}: one of "
-                         f"{', '.join(_PLAIN)}, {', '.join(_WITH_VALUE.values())}")
-    if not value.strip():
-        raise InputError(f"schedule {text!r}: needs a value, as in {_WITH_VALUE[name]}")
-    if name == "periodic":
-        return Periodic(value)  # type: ignore[arg-type]
-    if name == "exponential":
-        return Exponential(value)  # type: ignore[arg-type]
-    return At(value.split(","))  # type: ignore[arg-type]
+    if family.example and not value.strip():
+        raise InputError(f"schedule {text!r}: needs a value, as in {family.example}")
+    return family.read(value)
 
 
 def parse_all(schedules: Sequence[str | Schedule] | str | Schedule) -> list[Schedule]:

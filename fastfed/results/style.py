@@ -72,7 +72,7 @@ def style_of(schedule: str | Schedule) -> Style:
     one = parse(schedule)
     if one.kind in _PAPER:
         return _PAPER[one.kind]
-    dashes = _DASHES[one.kind]
+    dashes = _DASHES.get(one.kind, _DASHES["at"])
     spread = _spread(str(one))
     if one.period is not None:
         digits = str(one.period)
@@ -96,11 +96,12 @@ def distinct(wanted: Sequence[Style]) -> list[Style]:
     colour is kept as long as other dashes, fillings or markers are left."""
     taken: set[Style] = set()
     first = set(wanted)
+    nearby: dict[Style, Iterator[Style]] = {}  # what was passed over once is never free again
     chosen: list[Style] = []
     for style in wanted:
         if style in taken:
-            free = (other for other in _nearby(style) if other not in taken and other not in first)
-            found = next(free, None)
+            others = nearby.setdefault(style, _nearby(style))
+            found = next((one for one in others if one not in taken and one not in first), None)
             if found is None:
                 raise InputError(f"{len(wanted):,} lines: too many to tell apart; draw fewer")
             style = found
@@ -123,13 +124,7 @@ def sort_key(schedule: str | Schedule) -> tuple[int, float, str]:
 
 def in_words(schedule: str) -> str:
     """A schedule's name as a legend says it."""
-    one = parse(schedule)
-    if one.kind == "periodic":
-        return "every step" if one.period == 1 else f"every {one.period:,} steps"
-    value = str(one).partition(":")[2]
-    return {"fedelim": "FedElim", "fedelim0": "FedElim0 (every step)",
-            "exponential": f"powers of {value}", "superexponential": "super-exponential",
-            "at": f"at {value}"}[one.kind]
+    return parse(schedule).in_words
 
 
 def _spread(name: str) -> int:
