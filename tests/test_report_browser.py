@@ -232,6 +232,14 @@ def test_selection_is_everywhere(opened: Opened) -> None:
     assert opened.page.locator("#table tr.single").count() == 0
 
 
+def test_buttons_show_line_and_marker_of_their_schedule(opened: Opened) -> None:
+    """No two alike, so that lines of one colour can be told apart."""
+    swatches = opened.page.evaluate(
+        "[...document.querySelectorAll('#names svg')].map(one => one.innerHTML)")
+    assert len(set(swatches)) == len(SCHEDULES)
+    assert all(one.count("<path") == 2 and 'd=""' not in one for one in swatches)
+
+
 def test_clicking_a_point_selects_its_schedule(opened: Opened) -> None:
     opened.page.locator("#trade-off svg .mark-symbol path").first.click()
     assert opened.page.locator("#names button[aria-pressed=true]").count() == 1
