@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fastfed.api.sweep import Sweep, open_sweep, sweep, sweep_parts
     from fastfed.engine.replay import Replay, replay
     from fastfed.errors import InputError
-    from fastfed.goals import Best, Goal
+    from fastfed.goals import Best, Eps, Goal, Threshold, Top
     from fastfed.problem.instance import Instance
     from fastfed.problem.rewards import Bernoulli, Finite, Gaussian, Poisson
     from fastfed.problem.schedule import (
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from fastfed.theory.bounds import Bounds, bounds
     from fastfed.theory.check import Check, check
     from fastfed.theory.error_probability import ErrorProbability, error_probability
-    from fastfed.uplinks import Exact, Uplink
+    from fastfed.uplinks import Dither, Exact, Round, Uplink
 
 # Loaded when first used, so that `fastfed --help` need not wait for Numba.
 _HOME = {
@@ -59,7 +59,7 @@ _HOME = {
         "api.sweep": ("Sweep", "open_sweep", "sweep", "sweep_parts"),
         "engine.replay": ("Replay", "replay"),
         "errors": ("InputError",),
-        "goals": ("Best", "Goal"),
+        "goals": ("Best", "Eps", "Goal", "Threshold", "Top"),
         "problem.instance": ("Instance",),
         "problem.rewards": ("Bernoulli", "Finite", "Gaussian", "Poisson"),
         "problem.schedule": ("At", "Exponential", "FedElim", "FedElim0", "Periodic", "Schedule",
@@ -68,7 +68,7 @@ _HOME = {
         "theory.bounds": ("Bounds", "bounds"),
         "theory.check": ("Check", "check"),
         "theory.error_probability": ("ErrorProbability", "error_probability"),
-        "uplinks": ("Exact", "Uplink"),
+        "uplinks": ("Dither", "Exact", "Round", "Uplink"),
     }.items()
     for name in names
 }
@@ -79,6 +79,8 @@ __all__ = [
     "Best",
     "Bounds",
     "Check",
+    "Dither",
+    "Eps",
     "ErrorProbability",
     "Exact",
     "Exponential",
@@ -94,9 +96,12 @@ __all__ = [
     "Radius",
     "Replay",
     "Result",
+    "Round",
     "Schedule",
     "SuperExponential",
     "Sweep",
+    "Threshold",
+    "Top",
     "Uplink",
     "__version__",
     "bounds",

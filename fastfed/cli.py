@@ -43,6 +43,8 @@ app = typer.Typer(
 # Click's error class, from wherever this version of Typer has its Click
 _UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
+_BIT_COST = f"Costs c of a bit in place of C, for pulls + c x bits, {RANGES} [none]"
+
 
 def _version(asked: bool) -> None:
     if asked:
@@ -67,6 +69,7 @@ def sweep(
                                          "[0.1,0.05,0.01,0.005,0.001].")] = None,
     cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
                                         "[0,10,100].")] = None,
+    bit_cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"{_BIT_COST}.")] = None,
     period: Annotated[Texts, typer.Option(metavar="LIST", help=f"Periods H, {RANGES} "
                                           "[5,1,10,100,1000,10000,100000].")] = None,
     schedule: Annotated[Texts, typer.Option(metavar="LIST", help=f"Schedules: {SCHEDULES} "
@@ -88,10 +91,11 @@ def sweep(
     radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii: paper, "
                                           "stitched, mixture, stitched-pairs, mixture-pairs "
                                           "[paper].", autocompletion=completing.radii)] = None,
-    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals: best [best].",
+    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals: best, top:N, "
+                                        "eps:E, threshold:TAU or threshold:TAU,E [best].",
                                         autocompletion=completing.goals)] = None,
     uplink: Annotated[Texts, typer.Option(metavar="LIST", help="How means reach the server: "
-                                          "exact [exact].",
+                                          "exact, dither:KAPPA, round:C0 [exact].",
                                           autocompletion=completing.uplinks)] = None,
     target_rse: Annotated[Text, typer.Option(metavar="NUMBER", help="Stop a cell at this relative "
                                              "standard error of the mean total cost "
@@ -140,6 +144,7 @@ def sweep(
 
         content["instance"] = with_rewards(content.get("instance") or ["synthetic"], rewards)
     grid = make_spec(content)
+    bit_costs = options.costs(bit_cost, "bit-cost")
     count = None if threads is None else _threads(threads)
     share = None if shard is None else Shard.parse(shard)
     if dashboard and dask is None:
@@ -153,7 +158,8 @@ def sweep(
     if not quiet:
         names = {cell.instance for cell, _ in run.grid.cells}
         instances = {one.name: one for _, one in run.grid.cells}
-        frame = open_sweep(out).summary(grid.costs)
+        of_scalars = None if bit_costs and cost is None else grid.costs
+        frame = open_sweep(out).summary(of_scalars, bit_costs)
         console.show(summary_text(_only(frame, names, grid), instances))
         console.show(f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
               f"spec: {out}/sweep.json")
@@ -166,6 +172,7 @@ def summary(
     folder: Folder,
     cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
                                         "[those of the sweep].")] = None,
+    bit_cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"{_BIT_COST}.")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
 ) -> None:
@@ -174,6 +181,7 @@ def summary(
     \b
     Examples:
       fastfed summary results --cost 1,3,7
+      fastfed summary results --bit-cost 0.1,1
       fastfed summary results --csv > summary.csv
     """
     from fastfed.api.sweep import open_sweep
@@ -181,7 +189,7 @@ def summary(
     if json and csv:
         raise InputError("--json and --csv: choose one")
     opened = open_sweep(folder)
-    frame = opened.summary(options.costs(cost))
+    frame = opened.summary(options.costs(cost), options.costs(bit_cost, "bit-cost"))
     if json:
         print(frame.write_json())
     elif csv:
@@ -268,8 +276,10 @@ def bounds(
     rewards: Rewards = None,
     radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii [paper].",
                                           autocompletion=completing.radii)] = None,
+    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals, as of sweep [best].",
+                                        autocompletion=completing.goals)] = None,
     json: Annotated[bool, typer.Option("--json", help="Everything, as a JSON list with one item "
-                                       "for each radius, delta and cost.")] = False,
+                                       "for each goal, radius, delta and cost.")] = False,
 ) -> None:
     """The theorems as numbers for an instance: T, the bounds of each scheme, the best H and lambda.
 
@@ -283,7 +293,8 @@ def bounds(
     from fastfed.theory.bounds import bounds as bounds_of
 
     one = Instance.load(instance, rewards)
-    found = [bounds_of(one, d, c, sigma, period, base, r)  # type: ignore[arg-type]
+    found = [bounds_of(one, d, c, sigma, period, base, r, g)  # type: ignore[arg-type]
+             for g in options.goals(goal) or ["best"]
              for r in options.split("radius", radius) or ["paper"]
              for d in options.numbers("delta", delta) or ["0.01"]
              for c in options.costs(cost) or [10.0]]

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastfed.errors import InputError, nearest
 from fastfed.validation import MAX_STEPS as MAX_STEPS
@@ -151,6 +151,8 @@ class Confidence:
     constant: float
     shift: float
     function: Exponent | None = None
+    lift: float = 0.0
+    """Added to sqrt(L(n)), not with the paper's radius: see `raised`."""
 
     @property
     def unit(self) -> float:
@@ -160,8 +162,19 @@ class Confidence:
     def exponent(self, n: float) -> float:
         """L(n)."""
         if self.function is not None:
-            return float(self.function(n, self.budget))
-        return exponent(self.kind, n, self.constant, self.shift)
+            found = float(self.function(n, self.budget))
+        else:
+            found = exponent(self.kind, n, self.constant, self.shift)
+        return (math.sqrt(found) + self.lift) ** 2 if self.lift else found
+
+    def scaled(self, factor: float) -> Confidence:
+        """The same radius times a factor."""
+        return replace(self, sigma=factor * self.sigma)
+
+    def raised(self, error: float) -> Confidence:
+        """alpha(n) + error / sqrt(n): for means that are known up to error / sqrt(n) only. In sums
+        that is g(n) + 2 walks error sqrt(n), which is concave as well."""
+        return replace(self, lift=2.0 * self.walks * error / math.sqrt(self.unit))
 
     def alpha(self, n: float) -> float:
         """The confidence radius: an arm is eliminated when a mean is 2 alpha ahead of its own."""
@@ -285,22 +298,29 @@ class Radius:
         self.name, self.pairs, self.function = name, bool(pairs), function
         self.kind, self.tuned_at = OWN, TUNED_AT
 
-    def at_client(self, arms: int, clients: int, delta: float, sigma: float) -> Confidence:
+    def at_client(self, arms: int, clients: int, delta: float, sigma: float,
+                  pairs: int | None = None) -> Confidence:
         """The radius of an arm (or a pair of arms) at one client."""
         if self.kind == PAPER:
             return self._confidence(1.0, 0.0, sigma, local_log(arms, clients, delta))
-        return self._confidence(1.0, delta / (2.0 * self._compared(arms) * clients), sigma)
+        share = 2.0 * self._compared(arms, pairs) * clients
+        return self._confidence(1.0, delta / share, sigma)
 
-    def at_server(self, arms: int, clients: int, delta: float, sigma: float) -> Confidence:
+    def at_server(self, arms: int, clients: int, delta: float, sigma: float,
+                  pairs: int | None = None) -> Confidence:
         """The radius of an arm (or a pair of arms) averaged over all clients."""
         if self.kind == PAPER:
             return self._confidence(float(clients), 0.0, sigma, global_log(arms, delta))
-        return self._confidence(float(clients), delta / (2.0 * self._compared(arms)), sigma)
+        share = 2.0 * self._compared(arms, pairs)
+        return self._confidence(float(clients), delta / share, sigma)
 
-    def _compared(self, arms: int) -> int:
-        """Among how many walks the budget is shared: arms, or pairs with the best arm. A lone arm
-        is compared with none, and 1 does no harm."""
-        return max(arms - 1, 1) if self.pairs else arms
+    def _compared(self, arms: int, pairs: int | None) -> int:
+        """Among how many walks the budget is shared: arms, or the pairs on which an error hangs,
+        which are those with the best arm unless the goal says otherwise. A lone arm is compared
+        with none, and 1 does no harm."""
+        if not self.pairs:
+            return arms
+        return max(arms - 1, 1) if pairs is None else pairs
 
     def _confidence(
         self, walks: float, budget: float, sigma: float, log_c: float | None = None

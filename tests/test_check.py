@@ -51,7 +51,7 @@ def made_up(
     cell = Cell(instance, digest, DELTA, sigma, 0, "skip", None)
     spec = SpecRecord([instance], [DELTA], list(costs), list(samples), 100, 0, "skip")
     for schedule, given in samples.items():
-        columns = {"uplinks": 12, "correct": True, "truncated": False, **given}
+        columns = {"uplinks": 12, "bits": 768, "correct": True, "truncated": False, **given}
         count = max(np.size(values) for values in columns.values())
         table = pa.table({"trial": np.arange(count),
                           **{name: np.broadcast_to(values, count).copy()

@@ -125,10 +125,11 @@ def test_every_reader_reads_the_same(made: Path) -> None:
 def test_column_types_are_plain_and_as_promised(made: Path) -> None:
     expected = {
         "instance": "string", "schedule": "string", "delta": "double", "seed": "uint64",
-        "trial": "int64", "pulls": "int64", "uplinks": "int64", "rounds": "int64",
+        "trial": "int64", "pulls": "int64", "uplinks": "int64", "bits": "int64", "rounds": "int64",
         "steps": "int64", "local_steps": "int64", "global_steps": "int64", "global_arm": "int32",
         "local_errors": "int32", "correct": "bool", "truncated": "bool", "skip_error": "double",
-        "sigma": "double", "radius": "string", "goal": "string", "uplink": "string"}
+        "sigma": "double", "radius": "string", "goal": "string", "uplink": "string",
+        "global_answer": "list<element: int32>"}
     for path in (made / "trials").iterdir():
         with pq.ParquetFile(path) as file:
             schema = file.schema_arrow
@@ -173,7 +174,8 @@ def test_summary_against_duckdb_from_the_parquet_alone(made: Path) -> None:
             interval = stats.binomtest(int(count), 400).proportion_ci(method="exact")
             assert (low, high) == pytest.approx((interval.low, interval.high), rel=1e-9)
     assert set(found.columns) - set(expected.columns) == {
-        *USUAL, *(f"{name}_{end}" for name in intervals for end in ("low", "high"))}
+        *USUAL, "bit_cost", "bits_mean", "bits_sem",
+        *(f"{name}_{end}" for name in intervals for end in ("low", "high"))}
     for name in set(found.columns) & set(expected.columns):
         if name in ("instance", "schedule"):
             assert found[name].equals(expected[name])

@@ -26,8 +26,9 @@ def summary_frame(*rows: dict[str, object]) -> pl.DataFrame:
     usual: dict[str, object] = {
         **dict.fromkeys(COLUMNS, 1.0), "instance": "here", "schedule": "fedelim", "delta": 0.1,
         **USUAL,
-        "sigma": 1.0, "cost": 10.0, "trials": 1000, "total_mean": 473427.3, "total_sem": 1260.2,
-        "pulls_mean": 400000.0, "error_rate": 0.0012, "error_low": 0.00033, "error_high": 0.0031,
+        "sigma": 1.0, "cost": 10.0, "bit_cost": None, "trials": 1000, "total_mean": 473427.3,
+        "total_sem": 1260.2, "pulls_mean": 400000.0, "error_rate": 0.0012, "error_low": 0.00033,
+        "error_high": 0.0031,
         "ratio_to_fedelim0": 0.73, "truncated": 0}
     return pl.DataFrame([{**usual, **row} for row in rows])
 

@@ -44,7 +44,8 @@ class Answers(Faced, ABC):
         """The rows of all trials as a Polars LazyFrame: nothing is read before it is needed."""
 
     @abstractmethod
-    def summary(self, costs: Sequence[float] | None = None) -> pl.DataFrame:
+    def summary(self, costs: Sequence[float] | None = None,
+                bit_costs: Sequence[float] | None = None) -> pl.DataFrame:
         """Means with their errors, quantiles, error rates and ratios, for any costs."""
 
     @abstractmethod

@@ -99,13 +99,16 @@ class Result(Answers):
         """The rows as a Polars LazyFrame."""
         return self.frame.lazy()
 
-    def summary(self, costs: Sequence[float] | None = None) -> pl.DataFrame:
-        """One row per delta, schedule and cost of an uplink.
+    def summary(self, costs: Sequence[float] | None = None,
+                bit_costs: Sequence[float] | None = None) -> pl.DataFrame:
+        """One row per delta, schedule and cost of an uplink, or of a bit.
 
         Parameters
         ----------
         costs
-            Costs C of an uplink; None: 0, 10 and 100.
+            Costs C of an uplink; None: 0, 10 and 100, if no bit costs are given either.
+        bit_costs
+            Costs c of a bit, for pulls + c x bits. A row has one or the other.
 
         Returns
         -------
@@ -119,9 +122,9 @@ class Result(Answers):
         >>> res.summary(costs=[0, 10])["trials"].to_list()
         [20, 20]
         """
-        from fastfed.statistics.summary import summarise
+        from fastfed.statistics.summary import summarise, wanted_costs
 
-        return summarise(self.frame, self.costs if costs is None else costs)
+        return summarise(self.frame, *wanted_costs(costs, bit_costs, self.costs))
 
     def check(self, costs: Sequence[float] | None = None) -> Check:
         """Compare these rows with the theorems.
@@ -285,7 +288,10 @@ def simulate(
         The confidence radius: "paper", "stitched", "mixture", "stitched-pairs", "mixture-pairs",
         "mixture:5000" (tuned at step 5,000), or a `fastfed.Radius` of your own.
     goal
-        What clients and server want to know: "best".
+        What clients and server want to know: "best"; "top:3" (the three best arms); "eps:0.1" (an
+        arm at most 0.1 worse than the best); "threshold:0.5" (the arms that pay more than 0.5) or
+        "threshold:0.5,0.05" (where means within 0.05 of that may be called either way); or a
+        `fastfed.Goal`.
     uplink
         How means reach the server: "exact".
     progress

@@ -80,20 +80,24 @@ class Sweep(Answers):
         # the same trial has the same row wherever it stands
         return found.unique(maintain_order=True) if self._store.problems() else found
 
-    def summary(self, costs: Sequence[float] | None = None) -> pl.DataFrame:
-        """One row per instance, delta, scale, schedule and cost of an uplink.
+    def summary(self, costs: Sequence[float] | None = None,
+                bit_costs: Sequence[float] | None = None) -> pl.DataFrame:
+        """One row per instance, delta, scale, schedule and cost of an uplink, or of a bit.
 
         Parameters
         ----------
         costs
-            Any costs C of an uplink; None: those that the sweep was asked for.
+            Any costs C of an uplink; None: those that the sweep was asked for, if no bit costs are
+            given.
+        bit_costs
+            Any costs c of a bit, for pulls + c x bits. A row has one or the other.
 
         Returns
         -------
         polars.DataFrame
             See `fastfed.statistics.summary`. Nothing is simulated again.
         """
-        return stored_summary(self._store, costs)
+        return stored_summary(self._store, costs, bit_costs)
 
     def check(self, costs: Sequence[float] | None = None) -> Check:
         """Compare the rows of the folder with the theorems.

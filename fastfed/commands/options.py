@@ -87,11 +87,11 @@ def schedules(values: list[str] | None) -> list[str] | None:
     return None if values is None else items
 
 
-def costs(values: list[str] | None) -> list[float] | None:
-    """Costs of an uplink, checked."""
+def costs(values: list[str] | None, name: str = "cost") -> list[float] | None:
+    """Costs of an uplink, or of a bit, checked."""
     from fastfed.validation import checked_costs
 
-    items = numbers("cost", values)
+    items = numbers(name, values)
     return None if items is None else checked_costs(items)
 
 

@@ -8,7 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.kernels import trials as kernel
+from fastfed.kernels.random.dither import dither_of
 from fastfed.problem.instance import Instance
+
+
+def dithers(seed: int, trial: int) -> Callable[[int, int, int], float]:
+    """(arm, client, n) -> the dither of that message in this trial."""
+    key = np.uint64(seed)
+    return lambda k, m, n: float(dither_of(key, trial, m, k, n))
 
 
 def walk(instance: Instance, seed: int, trial: int) -> Callable[[int, int, int], float]:

@@ -49,6 +49,15 @@ boundary = inner(radius.boundary)
 exponent = inner(radius.exponent)
 
 
+@inlined
+def octave(n):
+    """The level of n >= 1: 2^(level-1) <= n < 2^level."""
+    level = np.int64(1)
+    while n >> level > 0:
+        level += 1
+    return level
+
+
 # ---- what a pass asks --------------------------------------------------------------------------
 
 @generic
@@ -81,6 +90,13 @@ def fill_table(curve):
 def tabulate(curve):
     """`fill_table`, for Python."""
     fill_table(curve)
+
+
+@inlined
+def boundary_above(curve, n):
+    """An upper bound on g(n), and so on all that comes before n: a concave g that stays positive
+    never falls."""
+    return _FAR_UP * exact(curve, float(n))
 
 
 # ---- the paper's -------------------------------------------------------------------------------
@@ -166,6 +182,7 @@ class ConcaveCurve(NamedTuple):
     unit: Any
     constant: Any
     shift: Any
+    lift: Any  # added to the root of L
     table: Any  # (nodes, 2) g at each node of `radius.grid`, and the slope from there to the next
 
 
@@ -175,17 +192,21 @@ class OwnCurve(NamedTuple):
     function: Any  # a Numba cfunc: (n, budget) -> L(n)
     budget: Any
     unit: Any
+    lift: Any
     table: Any  # as for ConcaveCurve
 
 
 @exact.of(ConcaveCurve)
 def _concave_exact(curve, n):
-    return math.sqrt(curve.unit * n * exponent(curve.kind, n, curve.constant, curve.shift))
+    square = curve.unit * n
+    root = math.sqrt(square * exponent(curve.kind, n, curve.constant, curve.shift))
+    return root + curve.lift * math.sqrt(square)
 
 
 @exact.of(OwnCurve)
 def _own_exact(curve, n):
-    return math.sqrt(curve.unit * n * curve.function(n, curve.budget))
+    square = curve.unit * n
+    return math.sqrt(square * curve.function(n, curve.budget)) + curve.lift * math.sqrt(square)
 
 
 def _fill_chords(curve):
@@ -256,10 +277,10 @@ def make_curve(confidence: Confidence) -> Any:
         table = np.zeros(((LEVELS - 1) * GRID + 1, 2))
         if confidence.function is None:
             curve = ConcaveCurve(np.int64(confidence.kind), confidence.unit, confidence.constant,
-                                 confidence.shift, table)
+                                 confidence.shift, confidence.lift, table)
         else:
             curve = OwnCurve(_compiled(confidence.function), confidence.budget, confidence.unit,
-                             table)
+                             confidence.lift, table)
     tabulate(curve)
     return curve
 

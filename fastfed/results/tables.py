@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fastfed.choices import USUAL
+from fastfed.choices import USUAL, unusual_text
 from fastfed.errors import printable
 from fastfed.results.wording import (
     parameters,
@@ -31,7 +31,7 @@ WIDTH = 100
 _MOST_ARMS = 20  # of an instance, in a table of bounds
 _LEAST_NAME = 12  # columns that a shortened name keeps
 _NAMES = {"instance": "instance", **{name: name for name in USUAL}}
-_NUMBERS = {"delta": "delta", "sigma": "sigma", "cost": "C"}
+_NUMBERS = {"delta": "delta", "sigma": "sigma", "cost": "C", "bit_cost": "c of a bit"}
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,11 @@ def summary_cells(frame: pl.DataFrame) -> tuple[str, list[Column]]:
             names = [printable(name) for name in frame[key].to_list()]
             _place(shared, columns, Column(head, names, left=True, name=True))
     for key, head in _NUMBERS.items():
-        if key in frame.columns:
-            values = frame[key].to_list()
-            shown = parameters(values)
-            _place(shared, columns, Column(head, [shown[value] for value in values]))
+        if key in frame.columns and not frame[key].is_null().all():
+            values = frame[key].to_list()  # a row costs by the scalar or by the bit
+            shown = parameters([value for value in values if value is not None])
+            _place(shared, columns, Column(head, ["" if value is None else shown[value]
+                                                  for value in values]))
     columns.append(Column("schedule", [printable(name) for name in frame["schedule"]], left=True,
                           name=True))
     trials = [f"{count:,}" for count in frame["trials"].to_list()]
@@ -137,6 +138,8 @@ def summary_cells(frame: pl.DataFrame) -> tuple[str, list[Column]]:
     columns += [
         Column("total ± sem", [_total(row) for row in rows]),
         Column("pulls", [short(row["pulls_mean"]) for row in rows]),
+        *([Column("bits", [short(row["bits_mean"]) for row in rows])] if any(
+            row["bit_cost"] is not None for row in rows) else []),
         Column("error % [95 %]", [rate(row["error_rate"], row["error_low"], row["error_high"])
                                   for row in rows]),
         Column("x FE0", [_ratio(row["ratio_to_fedelim0"]) for row in rows]),
@@ -153,7 +156,8 @@ def _place(shared: list[str], columns: list[Column], column: Column) -> None:
 
 
 def _total(row: Mapping[str, Any]) -> str:
-    text = with_error(row["total_mean"], row["total_sem"]) or "none ended"
+    text = with_error(row["total_mean"], row["total_sem"]) or (
+        "bits not counted" if row["ended"] and row["bit_cost"] is not None else "none ended")
     return f"{text}*" if row["truncated"] else text
 
 
@@ -265,10 +269,12 @@ def _arms_text(b: Bounds) -> list[str]:
     ]
     text = [f"{printable(instance.name)}: {arms} arms, {clients} clients, rewards "
             f"{instance.rewards!r}; delta {plain(b.delta)}, confidence scale sigma {b.sigma:g}"
-            + ("" if b.radius == "paper" else f", radius {printable(b.radius)}"),
+            + printable(unusual_text({"radius": b.radius, "goal": b.goal})),
             f"T = {b.T:,.0f}   sharp, sum of max(n_km, n_k) = {b.T_sharp:,.0f}",
             f"lower bound on mean pulls: {short(b.lower)} (Theorem 3 as proved), "
-            f"{short(b.lower_as_stated)} (as stated)", "", *table_text(columns)]
+            f"{short(b.lower_as_stated)} (as stated)" if b.goal == "best" else
+            "no lower bound on mean pulls: Theorem 3 is about the best arm",
+            "", *table_text(columns)]
     if b.radius != "paper":
         text.insert(2, "(the closed forms of T_km and T_k hold for the paper's radius only: here "
                        "they are n_km and n_k)")

@@ -1,18 +1,20 @@
-"""Exact sums over trials: counts, sums, squares and products of pulls and uplinks.
+"""Exact sums over trials: counts, sums, squares and products of pulls, uplinks and bits.
 
 A summary needs no more of the trials than such sums: the mean and the standard error of
-pulls + C x uplinks, for every C, and the ratio and the difference of two schedules with the errors
-that the paired trials give. The sums are kept as Python integers, without any rounding. So they
-do not depend on how the trials are cut into batches, nor on the batches' order, and two computers
-agree on every bit. Nothing but the sums is kept: memory does not grow with the trials.
+pulls + C x uplinks or pulls + c x bits, for every C and c, and the ratio and the difference of two
+schedules with the errors that the paired trials give. The sums are kept as Python integers,
+without any rounding. So they do not depend on how the trials are cut into batches, nor on the
+batches' order, and two computers agree on every bit. Nothing but the sums is kept: memory does not
+grow with the trials.
 
 How whole numbers of up to 63 bits are multiplied and added exactly at the speed of BLAS: each is
 cut into limbs of 20 bits. A product of two limbs has at most 40 bits, a sum of 2^13 products at
 most 53, and doubles add whole numbers below 2^53 without rounding, in any order.
 
 A batch has, for each schedule, the arrays ``trial`` (ascending), ``pulls``, ``uplinks``,
-``correct`` and ``truncated``. A trial stands in the same batch for all its schedules; a schedule
-may lack some trials, and only trials that both schedules have are paired.
+``correct`` and ``truncated``, and ``bits``, -1 where they were not counted. A trial stands in the
+same batch for all its schedules; a schedule may lack some trials, and only trials that both
+schedules have are paired.
 
 Trials that did not end (``truncated``) have no cost: they are counted, and are in no other sum.
 """
@@ -31,8 +33,8 @@ import numpy.typing as npt
 Batch = Mapping[str, Mapping[str, npt.NDArray[Any]]]
 """By schedule, by column."""
 
-COLUMNS = ("trial", "pulls", "uplinks", "correct", "truncated")
-"""What a batch must have of each schedule."""
+COLUMNS = ("trial", "pulls", "uplinks", "bits", "correct", "truncated")
+"""What a batch has of each schedule; without ``bits`` none were counted."""
 
 _BITS = 20
 _CHUNK = 2**13  # trials: products of limbs below 2^40, their sums below 2^53
@@ -54,6 +56,8 @@ class Trials:
     """Present, and not all answers are right. A trial that did not end has not given them all."""
     pulls: _Integers
     uplinks: _Integers
+    bits: _Integers
+    """-1 where they were not counted."""
 
     @classmethod
     def of(cls, batch: Batch, schedules: Sequence[str]) -> Trials:
@@ -66,7 +70,7 @@ class Trials:
             trial = np.unique(np.concatenate(numbers))
         shape = (len(schedules), len(trial))
         present, correct, cut = (np.zeros(shape, bool) for _ in range(3))
-        pulls, uplinks = (np.zeros(shape, np.int64) for _ in range(2))
+        pulls, uplinks, bits = (np.zeros(shape, np.int64) for _ in range(3))
         for row, name in enumerate(schedules):
             if name in own:
                 at = (slice(None) if len(own[name]) == len(trial)
@@ -75,24 +79,31 @@ class Trials:
                 for target, column in ((pulls, "pulls"), (uplinks, "uplinks"),
                                        (correct, "correct"), (cut, "truncated")):
                     target[row, at] = batch[name][column]
+                bits[row, at] = batch[name].get("bits", -1)
         ended = present & ~cut
         return cls(tuple(schedules), trial, present, ended, present & ~(correct & ended),
-                   pulls, uplinks)
+                   pulls, uplinks, bits)
 
     def half(self, odd: bool) -> Trials:
         """The trials with an even, or with an odd number."""
         keep = self.trial % 2 == int(odd)
         return Trials(self.schedules, self.trial[keep], self.present[:, keep],
                       self.ended[:, keep], self.wrong[:, keep], self.pulls[:, keep],
-                      self.uplinks[:, keep])
+                      self.uplinks[:, keep], self.bits[:, keep])
 
 
 @dataclass(frozen=True)
 class Prices:
-    """What a pull and what an uplink count for: total cost is ``Prices.total(C)``."""
+    """What a pull, an uplink and a bit count for: total cost is ``Prices.total(C)``, or, where each
+    bit has a price, ``Prices.total_of_bits(c)``. Who pays for bits does not pay for scalars."""
 
     pull: Fraction
     uplink: Fraction
+    bit: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if self.uplink and self.bit:
+            raise ValueError("a message costs either by itself or by its bits")
 
     @classmethod
     def total(cls, cost: float) -> Prices:
@@ -102,9 +113,25 @@ class Prices:
     def communication(cls, cost: float) -> Prices:
         return cls(Fraction(0), Fraction(cost))
 
+    @classmethod
+    def total_of_bits(cls, cost: float) -> Prices:
+        return cls(Fraction(1), Fraction(0), Fraction(cost))
+
+    @classmethod
+    def communication_of_bits(cls, cost: float) -> Prices:
+        return cls(Fraction(0), Fraction(0), Fraction(cost))
+
+    @property
+    def each(self) -> tuple[Fraction, Fraction, Fraction]:
+        """In the order of the products."""
+        return self.pull, self.uplink, self.bit
+
 
 PULLS = Prices(Fraction(1), Fraction(0))
 UPLINKS = Prices(Fraction(0), Fraction(1))
+BITS = Prices(Fraction(0), Fraction(0), Fraction(1))
+_KINDS = (PULLS, UPLINKS, Prices.total(1), BITS, Prices.total_of_bits(1))
+"""Costs in which two schedules may differ, by which prices are not 0."""
 
 
 @dataclass(frozen=True)
@@ -162,13 +189,14 @@ class Moments:
         count, others = len(self.schedules), len(self.partners)
         self._present = np.zeros(count, np.int64)
         self._wrong = np.zeros(count, np.int64)
-        # Products of (1, pulls, uplinks) with themselves, over the trials that a schedule ended,
-        # and over those that it ended while the other did not.
-        self._own = np.zeros((count, 3, 3), dtype=object)
+        self._uncounted = np.zeros(count, np.int64)
+        # Products of (1, pulls, uplinks, bits) with themselves, over the trials that a schedule
+        # ended, and over those that it ended while the other did not.
+        self._own = np.zeros((count, 4, 4), dtype=object)
         self._alone: dict[tuple[str, str], npt.NDArray[np.object_]] = {}
-        # Products of (pulls, uplinks) with a partner's, over the trials that both ended.
-        self._across = np.zeros((count, others, 2, 2), dtype=object)
-        self._differ = np.zeros((count, others, 3), np.int64)  # in pulls, in uplinks, in either
+        # Products of (pulls, uplinks, bits) with a partner's, over the trials that both ended.
+        self._across = np.zeros((count, others, 3, 3), dtype=object)
+        self._differ = np.zeros((count, others, len(_KINDS)), np.int64)
 
     def add(self, trials: Trials) -> None:
         """Add a batch, whose schedules are those of these sums."""
@@ -176,8 +204,10 @@ class Moments:
             return
         self._present += trials.present.sum(axis=1)
         self._wrong += trials.wrong.sum(axis=1)
+        self._uncounted += (trials.ended & (trials.bits < 0)).sum(axis=1)
         columns = np.stack([trials.ended.astype(np.int64), trials.pulls * trials.ended,
-                            trials.uplinks * trials.ended], axis=1)
+                            trials.uplinks * trials.ended,
+                            np.maximum(trials.bits, 0) * trials.ended], axis=1)
         self._own += _own_products(columns)
         chosen = [self._row[name] for name in self.partners]
         if chosen:
@@ -186,7 +216,8 @@ class Moments:
             both = trials.ended & trials.ended[row]
             pulls = both & (trials.pulls != trials.pulls[row])
             uplinks = both & (trials.uplinks != trials.uplinks[row])
-            for kind, which in enumerate((pulls, uplinks, pulls | uplinks)):
+            bits = both & (trials.bits != trials.bits[row])
+            for kind, which in enumerate((pulls, uplinks, pulls | uplinks, bits, pulls | bits)):
                 self._differ[:, place, kind] += which.sum(axis=1)
             self._add_alone(columns, trials.ended, row)
 
@@ -208,7 +239,7 @@ class Moments:
         if (self.schedules, self.partners) != (other.schedules, other.partners):
             raise ValueError("sums of different schedules do not add up")
         both = Moments(self.schedules, self.partners)
-        for name in ("_present", "_wrong", "_own", "_across", "_differ"):
+        for name in ("_present", "_wrong", "_uncounted", "_own", "_across", "_differ"):
             setattr(both, name, getattr(self, name) + getattr(other, name))
         for pair in {**self._alone, **other._alone}:
             both._alone[pair] = np.asarray(self._alone.get(pair, 0) + other._alone.get(pair, 0))
@@ -224,13 +255,22 @@ class Moments:
     def ended(self, schedule: str) -> int:
         return int(self._own[self._row[schedule], 0, 0])
 
+    def counted(self, schedule: str) -> bool:
+        """Whether the bits of every trial that ended are known."""
+        return not self._uncounted[self._row[schedule]]
+
     def mean(self, schedule: str, prices: Prices) -> float | None:
-        """Mean cost of the trials that ended."""
+        """Mean cost of the trials that ended; None also where bits have a price and were not
+        counted."""
+        if prices.bit and not self.counted(schedule):
+            return None
         count, total, _ = self._sums(schedule, prices)
         return as_float(total / count) if count else None
 
     def std(self, schedule: str, prices: Prices) -> float | None:
         """Standard deviation of the cost of the trials that ended; None below two."""
+        if prices.bit and not self.counted(schedule):
+            return None
         count, total, squares = self._sums(schedule, prices)
         return root((squares - total * total / count) / (count - 1)) if count > 1 else None
 
@@ -248,7 +288,8 @@ class Moments:
 
     def pair(self, one: str, other: str, x: Prices, y: Prices | None = None) -> Paired:
         """One schedule's cost at prices ``x`` beside the other's at ``y`` (None: the same).
-        At least one of the two must be among the partners."""
+        At least one of the two must be among the partners; where bits have a price, those of both
+        must be counted."""
         y = x if y is None else y
         if other in self._place:
             at = self._row[one], self._place[other]
@@ -258,8 +299,11 @@ class Moments:
             across = self._across[at].T
         count, above, squares = self._sums(one, x, other)
         _, below, others = self._sums(other, y, one)
-        kind = 0 if x.uplink == 0 else 1 if x.pull == 0 else 2
-        differ = int(self._differ[at][kind]) if x == y else count
+        differ = count
+        if x == y:
+            kinds = [tuple(map(bool, kind.each)) for kind in _KINDS]
+            mine = tuple(map(bool, x.each))
+            differ = int(self._differ[at][kinds.index(mine) if any(mine) else 0])
         return Paired(count, differ, above, below, squares, _combined(across, x, y), others)
 
     def _sums(self, schedule: str, prices: Prices, beside: str | None = None
@@ -268,8 +312,9 @@ class Moments:
         own = self._own[self._row[schedule]]
         if beside is not None:
             own = own - self._alone.get((schedule, beside), 0)
-        return (int(own[0, 0]), prices.pull * own[0, 1] + prices.uplink * own[0, 2],
-                _combined(own[1:, 1:], prices, prices))
+        total = sum((price * own[0, 1 + place] for place, price in enumerate(prices.each)),
+                    Fraction(0))
+        return int(own[0, 0]), total, _combined(own[1:, 1:], prices, prices)
 
 
 class Halves:
@@ -312,9 +357,9 @@ def root(number: Fraction) -> float:
 
 
 def _combined(products: npt.NDArray[np.object_], x: Prices, y: Prices) -> Fraction:
-    """The sum of x times y, from the products of pulls and uplinks."""
-    return Fraction(x.pull * y.pull * products[0, 0] + x.pull * y.uplink * products[0, 1]
-                    + x.uplink * y.pull * products[1, 0] + x.uplink * y.uplink * products[1, 1])
+    """The sum of x times y, from the products of pulls, uplinks and bits."""
+    return sum((a * b * products[i, j] for i, a in enumerate(x.each) if a
+                for j, b in enumerate(y.each) if b), Fraction(0))
 
 
 def _own_products(columns: _Integers) -> npt.NDArray[np.object_]:

@@ -15,35 +15,38 @@ import numpy as np
 import numpy.typing as npt
 
 EXACT = 2**18
-"""So many trials are kept as they are: 4 MB of pulls and uplinks for each schedule."""
+"""So many trials are kept as they are: 6 MB of pulls, uplinks and bits for each schedule."""
 BITS = 12
 SKETCH_ERROR = 2.0 ** -(BITS + 1)
 """The largest relative error of a quantile of more trials: a bucket is 2^-BITS wide, relatively."""
 
 _LEAST = int(np.float64(0.5).view(np.int64)) >> (52 - BITS)
 _Floats = npt.NDArray[np.float64]
+_Counts = npt.NDArray[np.int64]
 
 
 class Quantiles:
-    """Quantiles of pulls, of uplinks and of the total at each cost, for one schedule."""
+    """Quantiles of pulls, of uplinks, of bits and of the total at each cost, of an uplink or of a
+    bit, for one schedule. Bits are asked for only where they were counted."""
 
-    def __init__(self, costs: Sequence[float]) -> None:
-        self.costs = tuple(costs)
+    def __init__(self, costs: Sequence[float], bit_costs: Sequence[float] = ()) -> None:
+        self.costs, self.bit_costs = tuple(costs), tuple(bit_costs)
         self.count = 0
-        self._kept: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] | None = []
-        self._buckets = [_Buckets() for _ in range(2 + len(self.costs))]
+        self._kept: list[tuple[_Counts, _Counts, _Counts]] | None = []
+        self._buckets = [_Buckets() for _ in range(3 + len(self.costs) + len(self.bit_costs))]
 
     @property
     def error(self) -> float:
         """The largest relative error: 0 while all trials are kept."""
         return 0.0 if self._kept is not None else SKETCH_ERROR
 
-    def add(self, pulls: npt.NDArray[np.int64], uplinks: npt.NDArray[np.int64]) -> None:
+    def add(self, pulls: _Counts, uplinks: _Counts, bits: _Counts | None = None) -> None:
         self.count += len(pulls)
+        columns = (pulls, uplinks, np.zeros_like(uplinks) if bits is None else np.maximum(bits, 0))
         if self._kept is None:
-            self._sort_in(pulls, uplinks)
+            self._sort_in(*columns)
             return
-        self._kept.append((pulls, uplinks))
+        self._kept.append(columns)
         if self.count > EXACT:
             for batch in self._kept:
                 self._sort_in(*batch)
@@ -55,27 +58,34 @@ class Quantiles:
     def uplinks(self, shares: Sequence[float]) -> list[float]:
         return self._of(1, shares)
 
+    def bits(self, shares: Sequence[float]) -> list[float]:
+        return self._of(2, shares)
+
     def total(self, cost: float, shares: Sequence[float]) -> list[float]:
-        return self._of(2 + self.costs.index(cost), shares)
+        return self._of(3 + self.costs.index(cost), shares)
+
+    def total_of_bits(self, cost: float, shares: Sequence[float]) -> list[float]:
+        return self._of(3 + len(self.costs) + self.bit_costs.index(cost), shares)
 
     def _of(self, which: int, shares: Sequence[float]) -> list[float]:
         if self._kept is None:
             return self._buckets[which].quantiles(shares)
-        pulls, uplinks = (np.concatenate(column) for column in zip(*self._kept, strict=True))
-        values = self._values(which, pulls, uplinks)
+        columns = (np.concatenate(column) for column in zip(*self._kept, strict=True))
+        values = self._values(which, *columns)
         with np.errstate(over="ignore", invalid="ignore"):
             return [float(one) for one in np.quantile(values, shares)]
 
-    def _values(self, which: int, pulls: npt.NDArray[np.int64], uplinks: npt.NDArray[np.int64]
-                ) -> _Floats:
-        if which < 2:
-            return (pulls, uplinks)[which].astype(np.float64)
+    def _values(self, which: int, pulls: _Counts, uplinks: _Counts, bits: _Counts) -> _Floats:
+        if which < 3:
+            return (pulls, uplinks, bits)[which].astype(np.float64)
+        cost = (self.costs + self.bit_costs)[which - 3]
+        sent = uplinks if which - 3 < len(self.costs) else bits
         with np.errstate(over="ignore"):
-            return np.asarray(pulls + self.costs[which - 2] * uplinks, dtype=np.float64)
+            return np.asarray(pulls + cost * sent, dtype=np.float64)
 
-    def _sort_in(self, pulls: npt.NDArray[np.int64], uplinks: npt.NDArray[np.int64]) -> None:
+    def _sort_in(self, pulls: _Counts, uplinks: _Counts, bits: _Counts) -> None:
         for which, buckets in enumerate(self._buckets):
-            buckets.add(self._values(which, pulls, uplinks))
+            buckets.add(self._values(which, pulls, uplinks, bits))
 
 
 class _Buckets:

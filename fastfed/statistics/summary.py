@@ -1,7 +1,10 @@
 """Trial rows to summary rows: means with their errors, quantiles, error rates, paired ratios.
 
 The cost of an uplink, C, enters here and nowhere before: communication cost = C x uplinks, total
-cost = pulls + C x uplinks.
+cost = pulls + C x uplinks. Or a bit has a cost c: communication cost = c x bits, total cost = pulls
++ c x bits. A row of a summary has either a ``cost`` or a ``bit_cost``, and the other is null; no
+row mixes the two. Where bits were not counted in every trial (see `fastfed.kernels.uplinks`), their
+mean is null, and so is what is made of it.
 
 Some trials never end, and are given up (`truncated`): if the server loses its best arm by mistake
 and the others tie, nothing can separate them. Their cost has no mean. So means, standard
@@ -24,14 +27,15 @@ from fastfed.choices import USUAL
 from fastfed.problem.schedule import parse
 from fastfed.statistics.intervals import clopper_pearson
 from fastfed.statistics.moments import (
-    COLUMNS as TRIAL_COLUMNS,
-)
-from fastfed.statistics.moments import (
+    BITS,
     PULLS,
     Batch,
     Moments,
     Prices,
     Trials,
+)
+from fastfed.statistics.moments import (
+    COLUMNS as TRIAL_COLUMNS,
 )
 from fastfed.statistics.quantiles import Quantiles
 from fastfed.validation import checked_costs
@@ -40,10 +44,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 COLUMNS = (
-    "instance", "schedule", "delta", "sigma", *USUAL, "cost", "trials", "ended", "truncated",
-    "truncated_rate", "truncated_low", "truncated_high",
+    "instance", "schedule", "delta", "sigma", *USUAL, "cost", "bit_cost", "trials", "ended",
+    "truncated", "truncated_rate", "truncated_low", "truncated_high",
     *(f"{what}_{how}" for what in ("pulls", "communication", "total")
-      for how in ("mean", "std", "sem", "q05", "q50", "q95")),
+      for how in ("mean", "std", "sem", "q05", "q50", "q95")), "bits_mean", "bits_sem",
     "quantile_error", "error_rate", "error_low", "error_high", "ratio_to_fedelim0", "ratio_sem",
 )
 """``quantile_error`` is the largest relative error of the quantiles: 0 up to 262,144 trials."""
@@ -62,43 +66,63 @@ def yardstick_of(schedules: Iterable[str]) -> str | None:
 class Summary:
     """The summary of one cell, from batches of its trials."""
 
-    def __init__(self, schedules: Sequence[str], costs: Sequence[float]) -> None:
+    def __init__(self, schedules: Sequence[str], costs: Sequence[float],
+                 bit_costs: Sequence[float] = ()) -> None:
         self.schedules, self.costs = tuple(schedules), tuple(costs)
+        self.bit_costs = tuple(bit_costs)
         self.yardstick = yardstick_of(self.schedules)
         self.moments = Moments(self.schedules, [self.yardstick] if self.yardstick else [])
-        self._quantiles = [Quantiles(self.costs) for _ in self.schedules]
+        self._quantiles = [Quantiles(self.costs, self.bit_costs) for _ in self.schedules]
 
     def add(self, batch: Batch) -> None:
         trials = Trials.of(batch, self.schedules)
         self.moments.add(trials)
         for row, quantiles in enumerate(self._quantiles):
             here = trials.present[row]
-            quantiles.add(trials.pulls[row, here], trials.uplinks[row, here])
+            quantiles.add(trials.pulls[row, here], trials.uplinks[row, here],
+                          trials.bits[row, here])
 
     def rows(self) -> Iterator[dict[str, object]]:
-        """One row per schedule that has trials and per cost."""
+        """One row per schedule that has trials and per cost, of an uplink and of a bit."""
         for schedule, quantiles in zip(self.schedules, self._quantiles, strict=True):
             if quantiles.count:
                 for cost in self.costs:
-                    yield self._row(schedule, cost, quantiles)
+                    yield self._row(schedule, quantiles, cost, Prices.total(cost)) | {
+                        **self._described("communication", schedule, Prices.communication(cost),
+                                          [cost * one for one in quantiles.uplinks(_SHARES)]),
+                        **self._described("total", schedule, Prices.total(cost),
+                                          quantiles.total(cost, _SHARES))}
+                for cost in self.bit_costs:
+                    yield self._row(schedule, quantiles, None, Prices.total_of_bits(cost)) | {
+                        "bit_cost": cost, **self._bits_described(schedule, cost, quantiles)}
 
-    def _row(self, schedule: str, cost: float, quantiles: Quantiles) -> dict[str, object]:
+    def _bits_described(self, schedule: str, cost: float, quantiles: Quantiles
+                        ) -> dict[str, float | None]:
+        if not self.moments.counted(schedule):
+            return {}
+        return {**self._described("communication", schedule, Prices.communication_of_bits(cost),
+                                  [cost * one for one in quantiles.bits(_SHARES)]),
+                **self._described("total", schedule, Prices.total_of_bits(cost),
+                                  quantiles.total_of_bits(cost, _SHARES))}
+
+    def _row(self, schedule: str, quantiles: Quantiles, cost: float | None, prices: Prices
+             ) -> dict[str, object]:
+        """All that does not depend on what a message costs, and the ratio, which does."""
         moments = self.moments
         trials, errors, ended = (f(schedule) for f in (moments.trials, moments.errors,
                                                        moments.ended))
         low, high = clopper_pearson(errors, trials)
         cut_low, cut_high = clopper_pearson(trials - ended, trials)
-        pair = None if self.yardstick is None else moments.pair(schedule, self.yardstick,
-                                                                Prices.total(cost))
+        pair = None
+        if self.yardstick is not None and not (prices.bit and not (
+                moments.counted(schedule) and moments.counted(self.yardstick))):
+            pair = moments.pair(schedule, self.yardstick, prices)
         return {
-            "schedule": schedule, "cost": cost, "trials": trials, "ended": ended,
+            "schedule": schedule, "cost": cost, "bit_cost": None, "trials": trials, "ended": ended,
             "truncated": trials - ended, "truncated_rate": (trials - ended) / trials,
             "truncated_low": cut_low, "truncated_high": cut_high,
             **self._described("pulls", schedule, PULLS, quantiles.pulls(_SHARES)),
-            **self._described("communication", schedule, Prices.communication(cost),
-                              [cost * one for one in quantiles.uplinks(_SHARES)]),
-            **self._described("total", schedule, Prices.total(cost),
-                              quantiles.total(cost, _SHARES)),
+            "bits_mean": moments.mean(schedule, BITS), "bits_sem": moments.sem(schedule, BITS),
             "quantile_error": quantiles.error,
             "error_rate": errors / trials, "error_low": low, "error_high": high,
             "ratio_to_fedelim0": None if pair is None else pair.ratio,
@@ -114,10 +138,10 @@ class Summary:
                 f"{name}_q05": low, f"{name}_q50": middle, f"{name}_q95": high}
 
 
-def summary_of(batches: Iterable[Batch], schedules: Sequence[str], costs: Sequence[float]
-               ) -> list[dict[str, object]]:
+def summary_of(batches: Iterable[Batch], schedules: Sequence[str], costs: Sequence[float],
+               bit_costs: Sequence[float] = ()) -> list[dict[str, object]]:
     """The summary rows of one cell: without the columns that name the cell."""
-    summary = Summary(schedules, costs)
+    summary = Summary(schedules, costs, bit_costs)
     for batch in batches:
         summary.add(batch)
     return list(summary.rows())
@@ -141,19 +165,32 @@ def to_frame(rows: list[dict[str, object]]) -> pl.DataFrame:
 
 def frame_batch(frame: pl.DataFrame) -> Batch:
     """The rows of one cell that are in memory, as one batch."""
-    return {str(schedule): {name: trials[name].to_numpy() for name in TRIAL_COLUMNS}
+    return {str(schedule): {name: trials[name].fill_null(-1).to_numpy() if name == "bits"
+                            else trials[name].to_numpy() for name in TRIAL_COLUMNS}
             for (schedule,), trials in frame.sort("trial", maintain_order=True).group_by(
                 ["schedule"], maintain_order=True)}
 
 
-def summarise(frame: pl.DataFrame, costs: Sequence[float]) -> pl.DataFrame:
+def wanted_costs(costs: Sequence[float] | None, bit_costs: Sequence[float] | None,
+                 usual: Sequence[float]) -> tuple[list[float], list[float]]:
+    """The costs of an uplink and those of a bit: of an uplink the usual ones, if neither is
+    given."""
+    if costs is None and bit_costs is not None:
+        return [], checked_costs(bit_costs)
+    return (checked_costs(usual if costs is None else costs),
+            [] if bit_costs is None else checked_costs(bit_costs))
+
+
+def summarise(frame: pl.DataFrame, costs: Sequence[float], bit_costs: Sequence[float] = ()
+              ) -> pl.DataFrame:
     """The summary of trial rows held in memory: one row per instance, delta, schedule, cost."""
-    wanted = checked_costs(costs)
+    wanted = checked_costs(costs) if costs or not bit_costs else []
     rows: list[dict[str, object]] = []
     for names_of_cell, part in frame.group_by(list(_CELL), maintain_order=True):
         names = part["schedule"].unique(maintain_order=True).to_list()
         head = dict(zip(_CELL, names_of_cell, strict=True))
-        rows += [{**head, **row} for row in summary_of([frame_batch(part)], names, wanted)]
+        rows += [{**head, **row} for row in summary_of([frame_batch(part)], names, wanted,
+                                                         bit_costs)]
     return to_frame(rows)
 
 

@@ -32,7 +32,7 @@ from fastfed.sweeps.manifest import Footer, Record, SpecRecord, Unfit
 from fastfed.sweeps.sealed import Damaged
 
 _MOST_ROWS = 4_000_000  # whose samples are held in memory at once, unless one schedule has more
-_SAMPLE = ("trial", "pulls", "uplinks", "correct", "truncated")
+_SAMPLE = ("trial", "pulls", "uplinks", "bits", "correct", "truncated")
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ class Store:
                 for name, part in holders.items()})
 
     def samples(self, cell: Cell, schedule: str, until: int | None = None) -> dict[str, Any]:
-        """trial, pulls, uplinks, correct and truncated of one schedule, in order of trial."""
+        """trial, pulls, uplinks, bits, correct and truncated of one schedule, in order of trial."""
         return next(self.all_samples(cell, [schedule], until))[1]
 
     def all_samples(self, cell: Cell, schedules: Sequence[str], until: int | None = None
@@ -463,7 +463,8 @@ def _columns(
     """Columns of a part, by schedule; the file is verified again, in the bytes that are used."""
     wanted = [name for name in part.schedules if name in set(schedules)]
     table = read_rows(part, wanted, columns)
-    values = {name: table[name].to_numpy() for name in columns}
+    values = {name: (table[name].fill_null(-1) if name == "bits" else table[name]).to_numpy()
+              for name in columns}
     return {name: {column: array[place * part.count:(place + 1) * part.count]
                    for column, array in values.items()}
             for place, name in enumerate(wanted)}

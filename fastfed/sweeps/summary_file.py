@@ -13,26 +13,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastfed.statistics.summary import COLUMNS, summary_of, to_frame
+from fastfed.statistics.summary import COLUMNS, summary_of, to_frame, wanted_costs
 from fastfed.sweeps import sealed
 from fastfed.sweeps.grid import ROWS
 from fastfed.sweeps.store import Store
-from fastfed.validation import checked_costs
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-def stored_summary(folder: Path | Store, costs: Sequence[float] | None = None) -> pl.DataFrame:
+def stored_summary(folder: Path | Store, costs: Sequence[float] | None = None,
+                   bit_costs: Sequence[float] | None = None) -> pl.DataFrame:
     """The summary of everything in a sweep's folder, from its rows alone."""
     import polars as pl
 
     store = Store.of(folder)
     record = store.record()
-    wanted = checked_costs(record.spec.cost if costs is None else costs)
-    kept = _kept(store, _key(store, wanted))
+    wanted, of_bits = wanted_costs(costs, bit_costs, record.spec.cost)
+    kept = None if of_bits else _kept(store, _key(store, wanted))
     if kept is None:
-        return _summarise(store, wanted)
+        return _summarise(store, wanted, of_bits)
     frame = pl.from_arrow(kept.file.read())
     assert isinstance(frame, pl.DataFrame)
     return frame
@@ -71,9 +71,11 @@ def _kept(store: Store, key: bytes) -> sealed.Sealed | None:
     return None
 
 
-def _summarise(store: Store, costs: Sequence[float]) -> pl.DataFrame:
+def _summarise(store: Store, costs: Sequence[float], bit_costs: Sequence[float] = ()
+               ) -> pl.DataFrame:
     rows: list[dict[str, object]] = []
     for cell, schedules in store.held().items():
         batches = (batch.columns for batch in store.batches(cell, schedules))
-        rows += [{**cell.names, **row} for row in summary_of(batches, schedules, costs)]
+        rows += [{**cell.names, **row}
+                 for row in summary_of(batches, schedules, costs, bit_costs)]
     return to_frame(rows)

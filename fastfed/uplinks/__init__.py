@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from fastfed.choices import parse_named, parse_several
 from fastfed.uplinks.base import Uplink
+from fastfed.uplinks.dither import Dither
 from fastfed.uplinks.exact import Exact
+from fastfed.uplinks.lattice import Lattice
+from fastfed.uplinks.round import Round
 
-__all__ = ["FAMILIES", "Exact", "Uplink", "parse", "parse_all"]
+__all__ = ["FAMILIES", "Dither", "Exact", "Lattice", "Round", "Uplink", "parse", "parse_all"]
 
-FAMILIES: dict[str, type[Uplink]] = {one.family: one for one in (Exact,)}
+FAMILIES: dict[str, type[Uplink]] = {one.family: one for one in (Exact, Dither, Round)}
 
 
 def parse(uplink: object) -> Uplink:

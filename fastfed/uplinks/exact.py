@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from fastfed.errors import InputError
+from fastfed.radius import Confidence
 from fastfed.uplinks.base import Uplink
 from fastfed.validation import shown
 
@@ -32,3 +33,11 @@ class Exact(Uplink):
 
     def __str__(self) -> str:
         return self.family
+
+    def widened(self, server: Confidence) -> Confidence:
+        return server
+
+    def kernel(self, server: Confidence) -> Any:
+        from fastfed.kernels.uplinks.exact import exact_uplink
+
+        return exact_uplink()

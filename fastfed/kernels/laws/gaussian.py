@@ -67,6 +67,10 @@ class GaussianLaw(NamedTuple):
     def longest_walk(self) -> int:
         return LEAF
 
+    @property
+    def origin(self) -> float:
+        return 0.0
+
     def memory(self, slots: int, arms: int, clients: int) -> GaussianMemory:
         return gaussian_memory(arms, clients)
 
@@ -95,9 +99,18 @@ def _safe(law, d_a, d_b, least, slack, variance):
     return d_a * d_b >= least
 
 
+@hooks.safe_alone.of(GaussianLaw)
+def _safe_alone(law, d_a, d_b, least, slack, variance):
+    """One arm has half a pair's variance rate."""
+    if d_b <= 0.0 or d_a <= 0.0:
+        return False
+    return d_a * d_b >= 0.5 * least
+
+
 def draws_as_gaussian(cls: type) -> None:
     """Register what all Gaussian laws have in common: leaves, draws, duels, single values."""
     hooks.leaf.of(cls)(_leaf)
+    hooks.left_out.of(cls)(_left_out)
     hooks.extend_spine.of(cls)(_extend_spine)
     hooks.split_interval.of(cls)(_split_interval)
     hooks.walk_interval.of(cls)(_walk_interval)
@@ -107,6 +120,10 @@ def draws_as_gaussian(cls: type) -> None:
 
 def _leaf(law):
     return LEAF
+
+
+def _left_out(law):
+    return 0.0
 
 
 def _walk_value(law, memory, address):

@@ -59,6 +59,10 @@ class PoissonLaw(NamedTuple):
     def longest_walk(self) -> int:
         return _LEAF
 
+    @property
+    def origin(self) -> float:
+        return 0.0
+
     def memory(self, slots: int, arms: int, clients: int) -> PoissonMemory:
         return PoissonMemory(0)
 
@@ -131,6 +135,11 @@ def _noise_floor(law):
     return 1.0
 
 
+@hooks.left_out.of(PoissonLaw)
+def _left_out(law):
+    return 0.0
+
+
 @hooks.judge_by.of(PoissonLaw)
 def _judge_by(law, memory, who, walks, tree, depth):
     _count_events(who, walks, tree.frame, tree.drawn[depth], tree.variance, depth)
@@ -138,6 +147,7 @@ def _judge_by(law, memory, who, walks, tree, depth):
     return _BAR * 0.75 * (1.0 + 2.0 / length), _BAR * (2.0 / 3.0)
 
 
+@hooks.safe_alone.of(PoissonLaw)  # the proof is about any number of walks
 @hooks.safe.of(PoissonLaw)
 def _safe(law, d_a, d_b, least, slack, variance):
     if d_b <= 0.0 or d_a <= 0.0:

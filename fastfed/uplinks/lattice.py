@@ -1,0 +1,57 @@
+"""What uplinks that send whole numbers have in common: a lattice, with a step for each n."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import ClassVar, Self
+
+from fastfed.errors import InputError
+from fastfed.radius import Confidence
+from fastfed.uplinks.base import Uplink
+from fastfed.validation import shown
+
+LEAST, MOST = 1e-9, 1e6
+"""Steps below are as good as exact, and would leave the digits of a double; steps above let nobody
+decide anything."""
+
+
+class Lattice(Uplink):
+    """Messages as `fastfed.uplinks.messages` says, by a step that each uplink chooses."""
+
+    dithered: ClassVar[bool]
+    option: ClassVar[str]
+    """What follows the colon of its name."""
+
+    @abstractmethod
+    def step(self, n: int, server: Confidence) -> float:
+        """D(n), where ``server`` is the radius of the true means."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, number: float) -> Self:
+        """The uplink with this option."""
+
+    @classmethod
+    def from_text(cls, text: str, options: str | None) -> Self:
+        try:
+            number = float(options or "")
+        except ValueError:
+            raise InputError(f"uplink {shown(text)}: write {cls.grammar} with a number {cls.option}"
+                             f" from {LEAST:g} to {MOST:g}, as in {cls.family}:1") from None
+        return cls.of(number)
+
+
+def checked_number(family: str, option: str, number: object) -> float:
+    """The option of an uplink: a number that is neither too small nor too large."""
+    if isinstance(number, bool) or not isinstance(number, int | float) or (
+            not LEAST <= number <= MOST) or not math.isfinite(number):
+        fix = "; exact sends means as they are" if number == 0 else ""
+        raise InputError(f"{option} {shown(number)} of uplink {family}: must be a number from "
+                         f"{LEAST:g} to {MOST:g}{fix}")
+    return float(number)
+
+
+def name_of(family: str, number: float) -> str:
+    """As in dither:0.5; a whole number is written without its point."""
+    return f"{family}:{number:g}" if float(f"{number:g}") == number else f"{family}:{number!r}"
