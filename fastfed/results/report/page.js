@@ -53,7 +53,7 @@
     for (const key of keys) {
       if (values[key].length < 2) continue;
       const select = make("select", {}, ...values[key].map((value, index) =>
-        make("option", { value: index }, String(value))));
+        make("option", { value: index }, model.label(value, values[key]))));
       select.addEventListener("change", () => choose(key, values[key][Number(select.value)]));
       selects.set(key, select);
       find("choices").append(make("label", {}, make("span", {}, key), select));
@@ -75,7 +75,13 @@
     line.setAttribute("stroke", one.colour);
     line.setAttribute("stroke-width", 2);
     if (one.dash[1]) line.setAttribute("stroke-dasharray", one.dash.join(","));
-    box.append(line);
+    const marker = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    const outline = vega.path();
+    vega.pathSymbols(one.shape).draw(outline, 45);
+    marker.setAttribute("d", outline.toString());
+    marker.setAttribute("transform", "translate(17,6)");
+    marker.setAttribute("fill", one.colour);
+    box.append(line, marker);
     return box;
   }
 
@@ -331,7 +337,8 @@
     find("table").tBodies[0].replaceChildren(...rows.map((row) =>
       make("tr", { className: state.single === null ? "" : state.single === row.schedule
         ? "single" : "other" }, ...COLUMNS.map((one) => make("td", {}, one.text(row))))));
-    const where = Object.entries(state.where).map(([key, value]) => `${key} ${value}`).join(", ");
+    const where = Object.entries(state.where).map(([key, value]) =>
+      `${key} ${model.label(value, values[key])}`).join(", ");
     find("table-title").textContent = `Summary: ${where}, C = ${state.cost}`;
   }
 
@@ -344,7 +351,8 @@
     const rivals = piece ? piece.rivals.filter(near).map((one) => byName.get(one.schedule).words)
       : [];
     find("cheapest").textContent = name === null ? "" : `cheapest: ${byName.get(name).words}`
-      + (rivals.length ? `; not separable from it: ${rivals.join(", ")}` : "");
+      + (rivals.length ? `; not separable from it: ${rivals.slice(0, 8).join(", ")}` : "")
+      + (rivals.length > 8 ? ` and ${rivals.length - 8} more` : "");
   }
 
   function saveData() {
