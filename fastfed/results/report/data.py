@@ -48,7 +48,7 @@ def report_data(cells: Iterable[tuple[Mapping[str, Any], Moments]], about: Mappi
         "about": {str(key): printable(str(value)) for key, value in about.items()},
         "costs": sorted(costs),
         "schedules": [{"name": name, "words": in_words(name),
-                       "period": _period(name), **_look(looks[name])} for name in order],
+                       "period": _period(name), **vega_look(looks[name])} for name in order],
         "cells": [_cell(cell, moments) for cell, moments in found],
     }
 
@@ -57,7 +57,8 @@ def _period(name: str) -> int | None:
     return parse(name).period
 
 
-def _look(style: Style) -> dict[str, Any]:
+def vega_look(style: Style) -> dict[str, Any]:
+    """A style of a line in the words of Vega."""
     dash = [1, 0] if isinstance(style.dash, str) else [2 * length for length in style.dash[1]]
     return {"colour": style.colour, "shape": _SHAPES[style.marker], "dash": dash,
             "filled": style.filled}
