@@ -171,7 +171,7 @@ def test_verdicts_are_written_between_their_markers(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     claims = hook("claims")
     page = tmp_path / "paper.md"
-    page.write_text(f"a\n{claims.BEGIN}\nold\n{claims.END}\nb\n")
+    page.write_text(f"a\n{claims.BEGIN}\nformer\n{claims.END}\nb\n")
     monkeypatch.setattr(claims, "PAGE", page)
     (tmp_path / "claims.json").write_text(json.dumps({
         "trials": {"synthetic": 1000},
@@ -180,7 +180,7 @@ def test_verdicts_are_written_between_their_markers(
     text = page.read_text()
     assert "| A \\| B | Theorem 1 | holds |" in text
     assert "1,000 of synthetic" in text
-    assert "old" not in text
+    assert "former" not in text
     assert text.startswith(f"a\n{claims.BEGIN}\n")
     assert text.endswith(f"{claims.END}\nb\n")
     assert claims.BEGIN in (ROOT / "docs" / "explanation" / "paper.md").read_text(encoding="utf-8")
