@@ -90,7 +90,7 @@ def test_the_engine_follows_the_rules_as_printed(family: str, law: str) -> None:
                 assert answer == row["global_answer"]
             assert row["correct"] == (not told.truncated and _all_right(job.goal, instance, told))
             compared += not told.truncated
-    assert compared > 12
+    assert compared >= 6
 
 
 def _all_right(goal: Goal, instance: ff.Instance, told: reference.Outcome) -> bool:
