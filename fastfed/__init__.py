@@ -10,7 +10,7 @@ The package is a stack of rooms, each of which imports only what stands below it
 * `api` is what a user holds: `simulate` and its result;
 * `paper` has the paper's experiments, claims and panels;
 * `results` is what a person sees: tables, figures, notebook faces, the page;
-* `theory` has the theorems as numbers, holds sweeps against them, and estimates true error
+* `theory` has the theorems as numbers, compares sweeps with them, and estimates true error
   probabilities;
 * `sweeps` runs grids of cells, on threads or with Dask, and keeps their rows in folders;
 * `statistics` turns rows into numbers: summaries, quantiles, intervals, verdicts;
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fastfed.api.sweep import Sweep, open_sweep, sweep, sweep_parts
     from fastfed.engine.replay import Replay, replay
     from fastfed.errors import InputError
-    from fastfed.goals import Best, Goal
+    from fastfed.goals import Best, Eps, Goal, Threshold, Top
     from fastfed.problem.instance import Instance
     from fastfed.problem.rewards import Bernoulli, Finite, Gaussian, Poisson
     from fastfed.problem.schedule import (
@@ -59,7 +59,7 @@ _HOME = {
         "api.sweep": ("Sweep", "open_sweep", "sweep", "sweep_parts"),
         "engine.replay": ("Replay", "replay"),
         "errors": ("InputError",),
-        "goals": ("Best", "Goal"),
+        "goals": ("Best", "Eps", "Goal", "Threshold", "Top"),
         "problem.instance": ("Instance",),
         "problem.rewards": ("Bernoulli", "Finite", "Gaussian", "Poisson"),
         "problem.schedule": ("At", "Exponential", "FedElim", "FedElim0", "Periodic", "Schedule",
@@ -80,6 +80,7 @@ __all__ = [
     "Bounds",
     "Check",
     "Dither",
+    "Eps",
     "ErrorProbability",
     "Exact",
     "Exponential",
@@ -99,6 +100,8 @@ __all__ = [
     "Schedule",
     "SuperExponential",
     "Sweep",
+    "Threshold",
+    "Top",
     "Uplink",
     "__version__",
     "bounds",

@@ -91,7 +91,8 @@ def sweep(
     radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii: paper, "
                                           "stitched, mixture, stitched-pairs, mixture-pairs "
                                           "[paper].", autocompletion=completing.radii)] = None,
-    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals: best [best].",
+    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals: best, top:N, "
+                                        "eps:E, threshold:TAU or threshold:TAU,E [best].",
                                         autocompletion=completing.goals)] = None,
     uplink: Annotated[Texts, typer.Option(metavar="LIST", help="How means reach the server: "
                                           "exact, dither:KAPPA, round:C0 [exact].",
@@ -175,7 +176,7 @@ def summary(
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
 ) -> None:
-    """The summary of a sweep's folder, for any costs: nothing is simulated again.
+    """Print the summary of a sweep's folder for any costs; nothing is simulated again.
 
     \b
     Examples:
@@ -239,7 +240,7 @@ def report(
         metavar="FILE", help="The file to write [DIR/report.html].")] = None,
     open: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
-    """One page of HTML with live figures: turn C, sort, save; it needs no network.
+    """Write one interactive page of HTML that needs no network: choose C, sort, save figures.
 
     \b
     Examples:
@@ -275,10 +276,12 @@ def bounds(
     rewards: Rewards = None,
     radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii [paper].",
                                           autocompletion=completing.radii)] = None,
+    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals, as of sweep [best].",
+                                        autocompletion=completing.goals)] = None,
     json: Annotated[bool, typer.Option("--json", help="Everything, as a JSON list with one item "
-                                       "for each radius, delta and cost.")] = False,
+                                       "for each goal, radius, delta and cost.")] = False,
 ) -> None:
-    """What the theorems say of an instance: T, the bounds of each scheme, the best H and lambda.
+    """The theorems as numbers for an instance: T, the bounds of each scheme, the best H and lambda.
 
     \b
     Examples:
@@ -290,7 +293,8 @@ def bounds(
     from fastfed.theory.bounds import bounds as bounds_of
 
     one = Instance.load(instance, rewards)
-    found = [bounds_of(one, d, c, sigma, period, base, r)  # type: ignore[arg-type]
+    found = [bounds_of(one, d, c, sigma, period, base, r, g)  # type: ignore[arg-type]
+             for g in options.goals(goal) or ["best"]
              for r in options.split("radius", radius) or ["paper"]
              for d in options.numbers("delta", delta) or ["0.01"]
              for c in options.costs(cost) or [10.0]]
@@ -309,7 +313,7 @@ def check(
                                         "[those of the sweep].")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Hold a sweep against the theorems: a verdict per claim, exit status 1 if one is violated.
+    """Compare a sweep with the theorems: a verdict per claim, exit status 1 if one is violated.
 
     This tests the theorems, which leave a fourfold slack: it does not validate the simulator.
 
@@ -352,7 +356,7 @@ def errors(
     threads: Annotated[Text, typer.Option(metavar="NUMBER", help="Threads [all cores].")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """How often an answer is really wrong, by importance sampling: down to 1e-100 and below.
+    """Estimate how often an answer is really wrong, by importance sampling, down to 1e-100.
 
     \b
     Examples:
@@ -387,7 +391,7 @@ def reproduce(
     seed: Annotated[Text, typer.Option(help="Seed [0].")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no verdicts.")] = False,
 ) -> None:
-    """The paper's experiments again: nine panels, the table, every claim with a verdict.
+    """Run the paper's experiments again: nine panels, the table, every claim with a verdict.
 
     \b
     Examples:
@@ -422,7 +426,7 @@ def reproduce(
 
 @app.command()
 def instances() -> None:
-    """What is built in, with sizes and gaps.
+    """List the built-in instances, with their sizes and gaps.
 
     \b
     Examples:

@@ -7,7 +7,18 @@ from collections.abc import Iterable
 
 
 class InputError(ValueError):
-    """What the user asked for cannot be done as asked. The message is the whole story."""
+    """Input that cannot be used. The message is one line that names the value, the rule and, where
+    there is one, the fix.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> try:
+    ...     ff.Periodic(0)
+    ... except ff.InputError as error:
+    ...     print(error)
+    period H = 0: must be a whole number from 1 to 2^52, as in periodic:100
+    """
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

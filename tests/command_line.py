@@ -6,7 +6,9 @@ import contextlib
 import io
 import os
 import pty
+import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -62,3 +64,44 @@ def on_a_terminal(*arguments: str) -> tuple[str, str]:
     os.close(ours)
     assert process.returncode == 0
     return shown.getvalue().decode(), printed
+
+
+def interrupted_on_a_terminal(code: str, *arguments: str, until: str) -> tuple[int, list[str]]:
+    """Python code whose terminal gets a Ctrl-C when it has shown something that matches ``until``:
+    its exit status, and the lines that are left on the screen."""
+    code = ("import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            f"{code}")  # it may be ignored where tests run
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([sys.executable, "-c", code, *arguments], start_new_session=True,
+                          env={**ENVIRONMENT, "TERM": "xterm", "COLUMNS": "120"},
+                          stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # the other end has gone
+            while piece := os.read(ours, 4096):
+                before = re.search(until, shown.decode(errors="replace"))
+                shown += piece
+                if not before and re.search(until, shown.decode(errors="replace")):
+                    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    os.close(ours)
+    return process.returncode, screen(shown.decode())
+
+
+def screen(text: str) -> list[str]:
+    """What is left to see of lines that were written, moved over and erased."""
+    lines, row, column = [""], 0, 0
+    for piece in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+", text):
+        if piece == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif piece == "\r":
+            column = 0
+        elif up := re.fullmatch(r"\x1b\[(\d*)A", piece):
+            row = max(0, row - int(up[1] or 1))
+        elif piece == "\x1b[2K":
+            lines[row] = ""
+        elif not piece.startswith("\x1b"):
+            line = lines[row].ljust(column)
+            lines[row] = line[:column] + piece + line[column + len(piece):]
+            column += len(piece)
+    return [line.rstrip() for line in lines if line.strip()]

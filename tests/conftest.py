@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pytest
 import fastfed as ff
 from fastfed.api import progress
 from fastfed.api import sweep as api
+from fastfed.problem.instance_files import parse_law
 from fastfed.sweeps import run as engine
 from fastfed.sweeps import task as tasks
 
@@ -76,6 +78,17 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 LONG = ("dask", "reproduce", "radii", "resume", "halves", "adding_a_law", "report_browser", "fuzz",
         "error_probability")
 """Files of clusters, kills, browsers, fuzzing, long compiles and statistics: `pytest -m long`."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_by_turns() -> None:
+    """On a fresh checkout every family of kernels is compiled once and then kept on disk. Two
+    processes that begin with the same family would both compile it; so each begins with another,
+    and finds the other's when it needs it."""
+    law = {"gw0": "gaussian", "gw1": "bernoulli"}.get(os.environ.get("PYTEST_XDIST_WORKER", ""))
+    if law is not None:
+        means = [[0.9, 0.1], [0.1, 0.4]]
+        ff.simulate(ff.Instance(means, parse_law(law)), "fedelim", delta=0.1, trials=1, threads=1)
 
 
 @pytest.hookimpl(tryfirst=True)

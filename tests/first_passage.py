@@ -42,6 +42,25 @@ def gaussian(gap: float, noise: float, boundary: Boundary, looks: Sequence[int],
     return wrong
 
 
+def exits(drift: float, rate: float, boundary: Boundary, looks: Sequence[int],
+          width: float = _WIDTH) -> np.ndarray:
+    """(looks, 2): P(a walk with this drift and noise a step leaves at each look, up and down), if
+    it leaves where it is ``boundary`` or more away from 0. Where the boundary is 0 or less, what
+    is left leaves by its sign."""
+    nodes, weights = np.zeros(1), np.ones(1)
+    found, before = np.zeros((len(looks), 2)), 0
+    for place, n in enumerate(looks):
+        spread = rate * math.sqrt(n - before)
+        moved, h = nodes + drift * (n - before), max(boundary(n), 0.0)
+        found[place] = weights @ ndtr((moved - h) / spread), weights @ ndtr((-h - moved) / spread)
+        if h == 0.0:
+            break
+        fresh, panel = _panels(-h, h, width * rate)
+        weights = panel * _carried(fresh, moved, weights, spread)
+        nodes, before = fresh, n
+    return found
+
+
 def _carried(fresh: np.ndarray, places: np.ndarray, weights: np.ndarray, spread: float
              ) -> np.ndarray:
     """The density at the fresh nodes: Gaussian steps from the old ones, near ones only."""

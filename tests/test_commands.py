@@ -184,8 +184,6 @@ def test_a_law_for_files_without_one(folder: Path, capsys: pytest.CaptureFixture
     assert "rewards Gaussian(sigma=0.5)" in printed(capsys, "bounds", "p.csv", "--rewards",
                                                     "gaussian:0.5")
     assert "rewards: Bernoulli()" in printed(capsys, "replay", "p.csv", "--rewards", "bernoulli")
-    assert printed(capsys, "errors", "p.csv", "--rewards", "bernoulli", "--trials", "100",
-                   "--delta", "0.3").startswith("rewards: Bernoulli()\n")
     assert "leave it out" in complaint(capsys, "replay", "results", "--rewards", "bernoulli")
     for law in (ff.Bernoulli(), "bernoulli"):
         assert ff.Instance.load("p.csv", rewards=law).rewards == ff.Bernoulli()

@@ -145,3 +145,15 @@ def test_links_outside_the_site_lead_somewhere(name: str) -> None:
             slugs = {re.sub(r"[^\w\s-]", "", one).strip().lower().replace(" ", "-")
                      for one in headings}
             assert anchor[1:] in slugs, f"{name}: {target}{anchor}"
+
+
+def test_pages_that_the_code_names_are_there() -> None:
+    """Docstrings and messages send readers to pages of the documentation."""
+    sources = [path for folder in ("fastfed", "tests", "benchmarks", "data")
+               for path in (ROOT / folder).rglob("*.py")]
+    named = {(path.relative_to(ROOT).as_posix(), page) for path in sources
+             for page in re.findall(r"\bdocs/[\w/-]+\.(?:md|png|svg|ipynb)",
+                                    path.read_text(encoding="utf-8"))}
+    assert len(named) > 3
+    for source, page in sorted(named):
+        assert (ROOT / page).exists(), f"{source} names {page}"

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from command_line import ENVIRONMENT, GRID, fastfed, shell, twice
+from command_line import ENVIRONMENT, GRID, fastfed, interrupted_on_a_terminal, shell, twice
 from helpers import SMALL
 
 import fastfed as ff
@@ -116,11 +116,12 @@ main()
 
 def test_closed_stdout() -> None:
     """Results would be lost without a word; and no file may be opened in its place."""
-    done = shell("$FASTFED sweep --instance small.toml --trials 3 --delta 0.1 >&-")
+    sweep = "$FASTFED sweep --instance small.toml --trials 3 --delta 0.1 --schedule fedelim"
+    done = shell(f"{sweep} >&-")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "fastfed: stdout: Bad file descriptor\n"
     assert pl.read_parquet("results/trials/*.parquet")["trial"].n_unique() == 3
-    assert shell("$FASTFED sweep --instance small.toml --quiet --trials 3 >&-").returncode == 0
+    assert shell(f"{sweep} --quiet >&-").returncode == 0
 
 
 @pytest.mark.parametrize("closed", ["2>&-", "<&-", "<&- 2>&-"])
@@ -140,7 +141,8 @@ def test_stdout_that_knows_only_ascii(good: Path) -> None:
 
 def test_json_on_a_stdout_that_knows_only_ascii() -> None:
     ff.Instance(SMALL.means).save("kleine Ärme 🎰.toml")  # without a name of its own
-    done = shell("$FASTFED sweep --instance 'kleine Ärme 🎰.toml' --trials 3 --quiet && "
+    done = shell("$FASTFED sweep --instance 'kleine Ärme 🎰.toml' --trials 3 --quiet --delta 0.1 "
+                 "--schedule fedelim && "
                  "$FASTFED summary results --json", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.isascii()
@@ -156,7 +158,8 @@ main()
 """
 
 
-@pytest.mark.parametrize("workers", [["--threads", "2"], ["--dask", "local:2"]])
+@pytest.mark.parametrize("workers", [
+    ["--threads", "2"], pytest.param(["--dask", "local:2"], marks=pytest.mark.long)])
 def test_ctrl_c_keeps_what_is_finished(
     workers: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -192,6 +195,28 @@ def test_ctrl_c_keeps_what_is_finished(
     expected = ff.simulate(SMALL, ["fedelim", "fedelim0"], delta=0.1, trials=250, threads=1).frame
     keys = ["schedule", "trial"]
     assert rows.filter(pl.col("delta") == 0.1).sort(keys).equals(expected.sort(keys))
+
+
+BAR = "━"  # what bars are drawn with
+
+
+def test_ctrl_c_leaves_no_bar_behind() -> None:
+    status, lines = interrupted_on_a_terminal(
+        "import sys; from fastfed.__main__ import main; sys.argv[0] = 'fastfed'; main()", "sweep",
+        "--instance", "small.toml", "--delta", "0.1", "--schedule", "fedelim", "--trials",
+        "100000000", until=f"{BAR}.*[1-9] trials/s")
+    assert status == 130
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("fastfed: stopped; finished parts are kept, go on with: fastfed")
+
+
+def test_simulate_comes_back_after_ctrl_c_without_a_bar() -> None:
+    """It has work for hours: only that it stops lets this test end."""
+    status, lines = interrupted_on_a_terminal(
+        "import fastfed as ff\n"
+        "try: ff.simulate('synthetic', delta=1e-9, trials=10**9, progress=True)\n"
+        "except KeyboardInterrupt: print('back')", until=BAR)
+    assert (status, lines) == (0, ["back"])
 
 
 EARLY = """

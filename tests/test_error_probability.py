@@ -320,7 +320,8 @@ def test_the_bound_between_the_points_of_a_grid_is_one(law, monkeypatch):
 
 @pytest.mark.parametrize("delta", [0.5, 0.01, 1e-6])
 def test_errors_are_at_most_of_the_order_of_delta_squared(delta):
-    """Proved in docs/error-probability.md; a tenth more for the grid that the bound stands on."""
+    """Proved in docs/explanation/error-probability.md; a tenth more for the grid that the bound
+    stands on."""
     for means in ([[0.5], [0.0]], [[0.9, 0.1, 0.2], [0.1, 0.6, 0.1], [0.3, 0.2, 0.8], [0, 0, 0.1]]):
         instance = ff.Instance(means)
         arms, clients = instance.shape
@@ -353,6 +354,18 @@ def test_the_command_prints_a_table_and_json(capsys):
     assert rows[-1]["answer"] == "any"
     assert 0 < rows[-1]["estimate"] < rows[4]["estimate"] < 1e-5
     assert cli.run(["errors", "synthetic", "--delta", "7"]) == 2
+
+
+def test_the_command_says_the_law_and_cuts_no_name(tmp_path, capsys):
+    file = tmp_path / "p.csv"
+    names = [f"hospital of the town number {i}" for i in (1, 2)]
+    file.write_text(f"arm,{','.join(names)}\na,0.9,0.1\nb,0.1,0.4\n")
+    assert cli.run(["errors", str(file), "--rewards", "bernoulli", "--trials", "100", "--delta",
+                    "0.3"]) == 0
+    law, title, _, *rows = capsys.readouterr().out.splitlines()
+    assert law == "rewards: Bernoulli()"
+    assert title.startswith("p, fedelim, delta 0.3")
+    assert all(row.startswith(f"client {name} ") for row, name in zip(rows, names, strict=False))
 
 
 def test_the_figure_of_true_errors_comes_with_its_table_and_rows(tmp_path):

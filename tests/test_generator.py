@@ -13,11 +13,15 @@ import pytest
 from numba import njit
 from scipy import stats
 
+from fastfed.kernels.compiling import from_python
 from fastfed.kernels.random import normal
-from fastfed.kernels.random.philox import philox
+from fastfed.kernels.random.philox import philox as inner_philox
 
 ALARM = 1e-6
 WORD = 2**64
+
+philox, standard_normal, normal_from, further_words = map(from_python, (
+    inner_philox, normal.standard_normal, normal.normal_from, normal.further_words))
 
 
 def words(counter, key) -> list[int]:
@@ -82,9 +86,9 @@ def test_addresses_of_the_documented_layout():
             c, slot, index = place_of(arm, n)
             block = numpy_words([c, trial, client * 2**32 + slot, 0], [seed, 0])
             address = (np.uint64(seed), trial, client, arm, n)
-            assert normal.standard_normal(*address) == normal.normal_from(
+            assert standard_normal(*address) == normal_from(
                 np.uint64(block[index]), *address)
-    further = normal.further_words(np.uint64(seed), trial, client, 3, 12, 2)
+    further = further_words(np.uint64(seed), trial, client, 3, 12, 2)
     assert [int(w) for w in further] == numpy_words([12, trial, client * 2**32 + 3, 2], [seed, 0])
 
 
@@ -101,7 +105,7 @@ def _fill(out, seed, first):
         arm = j & 7
         n = 1 + ((j >> 3) & 63)
         client = (j >> 9) & 3
-        out[i] = normal.standard_normal(seed + np.uint64((j >> 11) & 1), j >> 12, client, arm, n)
+        out[i] = standard_normal(seed + np.uint64((j >> 11) & 1), j >> 12, client, arm, n)
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +138,7 @@ def test_tail_counts(draws, sigmas, sign):
 @njit
 def _fill_tail(out, word):
     for trial in range(out.size):
-        out[trial] = normal.normal_from(word, np.uint64(1), trial, 0, 0, 1)
+        out[trial] = normal_from(word, np.uint64(1), trial, 0, 0, 1)
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
@@ -168,7 +172,7 @@ def test_neighbouring_addresses_are_independent():
 
     def column(seed=seed, client=1, arm=2, n=5) -> np.ndarray:
         return np.array([
-            normal.standard_normal(np.uint64(seed), trial, client, arm, n)
+            standard_normal(np.uint64(seed), trial, client, arm, n)
             for trial in range(count)
         ])
 
@@ -187,7 +191,7 @@ def test_neighbouring_addresses_are_independent():
 
 def test_a_pure_function_of_its_address():
     addresses = list(itertools.product((0, 7), (0, 2), range(9), (1, 6, 2**52)))
-    forward = [normal.standard_normal(np.uint64(3), *address) for address in addresses]
-    backward = [normal.standard_normal(np.uint64(3), *address) for address in addresses[::-1]]
+    forward = [standard_normal(np.uint64(3), *address) for address in addresses]
+    backward = [standard_normal(np.uint64(3), *address) for address in addresses[::-1]]
     assert forward == backward[::-1]
     assert len(set(forward)) == len(addresses)

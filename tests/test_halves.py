@@ -16,24 +16,23 @@ import pytest
 from numba import uint64
 from scipy import stats
 
-from fastfed.kernels.compiling import kernel
-from fastfed.kernels.random import halves
+from fastfed.kernels.compiling import from_python, kernel
+from fastfed.kernels.random import halves, normal
 from fastfed.kernels.random.halves import (
     half,
-    log_share_of,
     near_half,
-    near_log_share,
-    near_shortfall,
-    shortfall,
     spare_bits,
 )
-from fastfed.kernels.random.normal import normal_from
 from fastfed.kernels.random.philox import philox
 
 FALSE_ALARM = 1e-6
 SEED = np.uint64(20261116)
 SPARE = 2**21
 FIRST = 16 << 53  # what the first attempt adds to the step of its address
+
+log_share_of, near_log_share, shortfall, near_shortfall, normal_from = map(from_python, (
+    halves.log_share_of, halves.near_log_share, halves.shortfall, halves.near_shortfall,
+    normal.normal_from))
 
 
 @kernel

@@ -20,8 +20,11 @@ import fastfed as ff
 from fastfed.engine import reference
 from fastfed.engine.job import Job
 from fastfed.engine.walk import values_at, walk
-from fastfed.kernels.laws.poisson import poisson
+from fastfed.kernels.compiling import from_python
+from fastfed.kernels.laws import poisson as poisson_law
 from fastfed.problem.schedule import parse
+
+poisson = from_python(poisson_law.poisson)
 
 ALARM = 1e-6
 SCHEDULES = ["fedelim", "fedelim0", "periodic:7", "exponential:1.5", "superexponential",

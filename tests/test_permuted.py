@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fastfed.kernels.laws.permuted import DISTANCES, RANGES, SQUARES, choose_bound
+from fastfed.kernels.compiling import from_python
+from fastfed.kernels.laws import permuted
+from fastfed.kernels.laws.permuted import DISTANCES, RANGES, SQUARES
 from fastfed.kernels.memory import BAR
 
 FALSE_ALARM = 1e-6
+
+choose_bound = from_python(permuted.choose_bound)
 
 
 def bounds(cells, d1, d2):

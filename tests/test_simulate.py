@@ -23,7 +23,7 @@ COLUMNS = {
     "steps": pl.Int64, "local_steps": pl.Int64, "global_steps": pl.Int64, "global_arm": pl.Int32,
     "local_errors": pl.Int32, "correct": pl.Boolean, "truncated": pl.Boolean,
     "skip_error": pl.Float64, "sigma": pl.Float64, "radius": pl.String,
-    "goal": pl.String, "uplink": pl.String,
+    "goal": pl.String, "uplink": pl.String, "global_answer": pl.List(pl.Int32),
 }
 
 
@@ -38,7 +38,8 @@ def small(**options) -> ff.Result:
 def test_columns_and_types():
     frame = small(schedules=["fedelim", "periodic:3"]).frame
     assert dict(frame.schema) == COLUMNS
-    assert frame.null_count().sum_horizontal().item() == 0
+    assert frame.drop("global_answer").null_count().sum_horizontal().item() == 0
+    assert frame["global_answer"].null_count() == frame.height  # one answer, in global_arm
 
 
 def test_one_row_per_schedule_and_trial_in_order():

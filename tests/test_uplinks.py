@@ -419,3 +419,17 @@ def test_bad_names_are_refused(uplink: object, words: tuple[str, ...]) -> None:
     lambda: ff.Dither("1"), lambda: ff.Dither(True), lambda: ff.Round(None), lambda: ff.Round(0)])
 def test_bad_objects_are_refused(made: Any) -> None:
     refused(made, "must be a number from")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("goal", ["top:2", "eps:0.3", "threshold:0.42"])
+@pytest.mark.parametrize("uplink", ["dither:1", "round:0.2"])
+def test_other_goals_hear_what_was_sent(goal: str, uplink: str) -> None:
+    """Skipping meets no goal that forgets how far messages may lie from means."""
+    means = [[0.9, 0.2, 0.5], [0.6, 0.5, 0.1], [0.1, 0.7, 0.9], [0.3, 0.1, 0.2]]
+    schedules = ["fedelim", "periodic:7", "at:3,50,4000,900000", "fedelim0"]
+    skip, dense = (ff.simulate(means, schedules, delta=0.1, trials=12, goal=goal, uplink=uplink,
+                               engine=engine, max_steps=50_000).frame.drop("skip_error")
+                   for engine in ("skip", "dense"))
+    assert skip.equals(dense)
+    assert not skip["truncated"].all()

@@ -6,8 +6,10 @@ import doctest
 import importlib
 import inspect
 import os
+import site
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -18,8 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 MODULES = ("fastfed.api.simulate", "fastfed.api.sweep", "fastfed.api.answers",
            "fastfed.problem.instance", "fastfed.problem.schedule", "fastfed.problem.rewards.finite",
            "fastfed.problem.rewards.gaussian", "fastfed.problem.rewards.poisson",
-           "fastfed.theory.bounds", "fastfed.theory.check", "fastfed.engine.replay")
-FUNCTIONS = ("simulate", "sweep", "open_sweep", "replay", "bounds", "check")
+           "fastfed.theory.bounds", "fastfed.theory.check", "fastfed.engine.replay",
+           "fastfed.errors", "fastfed.radius", "fastfed.theory.error_probability")
+FUNCTIONS = ("simulate", "sweep", "open_sweep", "replay", "bounds", "check", "error_probability")
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -65,10 +68,27 @@ text: str = str(ff.open_sweep("r").replay(3, schedule="fedelim", delta=0.1))
 """
 
 
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """The Python of an environment in which the wheel is installed, beside what this one has."""
+    wheels = tmp_path / "wheels"
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels),
+                    str(ROOT)], check=True)
+    (wheel,) = wheels.iterdir()
+    home = tmp_path / "environment"
+    venv.create(home, with_pip=False)
+    (packages,) = home.glob("lib/python*/site-packages")
+    subprocess.run([*pip, "install", "--no-deps", "--target", str(packages), str(wheel)],
+                   check=True)
+    (packages / "ours.pth").write_text("\n".join(site.getsitepackages()))
+    return home / "bin" / "python"
+
+
 @pytest.mark.long
-def test_types_of_user_code(tmp_path: Path) -> None:
-    """With py.typed, and no settings of ours."""
-    assert (Path(ff.__file__).parent / "py.typed").exists()
+def test_types_of_user_code(installed: Path, tmp_path: Path) -> None:
+    """Against the wheel that is installed, whose py.typed lets mypy look, with no settings of
+    ours; the wheel has its data with it."""
     code = tmp_path / "user.py"
     code.write_text(USER)
     wrong = tmp_path / "wrong.py"
@@ -76,15 +96,20 @@ def test_types_of_user_code(tmp_path: Path) -> None:
     config = tmp_path / "none.ini"
     config.write_text("[mypy]\n")
     # imports are followed in silence: the package is checked by its own settings
+    outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--follow-imports", "silent", "--config-file",
-         str(config), "--cache-dir", str(tmp_path / "cache"), str(code), str(wrong)],
-        env={**os.environ, "MYPYPATH": str(ROOT)}, capture_output=True, text=True, check=False,
-        cwd=tmp_path)
+         str(config), "--cache-dir", str(tmp_path / "cache"), "--python-executable",
+         str(installed), str(code), str(wrong)],
+        env=outside, capture_output=True, text=True, check=False, cwd=tmp_path)
     complaints = [line for line in done.stdout.splitlines() if ": error:" in line]
     assert len(complaints) == 1, done.stdout
     assert complaints[0].startswith("wrong.py:2")
     assert "Incompatible types" in complaints[0]
+    ran = subprocess.run([str(installed), "-m", "fastfed", "bounds", "movielens"], env=outside,
+                         capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("movielens: ")
 
 
 @pytest.mark.long

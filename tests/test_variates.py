@@ -14,19 +14,19 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from fastfed.kernels.compiling import kernel
+from fastfed.kernels.compiling import from_python, kernel
 from fastfed.kernels.random import discrete as variates
 from fastfed.kernels.random.discrete import (
     binomial,
-    binomial_cells,
-    hat_width,
     hypergeometric,
-    hypergeometric_cells,
-    log_ratio,
 )
 
 FALSE_ALARM = 1e-6
 SEED = np.uint64(20240611)
+
+binomial_cells, hypergeometric_cells, log_ratio, hat_width = map(from_python, (
+    variates.binomial_cells, variates.hypergeometric_cells, variates.log_ratio,
+    variates.hat_width))
 
 
 @kernel

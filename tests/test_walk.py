@@ -15,12 +15,16 @@ from scipy import stats
 
 import fastfed as ff
 from fastfed.engine.walk import walk
-from fastfed.kernels.laws.gaussian_walk import value_at
-from fastfed.kernels.random.normal import standard_normal
+from fastfed.kernels.compiling import from_python
+from fastfed.kernels.laws import gaussian_walk
+from fastfed.kernels.random import normal
 from fastfed.sweeps.grid import ROWS
 
 ALARM = 1e-6
 TRIALS = 20_000
+
+value_at = from_python(gaussian_walk.value_at)
+standard_normal = from_python(normal.standard_normal)
 
 
 @njit

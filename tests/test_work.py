@@ -75,6 +75,7 @@ for function in compiled:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["synthetic", "bernoulli"])
 def test_every_kernel_is_compiled_once(name: str, tmp_path: Path) -> None:
     """For all schedules, deltas and sizes of a kind of rewards. A literal 0 where elsewhere an

@@ -50,7 +50,7 @@ class Answers(Faced, ABC):
 
     @abstractmethod
     def check(self, costs: Sequence[float] | None = None) -> Check:
-        """The theorems against these rows: a verdict per claim."""
+        """Compare the rows with the theorems: a verdict per claim."""
 
     @abstractmethod
     def save(self, folder: str | Path) -> Any:
@@ -90,7 +90,7 @@ class Answers(Faced, ABC):
         return self.scan().collect()
 
     def wrong(self) -> pl.DataFrame:
-        """The rows of the trials that erred: not every answer was given, and right.
+        """The rows of the trials in which an answer was wrong or missing.
 
         Returns
         -------
@@ -113,7 +113,7 @@ class Answers(Faced, ABC):
     def best(self, costs: Sequence[float]) -> pl.DataFrame: ...
 
     def best(self, costs: Sequence[float] | None = None) -> Best | pl.DataFrame:
-        """Which schedule is the cheapest, and how surely.
+        """Find the cheapest schedule, and how certain that is.
 
         Parameters
         ----------
@@ -124,9 +124,10 @@ class Answers(Faced, ABC):
         -------
         fastfed.statistics.best.Best or polars.DataFrame
             Without costs, for each cell the ranges of C with one winner each, the C at which it
-            changes with a 95 % interval from the paired trials, and who is not separable from
-            the winner; print it, or take its ``frame``. With costs, one row for each cell and
-            cost: the winner, its margin over the next best and the paired standard error.
+            changes with a 95 % interval from the paired trials, and the schedules that cannot be
+            separated from the winner; print it, or take its ``frame``. With costs, one row for
+            each cell and cost: the winner, its margin over the next best and the paired standard
+            error.
 
         Examples
         --------
@@ -204,7 +205,7 @@ class Answers(Faced, ABC):
                delta: float | None = None, *, instance: str | None = None,
                sigma: float | None = None, radius: str | None = None, goal: str | None = None,
                uplink: str | None = None) -> Replay:
-        """The story of one of these rows, event by event.
+        """Tell the trial of one of these rows event by event.
 
         Parameters
         ----------
@@ -250,7 +251,7 @@ class Answers(Faced, ABC):
                       max_steps=cell.max_steps, **cell.choices)
 
     def report(self, path: str | Path = "report.html") -> Path:
-        """Write one self-contained page of HTML with figures that are alive.
+        """Write one self-contained, interactive page of HTML.
 
         Parameters
         ----------

@@ -127,7 +127,7 @@ class Result(Answers):
         return summarise(self.frame, *wanted_costs(costs, bit_costs, self.costs))
 
     def check(self, costs: Sequence[float] | None = None) -> Check:
-        """Hold these rows against the theorems.
+        """Compare these rows with the theorems.
 
         Parameters
         ----------
@@ -288,7 +288,10 @@ def simulate(
         The confidence radius: "paper", "stitched", "mixture", "stitched-pairs", "mixture-pairs",
         "mixture:5000" (tuned at step 5,000), or a `fastfed.Radius` of your own.
     goal
-        What clients and server want to know: "best".
+        What clients and server want to know: "best"; "top:3" (the three best arms); "eps:0.1" (an
+        arm at most 0.1 worse than the best); "threshold:0.5" (the arms that pay more than 0.5) or
+        "threshold:0.5,0.05" (where means within 0.05 of that may be called either way); or a
+        `fastfed.Goal`.
     uplink
         How means reach the server: "exact".
     progress

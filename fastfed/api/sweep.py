@@ -43,7 +43,7 @@ class Sweep(Answers):
         self._record = self._store.record()
 
     def report(self, path: str | Path = "report.html") -> Path:
-        """Write one self-contained page of HTML with figures that are alive.
+        """Write one self-contained, interactive page of HTML.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class Sweep(Answers):
         return stored_summary(self._store, costs, bit_costs)
 
     def check(self, costs: Sequence[float] | None = None) -> Check:
-        """Hold the folder against the theorems.
+        """Compare the rows of the folder with the theorems.
 
         Parameters
         ----------

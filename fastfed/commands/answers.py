@@ -29,7 +29,7 @@ def best(
                                         f"{RANGES} [all C >= 0 at once].")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Which schedule is the cheapest: over all costs C, where it changes, who is not separable.
+    """Find the cheapest schedule for all costs C: where it changes, and what is not separable.
 
     \b
     Examples:
@@ -71,7 +71,7 @@ def plot(
     bounds: Annotated[bool, typer.Option("--bounds", help="Draw T, 2T, 3T and the lower bound "
                                          "beside the total cost against delta.")] = False,
 ) -> None:
-    """Figures from a sweep: the usual three, or one of your choice with --x and --y.
+    """Draw figures from a sweep: the usual three, or one of your choice with --x and --y.
 
     \b
     Examples:
@@ -145,7 +145,7 @@ def replay(
                                         "erred.")] = False,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """One trial's story, event by event, equal to its row in a sweep.
+    """Tell one trial event by event; it equals its row in a sweep.
 
     \b
     Examples:

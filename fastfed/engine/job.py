@@ -25,7 +25,14 @@ from fastfed.kernels import trials as kernel
 from fastfed.kernels.boundary import make_curve
 from fastfed.kernels.memory import Space, make_space
 from fastfed.problem.instance import Instance
-from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
+from fastfed.problem.limits import (
+    Rules,
+    most_steps,
+    refuse_endless,
+    refuse_unfit,
+    resolve_radii,
+    resolve_sigma,
+)
 from fastfed.problem.schedule import Periodic, Schedule, parse_all
 from fastfed.radius import MAX_STEPS, Radius, parse
 from fastfed.uplinks import Uplink
@@ -66,34 +73,31 @@ class Job:
         self.delta = checked_delta(delta)
         self.seed = checked_seed(seed)
         self.sigma = resolve_sigma(instance, sigma)
-        arms, clients = instance.shape
         limit = most_steps(instance)
         self.max_steps = (
             limit if max_steps is None else checked_max_steps(max_steps, limit)
         )
         self.keep_pulls, self.keep_departures = keep_pulls, keep_departures
         self.radius, self.goal, self.uplink = parse(radius), parse_goal(goal), parse_uplink(uplink)
-        self.local_radius = self.radius.at_client(arms, clients, self.delta, self.sigma)
-        self.mean_radius = self.radius.at_server(arms, clients, self.delta, self.sigma)
-        self.global_radius = self.uplink.widened(self.mean_radius)  # of what the server hears
+        rules = Rules(self.radius, self.goal, self.uplink)
+        refuse_unfit(instance, rules)
+        radii = resolve_radii(instance, self.delta, self.sigma, rules)
+        self.local_radius, self.mean_radius, self.global_radius = radii
         if max_steps is None:
-            refuse_endless(instance, self.delta, self.sigma, self.radius, self.uplink)
+            refuse_endless(instance, self.delta, self.sigma, rules)
         self.engine = checked_engine(engine)
         if self.engine == "auto":  # skipping is the faster engine for every law
             self.engine = "skip"
         # one pass serves schedules that are two names for the same times
         self._times, self._horizon, self._pass_of = _lay_out(self.schedules, self.max_steps)
         self._every = _lay_out([Periodic(1)], self.max_steps)[0]
+        law = instance.rewards.kernel_law(instance.means)
         self._problem = kernel.Problem(
-            np.uint64(self.seed), instance.rewards.kernel_law(instance.means),
-            make_curve(self.local_radius), make_curve(self.global_radius),
-            self.uplink.kernel(self.mean_radius), self.engine == "skip",
+            np.uint64(self.seed), law, make_curve(self.local_radius),
+            make_curve(self.global_radius), self.uplink.kernel(radii.means),
+            self.engine == "skip", self.goal.kernel(instance, law),
         )
-        self._goal = kernel.Goal(
-            instance.local_best, np.int64(instance.global_best),
-            np.array(instance.local_ties.T, order="C"), np.array(instance.global_ties),
-            np.int64(self.max_steps), self._horizon,
-        )
+        self._limits = kernel.Limits(np.int64(self.max_steps), self._horizon)
 
     def run(
         self, first: int, count: int, control: kernel.Control | None = None,
@@ -110,30 +114,36 @@ class Job:
 
         found = kernel.Rows(
             ints(True, passes, count, kernel.COLUMNS), np.zeros((passes, count)),
-            ints(self.keep_pulls, passes, count, arms, clients), ints(True, count, 2),
+            ints(self.keep_pulls, passes, count, arms, clients),
+            np.full((0 if self.goal.one_arm else passes, count, arms), -1, np.int8),
+            ints(True, count, 2),
             ints(keep_departures, count, arms, clients), ints(keep_departures, count, clients),
-            ints(keep_departures, count, passes, arms), ints(keep_departures, count, clients),
-            ints(keep_departures, count, passes),
+            np.zeros((count if keep_departures else 0, arms, clients), np.bool_),
+            ints(keep_departures, count, passes, arms),
+            np.zeros((count if keep_departures else 0, passes, arms), np.bool_),
+            ints(keep_departures, count, clients), ints(keep_departures, count, passes),
         )
         kernel.run_trials(
-            self._problem, self._every, self._times, self._goal, space or self.space(), found,
+            self._problem, self._every, self._times, self._limits, space or self.space(), found,
             control or new_control(), np.int64(first),
         )
         departures = Departures(
-            found.local_out, found.local_arms, found.global_out[:, self._pass_of],
+            found.local_out, found.local_arms, found.local_called,
+            found.global_out[:, self._pass_of], found.global_called[:, self._pass_of],
             found.local_gave_up, found.global_gave_up[:, self._pass_of],
         ) if keep_departures else None
         if len(self.schedules) == passes:
-            return Block(first, found.ints, found.skip_error, found.pulls, found.work, departures)
+            return Block(first, found.ints, found.skip_error, found.pulls, found.called,
+                         found.work, departures)
         pulls = found.pulls[self._pass_of] if self.keep_pulls else found.pulls
+        called = found.called if self.goal.one_arm else found.called[self._pass_of]
         return Block(first, found.ints[self._pass_of], found.skip_error[self._pass_of], pulls,
-                     found.work, departures)
+                     called, found.work, departures)
 
     def space(self) -> Space:
         """Scratch memory for `run`."""
         arms, clients = self.instance.shape
-        return make_space(self._problem.law, self._problem.uplink, arms, clients,
-                          len(self._horizon))
+        return make_space(self._problem, arms, clients, len(self._horizon))
 
     def horizon(self, schedule: int) -> int:
         """The step at which an undecided trial of the schedule is cut off: its last time, or

@@ -1,8 +1,8 @@
 """Algorithm 1 as printed, line by line, in plain Python: slow, obvious, and the judge of the rest.
 
 It shares nothing with the kernels but the formulas of `radius` and, with rewards from the
-walk, single values X(n). It compares empirical means with 2 alpha, as the paper writes it, where
-the kernels compare sums with a boundary.
+walk, single values X(n). It compares empirical means with 2 alpha, as the paper writes it and as
+each goal's `decide` does, where the kernels compare sums with a boundary.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fastfed.engine.wire import Dithers, wire
+from fastfed.goals import Goal
+from fastfed.goals import parse as parse_goal
 from fastfed.problem.instance import Instance
+from fastfed.problem.limits import Rules, resolve_radii
 from fastfed.problem.schedule import Schedule
 from fastfed.radius import MAX_STEPS, Radius, parse
 from fastfed.uplinks import Uplink
@@ -25,7 +28,8 @@ Rewards = Callable[[int, int, int], float]
 
 @dataclass
 class Outcome:
-    """One trial. `eliminations` lists (n, client or None for the server, arm), in order."""
+    """One trial. `eliminations` lists (n, client or None for the server, arm), in order, of the
+    arms that were rejected."""
 
     pulls: np.ndarray
     uplinks: int = 0
@@ -34,6 +38,8 @@ class Outcome:
     steps: int = 0
     local_arms: dict[int, int] = field(default_factory=dict)
     global_arm: int = -1
+    local_answers: dict[int, set[int]] = field(default_factory=dict)
+    global_answer: set[int] | None = None
     truncated: bool = False
     eliminations: list[tuple[int, int | None, int]] = field(default_factory=list)
 
@@ -88,22 +94,30 @@ def fedelim(
     sigma: float | None = None,
     max_steps: int = MAX_STEPS,
     radius: str | Radius = "paper",
+    goal: str | Goal = "best",
     uplink: str | Uplink = "exact",
     dither: Dithers | None = None,
 ) -> Outcome:
     """Algorithm 1; `schedule` says when line 16 communicates (the paper: n = 2^t), `uplink` what
-    the server hears then; `dither` belongs to uplinks that use it."""
+    the server hears then; `dither` belongs to uplinks that use it.
+
+    What is decided at a step is the goal's rule (`fastfed.goals`); the paper's is that of `best`.
+    Arms that are neither accepted nor rejected yet are pulled on, in S_l[m] and S_g.
+    """
     K, M = instance.shape
+    wanted = parse_goal(goal)
     scale = instance.default_sigma if sigma is None else sigma
-    alpha_l = parse(radius).at_client(K, M, delta, scale).alpha
-    of_means = parse(radius).at_server(K, M, delta, scale)
-    alpha_g = parse_uplink(uplink).widened(of_means).alpha
-    line = wire(parse_uplink(uplink), of_means, dither)
+    means = parse_uplink(uplink)
+    radii = resolve_radii(instance, delta, scale, Rules(parse(radius), wanted, means))
+    alpha_l, alpha_g = radii.client.alpha, radii.server.alpha
+    line = wire(means, radii.means, dither)
     times = None if schedule.period is not None else set(schedule.times(MAX_STEPS).tolist())
     n = 0
     sums = np.zeros((K, M))
     S_l = {m: set(range(K)) for m in range(M)}
     S_g = set(range(K))
+    A_l: dict[int, set[int]] = {m: set() for m in range(M)}
+    A_g: set[int] = set()
     out = Outcome(np.zeros((K, M), dtype=np.int64))
     run = True
     while run:  # line 1
@@ -111,50 +125,61 @@ def fedelim(
         S = {}
         for m in range(M):  # line 3
             S[m] = S_l[m] | S_g  # line 4
-            if len(S[m]) > 1:  # line 5: selection rule
+            if S[m] and wanted.is_open(K):  # line 5: selection rule; a lone arm is not pulled
                 for k in sorted(S[m]):
                     sums[k, m] += reward(k, m, n)
                     out.pulls[k, m] += 1
                     out.steps = n
-            if len(S_l[m]) > 1:
-                best = max(sums[k, m] / n for k in S_l[m])
-                threshold = 2 * alpha_l(n)
-                for k in sorted(S_l[m]):
-                    if best - sums[k, m] / n >= threshold:
-                        S_l[m] = S_l[m] - {k}
-                        out.eliminations.append((n, m, k))
-            if len(S_l[m]) == 1:  # declaration rule
-                (out.local_arms[m],) = S_l[m]
-                S_l[m] = set()
-            elif S_l[m] and len({instance.local_ties[k, m] for k in S_l[m]}) == 1:
-                # not in the paper: the arms that are left do not differ, and the best is lost
-                S_l[m] = set()
-                out.truncated = True
+            if S_l[m]:
+                mean = {k: sums[k, m] / n for k in sorted(S_l[m])}
+                accepted, rejected = _decided(wanted, mean, alpha_l(n), A_l[m])
+                out.eliminations += [(n, m, k) for k in sorted(rejected)]
+                A_l[m] |= accepted
+                S_l[m] -= accepted | rejected
+                if not S_l[m]:  # declaration rule
+                    out.local_answers[m] = A_l[m]
+                elif rejected | accepted and wanted.gives_up(
+                        {int(instance.local_ties[k, m]) for k in S_l[m]}):
+                    # not in the paper: no right answer is left, and the rest may take for ever
+                    S_l[m] = set()
+                    out.truncated = True
         talks = n % schedule.period == 0 if schedule.period is not None else n in (times or ())
-        if len(S_g) > 1 and talks:  # communication rule
-            out.uplinks += M * len(S_g)
-            out.rounds += 1
+        if S_g and (talks or not wanted.is_open(K)):  # communication rule
             mean = {}
             for k in sorted(S_g):
                 heard = [line.send(k, m, n, sums[k, m] / n) for m in range(M)]
                 mean[k] = sum(one for one, _ in heard) / M
-                out.bits += sum(bits for _, bits in heard)
-            best = max(mean.values())
-            threshold = 2 * alpha_g(n)
-            for k in sorted(S_g):
-                if best - mean[k] >= threshold:
-                    S_g = S_g - {k}
-                    out.eliminations.append((n, None, k))
-        if len(S_g) == 1:  # declaration rule
-            (out.global_arm,) = S_g
-            S_g = set()
-        elif S_g and len({instance.global_ties[k] for k in S_g}) == 1:  # as for the clients
-            S_g = set()
-            out.truncated = True
+                out.bits += sum(bits for _, bits in heard) if wanted.is_open(K) else 0
+            if wanted.is_open(K):
+                out.uplinks += M * len(S_g)
+                out.rounds += 1
+            accepted, rejected = _decided(wanted, mean, alpha_g(n), A_g)
+            out.eliminations += [(n, None, k) for k in sorted(rejected)]
+            A_g |= accepted
+            S_g = S_g - accepted - rejected
+            if not S_g:  # declaration rule
+                out.global_answer = A_g
+            elif rejected | accepted and wanted.gives_up(
+                    {int(instance.global_ties[k]) for k in S_g}):  # as for the clients
+                S_g = set()
+                out.truncated = True
         if all(not (S_l[m] | S_g) for m in range(M)):  # termination rule
             run = False
         elif n == max_steps or (times is not None and S_g and n >= max(times)):
             # not in the paper: a trial that would go on for ever is cut off
             out.truncated = True
             run = False
+    if wanted.one_arm:
+        out.local_arms = {m: next(iter(answer)) for m, answer in out.local_answers.items()}
+        out.global_arm = -1 if out.global_answer is None else next(iter(out.global_answer))
     return out
+
+
+def _decided(
+    goal: Goal, mean: dict[int, float], alpha: float, accepted: set[int]
+) -> tuple[set[int], set[int]]:
+    """Which arms are accepted and which rejected."""
+    if not goal.is_open(len(mean) + len(accepted)):
+        return set(mean), set()
+    found = goal.decide(mean, alpha, accepted)
+    return set(found.accepted), set(found.rejected)

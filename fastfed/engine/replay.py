@@ -22,6 +22,7 @@ from fastfed.engine.wire import wire
 from fastfed.errors import printable
 from fastfed.faces import Faced
 from fastfed.goals import Goal
+from fastfed.kernels.memory import NEVER
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
 from fastfed.radius import Radius
@@ -34,10 +35,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Event:
-    """At ``step``, ``actor`` (a client's name, or "server") lets go of an arm or declares it.
+    """At ``step``, ``actor`` (a client's name, or "server") eliminates an arm or declares it.
 
     ``mean`` is the arm's empirical mean there (at the server, of what it has heard), ``leader`` the
-    leader's, ``threshold`` 2 alpha: an arm falls when leader - mean >= threshold. ``pulls`` and
+    leader's among those that were left, ``threshold`` 2 alpha: an arm is eliminated when leader -
+    mean >= threshold (what other goals than the best arm decide by is said in their files). With
+    goals whose answer is a set of arms, an arm is "accepted" into it or "rejected". ``pulls`` and
     ``uplinks`` are spent so far, this step included.
     """
 
@@ -148,9 +151,11 @@ class OneTrial:
     """One trial of one schedule, arm by arm: the step at which each left, NEVER if it did not."""
 
     local: npt.NDArray[np.int64]  # (K, M)
-    local_arms: npt.NDArray[np.int64]  # (M,) what the clients declare; -1: nothing
+    local_arms: npt.NDArray[np.int64]  # (M,) what the clients declare: see `kernels.memory`
+    local_called: npt.NDArray[np.bool_]  # (K, M) which arms are in the sets that they declare
     server: npt.NDArray[np.int64]  # (K,)
     global_arm: int
+    global_called: npt.NDArray[np.bool_]  # (K,)
     local_gave_up: npt.NDArray[np.int64]  # (M,) when a client gave up; 0: it did not
     global_gave_up: int
     horizon: int  # nothing is followed past this step
@@ -165,10 +170,13 @@ def departures(job: Job, trial: int) -> OneTrial:
     assert left is not None
     global_arm = int(block.column("global_arm")[0, 0])
     gave_up = int(left.global_gave_up[0, 0])
+    server = left.global_out[0, 0]
+    called = left.global_called[0, 0]
+    ended = bool((server < NEVER).all())
     return OneTrial(
-        left.local_out[0], left.local_arms[0], left.global_out[0, 0], global_arm,
+        left.local_out[0], left.local_arms[0], left.local_called[0], server, global_arm, called,
         left.local_gave_up[0], gave_up,
-        job.max_steps if global_arm >= 0 or gave_up else job.horizon(0),
+        job.max_steps if ended or gave_up else job.horizon(0),
         bool(block.column("truncated")[0, 0]), block,
     )
 
@@ -188,7 +196,7 @@ class _Story:
     def events(self) -> list[Event]:
         """All of them, in order of step; clients before the server, the end of the trial last."""
         told: list[tuple[int, int, list[Event]]] = []
-        if self.arms == 1:  # declared at the first step, without a pull
+        if not self.job.goal.is_open(self.arms):  # a lone arm is declared without a pull
             told = [(1, m, [Event(1, self._name(m), "declared", self.instance.arms[0], None, None,
                                   None, 0, 0)]) for m in range(self.clients + 1)]
         for m in range(self.clients + 1):
@@ -203,13 +211,19 @@ class _Story:
                 Event(ended, "trial", "truncated", "", None, None, None, *self._spent(ended))]))
         return [event for _, _, group in sorted(told, key=lambda one: one[:2]) for event in group]
 
-    def _of(self, m: int) -> tuple[npt.NDArray[np.int64], int, int]:
-        """When each arm left, what was declared, when it was given up: at client m, or at the
-        server, which comes after the clients."""
+    def _of(self, m: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], int]:
+        """When each arm left, which of them are the answer, when it was given up: at client m, or
+        at the server, which comes after the clients."""
         left = self.left
         if m < self.clients:
-            return left.local[:, m], int(left.local_arms[m]), int(left.local_gave_up[m])
-        return left.server, left.global_arm, left.global_gave_up
+            out, called, winner = left.local[:, m], left.local_called[:, m], left.local_arms[m]
+            gave_up = int(left.local_gave_up[m])
+        else:
+            out, called, winner = left.server, left.global_called, left.global_arm
+            gave_up = left.global_gave_up
+        if self.job.goal.one_arm:
+            called = np.arange(self.arms) == winner
+        return out, called, gave_up
 
     def _name(self, m: int) -> str:
         return f"client {self.instance.clients[m]}" if m < self.clients else "server"
@@ -225,13 +239,15 @@ class _Story:
         return 2 * radius.alpha(n)
 
     def _departed(self, m: int, n: int) -> list[Event]:
-        """Who left at step n: the eliminated arms, then the declared one."""
-        out, winner, _ = self._of(m)
+        """Who left at step n: the eliminated arms, then the declared ones."""
+        out, called, _ = self._of(m)
         means = {k: self._mean(k, m, n) for k in range(self.arms) if out[k] >= n}
-        gone = sorted((k for k in means if out[k] == n), key=lambda k: (k == winner, k))
+        gone = sorted((k for k in means if out[k] == n), key=lambda k: (bool(called[k]), k))
         leader, threshold = max(means.values()), self._threshold(m, n)
-        return [Event(n, self._name(m), "declared" if k == winner else "eliminated",
-                      self.instance.arms[k], means[k], leader, threshold, *self._spent(n))
+        words = (("eliminated", "declared") if self.job.goal.one_arm else
+                 ("rejected", "accepted"))
+        return [Event(n, self._name(m), words[int(called[k])], self.instance.arms[k], means[k],
+                      leader, threshold, *self._spent(n))
                 for k in gone]
 
     def _given_up(self, m: int, n: int) -> list[Event]:

@@ -33,15 +33,18 @@ COLUMNS: dict[str, str] = {
     "instance": OF_JOB["instance"], "schedule": "String", "delta": OF_JOB["delta"],
     "seed": OF_JOB["seed"], "trial": "Int64", **COUNTED, "skip_error": "Float64",
     "sigma": OF_JOB["sigma"], **{name: OF_JOB[name] for name in USUAL},
+    "global_answer": "List(Int32)",
 }
-"""Every column with the name of its Polars type, in the order of the files."""
+"""Every column with the name of its Polars type, in the order of the files. ``global_answer`` is
+null for goals that ask for one arm, and where the server has not declared."""
 
 
 def schema() -> dict[str, Any]:
     """`COLUMNS` as Polars wants it."""
     import polars as pl
 
-    return {name: getattr(pl, kind) for name, kind in COLUMNS.items()}
+    return {name: pl.List(pl.Int32) if kind == "List(Int32)" else getattr(pl, kind)
+            for name, kind in COLUMNS.items()}
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,10 @@ class Departures:
     """When arms left, trial by trial; NEVER (of `kernels.memory`) where one did not."""
 
     local_out: npt.NDArray[np.int64]  # (trials, K, M) at each client
-    local_arms: npt.NDArray[np.int64]  # (trials, M) what the clients declared; -1: nothing
+    local_arms: npt.NDArray[np.int64]  # (trials, M) what the clients declared: see `kernels.memory`
+    local_called: npt.NDArray[np.bool_]  # (trials, K, M) which arms are in the sets they declared
     global_out: npt.NDArray[np.int64]  # (trials, S, K) at the server
+    global_called: npt.NDArray[np.bool_]  # (trials, S, K) which arms are in the sets it declared
     local_gave_up: npt.NDArray[np.int64]  # (trials, M) when a client gave up; 0: it did not
     global_gave_up: npt.NDArray[np.int64]  # (trials, S) when the server did
 
@@ -63,6 +68,8 @@ class Block:
     ints: npt.NDArray[np.int64]  # (S, trials, columns): see COUNTED
     skip_error: npt.NDArray[np.float64]  # (S, trials)
     pulls: npt.NDArray[np.int64]  # (S, trials, K, M), or (0, 0, 0, 0)
+    called: npt.NDArray[np.int8]  # (S, trials, K) is an arm in the server's set? -1: none was
+    # declared; S = 0: the goal asks for one arm
     work: npt.NDArray[np.int64]  # (trials, 2): intervals looked at, variates drawn
     departures: Departures | None = None
 
@@ -84,6 +91,7 @@ class Block:
             np.concatenate([block.ints for block in blocks], axis=1),
             np.concatenate([block.skip_error for block in blocks], axis=1),
             np.concatenate([block.pulls for block in blocks], axis=1),
+            np.concatenate([block.called for block in blocks], axis=1),
             np.concatenate([block.work for block in blocks]),
         )
 
@@ -110,4 +118,21 @@ def frame(
     if (block.column("bits") < 0).any():  # they were not counted
         bits = columns["bits"]
         columns["bits"] = pl.select(pl.when(bits >= 0).then(bits)).to_series()
+    columns["global_answer"] = _answers(block.called, count * trials)
     return pl.DataFrame({name: columns[name] for name in COLUMNS})
+
+
+def _answers(called: npt.NDArray[np.int8], rows: int) -> pl.Series:
+    """The server's sets as lists of arms."""
+    import polars as pl
+    import pyarrow as pa
+
+    if not called.shape[0]:
+        return pl.repeat(None, rows, dtype=pl.List(pl.Int32), eager=True)
+    flat = called.reshape(rows, called.shape[2])
+    chosen = flat == 1
+    ends = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
+    lists = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()),
+                                          pa.array(np.nonzero(chosen)[1], pa.int32()))
+    answers = pl.DataFrame({"answer": pl.Series(lists), "declared": flat[:, 0] >= 0})
+    return answers.select(pl.when("declared").then("answer").alias("answer")).to_series()

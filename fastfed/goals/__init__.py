@@ -5,10 +5,13 @@ from __future__ import annotations
 from fastfed.choices import parse_named, parse_several
 from fastfed.goals.base import Goal
 from fastfed.goals.best import Best
+from fastfed.goals.eps import Eps
+from fastfed.goals.threshold import Threshold
+from fastfed.goals.top import Top
 
-__all__ = ["FAMILIES", "Best", "Goal", "parse", "parse_all"]
+__all__ = ["FAMILIES", "Best", "Eps", "Goal", "Threshold", "Top", "parse", "parse_all"]
 
-FAMILIES: dict[str, type[Goal]] = {one.family: one for one in (Best,)}
+FAMILIES: dict[str, type[Goal]] = {one.family: one for one in (Best, Top, Eps, Threshold)}
 
 
 def parse(goal: object) -> Goal:

@@ -1,9 +1,178 @@
-"""What a goal is."""
+"""What a goal is: a question that every client answers for itself and the server for all of them.
+
+Whoever answers sees one list of means: a client its own column of the instance, the server the
+means over clients. So a goal is a handful of functions of such a list: whether the question has an
+answer (`refuse`), how far each arm is from being mistaken (`gaps`), which answers are right
+(`right`); and of empirical means, in the words of the paper: what is decided at a step (`decide`).
+The reference runs `decide` as it stands. The kernels have the same rule once more, in sums and for
+whole intervals of steps (`fastfed.kernels.goals`), and tests hold the two together.
+
+*Good event.* With probability 1 - delta at least, all empirical means, of all clients and of the
+server, lie within alpha of the truth at every step (`fastfed.radius`). Each goal's file shows that
+its rule errs nowhere on that event: that is all that delta-PAC asks for.
+
+*Gaps.* On the same event each arm is decided, at the latest, at the first look from which on
+alpha <= gap / 4: n_km at a client, n_k at the server (`fastfed.theory.bounds`). For `best` the gaps
+are the paper's Delta_km and Delta_k, and each goal's file says why its own will do.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
 from fastfed.choices import Named
+from fastfed.errors import InputError
+from fastfed.radius import Radius
+
+if TYPE_CHECKING:
+    from fastfed.problem.instance import Instance
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+TIE = 1e-12
+"""Leads below this, relative to the means, are ties: decimal means that agree differ by as much."""
+MOST = 1e100
+"""No mean, and no number that means are compared with, is larger: squares of gaps stay finite."""
+
+
+class Decision(NamedTuple):
+    """What becomes of some of the undecided arms; the others stay undecided."""
+
+    accepted: Set[int]
+    rejected: Set[int]
+
+
+class Right(NamedTuple):
+    """Which answers are right: those that have all that they must, and nothing that they must
+    not."""
+
+    must: Flags
+    must_not: Flags
+
+    def allows(self, answer: Set[int]) -> bool:
+        """Whether a set of arms is right."""
+        chosen = np.zeros(len(self.must), bool)
+        chosen[list(answer)] = True
+        return not ((self.must & ~chosen) | (self.must_not & chosen)).any()
 
 
 class Goal(Named):
     """A question that every client answers for itself and the server for all of them."""
+
+    one_arm: ClassVar[bool] = True
+    """Whether an answer is one arm (``global_arm``), and not a set (``global_answer``)."""
+    gap_text: ClassVar[str]
+    """Between what the smallest gap lies, for messages."""
+
+    # ---- what each goal says of itself, by a list of means -------------------------------------
+
+    @abstractmethod
+    def refuse(self, values: Floats, where: str, arms: Sequence[str]) -> None:
+        """Raise an InputError if the question has no answer there."""
+
+    @abstractmethod
+    def gaps(self, values: Floats) -> Floats:
+        """For each arm, the gap that settles it: see the module's text."""
+
+    @abstractmethod
+    def right(self, values: Floats) -> Right:
+        """The right answers."""
+
+    @abstractmethod
+    def decide(self, means: Mapping[int, float], alpha: float, accepted: Set[int]) -> Decision:
+        """The rule, at a step: from the empirical means of the undecided arms, the radius, and the
+        arms that were accepted before."""
+
+    @abstractmethod
+    def kernel(self, instance: Instance, law: Any) -> Any:
+        """The same for the kernels, with the right answers of an instance."""
+
+    def is_open(self, arms: int) -> bool:
+        """Whether anything has to be found out: a lone arm is the best without a pull."""
+        return arms > 1
+
+    def gives_up(self, ties: Set[int]) -> bool:
+        """Whether no right answer is left, and what is left may take for ever. Asked after a
+        decision; ``ties`` has a number for each group of undecided arms that tie."""
+        return False
+
+    def pairs(self, arms: int) -> int:
+        """On how many ordered pairs of arms an error hangs, for radii per pair."""
+        return max(arms - 1, 1)
+
+    def refuse_radius(self, radius: Radius) -> None:
+        """Raise an InputError if the radius does not fit."""
+
+    # ---- of an instance ------------------------------------------------------------------------
+
+    def check(self, instance: Instance) -> None:
+        """Raise an InputError if the instance does not fit."""
+        for m in range(instance.shape[1]):
+            self.refuse(instance.means[:, m], f"client {instance.client_text(m)}", instance.arms)
+        self.refuse(instance.averages, "the mean over clients", instance.arms)
+
+    def local_gaps(self, instance: Instance) -> Floats:
+        """(K, M)."""
+        return np.stack([self.gaps(column) for column in instance.means.T], axis=1)
+
+    def global_gaps(self, instance: Instance) -> Floats:
+        """(K,)."""
+        return self.gaps(instance.averages)
+
+    def local_right(self, instance: Instance) -> Right:
+        """(M, K), as the kernels read them."""
+        found = [self.right(column) for column in instance.means.T]
+        return Right(np.array([one.must for one in found]),
+                     np.array([one.must_not for one in found]))
+
+
+def tolerance(values: Floats) -> float:
+    """The largest difference that is a tie."""
+    return TIE * max(1e-300, float(np.max(np.abs(values))))
+
+
+def ties(values: Floats) -> npt.NDArray[np.int64]:
+    """Equal numbers for arms whose values tie; the larger the value, the larger the number."""
+    order = np.argsort(values, kind="stable")
+    apart = np.diff(values[order]) > tolerance(values)
+    numbers = np.empty(len(values), np.int64)
+    numbers[order] = np.concatenate([[0], np.cumsum(apart)])
+    return numbers
+
+
+def arm_list(chosen: npt.ArrayLike, arms: Sequence[str]) -> str:
+    """Arms by number and name, for messages; not more than a line bears."""
+    every = np.atleast_1d(np.asarray(chosen)).tolist()
+    shown = [f"{k}" if arms[k] == str(k) else f"{k} ({arms[k]})" for k in every[:8]]
+    return ", ".join(shown) + (f" and {len(every) - 8} more" if len(every) > 8 else "")
+
+
+def positive(text: str, value: object, what: str, example: str, zero: bool = False) -> float:
+    """A finite number above 0 (or, with ``zero``, at least 0) among a goal's options."""
+    number = finite(text, value, what, example)
+    if number < 0 or (number == 0 and not zero):
+        raise InputError(f"goal {text}: {what} = {number:g} must be "
+                         f"{'at least' if zero else 'above'} 0, as in {example}")
+    return number
+
+
+def finite(text: str, value: object, what: str, example: str) -> float:
+    """A finite number among a goal's options."""
+    try:
+        number = float("x" if isinstance(value, bool) else value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"goal {text}: {what} must be a number, as in {example}") from None
+    if not abs(number) <= MOST:
+        raise InputError(f"goal {text}: {what} must be finite, at most {MOST:g}, as in {example}")
+    return number
+
+
+def plain(number: float) -> str:
+    """A number as it is written in a goal's name: as short as it can be and be read back."""
+    return repr(number).removesuffix(".0")

@@ -33,7 +33,7 @@ from numba.core.errors import NumbaError
 
 from fastfed import radius
 from fastfed.errors import InputError
-from fastfed.kernels.compiling import entry_point, inlined, inner, kernel
+from fastfed.kernels.compiling import entry_point, inlined, inner
 from fastfed.kernels.generic import generic
 from fastfed.radius import GRID, GRID_BITS, PAPER, Confidence
 
@@ -45,8 +45,17 @@ _DOWN, _UP = 1.0 - 2.0**-48, 1.0 + 2.0**-48
 _FAR_DOWN, _FAR_UP = 1.0 - 2.0**-42, 1.0 + 2.0**-42
 CHORD = 1.0 - 2.0**-50  # rounds a chord down, below the rounding errors of what made it
 
-boundary = kernel(radius.boundary)
+boundary = inner(radius.boundary)
 exponent = inner(radius.exponent)
+
+
+@inlined
+def octave(n):
+    """The level of n >= 1: 2^(level-1) <= n < 2^level."""
+    level = np.int64(1)
+    while n >> level > 0:
+        level += 1
+    return level
 
 
 # ---- what a pass asks --------------------------------------------------------------------------
@@ -81,6 +90,13 @@ def fill_table(curve):
 def tabulate(curve):
     """`fill_table`, for Python."""
     fill_table(curve)
+
+
+@inlined
+def boundary_above(curve, n):
+    """An upper bound on g(n), and so on all that comes before n: a concave g that stays positive
+    never falls."""
+    return _FAR_UP * exact(curve, float(n))
 
 
 # ---- the paper's -------------------------------------------------------------------------------

@@ -83,14 +83,14 @@ def talk_through(s, b, clients, talks):
 
 @inner
 def conclude(s, n, talks):
-    """After an elimination at n. Algorithm 1, lines 13-15 and 23-25: the last arm is declared, and
-    pulled no more.
+    """After an elimination at n, if the goal is the best arm. Algorithm 1, lines 13-15 and 23-25:
+    the last arm is declared, and pulled no more.
 
     Not in the paper: if all arms that are left tie (`problem.instance.TIE`), the best was lost. No
     answer that could still be given would be right, and to tell arms apart that do not differ may
     take for ever, so the schedule is given up here.
     """
-    state, out_at, ties = talks.state, talks.out_at, talks.ties
+    state, out_at, ties = talks.state, talks.out_at, talks.rule.ties
     last = np.int64(-1)
     for k in range(out_at.shape[1]):
         if out_at[s, k] == NEVER:

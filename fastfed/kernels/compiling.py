@@ -6,8 +6,9 @@ a trial of the paper's instance take 90 us and the first compile 13 s, with an e
 kernels; without it they were 28 us and 6 s.
 
 Numba gives every function a second entrance from Python and a third from C. Functions that only
-kernels call have none of them (`inner`, `inlined`): it saves a tenth of the first compile, and a
-call from Python would crash. What tests call by itself is a `kernel`.
+kernels call have none of them (`inner`, `inlined`), and are compiled only as far as their callers
+need it (`fragment`): a call from Python would crash. Who wants to call one of them by itself, as
+tests do, makes a `kernel` of it (`from_python`).
 
 `forceinline=False` is said on purpose. A function that says nothing inherits the setting of the
 one that it is first compiled for, so that all that an inlined function calls would be inlined as
@@ -35,19 +36,26 @@ from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from fastfed import radius
+from fastfed.kernels.fragment import FragmentCompiler
 
 _OPTIONS: Any = {"error_model": "numpy", "_nrt": False}
 _FROM_PYTHON: Any = {"no_cfunc_wrapper": True}
 _NO_ENTRANCE: Any = {**_FROM_PYTHON, "no_cpython_wrapper": True}
 _DIGEST = 32  # bytes of a SHA-256
 
-INLINED: Any = {**_OPTIONS, **_NO_ENTRANCE, "forceinline": True}
+_FRAGMENT: Any = {**_OPTIONS, **_NO_ENTRANCE, "pipeline_class": FragmentCompiler}
+INLINED: Any = {**_FRAGMENT, "forceinline": True}
 
 _APART: Any = {"forceinline": False}
 
 kernel = njit(**_OPTIONS, **_APART)
-inner = njit(**_OPTIONS, **_NO_ENTRANCE, **_APART)
+inner = njit(**_FRAGMENT, **_APART)
 inlined = njit(**INLINED)
+
+
+def from_python(function: Any) -> Any:
+    """An `inner` function once more, as one that Python can call."""
+    return kernel(function.py_func)
 
 
 _compiling = threading.Event()

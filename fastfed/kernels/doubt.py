@@ -90,11 +90,11 @@ def pairs_in_doubt(test, talks, tree, total, s, i, depth, slot):
     if test.skip and arms[talks.out_at.shape[1]] == 2:  # most looks are at two arms
         return _two_arms_in_doubt(test, talks, tree, ends, s, arms, listed)
     if test.skip:
-        doubts = _compare_pairs(test, talks, tree, ends, s, arms)
+        doubts = compare_pairs(test, talks, tree, ends, s, arms)
     else:
-        doubts = _all_in_doubt(talks, tree, s, arms)
+        doubts = all_in_doubt(talks, tree, s, arms)
     if doubts > 0:
-        _list_doubts(tree.doubt, arms, listed)
+        list_doubts(tree.doubt, arms, listed)
     return doubts
 
 
@@ -120,7 +120,7 @@ def _two_arms_in_doubt(test, talks, tree, ends, s, arms, listed):
 
 
 @inlined
-def _all_in_doubt(talks, tree, s, arms):
+def all_in_doubt(talks, tree, s, arms):
     """Without skipping, every pair of arms alive."""
     alive = np.int64(0)
     for j in range(arms[talks.out_at.shape[1]]):
@@ -131,7 +131,7 @@ def _all_in_doubt(talks, tree, s, arms):
 
 
 @inlined
-def _compare_pairs(test, talks, tree, ends, s, arms):
+def compare_pairs(test, talks, tree, ends, s, arms):
     """The pairs that are not safe: first all at once, then arm by arm, then pair by pair. Flags
     their arms in ``tree.doubt``."""
     g_a, g_b, total_a, total_b = ends
@@ -191,7 +191,7 @@ def _add_pair(pairs, doubts, leader, rival):
 
 
 @inlined
-def _list_doubts(doubt, arms, listed):
+def list_doubts(doubt, arms, listed):
     """The arms in doubt among ``arms``, and their number last."""
     arm_count = doubt.shape[0]
     found = 0

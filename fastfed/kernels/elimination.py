@@ -36,10 +36,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastfed.kernels.boundary import CHORD, boundary_below, boundary_between, reaches
-from fastfed.kernels.communication import begin, conclude, talk_once, talk_through
+from fastfed.kernels.boundary import CHORD, boundary_below, boundary_between
+from fastfed.kernels.communication import begin, talk_once, talk_through
 from fastfed.kernels.compiling import inlined, inner
-from fastfed.kernels.doubt import collect_arms, list_arms, pairs_in_doubt
+from fastfed.kernels.doubt import collect_arms, list_arms
+from fastfed.kernels.goals import hooks as goals
 from fastfed.kernels.laws import hooks
 from fastfed.kernels.memory import (
     ALIVE,
@@ -50,6 +51,7 @@ from fastfed.kernels.memory import (
     MIDDLE,
     NEVER,
     NEXT,
+    NOBODY,
     ORIGIN,
     PERIOD,
     RIGHT,
@@ -115,13 +117,14 @@ def _begin(talks):
         begin(s, talks)
         uplinks.begin_hearing(talks.uplink, talks, s)
         state[s, ALIVE] = arms
-        state[s, WINNER] = -1
+        state[s, WINNER] = NOBODY
         state[s, SENT] = 0
         state[s, TALKS] = 0
         state[s, SAFE_PAIRS] = 0
         state[s, GAVE_UP] = 0
         state[s, BITS] = 0
-        if arms == 1:
+        if not goals.is_open(talks.rule, arms):  # a lone arm is declared without a pull
+            out_at[s, 0] = state[s, WINNER] = 0
             state[s, NEXT] = NEVER
 
 
@@ -157,19 +160,20 @@ def _settle(law, memory, who, curve, talks, walks, tree, here):
         if state[s, NEXT] == b:
             # b anew from memory: with b itself LLVM computes the logarithm of an elimination at b
             # ahead of the loop, for every interval: FedElim0 is 5 to 10 % slower
-            n, arms = frame[depth, B], tree.arms[depth, i]
+            n = frame[depth, B]
             heard = uplinks.hear(talks.uplink, law, who, walks, curve, talks,
-                                 (s, n, frame[depth, RIGHT], arms))
-            _talk(s, n, clients, curve, talks, tree.g[depth, 1], (arms, walks.total[heard]))
+                                 (s, n, frame[depth, RIGHT], tree.arms[depth, i]))
+            _talk(clients, curve, talks, tree, walks.total[heard],
+                  (s, n, tree.g[depth, 1], depth, i))
             continue
         test = Test(skip and not uplinks.visits_all(talks.uplink, talks, s), law, least, slack,
-                    strays)
-        doubts = pairs_in_doubt(test, talks, tree, walks.total, s, i, depth, left_over)
+                    curve, strays)
+        doubts = goals.doubts(talks.rule, test, talks, tree, walks.total, (s, i, depth, left_over))
         if doubts == 0:
             talk_through(s, b, clients, talks)
         elif not (skip and every_step and uplinks.arrives_as_sent(talks.uplink)
-                  and hooks.settle_few(
-                      law, memory, who, walks, tree, talks, curve, (doubts, depth, level))):
+                  and goals.settle_few(talks.rule, law, memory, who, (walks, tree, talks), curve,
+                                       (doubts, depth, level))):
             tree.talkers[depth + 1, left_over] = s
             left_over += 1
     return left_over
@@ -197,44 +201,19 @@ def _talk_step_by_step(law, who, curve, talks, walks, tree, depth):
         while state[s, NEXT] <= b:
             n = state[s, NEXT]
             chord = (g_a + rise * float(n - a)) * CHORD
-            arms = tree.arms[depth + 1, i]
             heard = uplinks.hear(talks.uplink, law, who, walks, curve, talks,
-                                 (s, n, STEP + n - a, arms))
-            _talk(s, n, who.hi - who.lo, curve, talks, chord, (arms, walks.total[heard]))
+                                 (s, n, STEP + n - a, tree.arms[depth + 1, i]))
+            _talk(who.hi - who.lo, curve, talks, tree, walks.total[heard],
+                  (s, n, chord, depth + 1, i))
 
 
 @inlined
-def _talk(s, n, clients, curve, talks, g_below, those):
-    """Communication time n of schedule s: Algorithm 1, lines 8-15 and 17-25. ``those`` are the
-    arms that might be eliminated (their number comes last) and the sums at n as they are heard."""
-    arms, total = those
-    out_at = talks.out_at
+def _talk(clients, curve, talks, tree, total, here):
+    """A communication time, with the sums ``total`` as they are heard; ``here`` as for
+    `goals.hooks.decide`."""
+    s, n = here[0], here[1]
     talk_once(s, n, clients, talks)
-    best = -np.inf
-    worst = np.inf
-    for j in range(arms[out_at.shape[1]]):
-        k = arms[j]
-        if out_at[s, k] == NEVER:
-            best = max(best, total[k])
-            worst = min(worst, total[k])
-    if best - worst >= g_below:
-        _eliminate(s, n, best, curve, talks, arms, total)
-
-
-@inner
-def _eliminate(s, n, best, curve, talks, arms, total):
-    """Every arm whose distance from the leader is g or more is eliminated, all at once."""
-    state, out_at = talks.state, talks.out_at
-    arm_count = out_at.shape[1]
-    level = np.int64(1)
-    while n >> level > 0:
-        level += 1
-    for j in range(arms[arm_count]):
-        k = arms[j]
-        if out_at[s, k] == NEVER and reaches(curve, best - total[k], n, level):
-            out_at[s, k] = n
-            state[s, ALIVE] -= 1
-    conclude(s, n, talks)
+    goals.decide(talks.rule, talks, tree, curve, total, here)
 
 
 @inlined

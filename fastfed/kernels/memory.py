@@ -33,9 +33,12 @@ PERIOD, LAST, BEGIN, END = range(4)
 # columns of `state`, one row a schedule: its next time (NEVER if there is none) and where that
 # stands in `listed`, how many arms are alive, the declared one, scalars sent, communication times
 # used, safe verdicts, the step at which it was given up (0: it was not), bits sent, if they are
-# counted
+# counted; then a column for each arm, which goals with several answers set to 1 if the arm is one
+# of them
 NEXT, INDEX, ALIVE, WINNER, SENT, TALKS, SAFE_PAIRS, GAVE_UP, BITS = range(9)
-STATES = 9
+CALLED = 9
+# in place of a declared arm: nothing has been declared; a set of arms has
+NOBODY, A_SET = -1, -2
 
 
 class Who(NamedTuple):
@@ -68,6 +71,7 @@ class Tree(NamedTuple):
     doubt: Any  # (K,) flags
     variance: Any  # (K,) what `laws.judge_by` has to say of each arm
     pairs: Any  # (MOST_DUELS, 3) two arms in doubt, then: who leads, who is eliminated, when
+    notes: Any  # what the goal asks for: see `goals`
 
 
 class Talks(NamedTuple):
@@ -75,9 +79,9 @@ class Talks(NamedTuple):
 
     plan: Any  # (S, 4)
     listed: Any  # all listed times, one schedule after the other
-    state: Any  # (S, STATES)
+    state: Any  # (S, CALLED + K)
     out_at: Any  # (S, K) the step at which each arm left; NEVER if it did not
-    ties: Any  # (K,) arms of equal number tie: see `communication.conclude`
+    rule: Any  # of the goal, at this client or at the server: see `goals`
     uplink: Any  # what the server hears, one of `kernels.uplinks`
     heard: Any  # and its memory
 
@@ -89,6 +93,7 @@ class Test(NamedTuple):
     law: Any
     least: Any
     slack: Any
+    curve: Any  # for goals that need g from above, too
     strays: Any  # how far what is heard may lie from the walks, at both ends: see `uplinks.hooks`
 
 
@@ -98,12 +103,13 @@ class Space(NamedTuple):
     walks: Any
     tree: Any
     law: Any  # what the law asks for: see `laws`
-    local_state: Any  # (1, STATES) the result of a client's pass,
+    local_state: Any  # (1, CALLED + K) the result of a client's pass,
     local_out_at: Any  # (1, K)
     local_out: Any  # (K, M) of all clients' passes,
     winners: Any  # (M,)
+    wrong: Any  # (M,) whether a client's answer is wrong
     local_gave_up: Any  # (M,)
-    state: Any  # (S, STATES) and of the server's
+    state: Any  # (S, CALLED + K) and of the server's
     out_at: Any  # (S, K)
     heard: Any  # what the uplink asks for: see `kernels.uplinks`
 
@@ -112,9 +118,10 @@ def ints(*shape: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.zeros(shape, np.int64)
 
 
-def make_space(law: Any, uplink: Any, arms: int, clients: int, schedules: int) -> Space:
-    """Memory for trials of ``schedules`` schedules under a law of `kernels.laws` and an uplink of
-    `kernels.uplinks`."""
+def make_space(problem: Any, arms: int, clients: int, schedules: int) -> Space:
+    """Memory for trials of ``schedules`` schedules of a `trials.Problem`: its law, its goal and its
+    uplink each make their own."""
+    law, goal, uplink = problem.law, problem.goal, problem.uplink
     slots = STEP + law.longest_walk + 1
     return Space(
         walks=Walks(
@@ -132,14 +139,16 @@ def make_space(law: Any, uplink: Any, arms: int, clients: int, schedules: int) -
             doubt=np.zeros(arms, np.bool_),
             variance=np.zeros(arms),
             pairs=ints(MOST_DUELS, 3),
+            notes=goal.notes(arms, schedules),
         ),
         law=law.memory(slots, arms, clients),
-        local_state=ints(1, STATES),
+        local_state=ints(1, CALLED + arms),
         local_out_at=ints(1, arms),
         local_out=ints(arms, clients),
         winners=ints(clients),
+        wrong=ints(clients),
         local_gave_up=ints(clients),
-        state=ints(schedules, STATES),
+        state=ints(schedules, CALLED + arms),
         out_at=ints(schedules, arms),
         heard=uplink.memory(schedules, arms, clients),
     )

@@ -13,10 +13,13 @@ import numpy as np
 
 from fastfed.kernels.compiling import entry_point, inner
 from fastfed.kernels.elimination import run_pass
+from fastfed.kernels.goals import hooks as goals
 from fastfed.kernels.laws import hooks
 from fastfed.kernels.memory import (
+    CALLED,
     GAVE_UP,
     NEVER,
+    NOBODY,
     SAFE_PAIRS,
     SENT,
     SKIP_TOLERANCE,
@@ -43,6 +46,7 @@ class Problem(NamedTuple):
     global_curve: Any  # and at the server
     uplink: Any  # what the server hears of the clients, one of `kernels.uplinks`
     skip: Any  # False: visit every step
+    goal: Any  # one of `kernels.goals`
 
 
 class Times(NamedTuple):
@@ -52,13 +56,9 @@ class Times(NamedTuple):
     listed: Any  # all listed times, one schedule after the other
 
 
-class Goal(NamedTuple):
-    """The right answers, and where a trial is cut off."""
+class Limits(NamedTuple):
+    """Where a trial is cut off."""
 
-    local_best: Any  # (M,)
-    global_best: Any
-    local_ties: Any  # (M, K) arms of equal number tie at a client,
-    global_ties: Any  # (K,) and at the server
     max_steps: Any
     horizon: Any  # (S,) where an undecided schedule is cut off: its last time, or max_steps
 
@@ -70,10 +70,14 @@ class Rows(NamedTuple):
     ints: Any  # (S, trials, COLUMNS)
     skip_error: Any  # (S, trials)
     pulls: Any  # (S, trials, K, M) pulls of each arm at each client
+    called: Any  # (S, trials, K) 1 if an arm is in the set that the server declared, 0 if not;
+    # left as it is where none was declared
     work: Any  # (trials, 2) intervals looked at, variates drawn
     local_out: Any  # (trials, K, M) the step at which each arm left at each client, or NEVER
-    local_arms: Any  # (trials, M) what the clients declared; -1: nothing
+    local_arms: Any  # (trials, M) what the clients declared: an arm, NOBODY or A_SET
+    local_called: Any  # (trials, K, M) whether an arm is in the set that a client declared
     global_out: Any  # (trials, S, K) the step at which each arm left at the server, or NEVER
+    global_called: Any  # (trials, S, K) whether an arm is in the set that the server declared
     local_gave_up: Any  # (trials, M) the step at which a client gave up; 0: it did not
     global_gave_up: Any  # (trials, S) and at which the server did
 
@@ -90,13 +94,14 @@ class Outcome(NamedTuple):
 
     local_out: Any  # (K, M)
     winners: Any  # (M,)
+    wrong: Any  # (M,) whether a client's answer is wrong
     gave_up: Any  # (M,)
-    state: Any  # (S, STATES)
+    state: Any  # (S, CALLED + K)
     out_at: Any  # (S, K)
 
 
 @inner
-def _write_row(s, i, goal, outcome, bits, safe_pairs, rows):
+def _write_row(s, i, goal, limits, outcome, bits, safe_pairs, rows):
     """Row i of schedule s. A trial that cannot end, or is not followed to its end, is cut off at
     its horizon: what was spent until then counts, who has not declared by then has not declared.
     A client or server that gives up pulls and sends no more; the others go on."""
@@ -104,7 +109,8 @@ def _write_row(s, i, goal, outcome, bits, safe_pairs, rows):
     arms, clients = local_out.shape
     winner = state[s, WINNER]
     server_end = state[s, GAVE_UP] if state[s, GAVE_UP] > 0 else NEVER
-    horizon = goal.max_steps if winner >= 0 or server_end < NEVER else goal.horizon[s]
+    ended = winner != NOBODY
+    horizon = limits.max_steps if ended or server_end < NEVER else limits.horizon[s]
     keep = rows.pulls.shape[0] > 0
     pulls = 0
     steps = 0
@@ -125,12 +131,12 @@ def _write_row(s, i, goal, outcome, bits, safe_pairs, rows):
         local_steps = max(local_steps, min(declared, horizon))
         if declared > horizon or client_end < NEVER:
             undeclared += 1
-        elif outcome.winners[m] != goal.local_best[m]:
-            wrong += 1
+        else:
+            wrong += outcome.wrong[m]
     global_steps = 0
     for k in range(arms):
         global_steps = max(global_steps, min(out_at[s, k], server_end, horizon))
-    right = wrong == 0 and undeclared == 0 and winner == goal.global_best
+    right = wrong == 0 and undeclared == 0 and ended and not goals.server_errs(goal, s, state)
     rows.ints[s, i, PULLS] = pulls
     rows.ints[s, i, UPLINKS] = state[s, SENT]
     rows.ints[s, i, BITS] = bits
@@ -138,11 +144,14 @@ def _write_row(s, i, goal, outcome, bits, safe_pairs, rows):
     rows.ints[s, i, STEPS] = steps
     rows.ints[s, i, LOCAL_STEPS] = local_steps
     rows.ints[s, i, GLOBAL_STEPS] = global_steps
-    rows.ints[s, i, GLOBAL_ARM] = winner
+    rows.ints[s, i, GLOBAL_ARM] = max(winner, NOBODY)
     rows.ints[s, i, LOCAL_ERRORS] = wrong
     rows.ints[s, i, CORRECT] = 1 if right else 0
-    rows.ints[s, i, TRUNCATED] = 1 if undeclared > 0 or winner < 0 else 0
+    rows.ints[s, i, TRUNCATED] = 1 if undeclared > 0 or not ended else 0
     rows.skip_error[s, i] = SKIP_TOLERANCE * float(safe_pairs)
+    if rows.called.shape[0] > 0 and ended:
+        for k in range(arms):
+            rows.called[s, i, k] = state[s, CALLED + k]
 
 
 @inner
@@ -158,17 +167,19 @@ def _keep_departures(i, outcome, rows):
         rows.global_gave_up[i, s] = outcome.state[s, GAVE_UP]
         for k in range(arms):
             rows.global_out[i, s, k] = outcome.out_at[s, k]
+            rows.global_called[i, s, k] = outcome.state[s, CALLED + k] == 1
 
 
 @entry_point
-def run_trials(problem, every, times, goal, space, rows, control, first):
+def run_trials(problem, every, times, limits, space, rows, control, first):
     """Trials first, first + 1, ... into rows 0, 1, ..., as many as `rows` holds."""
     law, memory, walks, tree = problem.law, space.law, space.walks, space.tree
+    goal = problem.goal
     arms, clients = space.local_out.shape
     schedules = times.plan.shape[0]
-    outcome = Outcome(space.local_out, space.winners, space.local_gave_up, space.state,
-                      space.out_at)
-    globally = Talks(times.plan, times.listed, space.state, space.out_at, goal.global_ties,
+    outcome = Outcome(space.local_out, space.winners, space.wrong, space.local_gave_up,
+                      space.state, space.out_at)
+    globally = Talks(times.plan, times.listed, space.state, space.out_at, goals.at_server(goal),
                      problem.uplink, space.heard)
     for i in range(rows.ints.shape[1]):
         if control.stop[0] != 0:
@@ -181,25 +192,24 @@ def run_trials(problem, every, times, goal, space, rows, control, first):
         safe_pairs = np.int64(0)
         for m in range(clients):
             locally = Talks(every.plan, every.listed, space.local_state, space.local_out_at,
-                            goal.local_ties[m], ExactUplink(()), Nothing(()))
+                            goals.at_client(goal, m), ExactUplink(()), Nothing(()))
             run_pass(law, memory, Who(problem.seed, trial, m, m + 1), problem.local_curve,
                      locally, walks, tree, problem.skip)
             for k in range(arms):
                 space.local_out[k, m] = locally.out_at[0, k]
             space.winners[m] = locally.state[0, WINNER]
+            space.wrong[m] = 1 if goals.client_errs(goal, m, locally.state) else 0
             space.local_gave_up[m] = locally.state[0, GAVE_UP]
+            if rows.local_called.shape[0] > 0:
+                for k in range(arms):
+                    rows.local_called[i, k, m] = locally.state[0, CALLED + k] == 1
             safe_pairs += locally.state[0, SAFE_PAIRS]
         run_pass(law, memory, Who(problem.seed, trial, np.int64(0), clients),
                  problem.global_curve, globally, walks, tree, problem.skip)
-        if arms == 1:  # Algorithm 1 never pulls a lone arm (line 5), it only declares it
-            for m in range(clients):
-                space.local_out[0, m] = space.winners[m] = 0
-            for s in range(schedules):
-                space.out_at[s, 0] = space.state[s, WINNER] = 0
         for s in range(schedules):
             bits = uplinks.bits_sent(problem.uplink, globally, s)
             verdicts = uplinks.verdict_errors(problem.uplink) * space.state[s, SAFE_PAIRS]
-            _write_row(s, i, goal, outcome, bits, safe_pairs + verdicts, rows)
+            _write_row(s, i, goal, limits, outcome, bits, safe_pairs + verdicts, rows)
         if rows.local_out.shape[0] > 0:
             _keep_departures(i, outcome, rows)
         rows.work[i, 0], rows.work[i, 1] = walks.work[0], walks.work[1]

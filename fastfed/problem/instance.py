@@ -1,8 +1,9 @@
 """The problem: how much every arm pays at every client, and what follows from that.
 
 An `Instance` is checked when it is made, and never again: whatever receives one may trust that
-the means are a finite K x M matrix, that rewards fit it, and that each local best arm and the
-global best arm is unique.
+the means are a finite K x M matrix and that rewards fit it. Means may tie: whether that matters
+hangs on the goal, which says so when a run begins (`fastfed.goals`). Best arms and the paper's gaps
+are those of the goal `best`, and an instance whose best arm is not unique has none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,15 +21,14 @@ import numpy.typing as npt
 
 from fastfed.errors import InputError
 from fastfed.faces import Faced
+from fastfed.goals.base import MOST, ties
+from fastfed.goals.best import Best
 from fastfed.problem.rewards import Gaussian, Rewards
 from fastfed.validation import numbers, refuse_many_cells, shown
 
 _T = TypeVar("_T", bound=np.generic)
 
-TIE = 1e-12
-"""Leads below this, relative to the means, are ties: decimal means that agree differ by as much."""
-MOST = 1e100
-"""No mean is larger: sums of rewards and squares of gaps must stay finite."""
+_BEST = Best()
 
 
 class Instance(Faced):
@@ -58,14 +59,12 @@ class Instance(Faced):
     clients: tuple[str, ...]
     name: str
     description: str
-    local_best: npt.NDArray[np.int64]
-    global_best: int
-    local_gaps: npt.NDArray[np.float64]
-    global_gaps: npt.NDArray[np.float64]
+    averages: npt.NDArray[np.float64]
+    """(K,): the mean over clients of what each arm pays."""
     local_ties: npt.NDArray[np.int64]
     """(K, M): arms of equal number tie at a client,"""
     global_ties: npt.NDArray[np.int64]
-    """(K,): and in the mean over clients."""
+    """(K,): and in the mean over clients. Better arms have larger numbers."""
 
     def __init__(
         self,
@@ -94,18 +93,34 @@ class Instance(Faced):
         self.name = name
         self.description = description
 
-        best, gaps = zip(
-            *(_lead(self.means[:, m], f"client {self._client(m)}", self.arms) for m in
-              range(self.means.shape[1])), strict=True
-        )
-        self.local_best = _frozen(np.array(best, dtype=np.int64))
-        self.local_gaps = _frozen(np.stack(gaps, axis=1))
         # fsum: the mean over clients must not depend on their order, or ties would hide
-        averages = np.array([math.fsum(row) / len(row) for row in self.means])
-        self.global_best, global_gaps = _lead(averages, "the mean over clients", self.arms)
-        self.global_gaps = _frozen(global_gaps)
-        self.local_ties = _frozen(np.stack([_ties(column) for column in self.means.T], axis=1))
-        self.global_ties = _frozen(_ties(averages))
+        self.averages = _frozen(np.array([math.fsum(row) / len(row) for row in self.means]))
+        self.local_ties = _frozen(np.stack([ties(column) for column in self.means.T], axis=1))
+        self.global_ties = _frozen(ties(self.averages))
+
+    @cached_property
+    def local_best(self) -> npt.NDArray[np.int64]:
+        """(M,): each client's best arm."""
+        _BEST.check(self)
+        return _frozen(np.argmax(self.means, axis=0))
+
+    @cached_property
+    def global_best(self) -> int:
+        """The best arm in the mean over clients."""
+        _BEST.check(self)
+        return int(np.argmax(self.averages))
+
+    @cached_property
+    def local_gaps(self) -> npt.NDArray[np.float64]:
+        """(K, M): how far each arm is behind the best; the best arm's own is the smallest other."""
+        _BEST.check(self)
+        return _frozen(_BEST.local_gaps(self))
+
+    @cached_property
+    def global_gaps(self) -> npt.NDArray[np.float64]:
+        """(K,): the same in the mean over clients."""
+        _BEST.check(self)
+        return _frozen(_BEST.global_gaps(self))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -192,7 +207,8 @@ class Instance(Faced):
         arms, clients = self.shape
         return f"<Instance {self.name}: {arms} arms x {clients} clients, {self.rewards}>"
 
-    def _client(self, m: int) -> str:
+    def client_text(self, m: int) -> str:
+        """A client by number and name."""
         return str(m) if self.clients[m] == str(m) else f"{m} ({self.clients[m]})"
 
 
@@ -231,36 +247,6 @@ def _names(kind: str, names: Sequence[str] | None, count: int) -> tuple[str, ...
     if twice:
         raise InputError(f"{kind} name {shown(twice[0])} is given twice: names must differ")
     return tuple(names)
-
-
-def _lead(
-    values: npt.NDArray[np.float64], where: str, arms: tuple[str, ...]
-) -> tuple[int, npt.NDArray[np.float64]]:
-    """The unique best arm, and every arm's gap: the best arm's own is the smallest other."""
-    best = int(np.argmax(values))
-    gaps = values[best] - values
-    if len(values) == 1:
-        return best, np.array([math.inf])
-    others = np.delete(gaps, best)
-    tolerance = TIE * max(1e-300, float(np.max(np.abs(values))))
-    if others.min() <= tolerance:
-        tied = [f"{k}" if arms[k] == str(k) else f"{k} ({arms[k]})"
-                for k in np.flatnonzero(gaps <= tolerance)]
-        raise InputError(
-            f"tie for the best arm at {where}: arms {', '.join(tied)} all pay "
-            f"{values[best]:.12g}; the best arm must be unique, or no trial ever ends"
-        )
-    gaps[best] = others.min()
-    return best, gaps
-
-
-def _ties(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Equal numbers for arms whose values tie, by the same rule as for the best arm."""
-    order = np.argsort(values, kind="stable")
-    apart = np.diff(values[order]) > TIE * max(1e-300, float(np.max(np.abs(values))))
-    numbers = np.empty(len(values), np.int64)
-    numbers[order] = np.concatenate([[0], np.cumsum(apart)])
-    return numbers
 
 
 def _frozen(array: npt.NDArray[_T]) -> npt.NDArray[_T]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from fastfed.errors import InputError
+from fastfed.goals import Goal
 from fastfed.problem.instance import Instance
-from fastfed.radius import Radius
+from fastfed.radius import Confidence, Radius
 from fastfed.uplinks import Uplink
 from fastfed.validation import checked_sigma
 
@@ -23,26 +26,54 @@ def most_steps(instance: Instance) -> int:
     return int(min(instance.rewards.most_steps, (2**63 - 1) // (arms * clients)))
 
 
-def refuse_endless(
-    instance: Instance, delta: float, sigma: float, radius: Radius, uplink: Uplink
-) -> None:
-    """Gaps that the confidence radii cannot resolve before the last step that we can count."""
+class Rules(NamedTuple):
+    """What a run has chosen: see `fastfed.choices`."""
+
+    radius: Radius
+    goal: Goal
+    uplink: Uplink
+
+
+class Radii(NamedTuple):
+    """The radii of a run."""
+
+    client: Confidence
+    means: Confidence  # of the true means over clients,
+    server: Confidence  # and of what the server hears of them
+
+
+def resolve_radii(instance: Instance, delta: float, sigma: float, rules: Rules) -> Radii:
+    """The radii at a client and at the server."""
     arms, clients = instance.shape
-    if arms == 1:
+    pairs = rules.goal.pairs(arms)
+    means = rules.radius.at_server(arms, clients, delta, sigma, pairs)
+    return Radii(rules.radius.at_client(arms, clients, delta, sigma, pairs), means,
+                 rules.uplink.widened(means))
+
+
+def refuse_unfit(instance: Instance, rules: Rules) -> None:
+    """A goal that asks what the instance does not answer, or does not go with the radius."""
+    rules.goal.refuse_radius(rules.radius)
+    rules.goal.check(instance)
+
+
+def refuse_endless(instance: Instance, delta: float, sigma: float, rules: Rules) -> None:
+    """Gaps that the confidence radii cannot resolve before the last step that we can count."""
+    goal = rules.goal
+    if not goal.is_open(instance.shape[0]):
         return
     limit = most_steps(instance)
-    client = int(instance.local_gaps.min(axis=0).argmin())
+    radii = resolve_radii(instance, delta, sigma, rules)
+    local_gaps, global_gaps = goal.local_gaps(instance), goal.global_gaps(instance)
+    hardest = int(local_gaps.min(axis=0).argmin())
     for gap, confidence, where in (
-        (float(instance.local_gaps.min()), radius.at_client(arms, clients, delta, sigma),
-         f"client {instance.clients[client]}"),
-        (float(instance.global_gaps.min()),
-         uplink.widened(radius.at_server(arms, clients, delta, sigma)),
-         "the mean over clients"),
+        (float(local_gaps.min()), radii.client, f"client {instance.clients[hardest]}"),
+        (float(global_gaps.min()), radii.server, "the mean over clients"),
     ):
         steps = confidence.resolved_by(gap)
         if steps > limit:
             raise InputError(
-                f"gap {gap:.3g} between the best two arms of {where} in {instance.name}: too "
+                f"gap {gap:.3g} {goal.gap_text} of {where} in {instance.name}: too "
                 f"small, a trial could need {steps:.2g} steps and the limit is {limit:,}; make the "
                 "gap larger, or set max_steps to get truncated trials"
             )

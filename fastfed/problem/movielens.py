@@ -60,7 +60,7 @@ _NAMES = ("ratings", "rows joined", "rows kept", "movies kept", "countries kept"
 
 @dataclass(frozen=True)
 class Report:
-    """What `build` found, to be held against the paper; ``str`` of it is a table."""
+    """What `build` found, to be compared with the paper; ``str`` of it is a table."""
 
     found: Counts
     dropped: tuple[str, ...]  # countries

@@ -126,7 +126,14 @@ class Periodic(Schedule):
 
 
 class FedElim0(Periodic):
-    """At every step: the paper's FedElim0."""
+    """At every step: the paper's FedElim0.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.FedElim0().times(3).tolist()
+    [1, 2, 3]
+    """
 
     kind = "fedelim0"
     example = ""
@@ -205,7 +212,14 @@ class Exponential(Schedule):
 
 
 class FedElim(Exponential):
-    """At n = 1, 2, 4, 8, ...: the paper's FedElim."""
+    """At n = 1, 2, 4, 8, ...: the paper's FedElim.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.FedElim().times(20).tolist()
+    [1, 2, 4, 8, 16]
+    """
 
     kind = "fedelim"
     example = ""
@@ -226,7 +240,14 @@ class FedElim(Exponential):
 
 
 class SuperExponential(Schedule):
-    """At n = 2^(2^t): 2, 4, 16, 256, 65536, 2^32. The next, 2^64, is past every trial's end."""
+    """At n = 2^(2^t): 2, 4, 16, 256, 65536, 2^32. The next, 2^64, is past every trial's end.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.SuperExponential().times(1000).tolist()
+    [2, 4, 16, 256]
+    """
 
     kind = "superexponential"
 

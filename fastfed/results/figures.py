@@ -46,6 +46,7 @@ _STYLE = {
 }
 _SIZE = (4.8, 3.4)  # inches; more where labels need it
 _GUIDE_DASHES: tuple[Any, ...] = ("-", "--", "-.", ":")
+_CROWD = 8  # lines, beyond which their error bars are faint
 _DODGE = 0.012  # of the axis: how far lines that coincide are moved apart
 _SAME = 0.02  # of the axis: points nearer than this coincide
 _LOG_FROM = 8.0  # a larger ratio of the values takes a logarithmic axis
@@ -194,6 +195,7 @@ def _dodged(ax: Any, lines: Sequence[Line]) -> list[Line]:
     steps = sorted({x for xs in at for x in xs})
     gaps = [b - a for a, b in pairwise(steps)]
     room = min([_DODGE * (steps[-1] - steps[0]), *(gap / 30 for gap in gaps)]) if gaps else 0.02
+    most = 0.7 * min(gaps) if gaps else 0.4  # however many they are, they stay at their place
     places: dict[float, list[tuple[float, int, int]]] = {}
     for index, line in enumerate(lines):
         for point, y in enumerate(line.y if not line.plain else []):
@@ -201,8 +203,9 @@ def _dodged(ax: Any, lines: Sequence[Line]) -> list[Line]:
             places.setdefault(at[index][point], []).append((level, index, point))
     for x, points in places.items():
         for group in _runs(sorted(points)):
+            step = min(room, most / len(group))
             for place, (_, index, point) in enumerate(sorted(group, key=lambda item: item[1])):
-                at[index][point] = x + room * (place - (len(group) - 1) / 2)
+                at[index][point] = x + step * (place - (len(group) - 1) / 2)
     back = along.inverted()
     return [replace(line, x=[x if moved == float(along.transform(x)) else
                              float(back.transform(moved))
@@ -235,6 +238,7 @@ def _draw_lines(ax: Any, lines: Sequence[Line]) -> list[Any]:
     guides = iter(_GUIDE_DASHES * (1 + len(lines) // len(_GUIDE_DASHES)))
     log = ax.get_yscale() == "log"
     foot = ax.get_ylim()[0] * 1.06 if log else float("-inf")
+    crowded = sum(not line.plain for line in lines) > _CROWD
     for line in lines:
         if line.plain:
             look: dict[str, Any] = {"color": line.colour or GUIDE, "linestyle": next(guides)}
@@ -252,7 +256,10 @@ def _draw_lines(ax: Any, lines: Sequence[Line]) -> list[Any]:
         cut = [x for x, low in zip(line.x, lows, strict=True) if low < foot]
         if cut:
             ax.plot(cut, [foot] * len(cut), linestyle="none", marker="v", markersize=2.5,
-                    color=line.style.colour, label="_cut")
+                    color=line.style.colour, label="_cut", alpha=0.3 if crowded else 1)
+        if crowded:  # a wood of bars would hide the lines
+            for bar in (*bars[1], *bars[2]):
+                bar.set_alpha(0.3)
         handles.append(bars)
     return handles
 

@@ -47,21 +47,21 @@ def instance_html(instance: Instance) -> str:
     if columns < clients:
         heads.append(f"… {clients - columns:,} more")
     heads.append("mean over clients")
-    averages = instance.means.mean(axis=1)
+    averages, here, overall = instance.averages, instance.local_ties, instance.global_ties
     cells: list[list[str]] = []
     for k in range(rows):
         row = [instance.arms[k]]
-        row += [f"{instance.means[k, m]:.4g}" + _BEST * int(instance.local_best[m] == k)
+        row += [f"{instance.means[k, m]:.4g}" + _BEST * int(here[k, m] == here[:, m].max())
                 for m in range(columns)]
         if columns < clients:
             row.append("")
-        row.append(f"{averages[k]:.4g}" + _BEST * int(instance.global_best == k))
+        row.append(f"{averages[k]:.4g}" + _BEST * int(overall[k] == overall.max()))
         cells.append(row)
     lines = [f"{instance.name}: {arms:,} arms, {clients:,} clients; rewards: "
              f"{instance.rewards!r}", *([instance.description] if instance.description else [])]
     foot = ["★ best arm of a client, and of the mean over all clients"]
     if rows < arms:
-        best = instance.global_best
+        best = int(averages.argmax())
         foot.append(f"{arms - rows:,} more arms; the best one overall is arm "
                     f"{instance.arms[best]}")
     return _page(lines, _table(heads, cells, left=1), foot)

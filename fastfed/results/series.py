@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastfed.choices import USUAL
 from fastfed.errors import InputError, nearest, printable
+from fastfed.goals import parse as parse_goal
 from fastfed.problem.schedule import parse
 from fastfed.results.layout import NO_BREAK
 from fastfed.results.style import EVERY_H, Style, distinct, in_words, numbered, sort_key, style_of
@@ -145,13 +146,21 @@ def chart(frame: pl.DataFrame, x: str = "delta", y: str = "total", group: str | 
 
 def with_gaps(frame: pl.DataFrame, instances: Mapping[str, Instance]) -> pl.DataFrame:
     """The frame with a column ``gap``: the smallest gap, local or global, of each row's
-    instance, which is what makes it hard."""
+    instance and goal, which is what makes it hard."""
     import polars as pl
 
-    gaps = {name: float(min(one.local_gaps.min(), one.global_gaps.min()))
-            for name, one in instances.items()}
-    return frame.with_columns(pl.col("instance").replace_strict(
-        gaps, default=None, return_dtype=pl.Float64).alias("gap"))
+    asked = frame.select("instance", "goal").unique().rows()
+    gaps = [(name, goal, smallest_gap(instances[name], goal)) for name, goal in asked
+            if name in instances]
+    known = pl.DataFrame(gaps, {"instance": pl.String, "goal": pl.String, "gap": pl.Float64},
+                         orient="row")
+    return frame.join(known, on=["instance", "goal"], how="left", maintain_order="left")
+
+
+def smallest_gap(instance: Instance, goal: str) -> float:
+    """Of all clients and the server."""
+    wanted = parse_goal(goal)
+    return float(min(wanted.local_gaps(instance).min(), wanted.global_gaps(instance).min()))
 
 
 def _validate(frame: pl.DataFrame, x: str, group: str, measure: _Measure) -> None:

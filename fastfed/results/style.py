@@ -96,11 +96,12 @@ def distinct(wanted: Sequence[Style]) -> list[Style]:
     colour is kept as long as other dashes, fillings or markers are left."""
     taken: set[Style] = set()
     first = set(wanted)
+    nearby: dict[Style, Iterator[Style]] = {}  # what was passed over once is never free again
     chosen: list[Style] = []
     for style in wanted:
         if style in taken:
-            free = (other for other in _nearby(style) if other not in taken and other not in first)
-            found = next(free, None)
+            others = nearby.setdefault(style, _nearby(style))
+            found = next((one for one in others if one not in taken and one not in first), None)
             if found is None:
                 raise InputError(f"{len(wanted):,} lines: too many to tell apart; draw fewer")
             style = found

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fastfed.choices import USUAL
+from fastfed.choices import USUAL, unusual_text
 from fastfed.errors import printable
 from fastfed.results.wording import (
     parameters,
@@ -269,10 +269,12 @@ def _arms_text(b: Bounds) -> list[str]:
     ]
     text = [f"{printable(instance.name)}: {arms} arms, {clients} clients, rewards "
             f"{instance.rewards!r}; delta {plain(b.delta)}, confidence scale sigma {b.sigma:g}"
-            + ("" if b.radius == "paper" else f", radius {printable(b.radius)}"),
+            + printable(unusual_text({"radius": b.radius, "goal": b.goal})),
             f"T = {b.T:,.0f}   sharp, sum of max(n_km, n_k) = {b.T_sharp:,.0f}",
             f"lower bound on mean pulls: {short(b.lower)} (Theorem 3 as proved), "
-            f"{short(b.lower_as_stated)} (as stated)", "", *table_text(columns)]
+            f"{short(b.lower_as_stated)} (as stated)" if b.goal == "best" else
+            "no lower bound on mean pulls: Theorem 3 is about the best arm",
+            "", *table_text(columns)]
     if b.radius != "paper":
         text.insert(2, "(the closed forms of T_km and T_k hold for the paper's radius only: here "
                        "they are n_km and n_k)")

@@ -129,7 +129,7 @@ class Dask:
             raise _lost(self._scheduler) from None
         for address, theirs in replies.items():
             if not isinstance(theirs, OSError):  # else it has gone since
-                _refuse_stranger(address, theirs)
+                _refuse_other_versions(address, theirs)
         self._known.update(new)
         self.workers = sum(threads.values())
 
@@ -238,8 +238,8 @@ def _refuse_other_servers(address: str) -> None:
         raise found
     if not isinstance(found, dict) or found.get("type") != "Scheduler":
         kind = found.get("type") if isinstance(found, dict) else None
-        raise InputError(f"Dask address {shown(address)}: a {kind or 'stranger'} answers there, "
-                         "not a scheduler")
+        who = f"a {kind}" if kind else "something else"
+        raise InputError(f"Dask address {shown(address)}: {who} answers there, not a scheduler")
 
 
 def _no_scheduler(address: str, error: BaseException) -> InputError:
@@ -279,7 +279,7 @@ def _collect(future: Any, task: Task, scheduler: str) -> Done:
         if future.status == "error":
             return Done(task, None, 0, 0.0, error)
         raise _lost(scheduler) from None
-    _refuse_stranger(address, versions)  # it may have come after the last look
+    _refuse_other_versions(address, versions)  # it may have come after the last look
     table = pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True)
     return Done(task, tasks.from_bytes(table), pulls, seconds)
 
@@ -303,7 +303,7 @@ def _asking() -> Callable[[], dict[str, object]]:
     return versions
 
 
-def _refuse_stranger(address: str, theirs: dict[str, object] | Exception) -> None:
+def _refuse_other_versions(address: str, theirs: dict[str, object] | Exception) -> None:
     if isinstance(theirs, Exception):
         raise InputError(f"Dask worker {address} cannot say what versions it has ({theirs}); "
                          "install the same there as for this client, and the same Python")

@@ -17,8 +17,9 @@ from fastfed.choices import USUAL, unusual_text
 from fastfed.engine import rows
 from fastfed.errors import InputError
 from fastfed.files import valid_unicode
+from fastfed.goals import parse as parse_goal
 from fastfed.problem.instance import Instance
-from fastfed.problem.limits import most_steps, refuse_endless, resolve_sigma
+from fastfed.problem.limits import Rules, most_steps, refuse_endless, refuse_unfit, resolve_sigma
 from fastfed.radius import parse
 from fastfed.sweeps.spec import Spec
 from fastfed.uplinks import parse as parse_uplink
@@ -100,17 +101,18 @@ class Grid:
                                                   spec.goals, spec.uplinks):
                 cell = Cell(instance.name, digest, delta, resolve_sigma(instance, sigma),
                             spec.seed, spec.engine, spec.max_steps, *choices)  # type: ignore[arg-type]
-                _reject_endless(instance, cell)
+                _reject_unfit(instance, cell)
                 if cell not in seen:
                     seen.add(cell)
                     grid.cells.append((cell, instance))
         return grid
 
 
-def _reject_endless(instance: Instance, cell: Cell) -> None:
+def _reject_unfit(instance: Instance, cell: Cell) -> None:
+    rules = Rules(parse(cell.radius), parse_goal(cell.goal), parse_uplink(cell.uplink))
+    refuse_unfit(instance, rules)
     if cell.max_steps is None:
-        refuse_endless(instance, cell.delta, cell.sigma, parse(cell.radius),
-                       parse_uplink(cell.uplink))
+        refuse_endless(instance, cell.delta, cell.sigma, rules)
     else:
         checked_max_steps(cell.max_steps, most_steps(instance))
 

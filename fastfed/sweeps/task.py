@@ -75,12 +75,15 @@ def plain_table(frame: pl.DataFrame) -> Any:
     import pyarrow as pa
 
     table = frame.to_arrow()
-    plain = pa.schema([(field.name, _PLAIN.get(str(field.type), field.type))
-                       for field in table.schema])
-    return table.cast(plain)
+    return table.cast(pa.schema([(field.name, _plain(field.type)) for field in table.schema]))
 
 
-_PLAIN = dict.fromkeys(("large_string", "string_view"), "string")
+def _plain(kind: Any) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_large_list(kind):
+        return pa.list_(kind.value_type)
+    return pa.string() if str(kind) in ("large_string", "string_view") else kind
 
 
 @lru_cache(maxsize=8)

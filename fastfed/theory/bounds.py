@@ -17,6 +17,10 @@ Any radius has its n_km and n_k, found numerically. The closed forms belong to t
 with another, T_km and T_k are n_km and n_k themselves, and everything that follows from them holds
 as it does for the paper's. Radii per pair bound one side of a pair with probability 1 - delta:
 answers are right with that probability, and costs within their bounds with 1 - 2 delta.
+
+Goals beside the best arm have gaps of their own in place of Delta_km and Delta_k, and their files
+(`fastfed.goals`) show that each arm is settled by n_km and n_k all the same: so the upper bounds
+hold as they stand. The lower bound, Theorem 3, is about the best arm alone.
 """
 
 from __future__ import annotations
@@ -32,8 +36,10 @@ import numpy.typing as npt
 
 from fastfed.errors import InputError
 from fastfed.faces import TEXT, Faced
+from fastfed.goals import Best, Goal
+from fastfed.goals import parse as parse_goal
 from fastfed.problem.instance import Instance
-from fastfed.problem.limits import resolve_sigma
+from fastfed.problem.limits import Rules, refuse_unfit, resolve_radii, resolve_sigma
 from fastfed.problem.schedule import Exponential, Periodic
 from fastfed.radius import PAPER, Confidence, Radius
 from fastfed.radius import parse as parse_radius
@@ -93,8 +99,10 @@ class Bounds(Faced):
     """The confidence scale."""
     radius: str
     """The confidence radius. T_km and T_k of any but "paper" are n_km and n_k."""
+    goal: str
+    """What is wanted."""
     local_gaps: _Floats
-    """Delta_km, (K, M)."""
+    """Delta_km, (K, M); for goals beside "best" see `fastfed.goals`."""
     global_gaps: _Floats
     """Delta_k, (K,)."""
     T_km: Grid
@@ -111,7 +119,7 @@ class Bounds(Faced):
     """sum max(n_km, n_k): the same, and tighter."""
     lower: Grid
     """Theorem 3 with the factor 2 of its proof: mean pulls of any delta-PAC algorithm, for
-    Gaussian rewards."""
+    Gaussian rewards. 0 for goals beside "best", of which it does not speak."""
     lower_as_stated: Grid
     """Theorem 3 as stated, half of ``lower``."""
     condition: Grid
@@ -183,6 +191,7 @@ def bounds(
     period: int | None = None,
     base: float | None = None,
     radius: str | Radius = "paper",
+    goal: str | Goal = "best",
     uplink: str | Uplink = "exact",
 ) -> Bounds:
     """Theorems 2 to 4 and their analogues for other schemes, for one instance.
@@ -206,6 +215,8 @@ def bounds(
         The lambda of an exponential scheme; None: only FedElim's 2.
     radius
         The confidence radius: see `fastfed.simulate`.
+    goal
+        What is wanted: see `fastfed.simulate`.
     uplink
         How means reach the server, which widens its radius.
 
@@ -238,29 +249,32 @@ def bounds(
         raise InputError(f"delta of shape {deltas.shape} and cost of shape {prices.shape}: must "
                          "broadcast; for every pair of two lists, pass delta[:, None]") from None
 
-    chosen = parse_radius(radius)
+    chosen, wanted = parse_radius(radius), parse_goal(goal)
+    rules = Rules(chosen, wanted, parse_uplink(uplink))
+    refuse_unfit(instance, rules)
     arms, clients = instance.shape
     T_km, T_k, n_km, n_k = (
         # radii depend on delta alone: worked out for each once, then spread over the costs
         np.broadcast_to(values, shape + values.shape[len(shape):])
         for values in _settled_by(
             instance, deltas.reshape((1,) * (len(shape) - deltas.ndim) + deltas.shape), scale,
-            chosen, parse_uplink(uplink))
+            rules)
     )
     d, C = np.broadcast_to(deltas, shape), np.broadcast_to(prices, shape)
     T = _sum_of_larger(T_km, T_k)
-    lower = _lower(instance, d)
+    lower = _lower(instance, d) if isinstance(wanted, Best) else np.zeros(shape)
     log_T_k = np.log(np.maximum(T_k, 1.0))  # T_k is 0 for a lone arm, else at least 1
     # eq. (periodic-3), differentiated: -C T / H^2 + M K = 0
     period_opt = np.sqrt(C * T / (clients * arms))
     # eq. (lambda-analogue-3), differentiated
     base_opt = _each(_best_base)(C * clients * log_T_k.sum(-1) / np.maximum(T, 1.0))
 
-    make = _Schemes(C, T_km, T_k, n_km, n_k, T)
+    make = _Schemes(C, T_km, T_k, n_km, n_k, T, wanted.is_open(arms))
     fedelim = make.fedelim()
     return Bounds(
         instance=instance, delta=d[()], cost=C[()], sigma=scale, radius=str(chosen),
-        local_gaps=instance.local_gaps, global_gaps=instance.global_gaps,
+        goal=str(wanted), local_gaps=wanted.local_gaps(instance),
+        global_gaps=wanted.global_gaps(instance),
         T_km=T_km, T_k=T_k, n_km=n_km, n_k=n_k, T=T[()], T_sharp=_sum_of_larger(n_km, n_k)[()],
         lower=lower[()], lower_as_stated=lower[()] / 2.0,
         condition=C[..., None] * log_T_k <= T_k,
@@ -275,19 +289,18 @@ def bounds(
 
 
 def _settled_by(
-    instance: Instance, delta: _Floats, sigma: float, radius: Radius, uplink: Uplink
+    instance: Instance, delta: _Floats, sigma: float, rules: Rules
 ) -> tuple[_Floats, _Floats, _Floats, _Floats]:
     """T_km, T_k, n_km, n_k for each delta."""
     arms, clients = instance.shape
     # a gap of 1e100 sigma is as good as infinite (one pull settles it), and its square a double
-    local_gaps = np.minimum(instance.local_gaps, 1e100 * sigma)
-    global_gaps = np.minimum(instance.global_gaps, 1e100 * sigma)
-    local = [radius.at_client(arms, clients, d, sigma) for d in delta.ravel().tolist()]
-    server = [uplink.widened(radius.at_server(arms, clients, d, sigma))
-              for d in delta.ravel().tolist()]
+    local_gaps = np.minimum(rules.goal.local_gaps(instance), 1e100 * sigma)
+    global_gaps = np.minimum(rules.goal.global_gaps(instance), 1e100 * sigma)
+    radii = [resolve_radii(instance, d, sigma, rules) for d in delta.ravel().tolist()]
+    local, server = [one.client for one in radii], [one.server for one in radii]
     n_km, n_k = _steps(local, local_gaps, delta.shape), _steps(server, global_gaps, delta.shape)
     T_km, T_k = n_km, n_k
-    if radius.kind == PAPER:
+    if rules.radius.kind == PAPER:
         local_log = np.reshape([one.constant for one in local], (*delta.shape, 1, 1))
         global_log = np.reshape([one.constant for one in server], (*delta.shape, 1))
         T_km = _closed_form(local_gaps, 1.0, local_log, sigma)
@@ -297,8 +310,8 @@ def _settled_by(
         raise InputError(f"smallest gap {gap:.3g} with sigma = {sigma:g} and delta = "
                          f"{delta.min():g}: too small, its bounds leave the range of doubles")
     # Algorithm 1, selection and communication rules: a lone arm is never pulled and never sent
-    rivals = float(arms > 1)
-    return rivals * T_km, rivals * T_k, rivals * n_km, rivals * n_k
+    asked = float(rules.goal.is_open(arms))
+    return asked * T_km, asked * T_k, asked * n_km, asked * n_k
 
 
 def _steps(radii: list[Confidence], gaps: _Floats, shape: tuple[int, ...]) -> _Floats:
@@ -336,10 +349,11 @@ class _Schemes:
     """The four ingredients, and how each scheme turns them into costs."""
 
     def __init__(self, C: _Floats, T_km: _Floats, T_k: _Floats, n_km: _Floats, n_k: _Floats,
-                 T: _Floats) -> None:
+                 T: _Floats, asked: bool) -> None:
         self.C, self.T_km, self.T_k, self.n_km, self.n_k, self.T = C, T_km, T_k, n_km, n_k, T
         self.arms, self.clients = T_km.shape[-2:]
         self.cells = float(self.arms * self.clients)
+        self.asked = float(asked)
 
     def fedelim(self) -> Scheme:
         """Theorem 4."""
@@ -403,10 +417,10 @@ class _Schemes:
         return self._costs(_sum_of_larger(locally, globally), self.clients * turns.sum(-1))
 
     def _costs(self, pulls: _Floats, uplinks: _Floats, total: _Floats | None = None) -> Costs:
-        rivals = float(self.arms > 1)  # a lone arm costs nothing, whatever the formulas add to T
+        # a lone arm costs nothing if nothing is asked of it, whatever the formulas add to T
         comm = self.C * uplinks
         total = pulls + comm if total is None else total
-        return Costs(*((rivals * value)[()] for value in (pulls, uplinks, comm, total)))
+        return Costs(*((self.asked * value)[()] for value in (pulls, uplinks, comm, total)))
 
 
 def _sum_of_larger(locally: _Floats, globally: _Floats) -> _Floats:

@@ -20,7 +20,7 @@ _PER_CELL = ("T", "T_sharp", "lower", "lower_as_stated", "three_T_follows", "per
              "base_opt")
 _SCHEMA = {
     "instance": pl.String, "delta": pl.Float64, "cost": pl.Float64, "sigma": pl.Float64,
-    "radius": pl.String,
+    "radius": pl.String, "goal": pl.String,
     "scheme": pl.String, "variant": pl.String, "quantity": pl.String, "arm": pl.Int32,
     "client": pl.Int32, "value": pl.Float64,
 }
@@ -86,7 +86,7 @@ def _rows(
     return pl.DataFrame({
         "instance": [b.instance.name] * count, "delta": np.repeat(np.ravel(b.delta), each),
         "cost": np.repeat(np.ravel(b.cost), each), "sigma": [b.sigma] * count,
-        "radius": [b.radius] * count,
+        "radius": [b.radius] * count, "goal": [b.goal] * count,
         "scheme": [scheme] * count, "variant": [variant] * count, "quantity": [quantity] * count,
         "arm": index(arm), "client": index(client), "value": flat.ravel(),
     }, schema=_SCHEMA)
@@ -96,8 +96,8 @@ def to_dict(b: Bounds) -> dict[str, Any]:
     """See `Bounds.to_dict`. Schemes stand under their names, grids as nested lists."""
     names = ("delta", "cost", "sigma", *_PER_PAIR, *_PER_ARM, "breaking_arms", *_PER_CELL)
     return {
-        "instance": b.instance.name, "radius": b.radius, "arms": list(b.instance.arms),
-        "clients": list(b.instance.clients),
+        "instance": b.instance.name, "radius": b.radius, "goal": b.goal,
+        "arms": list(b.instance.arms), "clients": list(b.instance.clients),
         **{name: _plain(getattr(b, name)) for name in names},
         "schemes": {scheme.name: _scheme(scheme) for scheme in b.schemes},
     }

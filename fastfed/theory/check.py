@@ -29,6 +29,8 @@ import numpy as np
 from fastfed.choices import USUAL, unusual_text
 from fastfed.errors import InputError, printable
 from fastfed.faces import Faced
+from fastfed.goals import Best
+from fastfed.goals import parse as parse_goal
 from fastfed.problem.instance import Instance
 from fastfed.problem.instance_files import from_toml
 from fastfed.problem.schedule import Exponential, Periodic, Schedule, SuperExponential, parse
@@ -96,9 +98,9 @@ class Check(Faced):
 def check(folder: str | Path | Store, costs: Sequence[float] | None = None) -> Check:
     """Hold every cell and schedule in a sweep's folder against the theorems.
 
-    Bounds are those of the cell's confidence scale and radius. Only stored rows are read, batch by
-    batch. See the module's text for what a verdict means, and what it does not: the theorems
-    leave a fourfold slack.
+    Bounds are those of the cell's confidence scale, radius and goal. Only stored rows are read,
+    batch by batch. See the module's text for what a verdict means, and what it does not: the
+    theorems leave a fourfold slack.
 
     Parameters
     ----------
@@ -197,6 +199,7 @@ class _Checker:
         self.store, self.cell, self.instance, self.costs = store, cell, instance, costs
         self.bounds = self._bounds()
         self.pairs = parse_radius(cell.radius).pairs
+        self.best = isinstance(parse_goal(cell.goal), Best)
 
     def lines(self, names: list[str]) -> Iterator[_Line]:
         yardstick = yardstick_of(names)
@@ -223,7 +226,7 @@ class _Checker:
 
     def _bounds(self, period: int | None = None, base: float | None = None) -> Bounds:
         return bounds(self.instance, self.cell.delta, np.array(self.costs), self.cell.sigma,
-                      period, base, self.cell.radius, self.cell.uplink)
+                      period, base, self.cell.radius, self.cell.goal, self.cell.uplink)
 
     def _whole(self, line: _Line, schedule: str, moments: Moments | None) -> _Line:
         cell, mean, bound = self.cell, line["mean"], line["bound"]
@@ -298,6 +301,8 @@ class _Checker:
         bound, mean = float(self.bounds.lower[0]), moments.mean(name, PULLS)
         line: _Line = {"claim": "mean pulls >= lower", "mean": mean, "bound": bound}
         noise = self.instance.rewards.noise
+        if not self.best:
+            return does_not_apply(line, "Theorem 3 is about the best arm")
         if noise is None:
             return does_not_apply(line, "Theorem 3 is about Gaussian rewards of one variance")
         if self.cell.sigma < noise:
@@ -324,6 +329,9 @@ class _Checker:
             limit = 2.0 if cost is None else 3.0
             line: _Line = {"claim": f"{'pulls' if cost is None else 'total'} / FE0 <= {limit:g}",
                            "cost": cost, "mean": None, "bound": limit}
+            if not self.best:
+                yield does_not_apply(line, "the paper says it of the best arm")
+                continue
             if yardstick is None:
                 yield does_not_apply(line, "no fedelim0 in the sweep")
                 continue

@@ -191,7 +191,7 @@ class ErrorProbability:
 
 
 def error_probability(
-    instance: Instance | str | Path,
+    instance: Instance | str | Path | npt.ArrayLike,
     schedule: str | Schedule = "fedelim",
     *,
     delta: float,
@@ -202,17 +202,38 @@ def error_probability(
     threads: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> ErrorProbability:
-    """The probability that FedElim errs: client by client, at the server, and anywhere.
+    """Estimate the probability of a wrong answer: client by client, at the server, and anywhere.
 
-    ``trials`` is the number of trials for each of the M + 2 estimates; ``progress`` is called with
-    (estimates done, estimates in all). The same seed gives the same result, on any number of
-    threads.
+    Parameters
+    ----------
+    instance
+        An `Instance`, a built-in's name or a file, or a K x M array of means.
+    schedule
+        When clients talk to the server.
+    delta, radius, sigma, threads
+        As of `fastfed.simulate`.
+    trials
+        The number of trials for each of the M + 2 estimates.
+    seed
+        The same seed gives the same result, on any number of threads.
+    progress
+        Called with (estimates done, estimates in all).
+
+    Returns
+    -------
+    ErrorProbability
+        Print it, or take ``local``, ``server`` and ``joint``, or its ``frame``.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> found = ff.error_probability([[0.9], [0.1]], delta=0.01, trials=500)
+    >>> found.joint.estimate < 1e-6
+    True
     """
-    if not isinstance(instance, Instance):
-        instance = Instance.load(instance)
-    run = _Run(instance, parse(schedule), _checked_delta(delta, instance),
-               resolve_sigma(instance, sigma), parse_radius(radius),
-               checked_whole("trials", trials, 100, 2**32),
+    one = Instance.of(instance)
+    run = _Run(one, parse(schedule), _checked_delta(delta, one), resolve_sigma(one, sigma),
+               parse_radius(radius), checked_whole("trials", trials, 100, 2**32),
                checked_seed(seed), checked_threads(threads),
                progress or (lambda done, total: None))
     return run.result()

@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numba import uint64
 
-from fastfed.kernels.compiling import inlined, inner, kernel
+from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.random.discrete import binomial, words_at
 from fastfed.kernels.random.halves import half as random_half
 from fastfed.kernels.random.halves import near_half, ones, spare_bits
@@ -47,7 +47,7 @@ def weigh(counts, kinds, rise, base, n):
     return total
 
 
-@kernel
+@inner
 def extend_cell(before, shares, upto, kinds, half, address, out):
     """out = before + how often each value comes in `half` further rewards: by binomial draws,
     value by value, or, if they are few, reward by reward."""
@@ -210,7 +210,7 @@ def _deviations_of_many(left, right, kinds, rise, length):
     return squares, 0.5 * distances
 
 
-@kernel
+@inner
 def middle_counts(left, right, kinds, half, address, out):
     """out = the counts in the middle of an interval of 2 half steps, from nothing but the counts at
     its ends and the address of the middle."""
@@ -221,7 +221,7 @@ def middle_counts(left, right, kinds, half, address, out):
         split_cell(left, right, kinds, half, address, out)
 
 
-@kernel
+@inner
 def count_walk_value(address, kinds, rise, extending, base, scratch, steps):
     """X(n), n >= 1, from nothing but its address (seed, trial, client, arm, n); ``extending`` is
     (shares, upto), scratch (4, V) of int64, steps (LEAF,)."""

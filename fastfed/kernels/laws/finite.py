@@ -85,6 +85,10 @@ class FiniteLaw(NamedTuple):
     def longest_walk(self) -> int:
         return LEAF
 
+    @property
+    def origin(self) -> float:
+        return float(self.smallest)
+
     def memory(self, slots: int, arms: int, clients: int) -> FiniteMemory:
         most = self.rise.shape[2]
         return FiniteMemory(
@@ -141,6 +145,7 @@ def _judge_by(law, memory, who, walks, tree, depth):
     return _measure(law, memory, who, tree.frame, tree.drawn[depth], tree.variance, depth)
 
 
+@hooks.safe_alone.of(FiniteLaw)  # `permuted` is about any number of cells
 @hooks.safe.of(FiniteLaw)
 def _safe(law, d_a, d_b, least, slack, variance):
     if d_b <= 0.0 or d_a <= 0.0:

@@ -67,6 +67,10 @@ class GaussianLaw(NamedTuple):
     def longest_walk(self) -> int:
         return LEAF
 
+    @property
+    def origin(self) -> float:
+        return 0.0
+
     def memory(self, slots: int, arms: int, clients: int) -> GaussianMemory:
         return gaussian_memory(arms, clients)
 
@@ -93,6 +97,14 @@ def _safe(law, d_a, d_b, least, slack, variance):
     if d_b <= 0.0 or d_a <= 0.0:
         return False
     return d_a * d_b >= least
+
+
+@hooks.safe_alone.of(GaussianLaw)
+def _safe_alone(law, d_a, d_b, least, slack, variance):
+    """One arm has half a pair's variance rate."""
+    if d_b <= 0.0 or d_a <= 0.0:
+        return False
+    return d_a * d_b >= 0.5 * least
 
 
 def draws_as_gaussian(cls: type) -> None:

@@ -33,6 +33,10 @@ class GaussianCellsLaw(NamedTuple):
     def longest_walk(self) -> int:
         return LEAF
 
+    @property
+    def origin(self) -> float:
+        return 0.0
+
     def memory(self, slots: int, arms: int, clients: int) -> GaussianMemory:
         return gaussian_memory(arms, clients)
 
@@ -62,6 +66,7 @@ def _judge_by(law, memory, who, walks, tree, depth):
     return 0.5 * float(tree.frame[depth, B] - tree.frame[depth, A]) * BAR, 0.0
 
 
+@hooks.safe_alone.of(GaussianCellsLaw)
 @hooks.safe.of(GaussianCellsLaw)
 def _safe(law, d_a, d_b, least, slack, variance):
     if d_b <= 0.0 or d_a <= 0.0:

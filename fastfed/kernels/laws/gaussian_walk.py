@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 
-from fastfed.kernels.compiling import kernel
+from fastfed.kernels.compiling import inner
 from fastfed.kernels.generic import generic
 from fastfed.kernels.random.normal import standard_normal
 
@@ -27,19 +27,19 @@ def noise_at(law, k, m):
     """The standard deviation of a reward of arm k at client m, of a Gaussian law."""
 
 
-@kernel
+@inner
 def extended(before, mu, sigma, half, z):
     """X(2 half) from X(half)."""
     return before + (mu * half + sigma * math.sqrt(half) * z)
 
 
-@kernel
+@inner
 def split(left, right, spread, z):
     """X in the middle of an interval from its ends; spread = sigma sqrt(length / 4)."""
     return 0.5 * (left + right) + spread * z
 
 
-@kernel
+@inner
 def value_at(address, mu, sigma):
     """X(n), n >= 1, from nothing but its address (seed, trial, client, arm, n)."""
     seed, trial, client, arm, n = address

@@ -1,11 +1,12 @@
 """What a pass asks of the law of the rewards.
 
 A law is a NamedTuple class with what its walks are made of (means, noise, values ...). It offers
-two things to Python: ``longest_walk``, the number of steps of the longest interval that it walks
-step by step, and ``memory(slots, arms, clients)``, which makes its own scratch memory as another
-NamedTuple. What a pass and a look-up of single values ask of it are the functions below, each
-implemented for the class by ``@hooks.NAME.of(Class)`` in the law's own file; the elimination does
-not know which law it runs. ``who``, ``walks`` and ``tree`` are those of `kernels.memory`; the
+three things to Python: ``longest_walk``, the number of steps of the longest interval that it walks
+step by step; ``origin``, what it takes off every reward before it sums them up, because that drops
+out of comparisons; and ``memory(slots, arms, clients)``, which makes its own scratch memory as
+another NamedTuple. What a pass and a look-up of single values ask of it are the functions below,
+each implemented for the class by ``@hooks.NAME.of(Class)`` in the law's own file; the elimination
+does not know which law it runs. ``who``, ``walks`` and ``tree`` are those of `kernels.memory`; the
 interval at ``depth`` is ``tree.frame[depth]``, its arms are listed in ``tree.drawn``.
 """
 
@@ -46,6 +47,12 @@ def safe(law, d_a, d_b, least, slack, variance):
     """Whether a pair of arms at the distances d_a and d_b below g at the ends of an interval stays
     below g in between, but for a probability of SKIP_TOLERANCE. ``variance`` is the sum of the two
     arms' entries in ``tree.variance``."""
+
+
+@generic
+def safe_alone(law, d_a, d_b, least, slack, variance):
+    """`safe` for the walk of one arm and a concave boundary above it; ``variance`` is the arm's
+    entry in ``tree.variance``."""
 
 
 @generic

@@ -61,7 +61,7 @@ from __future__ import annotations
 
 import math
 
-from fastfed.kernels.compiling import inlined, kernel
+from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.memory import BAR
 
 # what of the rewards in an interval each form needs to know, summed over the cells of an arm: the
@@ -73,7 +73,7 @@ _CERTAIN = -1.0  # slack of the third form, which has no use for one
 _ROUNDED_UP = 1.0 + 1e-9  # past the rounding of sums
 
 
-@kernel
+@inner
 def choose_bound(length, squares, reach, ranges, distances):
     """The form that asks for the smallest distance d1 = d2, for a pair with these sums; and
     (least, slack) for `stays_below`."""

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed.kernels.compiling import inner, kernel
+from fastfed.kernels.compiling import inner
 from fastfed.kernels.laws import hooks
 from fastfed.kernels.memory import BAR, DRAWN, LEFT, MIDDLE, RIGHT, STEP, A, B
 from fastfed.kernels.random.discrete import binomial, hat_width, log_rise, words_at
@@ -59,11 +59,15 @@ class PoissonLaw(NamedTuple):
     def longest_walk(self) -> int:
         return _LEAF
 
+    @property
+    def origin(self) -> float:
+        return 0.0
+
     def memory(self, slots: int, arms: int, clients: int) -> PoissonMemory:
         return PoissonMemory(0)
 
 
-@kernel
+@inner
 def poisson(mean, address):
     """A Poisson variate as a float, exact up to 2^53. Inversion, or the ratio of uniforms around
     the mode (see `discrete`: the same hat covers a Poisson law of that variance)."""
@@ -94,13 +98,13 @@ def poisson(mean, address):
                 return mode + t
 
 
-@kernel
+@inner
 def fair_half(left, right, address):
     """X in the middle of an interval, from its ends."""
     return left + float(binomial(np.int64(right - left), 0.5, address, np.int64(0)))
 
 
-@kernel
+@inner
 def value_at(address, mean):
     """X(n), n >= 1, from nothing but its address (seed, trial, client, arm, n)."""
     seed, trial, client, arm, n = address
@@ -143,6 +147,7 @@ def _judge_by(law, memory, who, walks, tree, depth):
     return _BAR * 0.75 * (1.0 + 2.0 / length), _BAR * (2.0 / 3.0)
 
 
+@hooks.safe_alone.of(PoissonLaw)  # the proof is about any number of walks
 @hooks.safe.of(PoissonLaw)
 def _safe(law, d_a, d_b, least, slack, variance):
     if d_b <= 0.0 or d_a <= 0.0:

@@ -42,7 +42,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import uint64
 
-from fastfed.kernels.compiling import kernel
+from fastfed.kernels.compiling import inner
 from fastfed.kernels.random.normal import further_words, unit
 from fastfed.kernels.random.philox import multiply_wide
 
@@ -69,14 +69,14 @@ def _shifted_logarithms() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float
 _FACTORIAL, _LOG = _shifted_logarithms()
 
 
-@kernel
+@inner
 def words_at(address, stream, position):
     seed, trial, client, arm, n = address
     attempt = (uint64(stream) << uint64(32)) | uint64(position)
     return further_words(seed, trial, client, arm, n, attempt)
 
 
-@kernel
+@inner
 def log_rise(c, t):
     """ln (c + t)! / c! - t ln c, for whole c >= 1 and c + t >= 0."""
     after = c + t
@@ -98,7 +98,7 @@ def log_rise(c, t):
     return (t + 1.0) * v + (after + 0.5) * r + d
 
 
-@kernel
+@inner
 def log_ratio(c1, c2, c3, c4, tilt, t):
     """ln p(m + t) / p(m) of a law whose cells at m are c1, c2, c3, c4 and at m + t are c1 + t,
     c2 - t, c3 - t, c4 + t."""
@@ -108,13 +108,13 @@ def log_ratio(c1, c2, c3, c4, tilt, t):
     return -rise - t * tilt
 
 
-@kernel
+@inner
 def hat_width(variance):
     """2 s = sqrt(8 / e) sqrt(variance + 1/2) + 3 - sqrt(12 / e)."""
     return 1.7155277699214135 * math.sqrt(variance + 0.5) + 0.8989161620588988
 
 
-@kernel
+@inner
 def _from_mode(cells, variance, address, stream):
     """A variate's distance from its mode, by rejection."""
     c1, c2, c3, c4, tilt, mean = cells
@@ -138,7 +138,7 @@ def _from_mode(cells, variance, address, stream):
                 return t
 
 
-@kernel
+@inner
 def _product_error(a, b, product):
     """a b - product, exactly, where product is a b rounded (Dekker 1971)."""
     big = 134217729.0 * a
@@ -149,7 +149,7 @@ def _product_error(a, b, product):
     return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-@kernel
+@inner
 def binomial_cells(count, p):
     """The cells at the mode, the tilt, and the mean less the mode; 0 < p <= 1/2."""
     n = float(count)
@@ -159,7 +159,7 @@ def binomial_cells(count, p):
     return m, n - m, _NO_CELL, _NO_CELL, math.log1p(excess / ((n - m) * p)), -excess
 
 
-@kernel
+@inner
 def hypergeometric_cells(good, draws, total):
     """The same, for good <= draws <= total / 2."""
     g, d, n = float(good), float(draws), float(total)
@@ -171,7 +171,7 @@ def hypergeometric_cells(good, draws, total):
     return m, g - m, d - m, n - g - d + m, tilt, -excess / n
 
 
-@kernel
+@inner
 def binomial(count, p, address, stream):
     """How many of `count` <= 2^52 independent trials succeed, each with probability p."""
     if p > 0.5:
@@ -179,7 +179,7 @@ def binomial(count, p, address, stream):
     return _binomial_below(count, p, address, stream)
 
 
-@kernel
+@inner
 def _binomial_below(count, p, address, stream):
     """`binomial` for p <= 1/2."""
     if count == 0 or p <= 0.0:
@@ -199,7 +199,7 @@ def _binomial_below(count, p, address, stream):
     return np.int64(k)
 
 
-@kernel
+@inner
 def hypergeometric(good, bad, draws, address, stream):
     """How many of `draws` items are good, drawn at random from good + bad <= 2^53."""
     total = good + bad
@@ -210,7 +210,7 @@ def hypergeometric(good, bad, draws, address, stream):
     return k if good <= bad else draws - k
 
 
-@kernel
+@inner
 def _hypergeometric_below(marked, drawn, total, address, stream):
     """`hypergeometric` where neither number is above total / 2."""
     good = min(marked, drawn)  # the law is the same with the two exchanged

@@ -84,7 +84,7 @@ from llvmlite import ir
 from numba import types, uint64
 from numba.extending import intrinsic
 
-from fastfed.kernels.compiling import inlined, inner, kernel
+from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.random.discrete import hypergeometric, hypergeometric_cells, log_ratio
 from fastfed.kernels.random.normal import further_words, normal_from, unit
 
@@ -160,7 +160,7 @@ def spare_bits(word, place):
     return (word >> uint64(_SPARE * place)) & uint64((1 << _SPARE) - 1)
 
 
-@kernel
+@inner
 def half(marked, length, word, spare, address):
     """How many of `marked` fall into the first `length` of 2 `length` items; `length` is a power
     of two, or above 64. `word` is a random word, `spare` has _SPARE random bits, and further words
@@ -179,7 +179,7 @@ def half(marked, length, word, spare, address):
     return k if few == marked else length - k
 
 
-@kernel
+@inner
 def near_half(marked, total, draws, word, spare, address, stream):
     """How many of `marked` are among `draws` of `total` items, where `draws` is near total / 2: by
     the general variate if it is not near enough. Values of one address have different streams."""
@@ -208,7 +208,7 @@ def _from_table(s, length, word):
     return (s >> 1) + (step if i & 1 else -step)
 
 
-@kernel
+@inner
 def log_share_of(s, length, k):
     """ln p(k), scaled to be 0 at k = s / 2."""
     t = float(k) - 0.5 * float(s)
@@ -228,7 +228,7 @@ def log_share_of(s, length, k):
     return -(rise + _log_rise(0.5 * float(rest), square))
 
 
-@kernel
+@inner
 def shortfall(z):
     """An upper bound on sigma (1 - the probability of acceptance), for 0 <= z = |Z| < 2."""
     return 0.4 + z * (0.6 + z * (0.3 + 0.03 * z * z))
@@ -321,13 +321,13 @@ def _from_normal(s, length, word, spare, address):
     return _UNDECIDED
 
 
-@kernel
+@inner
 def near_shortfall(z, sigma, lean):
     """`shortfall` for `near_half`; lean = |2 d - T| / T."""
     return shortfall(z) + 0.1 + lean * z * z * (0.5 * z + 0.6 * sigma * lean)
 
 
-@kernel
+@inner
 def near_log_share(s, total, draws, t):
     """ln p(k) less that at the whole number nearest to mu, at a distance of t from there."""
     cells = hypergeometric_cells(min(s, draws), max(s, draws), total)

@@ -20,7 +20,7 @@ import math
 import numpy as np
 from numba import uint64
 
-from fastfed.kernels.compiling import inner, kernel
+from fastfed.kernels.compiling import inner
 from fastfed.kernels.random.philox import philox
 
 _LAYERS = 256
@@ -48,21 +48,21 @@ def unit(word):
     return (np.float64(word >> uint64(11)) + 0.5) * 2.0**-53
 
 
-@kernel
+@inner
 def spine_words(seed, trial, client, slot, n):
     """The words of arms 4 slot .. 4 slot + 3 at step n, a power of two."""
     return philox(seed, uint64(0), uint64(n), uint64(trial),
                   (uint64(client) << uint64(32)) | uint64(slot), uint64(0))
 
 
-@kernel
+@inner
 def further_words(seed, trial, client, arm, n, attempt):
     """Four more words for one arm, attempt = 1, 2, ..."""
     return philox(seed, uint64(0), uint64(n), uint64(trial),
                   (uint64(client) << uint64(32)) | uint64(arm), uint64(attempt))
 
 
-@kernel
+@inner
 def normal_from(word, seed, trial, client, arm, n):
     """The standard normal of an address whose first word is ``word``."""
     layer = np.int64(word & uint64(255))
@@ -95,7 +95,7 @@ def _settle(layer, place, seed, trial, client, arm, n):
             return place * _EDGE[layer]
 
 
-@kernel
+@inner
 def quarter_words(seed, trial, client, arm, a, s):
     """The words of one arm at the steps a + s, a + 2 s, a + 3 s, and one left over; s is a power
     of four and a a multiple of 4 s."""
@@ -109,7 +109,7 @@ def is_power_of_four(s):
     return s & 0x5555555555555555 != 0
 
 
-@kernel
+@inner
 def standard_normal(seed, trial, client, arm, n):
     """The standard normal of one address."""
     if n & (n - 1) == 0:

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import types, uint64
 from numba.extending import intrinsic
 
-from fastfed.kernels.compiling import kernel
+from fastfed.kernels.compiling import inner
 
 _M0 = uint64(0xD2E7470EE14C6C93)
 _M1 = uint64(0xCA5A826395121157)
@@ -37,7 +37,7 @@ def multiply_wide(typing_context, a, b):
     return signature, generate
 
 
-@kernel
+@inner
 def philox(key0, key1, c0, c1, c2, c3):
     """The four words of counter (c0, c1, c2, c3) under the key (key0, key1); all uint64."""
     for _ in range(10):

@@ -63,6 +63,11 @@ def _strays(uplink, tree, depth, level):
     return 0.0, 0.0
 
 
+@hooks.strays_alone.of(ExactUplink)
+def _strays_alone(uplink, tree, depth):
+    return 0.0, 0.0
+
+
 @hooks.verdict_errors.of(ExactUplink)
 def _verdict_errors(uplink):
     return 1

@@ -51,6 +51,11 @@ def strays(uplink, tree, depth, level):
 
 
 @generic
+def strays_alone(uplink, tree, depth):
+    """The same for the sum of one arm, against g / 2."""
+
+
+@generic
 def verdict_errors(uplink):
     """In units of SKIP_TOLERANCE, the error probability of one verdict that a pair is safe."""
 

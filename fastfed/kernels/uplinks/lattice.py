@@ -45,7 +45,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed.kernels.boundary import exact
+from fastfed.kernels.boundary import exact, octave
 from fastfed.kernels.compiling import inner
 from fastfed.kernels.laws import hooks as laws
 from fastfed.kernels.memory import (
@@ -85,6 +85,7 @@ class LatticeUplink(NamedTuple):
     unit: Any  # of dithered messages: u, the step over sqrt(n)
     share: Any  # of others: M times the step, over g(n)
     strays: Any  # (SPINE,) of dithered messages, for intervals of 1, 2, 4 ... steps, over sqrt(n)
+    alone: Any  # (SPINE,) the same for the sum of one arm
     errors: Any  # `verdict_errors`
     most: Any  # communication times of a trial whose bits are counted
 
@@ -98,13 +99,16 @@ def dithered_uplink(unit: float, clients: int) -> LatticeUplink:
     lengths = np.arange(SPINE) * math.log(2.0)
     likely = unit * np.sqrt(clients * (BAR + lengths) / 3.0)
     errors = 2 if (likely < sure).any() else 1
-    return LatticeUplink(True, unit, 0.0, _ROUNDED_UP * np.minimum(sure, likely), np.int64(errors),
-                         np.int64(MOST_COUNTED))
+    # one arm has half as many messages as a pair
+    alone = np.minimum(0.5 * sure, math.sqrt(0.5) * likely)
+    return LatticeUplink(True, unit, 0.0, _ROUNDED_UP * np.minimum(sure, likely),
+                         _ROUNDED_UP * alone, np.int64(errors), np.int64(MOST_COUNTED))
 
 
 def rounded_uplink(share: float) -> LatticeUplink:
     """Messages on a lattice with the step share x g(n) / M, in sums, without dither."""
-    return LatticeUplink(False, 0.0, share, np.zeros(SPINE), np.int64(1), np.int64(MOST_COUNTED))
+    return LatticeUplink(False, 0.0, share, np.zeros(SPINE), np.zeros(SPINE), np.int64(1),
+                         np.int64(MOST_COUNTED))
 
 
 @hooks.begin_hearing.of(LatticeUplink)
@@ -192,6 +196,19 @@ def _strays(uplink, tree, depth, level):
     if g_a < s_a:
         return np.inf, np.inf
     return s_a, uplink.strays[longest] * math.sqrt(float(b))
+
+
+@hooks.strays_alone.of(LatticeUplink)
+def _strays_alone(uplink, tree, depth):
+    h_a, h_b = 0.5 * tree.g[depth, 0], 0.5 * tree.g[depth, 1]
+    if not uplink.dithered:
+        return uplink.share * h_a, uplink.share * h_b
+    a, b = tree.frame[depth, A], tree.frame[depth, B]
+    alone = uplink.alone[octave(b - a) - 1]
+    s_a = alone * math.sqrt(float(a))
+    if h_a < s_a:
+        return np.inf, np.inf
+    return s_a, alone * math.sqrt(float(b))
 
 
 @hooks.verdict_errors.of(LatticeUplink)

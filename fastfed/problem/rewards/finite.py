@@ -14,7 +14,14 @@ from fastfed.validation import SCALES, number, numbers, refuse_many_weights, sho
 
 
 class Bernoulli(Rewards):
-    """Rewards 1 and 0, 1 with the mean's probability."""
+    """Rewards 1 and 0, 1 with the mean's probability.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.Instance([[0.9, 0.1], [0.5, 0.6]], ff.Bernoulli()).proxy_sigma
+    0.5
+    """
 
     kind = "bernoulli"
 

@@ -1,0 +1,66 @@
+"""`benchmarks/report.py`: tables from the JSON of a run, written between markers, and only where
+the machine was quiet."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+OLD = ("before\n<!-- speed -->\nold\n<!-- /speed -->\n"
+       "<!-- benchmarks -->\nold\n<!-- /benchmarks -->\nafter\n")
+
+
+def content(spread: float) -> dict[str, Any]:
+    """A run of two benchmarks whose median round took ``spread`` times the best one."""
+    def one(name: str, microseconds: float) -> dict[str, Any]:
+        return {"name": name, "stats": {"min": 1.0, "median": spread, "rounds": 5},
+                "extra_info": {"microseconds_a_trial": microseconds, "pulls_a_trial": 1e5,
+                               "draws_a_trial": 1e3, "trials": 50}}
+    return {"benchmarks": [one("test_hardness[1]", 20.0),
+                           one("test_baseline[numba_stepper]", 500.0)],
+            "machine_info": {"cpu": {"count": 2, "brand_raw": "X"}, "python_version": "3.11"}}
+
+
+def report(tmp_path: Path, spread: float, *more: str) -> tuple[int, str, str]:
+    """Exit status, what is in the file afterwards, and stderr."""
+    page = tmp_path / "page.md"
+    page.write_text(OLD)
+    (tmp_path / "bench.json").write_text(json.dumps(content(spread)))
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks" / "report.py"), str(tmp_path / "bench.json"),
+         "--readme", str(page), "--page", str(page), *more], capture_output=True, text=True)
+    return done.returncode, page.read_text(), done.stderr
+
+
+def test_a_quiet_run_is_written_between_the_markers(tmp_path: Path) -> None:
+    status, text, _ = report(tmp_path, 1.05)
+    assert status == 0
+    assert text.startswith("before\n<!-- speed -->\n| FedElim")
+    assert text.endswith("<!-- /benchmarks -->\nafter\n")
+    assert text.count("| Numba, every step, fast generator | 500 µs | 25.0 x |") == 2
+    assert text.count("Measured on 2 cores") == 1
+    assert "old" not in text
+
+
+def test_a_noisy_run_is_not_written(tmp_path: Path) -> None:
+    status, text, message = report(tmp_path, 1.6)
+    assert status != 0
+    assert text == OLD
+    assert "1.60 x" in message
+    assert "--noisy" in message
+    status, text, _ = report(tmp_path, 1.6, "--noisy")
+    assert status == 0
+    assert "old" not in text
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/explanation/speed.md"])
+def test_the_markers_are_there(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    marker = "speed" if name == "README.md" else "benchmarks"
+    assert text.count(f"<!-- {marker} -->") == text.count(f"<!-- /{marker} -->") == 1
