@@ -23,8 +23,8 @@ DELTA = 0.01
 KAPPAS = [0.25, 0.5, 1.0, 2.0, 4.0]
 SHARES = [0.05, 0.1, 0.25, 0.5]
 PART = {"synthetic": 1.0, "bernoulli": 0.2, "movielens": 0.01}  # of the trials
-FEW = {"synthetic": 0.1, "bernoulli": 0.01, "movielens": 0.01}  # with FedElim0, which talks often
-BASES = [1.2, 1.5, 2.0, 3.0, 4.0]
+FEW = {"synthetic": 0.1, "bernoulli": 0.002, "movielens": 0.002}  # with FedElim0, which talks often
+BASES = [1.2, 1.5, 2.0, 4.0]
 GRID = [round(2.0 ** (power / 2), 4) for power in range(-10, 7)]
 COSTS = np.geomspace(1e-2, 1e4, 61)
 

@@ -301,10 +301,12 @@ def test_shell_completion(folder: Path) -> None:
 
 def test_completed_names_are_those_that_are_known() -> None:
     from fastfed.commands import completing
+    from fastfed.goals import FAMILIES as GOAL_FAMILIES
     from fastfed.problem import instance_files, rewards, schedule
 
     assert [name.strip(":") for name in completing.SCHEDULES] == list(schedule.KINDS)
     assert [name.strip(":") for name in completing.FAMILIES] == list(instance_files.FAMILIES)
     assert set(completing.instances("")) >= set(instance_files.builtin_names())
     assert set(completing.LAWS) == set(rewards.KINDS) - {"finite"}
+    assert [name.strip(":") for name in completing.GOALS] == list(GOAL_FAMILIES)
     assert set(completing.SUFFIXES) == set(instance_files._READERS)

@@ -167,3 +167,20 @@ def test_full_disk(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     assert said == ("fastfed: compiled code cannot be kept (No space left on device): every "
                     "process compiles it again; set NUMBA_CACHE_DIR to a folder that can be "
                     "written\n")
+
+
+def test_functions_of_kernels_are_compiled_for_kernels_only() -> None:
+    """Python cannot call an `inner` function; `from_python` makes one that it can."""
+
+    @compiling.inner
+    def double(x):
+        return 2.0 * x
+
+    @compiling.kernel
+    def quadruple(x):
+        return double(double(x))
+
+    assert quadruple(3.0) == 12.0
+    with pytest.raises(TypeError):
+        double(3.0)
+    assert compiling.from_python(double)(3.0) == 6.0

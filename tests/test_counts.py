@@ -14,23 +14,26 @@ import pytest
 from scipy import stats
 from test_variates import FALSE_ALARM, SEED, chi_square, law_fits, moments_fit, smirnov
 
-from fastfed.kernels.compiling import kernel
-from fastfed.kernels.laws.counts import extend_cell, middle_counts
+from fastfed.kernels.compiling import from_python, kernel
+from fastfed.kernels.laws import counts as count_walks
+from fastfed.kernels.laws.counts import extend_cell
 from fastfed.kernels.laws.finite import finite_law
+
+middle_counts = from_python(count_walks.middle_counts)
 
 
 @kernel
-def draw_eighths(shares, upto, kinds, top, seed, node, out):
+def draw_eighths(extending, kinds, top, seed, node, out):
     """Per trial: the counts at `top`, from 1 up, then the interval (top / 2, top] in eighths."""
     for trial in range(out.shape[0]):
         for v in range(kinds):
             node[8, v] = 0
-        extend_cell(node[8], shares, upto, kinds, 1, (seed, trial, 2, 3, 1), node[8])
+        extend_cell(node[8], extending, kinds, 1, (seed, trial, 2, 3, 1), node[8])
         n = 1
         while n < top:
             for v in range(kinds):
                 node[0, v] = node[8, v]
-            extend_cell(node[0], shares, upto, kinds, n, (seed, trial, 2, 3, 2 * n), node[8])
+            extend_cell(node[0], extending, kinds, n, (seed, trial, 2, 3, 2 * n), node[8])
             n *= 2
         step = 8
         while step > 1:
@@ -51,7 +54,7 @@ def eighths(weights, top, size):
     law = finite_law(np.arange(len(weights), dtype=float), weights[None, None])
     kinds = int(law.kinds[0, 0])
     drawn = np.zeros((size, 8, kinds + 1), np.int64)
-    draw_eighths(law.shares[0, 0], law.upto[0, 0], kinds, top, SEED,
+    draw_eighths((law.shares[0, 0], law.logs[0, 0], law.upto[0, 0]), kinds, top, SEED,
                  np.zeros((9, kinds), np.int64), drawn)
     drawn[:, :, kinds] = top // 16 - drawn.sum(axis=2)
     out = np.zeros((size, 8, len(weights)), np.int64)

@@ -269,7 +269,7 @@ def test_the_hat_covers_its_law():
         log_p = k * math.log(p / (1 - p)) - log_factorials[k] - log_factorials[count - k]
         return excess_of_hat(log_p, k, count * p, count * p * (1 - p))
 
-    least = variates._INVERTED
+    least = variates.INVERTED
     for total in range(64, 120):
         for draws in range(32, total // 2 + 1):
             for good in range(math.ceil(least * total / draws), draws + 1):

@@ -16,6 +16,7 @@ from fastfed.radius import NAMES as RADII
 SCHEDULES = ("fedelim", "fedelim0", "periodic:", "exponential:", "superexponential", "at:")
 FAMILIES = ("random:", "scaled:")
 LAWS = ("gaussian", "bernoulli", "poisson")
+GOALS = ("best", "top:", "eps:", "threshold:")
 SUFFIXES = (".toml", ".csv", ".parquet")
 
 
@@ -34,9 +35,7 @@ def radii(incomplete: str) -> list[str]:
 
 
 def goals(incomplete: str) -> list[str]:
-    from fastfed.goals import FAMILIES as GOALS
-
-    return _last_of_a_list(map(_beginning_of, GOALS.values()), incomplete)
+    return _last_of_a_list(GOALS, incomplete)
 
 
 def uplinks(incomplete: str) -> list[str]:

@@ -17,6 +17,7 @@ names compiles as it always does, and is slower.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import PassManager
 
+_RAISES = ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, ctypes.c_void_p).value
 _LEFT_OUT = {
     "WithLifting", "InlineClosureLikes", "RewriteSemanticConstants", "DeadBranchPrune",
     "RewriteDynamicRaises", "MakeFunctionToJitFunction", "InlineInlinables", "FindLiterallyCalls",
@@ -62,8 +64,9 @@ class _Fragment(JITCodeLibrary):
 
 
 def _no_executable(library: Any, described: Any, environment: Any) -> Any:
-    """What Numba keeps as the function's entrance: there is nothing behind it."""
+    """What Numba keeps as the function's entrance; behind it is a function of Python's own that
+    does nothing but raise a TypeError."""
     library._ensure_finalized()
     name = described.qualname.split(".")[-1]
-    return _dynfunc.make_function(described.lookup_module(), name, "called by kernels only", 0,
-                                  environment, (library,))
+    return _dynfunc.make_function(described.lookup_module(), name, "called by kernels only",
+                                  _RAISES, environment, (library,))

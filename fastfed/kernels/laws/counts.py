@@ -11,11 +11,12 @@ An interval of LEAF steps or fewer is not split: the order of its known rewards 
 random permutation, and it is drawn as it is, reward by reward.
 
 How a split draws. Two values: one half (`halves`); its word comes from a block that serves the
-middle of an interval and the middles of its two halves, as in `normal`. More values, up to 64
-steps: a random set of half the places in the interval, as the ones of a word. It takes random bits
-and flips random ones until half of them are set; what a value gets is the number of ones in its
-range of places. More steps: value by value, the rarest first, each `near_half` of what is left. So
-the halves of the first, small, values hardly disturb the balance for the last, large, ones.
+middle of an interval and the middles of its two halves, as in `normal`. More values, up to 256
+steps: a random set of half the places in the interval, as the ones of up to four words. It takes
+random bits and flips random ones until half of them are set: sets of the same size have the same
+probability from beginning to end. What a value gets is the number of ones in its range of places.
+More steps: value by value, the rarest first, each `near_half` of what is left. So the halves of the
+first, small, values hardly disturb the balance for the last, large, ones.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy as np
 from numba import uint64
 
 from fastfed.kernels.compiling import inlined, inner
-from fastfed.kernels.random.discrete import binomial, words_at
+from fastfed.kernels.random.discrete import INVERTED, binomial, inverted_binomial, words_at
 from fastfed.kernels.random.halves import half as random_half
 from fastfed.kernels.random.halves import near_half, ones, spare_bits
 from fastfed.kernels.random.normal import is_power_of_four, quarter_words
@@ -32,7 +33,8 @@ from fastfed.kernels.random.philox import multiply_wide
 
 LEAF = 4
 _PICKS = 4  # from one word: the low half of a product serves as the next word, 2^-54 off at worst
-_PLACES = 64  # the longest interval that is split by a set of places
+_PLACES = 256  # the longest interval that is split by a set of places
+_WORD = 64  # places of a word
 # streams of words that belong to no single value
 _BY_PLACES, _BY_VALUES = np.int64(1 << 30), np.int64(1 << 31)
 _ONE_BY_ONE = 16  # so many rewards of three values or more are drawn one by one
@@ -48,15 +50,27 @@ def weigh(counts, kinds, rise, base, n):
 
 
 @inner
-def extend_cell(before, shares, upto, kinds, half, address, out):
+def extend_cell(before, extending, kinds, half, address, out):
     """out = before + how often each value comes in `half` further rewards: by binomial draws,
-    value by value, or, if they are few, reward by reward."""
+    value by value, or, if they are few, reward by reward. ``extending`` is (shares, logs, upto) of
+    the cell: see `finite.FiniteLaw`."""
+    shares, logs, upto = extending
     if kinds > 1 and half <= _ONE_BY_ONE:
         _add_rewards(before, upto, kinds, half, address, out)
         return
     left = np.int64(half)
+    words, block = (uint64(0), uint64(0), uint64(0), uint64(0)), np.int64(-1)
     for v in range(kinds):
-        count = binomial(left, shares[v], address, v)
+        p = min(shares[v], 1.0 - shares[v])
+        if float(left) * p < INVERTED:  # one word is enough, and four values share a block
+            if v >> 2 != block:
+                block = np.int64(v >> 2)
+                words = words_at(address, _BY_VALUES + block, np.int64(1))
+            count = inverted_binomial(left, p, logs[v], words[v & 3])
+            if shares[v] > 0.5:
+                count = left - count
+        else:
+            count = binomial(left, shares[v], address, v)
         out[v] = before[v] + count
         left -= count
 
@@ -118,34 +132,58 @@ def split_cell(left, right, kinds, half, address, out):
 @inner
 def _split_by_places(left, right, kinds, half, address, out):
     words = words_at(address, _BY_PLACES, np.int64(1))
-    chosen = words[0] & (~uint64(0) >> uint64(_PLACES - 2 * half))
-    missing = half - ones(chosen)
-    picks = words[1]
-    used, block, word = 0, np.int64(1), 1
+    if 2 * half <= _WORD:
+        chosen = (words[0] & (~uint64(0) >> uint64(_WORD - 2 * half)), uint64(0), uint64(0),
+                  uint64(0))
+        word = 1
+    elif 2 * half == 2 * _WORD:
+        chosen, word = (words[0], words[1], uint64(0), uint64(0)), 2
+    else:
+        chosen, word = words, 4
+    chosen = _balanced(chosen, words, word, half, address)
+    current, later, third, fourth = chosen
+    room = np.int64(_WORD)  # places of the current word that no value has taken yet
+    for v in range(kinds):
+        marked = right[v] - left[v]
+        count = np.int64(0)
+        while marked >= room:  # the value takes all that is left of the word
+            count += ones(current)
+            marked -= room
+            current, later, third, fourth, room = later, third, fourth, uint64(0), np.int64(_WORD)
+        count += ones(current & ((uint64(1) << uint64(marked)) - uint64(1)))
+        current >>= uint64(marked)
+        room -= marked
+        out[v] = left[v] + count
+
+
+@inlined
+def _balanced(chosen, words, word, half, address):
+    """The 2 half places, as ones of four words, with as many flipped as it takes to have half of
+    them set; picks come from the words that follow."""
+    c0, c1, c2, c3 = chosen
+    missing = half - (ones(c0) + ones(c1) + ones(c2) + ones(c3))
+    block, used, picks = np.int64(1), 0, uint64(0)
     while missing != 0:  # flip a random place, if it is one of the kind that is too frequent
-        place = uint64(1) << (picks & uint64(2 * half - 1))
-        is_one = chosen & place != 0
-        if missing > 0 and not is_one:
-            chosen |= place
-            missing -= 1
-        elif missing < 0 and is_one:
-            chosen ^= place
-            missing += 1
-        picks >>= uint64(6)
-        used += 1
-        if used == 10:
-            used = 0
-            word += 1
+        if used == 0:
             if word == 4:
                 word = 0
                 block += 1
                 words = words_at(address, _BY_PLACES, block)
             picks = words[word]
-    for v in range(kinds):
-        marked = uint64(right[v] - left[v])
-        within = (uint64(1) << marked) - uint64(1) if marked < 64 else ~uint64(0)
-        out[v] = left[v] + ones(chosen & within)
-        chosen = chosen >> marked if marked < 64 else uint64(0)
+            word += 1
+            used = 8
+        pick = np.int64(picks & uint64(2 * half - 1))
+        which, place = pick >> 6, uint64(1) << uint64(pick & 63)
+        one = c0 if which == 0 else c1 if which == 1 else c2 if which == 2 else c3
+        if (one & place != 0) == (missing < 0):
+            missing += 1 if missing < 0 else -1
+            c0 ^= place if which == 0 else uint64(0)
+            c1 ^= place if which == 1 else uint64(0)
+            c2 ^= place if which == 2 else uint64(0)
+            c3 ^= place if which == 3 else uint64(0)
+        picks >>= uint64(8)
+        used -= 1
+    return c0, c1, c2, c3
 
 
 @inner
@@ -201,7 +239,7 @@ def _deviations_of_many(left, right, kinds, rise, length):
         count = float(right[v] - left[v])
         mean += count * rise[v]
         others -= count
-    mean /= float(length)
+    mean *= 1.0 / float(length)
     squares, distances = others * mean * mean, others * abs(mean)
     for v in range(kinds):
         count, distance = float(right[v] - left[v]), abs(rise[v] - mean)
@@ -223,20 +261,19 @@ def middle_counts(left, right, kinds, half, address, out):
 
 @inner
 def count_walk_value(address, kinds, rise, extending, base, scratch, steps):
-    """X(n), n >= 1, from nothing but its address (seed, trial, client, arm, n); ``extending`` is
-    (shares, upto), scratch (4, V) of int64, steps (LEAF,)."""
+    """X(n), n >= 1, from nothing but its address (seed, trial, client, arm, n); ``extending`` is as
+    for `extend_cell`, scratch (4, V) of int64, steps (LEAF,)."""
     seed, trial, client, arm, n = address
-    shares, upto = extending
     for v in range(kinds):
         scratch[0, v] = 0
     left, right, middle_row = 0, 1, 2
     a, b = np.int64(0), np.int64(1)
-    extend_cell(scratch[0], shares, upto, kinds, np.int64(1), (seed, trial, client, arm, b),
+    extend_cell(scratch[0], extending, kinds, np.int64(1), (seed, trial, client, arm, b),
                 scratch[1])
     while b < n:
         left, right = right, left
         a, b = b, 2 * b
-        extend_cell(scratch[left], shares, upto, kinds, a, (seed, trial, client, arm, b),
+        extend_cell(scratch[left], extending, kinds, a, (seed, trial, client, arm, b),
                     scratch[right])
     while b != n:
         middle = (a + b) // 2

@@ -77,6 +77,7 @@ class FiniteLaw(NamedTuple):
     base: Any  # (K, M) its last value, less the smallest of all
     rise: Any  # (K, M, V - 1) its other values, less its last
     shares: Any  # (K, M, V - 1) the weight of a value as a share of that and all that follow
+    logs: Any  # (K, M, V - 1) ln(1 - share), or ln(share) if that is above 1/2
     upto: Any  # (K, M, V - 1) words below which a reward is one of the last i + 1 values
     reach: Any  # (K, M) its largest value less its smallest
     noise: Any  # the smallest standard deviation of a reward, of those that are not 0
@@ -102,7 +103,7 @@ def finite_law(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]
     """The law of rewards with these values (V,), ascending, and weights (K, M, V)."""
     arms, clients, support = weights.shape
     kinds, base = np.zeros((arms, clients), np.int64), np.zeros((arms, clients))
-    rise, shares = np.zeros((2, arms, clients, support - 1))
+    rise, shares, logs = np.zeros((3, arms, clients, support - 1))
     upto = np.zeros((arms, clients, support - 1), np.uint64)
     reach, deviation = np.zeros((2, arms, clients))
     for k in range(arms):
@@ -114,6 +115,7 @@ def finite_law(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]
             rise[k, m, :count] = values[own[:-1]] - values[own[-1]]
             left = np.cumsum(weight[own][::-1])[::-1]
             shares[k, m, :count] = (weight[own] / left)[:-1]
+            logs[k, m] = np.log1p(-np.minimum(shares[k, m], 1.0 - shares[k, m]))
             reach[k, m] = values[own].max() - values[own].min()
             share = weight[own] / left[0]
             reached = np.cumsum(share[::-1])[:count]
@@ -122,7 +124,7 @@ def finite_law(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]
             deviation[k, m] = math.sqrt(max(0.0, share @ (away - share @ away) ** 2))
     varies = deviation[deviation > 0]
     noise = float(varies.min()) if len(varies) else 1.0
-    return FiniteLaw(float(values[0]), kinds, base, rise, shares, upto, reach, noise)
+    return FiniteLaw(float(values[0]), kinds, base, rise, shares, logs, upto, reach, noise)
 
 
 @hooks.leaf.of(FiniteLaw)
@@ -167,9 +169,8 @@ def _settle_few(law, memory, who, walks, tree, talks, curve, here):
 def _walk_value(law, memory, address):
     client, arm = address[2], address[3]
     x = count_walk_value(address, law.kinds[arm, client], law.rise[arm, client],
-                         (law.shares[arm, client], law.upto[arm, client]),
-                         law.base[arm, client], memory.single,
-                         memory.steps)
+                         (law.shares[arm, client], law.logs[arm, client], law.upto[arm, client]),
+                         law.base[arm, client], memory.single, memory.steps)
     return x + law.smallest * float(address[4])
 
 
@@ -188,8 +189,9 @@ def _extend_spine(law, memory, who, walks, tree, level):
                     # slot ORIGIN holds no rewards, ever
                     before, half = (ORIGIN, 1) if t == 0 else (t - 1, 1 << (t - 1))
                     address = (who.seed, who.trial, m, k, np.int64(1) << t)
-                    extend_cell(counts[before, m, k], law.shares[k, m], law.upto[k, m], kinds, half,
-                                address, counts[t, m, k])
+                    extending = law.shares[k, m], law.logs[k, m], law.upto[k, m]
+                    extend_cell(counts[before, m, k], extending, kinds, half, address,
+                                counts[t, m, k])
                     walks.work[1] += 1
                 value[t, k, m] = weigh(counts[t, m, k], kinds, law.rise[k, m], law.base[k, m],
                                        np.int64(1) << t)

@@ -124,10 +124,13 @@ def _spread(memory, which, slots, length):
 def _safe(memory, left, right, slots):
     """Whether the pair stays below g between two ends, whoever leads."""
     length = right.n - left.n
-    j, k = _spread(memory, _FIRST, slots, length), _spread(memory, _SECOND, slots, length)
     lead_a, lead_b = left.x - left.y, right.x - right.y
-    return both_stay_below((left.g - lead_a, right.g - lead_b), (left.g + lead_a, right.g + lead_b),
-                           length, (j[0] + k[0], max(j[1], k[1]), j[2] + k[2], j[3] + k[3]))
+    up, down = (left.g - lead_a, right.g - lead_b), (left.g + lead_a, right.g + lead_b)
+    if min(min(up[0], up[1]), min(down[0], down[1])) <= 0.0:  # nothing to be counted
+        return False
+    j, k = _spread(memory, _FIRST, slots, length), _spread(memory, _SECOND, slots, length)
+    return both_stay_below(up, down, length,
+                           (j[0] + k[0], max(j[1], k[1]), j[2] + k[2], j[3] + k[3]))
 
 
 @inlined
