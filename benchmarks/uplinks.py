@@ -117,17 +117,18 @@ def draw(found: dict[str, Any], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    marked = [GRID.index(kappa) for kappa in (0.0625, 0.25, 1.0, 4.0)]
+    marked = [GRID.index(kappa) for kappa in (0.0625, 0.25, 1.0, 2.0, 4.0)]
+    shown = slice(0, marked[-1] + 1)
     for j, base in enumerate(BASES):
-        line, = left.plot(found["bits"][:-1, j], found["pulls"][:-1, j], lw=1.2,
+        line, = left.plot(found["bits"][shown, j], found["pulls"][shown, j], lw=1.2,
                           label=f"λ = {base:g}")
         left.plot(found["bits"][marked, j], found["pulls"][marked, j], "o", ms=4,
                   color=line.get_color())
         left.plot(found["bits"][-1, j], found["pulls"][-1, j], "x", color=line.get_color())
     for i in marked:
         left.annotate(f"κ = {GRID[i]:g}", (found["bits"][i, 0], found["pulls"][i, 0]),
-                      textcoords="offset points", xytext=(6, -3), fontsize=8)
-    left.set(xscale="log", xlabel="bits a trial", ylabel="pulls a trial",
+                      textcoords="offset points", xytext=(-4, -12), fontsize=8)
+    left.set(xscale="log", yscale="log", ylim=(3.8e4, 2.5e5), xlabel="bits a trial", ylabel="pulls a trial",
              title="Dither κ, schedule ⌈λᵗ⌉ (crosses: 64 bits a message)")
     left.legend(fontsize=8)
     for base in (1.2, 2.0):
