@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from work import CORES, EIGHT, Work
 
-from fastfed import Bernoulli, Instance
+from fastfed import Bernoulli, Gaussian, Instance
 from fastfed.engine import job as simulate
 
 Timer = Callable[..., None]
@@ -26,6 +26,22 @@ Timer = Callable[..., None]
 ])
 def test_trial(time_trials: Timer, instance: str, count: int, schedules: list[str]) -> None:
     time_trials(Instance.load(instance), schedules, count)
+
+
+@pytest.mark.benchmark(group="a trial")
+@pytest.mark.parametrize("schedules", [["fedelim"], ["fedelim0"], EIGHT],
+                         ids=["fedelim", "fedelim0", "eight schedules"])
+@pytest.mark.parametrize(("instance", "noise", "count"), [
+    pytest.param("bernoulli", 0.5, 100, id="bernoulli"),
+    pytest.param("movielens", 1.0, 5, id="movielens"),
+])
+def test_twin(time_trials: Timer, instance: str, noise: float, count: int, schedules: list[str]
+              ) -> None:
+    """Gaussian rewards of the same means and the same confidence scale, and of about the noise
+    that the discrete ones have: what the discrete ones cost beyond them is their price."""
+    means = Instance.load(instance).means
+    twin = Instance(means, Gaussian(sigma=noise), name=f"{instance}, Gaussian twin")
+    time_trials(twin, schedules, count, sigma=Instance.load(instance).default_sigma)
 
 
 @pytest.mark.benchmark(group="hardness, synthetic, fedelim: means times")

@@ -19,6 +19,7 @@ import typer
 from fastfed import console
 from fastfed.commands import answers, completing, options
 from fastfed.commands.options import INSTANCE, RANGES, SCHEDULES, Folder, Rewards, Text, Texts
+from fastfed.commands.reproduce import reproduce
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
 from fastfed.results.tables import summary_text
@@ -380,48 +381,7 @@ def errors(
         console.show("\n\n".join(map(str, found)))
 
 
-@app.command()
-def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder for everything.",
-                                      parser=checked_folder)] = Path("paper"),
-    trials: Annotated[Text, typer.Option(help="Trials of each cell [10000].")] = None,
-    only: Annotated[Text, typer.Option(help="synthetic, bernoulli or movielens.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Few trials: about a minute.")] = False,
-    threads: Annotated[Text, typer.Option(help="Threads [all cores].")] = None,
-    seed: Annotated[Text, typer.Option(help="Seed [0].")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no verdicts.")] = False,
-) -> None:
-    """Run the paper's experiments again: nine panels, the table, every claim with a verdict.
-
-    \b
-    Examples:
-      fastfed reproduce --quick
-      fastfed reproduce --only movielens --out paper
-    """
-    from fastfed.api.progress import watch
-    from fastfed.paper.experiments import plan, true_errors, write
-    from fastfed.validation import checked_seed, checked_trials
-
-    count = None if threads is None else _threads(threads)
-    plans = plan(out, trials=None if trials is None else checked_trials(trials), only=only,
-                 quick=quick, seed=checked_seed(seed or 0))
-    for one in plans:
-        if not quiet:
-            console.say(f"{one.name}: {one.spec.trials:,} trials of each cell")
-        run = watch(one.parts(count), not quiet)
-        for failure in run.failures:
-            console.say(str(failure))
-        if run.failures:
-            raise typer.Exit(1)
-    found = true_errors(out, only=only, quick=quick, seed=checked_seed(seed or 0), threads=count,
-                        report=(lambda _: None) if quiet else console.say)
-    claims, paths = write(out)
-    paths += found
-    if not quiet:
-        for claim in claims:
-            console.show(f"{claim.key}: {claim.verdict}")
-        console.show(f"{len(paths)} files: {out}/claims.md, {out}/table.md, "
-                     f"{out}/contact-sheet.png, {out}/figures/")
+app.command()(reproduce)
 
 
 @app.command()

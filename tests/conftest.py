@@ -75,8 +75,8 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-LONG = ("dask", "reproduce", "radii", "resume", "halves", "adding_a_law", "report_browser", "fuzz",
-        "error_probability", "uplink_laws")
+LONG = ("dask", "reproduce", "radii", "resume", "halves", "adding_a_law", "report_browser",
+        "claims_browser", "fuzz", "error_probability", "validity", "uplink_laws")
 """Files of clusters, kills, browsers, fuzzing, long compiles and statistics: `pytest -m long`."""
 
 

@@ -22,8 +22,14 @@ def content(spread: float) -> dict[str, Any]:
         return {"name": name, "stats": {"min": 1.0, "median": spread, "rounds": 5},
                 "extra_info": {"microseconds_a_trial": microseconds, "pulls_a_trial": 1e5,
                                "draws_a_trial": 1e3, "trials": 50}}
+    def trial(name: str, microseconds: float) -> dict[str, Any]:
+        made = one(name, microseconds)
+        made["extra_info"] |= {"instance": "bernoulli", "arms": 3, "clients": 2}
+        return made
     return {"benchmarks": [one("test_hardness[1]", 20.0),
-                           one("test_baseline[numba_stepper]", 500.0)],
+                           one("test_baseline[numba_stepper]", 500.0),
+                           trial("test_trial[bernoulli-fedelim]", 60.0),
+                           trial("test_twin[bernoulli-fedelim]", 20.0)],
             "machine_info": {"cpu": {"count": 2, "brand_raw": "X"}, "python_version": "3.11"}}
 
 
@@ -45,6 +51,9 @@ def test_a_quiet_run_is_written_between_the_markers(tmp_path: Path) -> None:
     assert text.endswith("<!-- /benchmarks -->\nafter\n")
     assert text.count("| Numba, every step, fast generator | 500 µs | 25.0 x |") == 2
     assert text.count("Measured on 2 cores") == 1
+    assert text.count("| `bernoulli`, 3 arms x 2 clients | 60.0 µs |  |  |\n"
+                      "| its Gaussian twin | 20.0 µs |  |  |") == 1
+    assert "take FedElim 3.00 x on `bernoulli` of the twin's time" in text
     assert "old" not in text
 
 

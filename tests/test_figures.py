@@ -15,7 +15,6 @@ import pytest
 
 import fastfed as ff
 from fastfed.errors import InputError
-from fastfed.paper import panels
 from fastfed.results.layout import apart
 from fastfed.results.series import chart, with_gaps
 from fastfed.results.style import style_of
@@ -171,9 +170,6 @@ def test_title_tells_of_trials_that_did_not_end() -> None:
     ):
         title = " ".join(plot(frame, x="schedule", **options).get_title(loc="left").split())
         assert title.endswith(words), title
-    rows = frame.with_columns(instance=pl.lit("synthetic"))
-    assert panels._title(rows, "x").endswith(
-        "10,000 trials (means over those that ended; up to 312 did not)")
 
 
 def test_title_is_whole_and_dollars_are_no_mathematics() -> None:

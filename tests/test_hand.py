@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -350,3 +351,20 @@ def test_ctrl_c_does_not_wait_for_a_long_trial(monkeypatch: pytest.MonkeyPatch) 
     release.set()
 
 
+
+
+def test_an_own_radius_can_be_replayed_and_reported_but_not_kept(tmp_path: Path) -> None:
+    """A folder outlives the process, and cannot hold a function."""
+    def union(n: float, a: float) -> float:
+        return math.log(4 / a) + 2 * math.log(n)
+
+    res = ff.simulate([[0.9], [0.1]], "fedelim", delta=0.1, trials=5,
+                      radius=ff.Radius(union, name="union"))
+    assert res.replay(3).row["pulls"] == res.frame["pulls"][3]
+    assert res.summary([1.0])["radius"].to_list() == ["union"]
+    assert res.report(tmp_path / "report.html").exists()
+    for asked in (lambda: res.save(tmp_path / "folder"), res.check):
+        with pytest.raises(ff.InputError, match="knows radii by name only") as caught:
+            asked()
+        assert "\n" not in str(caught.value)
+    assert not (tmp_path / "folder").exists()

@@ -67,6 +67,22 @@ def test_every_sum_in_python_integers(high: int, partners: tuple[str, ...]) -> N
             assert same.differ == sum(costs[one][t][1] != costs[other][t][1] for t in both)
 
 
+def test_covariances_are_exact_before_they_are_rounded() -> None:
+    """Pulls that scatter over 2^62 beside uplinks that hardly move: what is left of the difference
+    of two variances would be noise."""
+    rng = np.random.default_rng(3)
+    pulls, uplinks = rng.integers(2**40, 2**62, 40), rng.integers(20, 22, 40)
+    made = Moments(["fedelim"])
+    truths = np.ones(40, dtype=bool)
+    made.add(Trials.of({"fedelim": {"trial": np.arange(40), "pulls": pulls, "uplinks": uplinks,
+                                    "correct": truths, "truncated": ~truths}}, ["fedelim"]))
+    x, y = ([Fraction(int(value)) for value in values] for values in (pulls, uplinks))
+    exact = (sum(a * b for a, b in zip(x, y, strict=True)) - sum(x) * sum(y) / 40) / 39
+    assert made.covariance("fedelim", PULLS, UPLINKS) == float(exact)
+    assert made.covariance("fedelim", PULLS, PULLS) == pytest.approx(
+        made.std("fedelim", PULLS) ** 2, rel=1e-14)
+
+
 def test_sums_survive_many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     given = batch(np.random.default_rng(2), 3000)
     whole = sums(given).pair("fedelim", "fedelim0", PULLS)

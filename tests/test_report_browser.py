@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import shutil
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,23 +12,16 @@ from xml.etree import ElementTree
 
 import polars as pl
 import pytest
+from browsing import EVIL, Opened, launched, pytestmark  # noqa: F401
 
 import fastfed as ff
 from fastfed import cli
 from fastfed.results.style import in_words
 from fastfed.results.tables import summary_cells
+from fastfed.results.wording import rate, with_error
 from fastfed.statistics.numbers import short
 from fastfed.sweeps.summary_file import stored_summary
 
-playwright = pytest.importorskip("playwright.sync_api", reason=(
-    "Playwright is not installed: pip install 'fastfed[browser]'"))
-
-BROWSER = next(filter(None, map(shutil.which, (
-    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason=(
-    "no Chromium is installed (apt-get install chromium): the page is not tested in a browser"))
-
-EVIL = "<script>alert(1)</script> \"q\" 'r' & \x1b[31m <img src=x onerror=alert(2)> " + "x" * 300
 SCHEDULES = ["fedelim", "fedelim0", "periodic:7", "superexponential"]
 DELTAS = [0.2, 0.05]
 
@@ -48,42 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        # as root, as in containers, Chromium starts only without its sandbox
-        arguments = ["--no-sandbox"] if hasattr(os, "getuid") and os.getuid() == 0 else []
-        opened = started.chromium.launch(executable_path=BROWSER, args=arguments)
-        yield opened
-        opened.close()
-
-
-class Opened:
-    """A page, and everything that it said or asked for."""
-
-    def __init__(self, browser: Any, path: Path, width: int, **options: Any) -> None:
-        self.context = browser.new_context(viewport={"width": width, "height": 900}, offline=True,
-                                           accept_downloads=True, **options)
-        self.page = self.context.new_page()
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.said.append("dialog"), dialog.dismiss()))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(path.resolve().as_uri())
-        self.page.wait_for_selector("#errors svg")
-
-    def rows(self, table: str = "table") -> list[list[str]]:
-        found: list[list[str]] = self.page.evaluate(
-            "id => [...document.querySelectorAll(`#${id} tbody tr`)].map("
-            "row => [...row.cells].map(cell => cell.textContent))", table)
-        return found
-
-    def choose(self, label: str, place: int) -> None:
-        self.page.locator("#choices label", has_text=label).locator("select").select_option(
-            index=place)
-
-    def type_cost(self, cost: str) -> None:
-        self.page.fill("#cost", cost)
+    yield from launched()
 
 
 @pytest.fixture
@@ -118,6 +75,62 @@ def test_table_has_the_numbers_of_the_summary(opened: Opened, folder: Path) -> N
                                        pl.col("cost") == float(cost))
                 shown = {row[0]: [row[2], row[3], row[5], row[6]] for row in opened.rows()}
                 assert shown == printed(frame)
+
+
+DRAWN = """figure => [...document.querySelectorAll(`#${figure} svg .mark-rule.role-mark line`)]
+  .map(line => line.__data__).filter(item => item.datum.schedule).map(item => ({
+    schedule: item.datum.schedule, x: item.datum.x, low: item.datum.low, high: item.datum.high,
+    shown: item.datum.shown, foot: item.y, head: item.y2 }))"""
+
+
+def bars(opened: Opened, figure: str, shown: list[str]) -> list[dict[str, Any]]:
+    """The error bars of a figure, as they are drawn, once their tooltips say ``shown``."""
+    opened.page.wait_for_function(
+        f"([figure, shown]) => JSON.stringify(({DRAWN})(figure).map(bar => bar.shown)) === "
+        "JSON.stringify(shown)", arg=[figure, shown])
+    found: list[dict[str, Any]] = opened.page.evaluate(DRAWN, figure)
+    return found
+
+
+def assert_bars(found: list[dict[str, Any]], rows: list[dict[str, Any]], what: str) -> None:
+    """Each reaches from mean - sem to mean + sem, in its data and in its pixels."""
+    pixels = [(math.log(bar[end]), bar[side]) for bar in found
+              for end, side in (("low", "foot"), ("high", "head"))]
+    (a, top), (b, bottom) = min(pixels), max(pixels)
+    for bar, row in zip(found, rows, strict=True):
+        mean, sem = row[f"{what}_mean"], row[f"{what}_sem"]
+        assert bar["schedule"] == row["schedule"]
+        assert bar["low"] == pytest.approx(mean - sem, rel=1e-11)
+        assert bar["high"] == pytest.approx(mean + sem, rel=1e-11)
+        for end, side in (("low", "foot"), ("high", "head")):
+            at = top + (bottom - top) * (math.log(bar[end]) - a) / (b - a)
+            assert bar[side] == pytest.approx(at, abs=0.01)
+
+
+def test_error_bars_are_those_of_the_summary(opened: Opened, folder: Path) -> None:
+    """At five costs, in every figure that has them, to the last digit of the tooltips and to a
+    hundredth of a pixel; those of error rates are the exact intervals."""
+    costs = [0.0, 0.37, 10.0, 1234.5, 1e6]
+    summary = stored_summary(folder, costs).filter(pl.col("instance") == "plain")
+    for cost in costs:
+        opened.type_cost(str(cost))
+        rows = summary.filter(pl.col("cost") == cost).to_dicts()
+        first = [row for row in rows if row["delta"] == DELTAS[0]]
+        periodic = [row for row in first if row["schedule"] in ("fedelim0", "periodic:7")]
+        for figure, what, of in (("total-delta", "total", rows),
+                                 ("communication-delta", "communication", rows),
+                                 ("total-period", "total", periodic),
+                                 ("trade-off", "pulls", first)):
+            if cost == 0 and what == "communication":
+                assert opened.page.locator(f"#{figure}").is_hidden()  # nothing to see
+                continue
+            shown = [with_error(row[f"{what}_mean"], row[f"{what}_sem"]) for row in of]
+            assert_bars(bars(opened, figure, shown), of, what)
+        rates = [f"{rate(row['error_rate'], row['error_low'], row['error_high'])} %"
+                 for row in rows]
+        for bar, row in zip(bars(opened, "errors", rates), rows, strict=True):
+            assert bar["high"] == row["error_high"]
+            assert bar["low"] == row["error_low"] or row["error_low"] == 0 < bar["low"]
 
 
 def test_quantiles_are_those_of_the_summary(opened: Opened, folder: Path) -> None:
@@ -172,6 +185,14 @@ def test_selection_is_everywhere(opened: Opened) -> None:
     button.click()
     opened.page.wait_for_selector(faint, state="detached")
     assert opened.page.locator("#table tr.single").count() == 0
+
+
+def test_buttons_show_line_and_marker_of_their_schedule(opened: Opened) -> None:
+    """No two alike, so that lines of one colour can be told apart."""
+    swatches = opened.page.evaluate(
+        "[...document.querySelectorAll('#names svg')].map(one => one.innerHTML)")
+    assert len(set(swatches)) == len(SCHEDULES)
+    assert all(one.count("<path") == 2 and 'd=""' not in one for one in swatches)
 
 
 def test_clicking_a_point_selects_its_schedule(opened: Opened) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from fastfed.paper import experiments as reproduce
 from fastfed.paper import panels, true_errors
 from fastfed.paper.experiments import COSTS, DATA_SETS, places_of, plan, scheme_table
 from fastfed.problem.instance import Instance
+from fastfed.results.series import styled
+from fastfed.results.style import style_of
 from fastfed.statistics.moments import Prices
 from fastfed.sweeps import task as tasks
 from fastfed.sweeps.store import Store
@@ -51,9 +54,10 @@ def contents(folder: Path, *kinds: str) -> dict[str, str]:
 
 def test_every_figure_in_every_format(paper: Path) -> None:
     names = {f"{data}-{what}.{kind}" for data in DATA_SETS
-             for what in ("a", "b", "c", "schemes", "base", "period", "minimum")
+             for what in ("a", "b", "c", "schemes", "base", "period", "minimum", "radii", "errors")
              for kind in ("png", "pdf", "svg")}
-    names |= {f"true-errors.{kind}" for kind in ("png", "pdf", "svg")}
+    names |= {f"synthetic-{what}.{kind}" for what in ("gap", "talk", "clients")
+              for kind in ("png", "pdf", "svg")}
     assert {path.name for path in (paper / "figures").iterdir()} == names
     for path in (paper / "figures").iterdir():
         assert path.stat().st_size > 2000
@@ -61,15 +65,72 @@ def test_every_figure_in_every_format(paper: Path) -> None:
 
 def test_the_contact_sheet_is_small(paper: Path) -> None:
     assert 20_000 < (paper / "contact-sheet.png").stat().st_size < 300_000
+    assert 10_000 < (paper / "true-errors.png").stat().st_size < 300_000
+
+
+def test_schedules_look_as_in_every_other_figure(paper: Path) -> None:
+    """FedElim and FedElim0 have their own styles in all panels, and no two lines are alike."""
+    frames = reproduce.read(paper)[0]
+    every = panels.charts(frames)
+    assert {f"{name}-{letter}" for name in DATA_SETS for letter in "abc"} <= set(every)
+    for name, chart in every.items():
+        looks = [line.style for line in styled(chart.lines)]
+        assert len(set(looks)) == len(looks), name
+        own = {line.label: line.style for line in chart.lines}
+        for label, schedule in (("FedElim", "fedelim"), ("FedElim, C = 0", "fedelim"),
+                                ("FedElim, paper", "fedelim"), ("FedElim0, paper", "fedelim0"),
+                                ("FedElim0, pulls alone", "fedelim0"),
+                                ("every 10 steps", "periodic:10"),
+                                ("super-exponential", "superexponential")):
+            assert own.get(label, style_of(schedule)) == style_of(schedule), (name, label)
+    assert sum(len(chart.lines) for chart in every.values()) > 80
+
+
+def test_the_page_has_all_panels_and_claims(paper: Path) -> None:
+    text = (paper / "report.html").read_text()
+    assert len(text) < 2_000_000
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])  # type: ignore[index]
+    names = {figure["name"] for figure in data["figures"]}
+    assert len([one for one in data["figures"] if one["section"] == "panels"]) == 9
+    claims = json.loads((paper / "claims.json").read_text())["claims"]
+    assert [one["key"] for one in data["claims"]] == [one["key"] for one in claims]
+    for shown, claim in zip(data["claims"], claims, strict=True):
+        assert shown["verdict"] == claim["verdict"]
+        assert len(shown["cells"]) == len(claim["cells"])
+        assert shown["figures"], shown["key"]
+        assert set(shown["figures"]) <= names
+
+
+def test_radii_are_compared_on_the_same_trials(paper: Path) -> None:
+    rows = json.loads((paper / "radii.json").read_text())
+    assert len(rows) == len(DATA_SETS) * len(FEW) * 2 * 5
+    paper_rows = pl.read_parquet(paper / "bernoulli" / "trials" / "*.parquet")
+    other_rows = pl.read_parquet(paper / "radii" / "bernoulli" / "trials" / "*.parquet")
+    for row in rows:
+        if row["instance"] == "bernoulli" and row["radius"] != "paper":
+            x, y = (frame.filter(pl.col("schedule") == row["schedule"],
+                                 pl.col("delta") == row["delta"], pl.col("sigma") == 1.0,
+                                 pl.col("radius") == radius).sort("trial")
+                    for frame, radius in ((other_rows, row["radius"]), (paper_rows, "paper")))
+            price = 10 if row["schedule"] == "fedelim" else 0
+            a, b = ((one["pulls"] + price * one["uplinks"]).to_numpy() for one in (x, y))
+            ratio = a.mean() / b.mean()
+            assert row["ratio"] == pytest.approx(ratio)
+            assert row["ratio_sem"] == pytest.approx(
+                (a - ratio * b).std(ddof=1) / 3**0.5 / b.mean())
+        if row["radius"] == "paper":
+            assert row["ratio"] == 1
+    text = (paper / "radii.md").read_text()
+    assert "With the radius `mixture-pairs` FedElim keeps the same promise at " in text
 
 
 def test_axes_are_named_and_legends_speak(paper: Path) -> None:
     text = {letter: (paper / "figures" / f"bernoulli-{letter}.svg").read_text() for letter in "abc"}
-    assert "error probability δ" in text["a"]
-    assert "total cost (pulls + C × uplinks)" in text["a"]
-    assert "an uplink costs 10 pulls (C = 10)" in text["a"]
-    assert "communication cost (C × uplinks)" in text["b"]
-    assert "every 5 steps (H = 5)" in text["b"]
+    assert "error probability delta" in text["a"]
+    assert "total cost (pulls + C x uplinks)" in text["a"]
+    assert "FedElim, C = 10" in text["a"]
+    assert "communication cost (C x uplinks)" in text["b"]
+    assert "every 5 steps" in text["b"]
     assert "period H (steps between uplinks)" in text["c"]
     assert "mean ± one standard deviation, 3 trials" in text["c"]
 
@@ -88,7 +149,7 @@ def test_claims_and_their_verdicts(paper: Path) -> None:
     assert content["trials"]["movielens"] == 3
     text = (paper / "claims.md").read_text()
     keys = [one["key"] for one in content["claims"]]
-    assert len(keys) == len(set(keys)) == 29
+    assert len(keys) == len(set(keys)) == 32
     assert content["slips"]
     for one in content["claims"]:
         assert one["verdict"].startswith(("holds", "does not hold", "not refuted", "undecided",
@@ -156,7 +217,7 @@ def test_one_data_set_alone(small: Any, tmp_path: Path, capsys: pytest.CaptureFi
     assert "minimum-movielens" not in printed.out
     assert "synthetic: 2 trials of each cell" in printed.err
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {
-        "synthetic", "studies", "gaps", "figures"}
+        "synthetic", "studies", "radii", "gaps", "figures"}
 
 
 def test_trials_mean_the_same_everywhere(tmp_path: Path) -> None:

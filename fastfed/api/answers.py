@@ -248,7 +248,7 @@ class Answers(Faced, ABC):
             raise InputError(f"trial {number}: {name} at {cell} has the trials {there}")
         return replay(self.instances[cell.instance], name, delta=cell.delta, seed=cell.seed,
                       trial=number, engine=cell.engine, sigma=cell.sigma,
-                      max_steps=cell.max_steps, **cell.choices)
+                      max_steps=cell.max_steps, **self._choices(cell))
 
     def report(self, path: str | Path = "report.html") -> Path:
         """Write one self-contained, interactive page of HTML.
@@ -268,8 +268,17 @@ class Answers(Faced, ABC):
 
         cells = (Rows(cell.names, names, self._batches(cell, names))
                  for cell, names in self._held().items())
+        instances, checked = self._theory()
         return write_report(Path(path), cells, self._about(), self.costs,
-                            instances=self.instances, checked=self.check())
+                            instances=instances, checked=checked)
+
+    def _choices(self, cell: Cell) -> dict[str, Any]:
+        """Radius, goal and uplink of a cell, as `replay` takes them."""
+        return dict(cell.choices)
+
+    def _theory(self) -> tuple[dict[str, Instance] | None, Check | None]:
+        """What a report needs for bounds and verdicts."""
+        return self.instances, self.check()
 
     def _moments(self) -> Iterator[tuple[dict[str, Any], Moments]]:
         """Each cell with the moments of its schedules, all of them paired."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -172,6 +172,13 @@ class Result(Answers):
 
     def _held(self) -> dict[Cell, list[str]]:
         return {cell: [str(one) for one in self.job.schedules] for cell in self.cells}
+
+    def _choices(self, cell: Cell) -> dict[str, Any]:
+        return {**cell.choices, "radius": self.job.radius}  # which may be a user's own function
+
+    def _theory(self) -> tuple[dict[str, Instance] | None, Check | None]:
+        # bounds and verdicts know radii by their names
+        return (None, None) if self.job.radius.function is not None else super()._theory()
 
     def _batches(self, cell: Cell, schedules: Sequence[str]) -> Iterator[Batch]:
         import polars as pl

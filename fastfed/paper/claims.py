@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fastfed.paper.evidence import Evidence, Place
+from fastfed.paper.radii import judge_radii
 from fastfed.statistics.moments import PULLS, UPLINKS, Prices
 from fastfed.statistics.numbers import number
 from fastfed.statistics.verdicts import (
@@ -61,6 +62,7 @@ def judge(evidence: Evidence) -> list[Claim]:
         found += [claim(places) for claim in claims] if places else []
     found += [claim(evidence.checked) for claim in CHECKED]
     found += [good_event(evidence.good_event), tight_in_clients(evidence.tightness)]
+    found += judge_radii(evidence.radii)
     return [claim for claim in found if claim is not None]
 
 
@@ -75,7 +77,8 @@ def delta_pac(panels: Sequence[Place]) -> Claim | None:
         "delta-pac", "All local best arms and the global one are found with probability at least "
         "1 - delta, by FedElim and by FedElim0.", "Theorem 1",
         "the share of trials with a wrong answer is at most delta (a trial that did not end "
-        "counts as wrong)", cells)
+        "counts as right when the claim is to be refuted, as wrong when it is to be confirmed)",
+        cells)
 
 
 def good_event(cells: Sequence[Cell]) -> Claim | None:
@@ -416,12 +419,12 @@ def three_T(checked: Sequence[Cell]) -> Claim | None:
 
 def _lines(checked: Sequence[Cell], claim: str, schedule: str) -> list[Cell]:
     """The lines of a check as cells, to be decided anew over this claim's data sets."""
-    wanted = ("instance", "delta", "value", "sem", "limit", "p_below", "p_above", "power", "text",
-              "reason")
+    wanted = ("instance", "delta", "value", "sem", "limit", "at_most", "p_below", "p_above",
+              "power", "text", "reason")
     cells = []
     for line in checked:
         if (line["claim"], line["schedule"]) == (claim, schedule) and "value" in line:
-            cell = {key: line.get(key) for key in wanted}
+            cell = {key: line[key] for key in wanted if key in line}
             if line.get("cost") is not None:
                 cell["cost"] = line["cost"]
             if line["verdict"] == DOES_NOT_APPLY:

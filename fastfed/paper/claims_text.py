@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from fastfed.paper.claims import SLIPS
+from fastfed.paper.markdown import table_row
 from fastfed.statistics.verdicts import DOES_NOT_APPLY, LEVEL, Claim
 
-_METHOD = f"""Schedules are compared trial by trial, on the same rewards, over the trials that both
+METHOD = f"""Schedules are compared trial by trial, on the same rewards, over the trials that both
 ended. Where a claim speaks of the best of several schedules, the trials with even numbers choose it
 and those with odd numbers judge it. A claim's cells are decided together: among those that are
 decided, the expected share of wrong decisions is at most {LEVEL:.0%}, whatever their dependence
@@ -19,7 +20,7 @@ nothing of which is cheaper, so only those that differ are tested (Student, and 
 and nothing speaks against; its power is the probability that so many trials would refute it if
 the true rate were twice the limit. ± is one standard error."""
 
-_OURS = """What is ours and not the paper's: the grid of deltas (the text of the paper lists none),
+OURS = """What is ours and not the paper's: the grid of deltas (the text of the paper lists none),
 the uplink costs beyond 0, 10 and 100, and the number of trials. On MovieLens, counts and means are
 those of the data set, but how a cell's ratings spread over the ten values is partly reconstructed,
 and that a genre nobody has rated in a country pays 0 there is our choice (data/README.md). Its
@@ -31,7 +32,7 @@ def claims_text(claims: Sequence[Claim], trials: dict[str, int], warning: str = 
     end."""
     counts = ", ".join(f"{name} {count:,}" for name, count in trials.items())
     notes = [f"Trials of each cell: {counts}.", *([warning.replace(chr(10), " ")] if warning else
-                                                  []), _METHOD, _OURS]
+                                                  []), METHOD, OURS]
     lines = ["# The paper's claims", ""]
     for note in notes:
         lines += [" ".join(note.split()), ""]
@@ -69,8 +70,3 @@ def _map_text(claim: Claim) -> list[str]:
                 one["value"]) for one in some.sort("cost").iter_rows(named=True)]
             lines.append(table_row([f"{delta:g}", *shown]))
     return lines
-
-
-def table_row(cells: Sequence[str]) -> str:
-    """A row of a Markdown table."""
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -10,10 +10,11 @@ the least of several means of the same trials would look better than it is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from fastfed.paper.radii import RadiusPlace
 from fastfed.problem.schedule import parse
 from fastfed.statistics.moments import Halves, Moments, Prices
 from fastfed.statistics.verdicts import Cell, does_not_apply, ratio
@@ -108,7 +109,9 @@ class Evidence:
     checked: Sequence[Cell] = ()
     """The lines of `fastfed check` on the panels."""
     good_event: Sequence[Cell] = ()
-    tightness: Sequence[Cell] = field(default=())
+    tightness: Sequence[Cell] = ()
+    radii: Sequence[RadiusPlace] = ()
+    """FedElim and FedElim0 under every radius."""
 
 
 def in_words(schedule: str) -> str:

@@ -4,7 +4,9 @@
     paper/studies/...                       one delta, many bases and periods, a sweep each
     paper/gaps                              the synthetic instance with its gaps scaled
     paper/movielens-gaussian                Gaussian rewards around MovieLens's means
-    paper/figures, contact-sheet.png, table.*, claims.*, minimum.parquet
+    paper/radii/...                         the radii that are not the paper's, a sweep each
+    paper/report.html                       all that follows as one page
+    paper/figures, contact-sheet.png, table.*, radii.*, claims.*, minimum.parquet
 
 Everything below the sweeps is computed from their rows, and the same rows give the same files.
 The price of an uplink never costs a simulation. Each folder is an ordinary sweep: `fastfed sweep
@@ -24,14 +26,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from fastfed.engine.rows import VERSION
 from fastfed.errors import InputError, nearest
 from fastfed.files import replacing
+from fastfed.paper import radii
 from fastfed.paper.claims import COST, GROWTH, SLIPS, judge
-from fastfed.paper.claims_text import claims_text, table_row
+from fastfed.paper.claims_text import METHOD, OURS, claims_text
 from fastfed.paper.evidence import Evidence, Place
 from fastfed.paper.good_event import good_event
+from fastfed.paper.markdown import table_row
 from fastfed.paper.panels import Frames
 from fastfed.problem.instance import Instance
+from fastfed.results.series import with_gaps
 from fastfed.statistics.moments import COLUMNS, Halves
 from fastfed.statistics.numbers import number
 from fastfed.statistics.summary import not_ended_text
@@ -42,9 +48,11 @@ from fastfed.sweeps.store import Part, Store
 from fastfed.sweeps.summary_file import stored_summary
 from fastfed.theory.bounds import Bounds, bounds
 from fastfed.theory.check import check, instances_of
+from fastfed.version import __version__
 
 DATA_SETS = ("synthetic", "bernoulli", "movielens")
 DELTAS = (0.5, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
+TWIN_DELTAS = (0.1, 0.01, 1e-3, 1e-4, 1e-6)  # of MovieLens's Gaussian twin, which has no panel
 COSTS = (0.0, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
 PERIODS = (1, 5, 10, 100, 1_000, 10_000, 100_000)
 SCHEDULES = ("fedelim", "fedelim0", *(f"periodic:{h}" for h in PERIODS), "superexponential")
@@ -89,13 +97,17 @@ def plan(out: Path, *, trials: int | None = None, only: str | None = None, quick
         study = replace(base, deltas=(STUDY_DELTA,), schedules=_study_schedules(name))
         plans += [Plan(name, out / name, replace(base, sigmas=SCALES.get(name, (None,)))),
                   Plan(f"studies of {name}", out / "studies" / name, study)]
+        plans.append(Plan(f"radii of {name}", out / "radii" / name, replace(
+            base, deltas=tuple(delta for delta in radii.DELTAS if delta in DELTAS),
+            schedules=tuple(radii.SCHEDULES), radii=radii.OTHERS)))
         if name == "synthetic":
             scaled = tuple(f"scaled:synthetic,{factor:g}" for factor in FACTORS)
             plans.append(Plan("gaps", out / "gaps", replace(
                 study, instances=scaled, schedules=("fedelim", "fedelim0", "superexponential"))))
         if name == "movielens":
             plans.append(Plan("movielens-gaussian", out / "movielens-gaussian",
-                              replace(base, instances=(_gaussian(),))))
+                              replace(base, instances=(_gaussian(),), deltas=tuple(
+                                  delta for delta in TWIN_DELTAS if delta in DELTAS))))
     return plans
 
 
@@ -120,25 +132,30 @@ def true_errors(
     from fastfed.paper import true_errors as measured
 
     trials = measured.QUICK_TRIALS if quick else measured.TRIALS
+    deltas = measured.QUICK_DELTAS if quick else measured.DELTAS
     names = DATA_SETS if only is None else (only,)
-    return measured.write(out, instances=names, deltas=measured.DELTAS, trials=trials,
-                          seed=seed, threads=threads, report=report)
+    return measured.write(out, instances=names, deltas=deltas, trials=trials, seed=seed,
+                          threads=threads, report=report)
 
 
 def write(out: Path) -> tuple[list[Claim], list[Path]]:
-    """Figures, table and claims from the finished sweeps in ``out``; what was written."""
+    """Figures, tables, claims and the page from the finished sweeps in ``out``; what was
+    written."""
     from fastfed.paper import panels as drawn
+    from fastfed.paper import true_errors as errors
+    from fastfed.paper.page import write_page
 
     frames, evidence = read(out)
     claims = judge(evidence)
     minimum = next((one for one in claims if one.key == "minimum-map"), None)
     paths = drawn.write(frames, [] if minimum is None else minimum.cells, out)
-    table = scheme_table(frames.studies)
+    table, saved = scheme_table(frames.studies), radii.radii_table(evidence.radii)
     trials = frames.panels.group_by("instance", maintain_order=True).agg(pl.col("trials").min())
     counts = dict(trials.iter_rows())
     warning = not_ended_text(frames.panels)
     for name, text in (
         ("table.md", _table_text(table)), ("table.json", _json(table)),
+        ("radii.md", radii.radii_text(saved)), ("radii.json", _json(saved)),
         ("claims.md", claims_text(claims, counts, warning)),
         ("claims.json", _json({"trials": counts, "claims": [one.to_dict() for one in claims],
                                "slips": SLIPS})),
@@ -150,6 +167,16 @@ def write(out: Path) -> tuple[list[Claim], list[Path]]:
         with replacing(out / "minimum.parquet") as file:
             pl.DataFrame(minimum.cells).write_parquet(file)
         paths.append(out / "minimum.parquet")
+    measured = errors.kept(out)
+    charts = drawn.charts(frames) | ({} if measured is None else errors.charts(measured))
+    about = {"trials of each cell": ", ".join(f"{name} {count:,}" for name, count in
+                                              counts.items()),
+             "deltas": ", ".join(f"{delta:g}" for delta in DELTAS),
+             "costs C": ", ".join(f"{cost:g}" for cost in COSTS),
+             "seed": Store(out / next(iter(counts))).record().seed,
+             "version of the rows": VERSION, "fastfed": __version__}
+    paths.append(write_page(out / "report.html", charts, claims, about,
+                            [*([warning] if warning else []), METHOD, OURS]))
     return claims, paths
 
 
@@ -161,6 +188,8 @@ def read(out: Path) -> tuple[Frames, Evidence]:
     studies: list[Place] = []
     checked: list[dict[str, Any]] = []
     runs: list[dict[str, Any]] = []
+    under_radii: list[radii.RadiusPlace] = []
+    with_radii: list[pl.DataFrame] = []
     for name in (*DATA_SETS, "movielens-gaussian"):
         if _finished(out / name):
             frame, places = stored_summary(out / name, COSTS), places_of(out / name)
@@ -172,9 +201,12 @@ def read(out: Path) -> tuple[Frames, Evidence]:
                 scales += places
             if name != "movielens":  # its twin's walks are five times as fast to follow
                 instance = instances_of(out / name)[name]
-                runs += good_event(instance, DELTAS, min(
+                runs += good_event(instance, tuple(frame["delta"].unique(maintain_order=True)), min(
                     int(frame["trials"].min()), MOST_RUNS,  # type: ignore[arg-type]
-                    MOST_WALKS // instance.means.size))
+                    MOST_WALKS // instance.means.size), seed=Store(out / name).record().seed)
+            if _finished(out / "radii" / name):
+                under_radii += radii.radius_places(out / name, out / "radii" / name)
+                with_radii.append(stored_summary(out / "radii" / name, COSTS))
         if _finished(out / "studies" / name):
             b = _bounds(name)
             studies += places_of(out / "studies" / name)
@@ -185,9 +217,17 @@ def read(out: Path) -> tuple[Frames, Evidence]:
         raise InputError(f"{out}: no finished sweep of the paper's in it")
     gaps = places_of(out / "gaps") if _finished(out / "gaps") else []
     synthetic = any(place.instance == "synthetic" for place in panels)
-    return (Frames(pl.concat(summaries), pl.concat(studied) if studied else pl.DataFrame()),
-            Evidence(panels, scales, studies, gaps, checked, runs,
-                     tightness() if synthetic else ()))
+    every = pl.concat(summaries)
+    clients = tightness() if synthetic else []
+    return (Frames(every, pl.concat(studied) if studied else pl.DataFrame(),
+                   radii.radii_frame(every, with_radii), _gap_frame(out / "gaps"), clients),
+            Evidence(panels, scales, studies, gaps, checked, runs, clients, under_radii))
+
+
+def _gap_frame(folder: Path) -> pl.DataFrame:
+    if not _finished(folder):
+        return pl.DataFrame()
+    return with_gaps(stored_summary(folder, COSTS), instances_of(folder))
 
 
 def places_of(folder: Path) -> list[Place]:
@@ -222,8 +262,9 @@ def tightness() -> list[dict[str, Any]]:
         found[many.shape[1]] = float(b.T / b.lower)
     first = next(iter(found.values()))
     return [{"instance": "synthetic", "delta": STUDY_DELTA, "what": f"M = {clients:,}",
-             **computed(value / first, GROWTH, f"{value / first:.3f}, T over the lower bound "
-                        f"{value:,.0f}")} for clients, value in found.items()]
+             "clients": clients, **computed(value / first, GROWTH, f"{value / first:.3f}, T over "
+                                            f"the lower bound {value:,.0f}")}
+            for clients, value in found.items()]
 
 
 def scheme_table(studies: pl.DataFrame) -> list[dict[str, Any]]:

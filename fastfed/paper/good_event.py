@@ -24,14 +24,14 @@ from fastfed.problem.instance import Instance
 from fastfed.statistics.verdicts import share
 
 HORIZON = 256
-SEED = 0
 
 
 def good_event(instance: Instance, deltas: Sequence[float], runs: int,
-               sigma: float | None = None) -> list[dict[str, Any]]:
+               sigma: float | None = None, seed: int = 0) -> list[dict[str, Any]]:
     """A cell for each delta: the share of runs that leave the event by `HORIZON`. ``sigma`` is
-    the confidence scale (None: the instance's own)."""
-    least = least_delta(instance, runs, instance.default_sigma if sigma is None else sigma)
+    the confidence scale (None: the instance's own), ``seed`` that of the walks."""
+    scale = instance.default_sigma if sigma is None else sigma
+    least = least_delta(instance, runs, scale, seed)
     cells = []
     for delta in deltas:
         left = int((least < math.log(delta)).sum())
@@ -40,13 +40,13 @@ def good_event(instance: Instance, deltas: Sequence[float], runs: int,
     return cells
 
 
-def least_delta(instance: Instance, runs: int, scale: float) -> npt.NDArray[np.float64]:
+def least_delta(instance: Instance, runs: int, scale: float, seed: int) -> npt.NDArray[np.float64]:
     """For each run the logarithm of the least D: for smaller deltas it is on the event."""
     arms, clients = instance.shape
     trials = np.arange(runs)
     least = np.full(runs, math.inf)
     for n in range(1, HORIZON + 1):
-        sums = values_at(instance, SEED, trials, np.full((runs, arms, clients), n))
+        sums = values_at(instance, seed, trials, np.full((runs, arms, clients), n))
         off = sums / n - instance.means
         local = math.log(8 * arms * clients * n**2) - n * off**2 / (2 * scale**2)
         server = (math.log(8 * arms * n**2)

@@ -1,13 +1,15 @@
-"""The paper's panels and the studies' figures, from frames, with the primitives of `figures`.
+"""The paper's nine panels and the studies' figures.
 
-Each panel is a function that draws into axes: the single figures and the contact sheet share it.
+Each is a `fastfed.results.series.Chart`, made from a summary's rows by the code that `fastfed plot`
+uses, and drawn by it: one schedule looks the same in every figure of the project. The charts also
+go, as they are, into the page (`fastfed.paper.page`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +17,21 @@ import polars as pl
 
 from fastfed.files import make_folder
 from fastfed.paper.claims import COST, PAPER_COSTS
-from fastfed.results.figures import FORMATS, Line, draw, in_words, save, style
-from fastfed.results.wording import trials_text
+from fastfed.problem.schedule import parse
+from fastfed.results.figures import FORMATS, chart_figure, contact_sheet, save, style
+from fastfed.results.series import Chart, Line, chart
+from fastfed.results.style import EVERY_H, FEDELIM, distinct, in_words, style_of
+from fastfed.results.wording import plain
 from fastfed.statistics.verdicts import Cell
 
 PANEL_DELTA = 0.01  # that of the panels against H
-_TOTAL = "total cost (pulls + C × uplinks)"
-_COMMUNICATION = "communication cost (C × uplinks)"
-_DELTA = "error probability δ"
-_SIZE = (3.35, 3.2)  # inches: a column of a two-column paper
-_SHEET_DPI = 95  # the contact sheet stays below 300 kB
+PANELS = ("a", "b", "c")
+_SHEET_DPI = 72  # the contact sheet stays below 300 kB
+_SHORT = (1, 5, 10)  # the periods of panels (b)
+_ERRORS = "std"  # as in the paper
+_MARKERS = {"paper": None, "stitched": "^", "mixture": "v", "stitched-pairs": "P",
+            "mixture-pairs": "X"}
+"""Of the radii; None: the schedule's own."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,37 @@ class Frames:
     """Every data set at its own confidence scale, over delta."""
     studies: pl.DataFrame
     """One delta, many bases and periods; columns period_opt and base_opt. May be empty."""
+    radii: pl.DataFrame
+    """FedElim's total and FedElim0's pulls under every radius. May be empty."""
+    gaps: pl.DataFrame
+    """The synthetic instance with its gaps scaled; column gap. May be empty."""
+    clients: Sequence[Cell] = ()
+    """T over the lower bound for ever more clients."""
+
+    @property
+    def names(self) -> list[str]:
+        """The paper's data sets."""
+        return [name for name in self.panels["instance"].unique(maintain_order=True)
+                if name != "movielens-gaussian"]
+
+
+def charts(frames: Frames) -> dict[str, Chart]:
+    """Every figure of lines, by its name: "synthetic-a" and so on."""
+    found: dict[str, Chart] = {}
+    for name in frames.names:
+        rows = frames.panels.filter(pl.col("instance") == name)
+        found |= {f"{name}-a": panel_a(rows), f"{name}-b": panel_b(rows),
+                  f"{name}-c": panel_c(rows), f"{name}-schemes": schemes(rows)}
+    for name, rows in _by_instance(frames.studies):
+        found |= {f"{name}-base": base_study(rows), f"{name}-period": period_study(rows)}
+    for name, rows in _by_instance(frames.radii):
+        found[f"{name}-radii"] = radii_study(rows)
+    if len(frames.gaps):
+        found |= {"synthetic-gap": _gap_study(frames.gaps, "total"),
+                  "synthetic-talk": _gap_study(frames.gaps, "communication")}
+    if frames.clients:
+        found["synthetic-clients"] = clients_study(frames.clients)
+    return found
 
 
 def write(frames: Frames, minima: Sequence[Cell], out: Path) -> list[Path]:
@@ -42,228 +80,181 @@ def write(frames: Frames, minima: Sequence[Cell], out: Path) -> list[Path]:
     of FedElim's cost over the best period's."""
     folder = out / "figures"
     make_folder(folder)
-    names = [name for name in frames.panels["instance"].unique(maintain_order=True)
-             if name != "movielens-gaussian"]
     paths: list[Path] = []
-    with style() as plt:
-        for name in names:
-            rows = frames.panels.filter(pl.col("instance") == name)
-            for letter, panel in PANELS.items():
-                paths += _figure(plt, panel, rows, folder / f"{name}-{letter}")
-            paths += _figure(plt, schemes, rows, folder / f"{name}-schemes")
-        studied = frames.studies.group_by(["instance"], maintain_order=True) if len(
-            frames.studies) else ()
-        for (name,), rows in studied:
-            paths += _figure(plt, base_study, rows, folder / f"{name}-base")
-            paths += _figure(plt, period_study, rows, folder / f"{name}-period")
-        for name in dict.fromkeys(cell["instance"] for cell in minima):
-            cells = pl.DataFrame([cell for cell in minima if cell["instance"] == name])
-            paths += _map(plt, cells, folder / f"{name}-minimum")
-        figure, axes = plt.subplots(len(names), len(PANELS), squeeze=False, layout="constrained",
-                                    figsize=(10.5, 3.15 * len(names)))
-        for name, line in zip(names, axes, strict=True):
-            for panel, ax in zip(PANELS.values(), line, strict=True):
-                panel(plt, ax, frames.panels.filter(pl.col("instance") == name))
-        figure.set_dpi(_SHEET_DPI)
-        with plt.rc_context({"savefig.dpi": _SHEET_DPI}):
-            paths += save(figure, out / "contact-sheet", ["png"])
-    return paths
+    every = {stem: chart_figure(drawn) for stem, drawn in charts(frames).items()}
+    for stem, figure in every.items():
+        paths += save(figure, folder / stem, FORMATS)
+    for name in dict.fromkeys(cell["instance"] for cell in minima):
+        cells = pl.DataFrame([cell for cell in minima if cell["instance"] == name])
+        paths += _map(cells, folder / f"{name}-minimum")
+    panels = [[every[f"{name}-{letter}"] for letter in PANELS] for name in frames.names]
+    return [*paths, *contact_sheet(panels, out / "contact-sheet", _SHEET_DPI)]
 
 
-def panel_a(plt: Any, ax: Any, rows: pl.DataFrame) -> None:
+def panel_a(rows: pl.DataFrame) -> Chart:
     """FedElim's total cost for each C, and FedElim0's pulls, against delta."""
-    lines, ends = [], []
-    for place, cost in enumerate(PAPER_COSTS):
-        words = ("uplinks are free (C = 0)" if cost == 0 else
-                 f"an uplink costs {cost:g} pulls (C = {cost:g})")
-        lines.append(_by_delta(rows, "fedelim", "total", f"FedElim, {words}", cost,
-                               0.06 * (place - 1)))
-        ends.append(f"C = {cost:g}")
-    lines.append(_by_delta(rows, "fedelim0", "pulls", "FedElim0 (every step), pulls alone"))
-    draw(ax, lines, x_label=_DELTA, y_label=_TOTAL, title=_title(rows, "(a)"), log_y=False,
-         small_to_the_right=True)
-    _finish(plt, ax, lines, [*ends, "FedElim0"])
+    parts = {f"FedElim, C = {cost:g}": _of(rows, "fedelim", cost) for cost in PAPER_COSTS}
+    parts["FedElim0, pulls alone"] = _of(rows, "fedelim0", 0.0)
+    first = parts[f"FedElim, C = {PAPER_COSTS[0]:g}"]
+    lines = [replace(line, label=label) for label, one in parts.items() for line in one.lines]
+    looks = distinct([line.style for line in lines if line.style is not None])
+    styled = [replace(line, style=look) for line, look in zip(lines, looks, strict=True)]
+    return _titled(replace(first, lines=styled), rows, "(a)")
 
 
-def panel_b(plt: Any, ax: Any, rows: pl.DataFrame) -> None:
+def _of(rows: pl.DataFrame, schedule: str, cost: float, errors: str = _ERRORS) -> Chart:
+    """One schedule's total cost against delta."""
+    return chart(rows.filter(pl.col("schedule") == schedule), x="delta", y="total",
+                 group="schedule", cost=cost, errors=errors)
+
+
+def panel_b(rows: pl.DataFrame) -> Chart:
     """Communication cost of FedElim and of short periods against delta."""
-    lines = [_by_delta(rows, "fedelim", "communication", "FedElim (at steps 1, 2, 4, 8, ...)")]
-    for period in (1, 5, 10):
-        lines.append(_by_delta(rows, f"periodic:{period}", "communication",
-                               f"{in_words(f'periodic:{period}')} (H = {period})"))
-    draw(ax, lines, x_label=_DELTA, y_label=_COMMUNICATION, small_to_the_right=True,
-         title=_title(rows, f"(b), C = {COST:g}"))
-    _finish(plt, ax, lines, ["FedElim", "H = 1", "H = 5", "H = 10"])
+    names = ["fedelim", *(f"periodic:{period}" for period in _SHORT)]
+    drawn = chart(rows.filter(pl.col("schedule").is_in(names)), x="delta", y="communication",
+                  cost=COST, errors=_ERRORS)
+    return _titled(drawn, rows, f"(b), C = {COST:g}")
 
 
-def panel_c(plt: Any, ax: Any, rows: pl.DataFrame) -> None:
-    """Total cost against the period, with FedElim as a level line."""
-    here = rows.filter(pl.col("delta") == PANEL_DELTA, pl.col("cost") == COST)
-    periods = _periods(here)
-    chosen = periods.filter(pl.col("period").log10().round(6) % 1 == 0)
-    _against_period(plt, ax, here, chosen)
-    ax.set_title(_title(here, f"(c), C = {COST:g}, δ = {PANEL_DELTA:g}"))
+def panel_c(rows: pl.DataFrame) -> Chart:
+    """Total cost against the period (powers of ten), with FedElim as a level line."""
+    powers = [name for name in rows["schedule"].unique() if name.startswith("periodic:")
+              and math.log10(int(name.partition(":")[2])) % 1 == 0]
+    here = rows.filter(pl.col("delta") == PANEL_DELTA, pl.col("cost") == COST,
+                       pl.col("schedule").is_in(["fedelim", *powers]))
+    return _titled(chart(here, x="period", y="total", errors=_ERRORS), rows,
+                   f"(c), C = {COST:g}, delta = {PANEL_DELTA:g}, {_least(here)}")
 
 
-PANELS: dict[str, Callable[[Any, Any, pl.DataFrame], None]] = {
-    "a": panel_a, "b": panel_b, "c": panel_c}
-
-
-def schemes(plt: Any, ax: Any, rows: pl.DataFrame) -> None:
+def schemes(rows: pl.DataFrame) -> Chart:
     """The three schemes' total cost against delta."""
-    lines = [_by_delta(rows, name, "total", words) for name, words in (
-        ("periodic:100", "every 100 steps (H = 100)"), ("fedelim", "FedElim (at 2^t)"),
-        ("superexponential", "super-exponential (at 2^(2^t))"))]
-    draw(ax, lines, x_label=_DELTA, y_label=_TOTAL, small_to_the_right=True,
-         title=_title(rows, f"three schemes, C = {COST:g}"))
-    _finish(plt, ax, lines, ["H = 100", "FedElim", "super-exp."])
+    names = ["periodic:100", "fedelim", "superexponential"]
+    drawn = chart(rows.filter(pl.col("schedule").is_in(names)), x="delta", y="total", cost=COST,
+                  errors=_ERRORS)
+    return _titled(drawn, rows, f"three schemes, C = {COST:g}")
 
 
-def base_study(plt: Any, ax: Any, rows: pl.DataFrame) -> None:
-    """Total cost against the base lambda, lambda_opt marked."""
-    here = rows.filter(pl.col("cost") == COST).with_columns(
-        pl.when(pl.col("schedule") == "fedelim").then(pl.lit("exponential:2"))
-        .otherwise(pl.col("schedule")).alias("schedule"))
-    bases = here.filter(pl.col("schedule").str.starts_with("exponential:")).with_columns(
-        pl.col("schedule").str.strip_prefix("exponential:").cast(pl.Float64).alias("base")
-    ).sort("base")
-    line = Line("talk at ⌈λ^t⌉ (FedElim is λ = 2)", bases["base"].to_list(),
-                bases["total_mean"].to_list(), bases["total_std"].fill_null(0).to_list())
-    draw(ax, [line], x_label="base λ", y_label=_TOTAL, log_y=False,
-         title=_title(here, f"base λ, C = {COST:g}, δ = {here['delta'][0]:g}"))
-    best = float(here["base_opt"][0])
-    ax.axvline(best, color="#3c3c3c", linestyle="--", linewidth=0.9,
-               label=f"λ_opt = {best:.3f}, least of the bounds")
-    ax.axvline(2, color="#c8502b", linestyle=":", linewidth=0.9, label="FedElim, λ = 2")
-    ticks = [1.1, 1.5, 2, 3, 5, 10]
-    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    ax.minorticks_off()
-    _finish(plt, ax)
-
-
-def period_study(plt: Any, ax: Any, rows: pl.DataFrame) -> None:
+def period_study(rows: pl.DataFrame) -> Chart:
     """Total cost against H, finely around H_opt."""
     here = rows.filter(pl.col("cost") == COST)
     best = float(here["period_opt"][0])
-    periods = _periods(here).filter(pl.col("period") >= best / 40)
-    _against_period(plt, ax, here, periods, best)
-    ax.set_title(_title(here, f"period H, C = {COST:g}, δ = {here['delta'][0]:g}"))
+    near = [name for name in here["schedule"]
+            if name == "fedelim" or (name.startswith("periodic:")
+                                     and int(name.partition(":")[2]) >= best / 40)]
+    drawn = chart(here.filter(pl.col("schedule").is_in(near)), x="period", y="total",
+                  errors=_ERRORS)
+    return _titled(replace(drawn, marks=[best]), rows, f"period, C = {COST:g}, {_least(here)}; "
+                   f"dashed: H_opt = {best:,.0f}, where the bound is least")
 
 
-def _against_period(plt: Any, ax: Any, here: pl.DataFrame, periods: pl.DataFrame,
-                    mark: float | None = None) -> None:
-    line = Line("periodic, every H steps", periods["period"].to_list(),
-                periods["total_mean"].to_list(), periods["total_std"].fill_null(0).to_list())
-    level = here.filter(pl.col("schedule") == "fedelim").row(0, named=True)
-    mean, std = level["total_mean"], level["total_std"] or 0.0
-    ends = [line.x[0], line.x[-1]]
-    guide = Line("FedElim, which has no H (band: ± one std)", ends, [mean, mean], plain=True)
-    draw(ax, [line, guide], x_label="period H (steps between uplinks)", y_label=_TOTAL,
-         log_y=mark is None)
-    ax.fill_between(ends, mean - std, mean + std, color="#c8502b", alpha=0.18, linewidth=0)
-    ax.annotate("FedElim", (ends[-1], mean), xytext=(3, 0), textcoords="offset points",
-                va="center", fontsize=6.5, annotation_clip=False)
-    least = periods.row(int(periods["total_mean"].arg_min() or 0), named=True)
-    foot = least["total_mean"] - (least["total_std"] or 0.0)
-    low, high = ax.get_ylim()
-    ax.set_ylim(low / (high / low) ** 0.12 if mark is None else low - 0.12 * (high - low), high)
-    ax.annotate(f"least: H = {least['period']:,}", (least["period"], foot), xytext=(0, -4),
-                textcoords="offset points", ha="center", va="top", fontsize=6.5,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})
-    if mark is not None:
-        ax.axvline(mark, color="#3c3c3c", linestyle="--", linewidth=0.9,
-                   label=f"H_opt = {mark:,.0f}, least of the bounds")
-    _finish(plt, ax)
+def base_study(rows: pl.DataFrame) -> Chart:
+    """Total cost against the base lambda, lambda_opt marked; FedElim is lambda = 2."""
+    here = rows.filter(pl.col("cost") == COST)
+    points = []
+    for row in here.iter_rows(named=True):
+        one = parse(row["schedule"])
+        if one.kind in ("exponential", "fedelim") and row["total_mean"] is not None:
+            points.append((float(one.value or 2.0), row["total_mean"], row["total_std"] or 0.0))
+    points.sort()
+    x, y, spread = (list(column) for column in zip(*points, strict=True))
+    two = x.index(2.0)
+    lines = [Line("at powers of lambda", x, y, spread, style=EVERY_H),
+             Line("FedElim, lambda = 2", [2.0], [y[two]], [spread[two]], style=FEDELIM)]
+    best = float(here["base_opt"][0])
+    labels = chart(here, x="delta", y="total", errors=_ERRORS)
+    return _titled(Chart(lines, "base lambda", labels.y_label, labels.title, marks=[best]), rows,
+                   f"base, C = {COST:g}, delta = {plain(float(here['delta'][0]))}; dashed: "
+                   f"lambda_opt = {best:.3f}, where the bound is least")
 
 
-def _map(plt: Any, cells: pl.DataFrame, stem: Path) -> list[Path]:
+def radii_study(rows: pl.DataFrame) -> Chart:
+    """Cost against delta for every radius. A schedule keeps its colour, a radius has its marker,
+    and with the paper's radius a schedule looks as in every other figure."""
+    lines = []
+    for radius, marker in _MARKERS.items():
+        some = rows.filter(pl.col("radius") == radius)
+        for schedule, cost in (("fedelim", COST), ("fedelim0", 0.0)):
+            drawn = _of(some, schedule, cost, "sem")
+            look = style_of(schedule) if marker is None else replace(
+                style_of(schedule), marker=marker, filled=False)
+            lines += [replace(line, label=f"{in_words(schedule).split()[0]}, {radius}", style=look)
+                      for line in drawn.lines]
+    return _titled(replace(drawn, lines=lines), rows,
+                   f"radii: FedElim's total cost at C = {COST:g}, FedElim0's pulls")
+
+
+def _gap_study(rows: pl.DataFrame, what: str) -> Chart:
+    """Cost, or the communication in it, against the smallest gap."""
+    drawn = chart(rows, x="gap", y=what, cost=COST, errors=_ERRORS)
+    return replace(drawn, title=[f"synthetic, all gaps scaled, C = {COST:g}", drawn.title[-1]],
+                   small_to_the_right=True)
+
+
+def clients_study(cells: Sequence[Cell]) -> Chart:
+    """T over the lower bound against the number of clients."""
+    line = Line("T over the lower bound", [float(cell["clients"]) for cell in cells],
+                [cell["value"] for cell in cells])
+    return Chart([line], "clients M", "T over the lower bound, relative to the first",
+                 ["synthetic, its clients repeated", "computed: no chance in it"])
+
+
+def radii_of_fedelim(rows: pl.DataFrame) -> Chart:
+    """FedElim's alone, for a README."""
+    return chart(rows.filter(pl.col("schedule") == "fedelim"), x="delta", y="total",
+                 group="radius", errors="sem")
+
+
+def _titled(drawn: Chart, rows: pl.DataFrame, what: str) -> Chart:
+    """Which data set, and which of the paper's panels; below it what points and bars are."""
+    return replace(drawn, title=[f"{rows['instance'][0]} {what}", drawn.title[-1]])
+
+
+def _least(rows: pl.DataFrame) -> str:
+    """Where the mean total cost over the periods is least."""
+    periods = rows.filter(pl.col("schedule").str.starts_with("periodic:"),
+                          pl.col("total_mean").is_not_null())
+    least = periods.row(int(periods["total_mean"].arg_min() or 0), named=True)["schedule"]
+    return f"least at H = {int(least.partition(':')[2]):,}"
+
+
+def _by_instance(rows: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    if not len(rows):
+        return []
+    return [(str(name), some) for (name,), some in
+            rows.group_by(["instance"], maintain_order=True)]
+
+
+def _map(cells: pl.DataFrame, stem: Path) -> list[Path]:
     """FedElim's cost over the best period's, by delta and C, for each confidence scale."""
     scales = cells["sigma"].unique(maintain_order=True).to_list()
     deltas = cells["delta"].unique().sort(descending=True).to_list()
     costs = cells["cost"].unique().sort().to_list()
-    figure, axes = plt.subplots(len(scales), 1, squeeze=False, layout="constrained",
-                                figsize=(6.9, 2.3 * len(scales)))
-    for sigma, (ax,) in zip(scales, axes, strict=True):
-        ratio = [[0.0] * len(deltas) for _ in costs]
-        for cell in cells.filter(pl.col("sigma") == sigma).iter_rows(named=True):
-            x, y = deltas.index(cell["delta"]), costs.index(cell["cost"])
-            ratio[y][x] = math.log(cell["value"])
-            wins = cell["holds"] is True
-            ax.text(x, y, f"{cell['value']:.3f}" + ("?" if cell["holds"] is None else ""),
-                    ha="center", va="center", fontsize=6, weight="bold" if wins else "normal")
-            if wins:
-                ax.add_patch(plt.Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, fill=False,
-                                           edgecolor="black", linewidth=1.2))
-        ax.imshow(ratio, cmap="RdBu_r", vmin=-0.7, vmax=0.7, aspect="auto", origin="lower",
-                  alpha=0.55)
-        ax.set_xticks(range(len(deltas)), [f"{delta:g}" for delta in deltas])
-        ax.set_yticks(range(len(costs)), [f"{cost:g}" for cost in costs])
-        ax.set_xlabel(_DELTA)
-        ax.set_ylabel("cost of an uplink C")
-        ax.grid(visible=False)
-        ax.set_title(f"{cells['instance'][0]}, confidence scale {sigma:g}: FedElim's mean total "
-                     "cost over the best period's (boxed: no period is cheaper)")
-    paths = save(figure, stem, FORMATS)
-    plt.close(figure)
-    return paths
+    with style() as plt:
+        figure, axes = plt.subplots(len(scales), 1, squeeze=False, layout="constrained",
+                                    figsize=(6.9, 2.3 * len(scales)))
+        for sigma, (ax,) in zip(scales, axes, strict=True):
+            here = cells.filter(pl.col("sigma") == sigma)
+            _map_panel(plt, ax, here, deltas, costs)
+            ax.set_title(f"{cells['instance'][0]}, confidence scale {sigma:g}: FedElim's mean "
+                         "total cost over the best period's (boxed: no period is cheaper)")
+        return save(figure, stem, FORMATS)
 
 
-def _figure(plt: Any, panel: Callable[[Any, Any, pl.DataFrame], None], rows: pl.DataFrame,
-            stem: Path) -> list[Path]:
-    figure, ax = plt.subplots(figsize=_SIZE, layout="constrained")
-    panel(plt, ax, rows)
-    paths = save(figure, stem, FORMATS)
-    plt.close(figure)
-    return paths
-
-
-def _by_delta(rows: pl.DataFrame, schedule: str, what: str, label: str, cost: float = COST,
-              aside: float = 0.0) -> Line:
-    """``aside`` moves the points, in decades of delta, so that error bars stand side by side."""
-    chosen = rows.filter(pl.col("schedule") == schedule, pl.col("cost") == cost).sort(
-        "delta", descending=True)
-    return Line(label, (chosen["delta"] * 10.0**aside).to_list(), chosen[f"{what}_mean"].to_list(),
-                chosen[f"{what}_std"].fill_null(0).to_list())
-
-
-def _periods(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.filter(pl.col("schedule").str.starts_with("periodic:")).with_columns(
-        pl.col("schedule").str.strip_prefix("periodic:").cast(pl.Int64).alias("period")
-    ).sort("period")
-
-
-def _title(rows: pl.DataFrame, what: str) -> str:
-    cut = int(rows["truncated"].max() or 0)  # type: ignore[arg-type]
-    least, most = (int(count) for count in (rows["trials"].min(),  # type: ignore[arg-type]
-                                            rows["trials"].max()))
-    return (f"{rows['instance'][0]} {what}\n"
-            f"mean ± one standard deviation, {trials_text(least, most, cut)}")
-
-
-def _finish(plt: Any, ax: Any, lines: Sequence[Line] = (), ends: Sequence[str] = ()) -> None:
-    """Names at the lines' ends, whole numbers on a linear axis, the legend below the axes."""
-    logarithmic = ax.get_yscale() == "log"
-    if not logarithmic:
-        ax.yaxis.set_major_formatter(plt.FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    if lines:
-        deltas = [x for line in lines for x in line.x]
-        ax.set_xlim(1.4 * max(deltas), min(deltas) / 1.4)
-    low, high = ax.get_ylim()
-    scale: Callable[[float], float] = math.log if logarithmic else float
-    heights = [(scale(line.y[-1]) - scale(low)) / (scale(high) - scale(low)) for line in lines]
-    order = sorted(range(len(ends)), key=heights.__getitem__)
-    for index, place in zip(order, _apart([heights[index] for index in order]), strict=True):
-        ax.annotate(ends[index], (1.0, place), xycoords="axes fraction", xytext=(3, 0),
-                    textcoords="offset points", va="center", fontsize=6.5, annotation_clip=False)
-    ax.legend(loc="upper left", bbox_to_anchor=(-0.1, -0.23), handlelength=2.8, borderpad=0)
-
-
-def _apart(places: Sequence[float], least: float = 0.065, top: float = 0.98) -> list[float]:
-    """Ascending places moved so that no label lies on another, none above the axes."""
-    moved: list[float] = []
-    for place in places:
-        moved.append(max(place, moved[-1] + least) if moved else place)
-    for index in range(len(moved) - 1, -1, -1):
-        moved[index] = min(moved[index], top)
-        top = moved[index] - least
-    return moved
+def _map_panel(plt: Any, ax: Any, cells: pl.DataFrame, deltas: list[float], costs: list[float]
+               ) -> None:
+    ratio = [[0.0] * len(deltas) for _ in costs]
+    for cell in cells.iter_rows(named=True):
+        x, y = deltas.index(cell["delta"]), costs.index(cell["cost"])
+        ratio[y][x] = math.log(cell["value"])
+        wins = cell["holds"] is True
+        ax.text(x, y, f"{cell['value']:.3f}" + ("?" if cell["holds"] is None else ""),
+                ha="center", va="center", fontsize=6, weight="bold" if wins else "normal")
+        if wins:
+            ax.add_patch(plt.Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, fill=False,
+                                       edgecolor="black", linewidth=1.2))
+    ax.imshow(ratio, cmap="RdBu_r", vmin=-0.7, vmax=0.7, aspect="auto", origin="lower", alpha=0.55)
+    ax.set_xticks(range(len(deltas)), [f"{delta:g}" for delta in deltas])
+    ax.set_yticks(range(len(costs)), [f"{cost:g}" for cost in costs])
+    ax.set_xlabel("error probability delta")
+    ax.set_ylabel("cost C of an uplink")
+    ax.grid(visible=False)

@@ -17,14 +17,17 @@ import polars as pl
 from fastfed.engine.rows import VERSION
 from fastfed.files import make_folder, replacing
 from fastfed.problem.instance import Instance
-from fastfed.results.figures import FORMATS, Line, draw, save, style
+from fastfed.results.figures import FORMATS, chart_figure, contact_sheet, save
+from fastfed.results.series import Chart, Line
 from fastfed.theory.error_probability import error_frame, error_probability
 
 INSTANCES = ("synthetic", "bernoulli", "movielens")
 DELTAS = (0.1, 0.03, 0.01, 0.003, 0.001)
-TRIALS, QUICK_TRIALS = 2_000, 100  # for each answer: MovieLens has 39
+QUICK_DELTAS = (0.1, 0.01, 0.001)
+TRIALS, QUICK_TRIALS = 500, 40  # for each answer: MovieLens has 39
 _SCHEDULE = "fedelim"
 _ASKED = "fastfed"
+_SHEET_DPI = 100
 
 
 def measure(instances: Sequence[str] = INSTANCES, deltas: Sequence[float] = DELTAS, *,
@@ -44,7 +47,7 @@ def measure(instances: Sequence[str] = INSTANCES, deltas: Sequence[float] = DELT
 def write(out: Path, *, instances: Sequence[str] = INSTANCES, deltas: Sequence[float] = DELTAS,
           trials: int = TRIALS, seed: int = 0, threads: int | None = None,
           report: Callable[[str], object] = lambda _: None) -> list[Path]:
-    """Measure, and write ``true-errors`` as a figure, as Markdown and as Parquet. What a folder
+    """Measure, and write ``true-errors`` as figures, as Markdown and as Parquet. What a folder
     already has of the same instances, deltas, trials and seed is not measured again."""
     make_folder(out / "figures")
     path, asked = out / "true-errors.parquet", repr((VERSION, instances, deltas, trials, seed))
@@ -56,8 +59,17 @@ def write(out: Path, *, instances: Sequence[str] = INSTANCES, deltas: Sequence[f
             frame.write_parquet(file, metadata={_ASKED: asked})
     with replacing(out / "true-errors.md") as file:
         file.write(as_text(frame).encode())
-    return [out / "true-errors.parquet", out / "true-errors.md",
-            *draw_figure(frame, out / "figures" / "true-errors")]
+    paths = [out / "true-errors.parquet", out / "true-errors.md"]
+    drawn = {stem: chart_figure(one) for stem, one in charts(frame).items()}
+    for stem, figure in drawn.items():
+        paths += save(figure, out / "figures" / stem, FORMATS)
+    return [*paths, *contact_sheet([list(drawn.values())], out / "true-errors", _SHEET_DPI)]
+
+
+def kept(out: Path) -> pl.DataFrame | None:
+    """What was measured into a folder."""
+    path = out / "true-errors.parquet"
+    return pl.read_parquet(path) if path.exists() else None
 
 
 def _kept(path: Path, asked: str) -> pl.DataFrame | None:
@@ -70,32 +82,29 @@ def _kept(path: Path, asked: str) -> pl.DataFrame | None:
     return None
 
 
-def draw_figure(frame: pl.DataFrame, stem: Path) -> list[Path]:
-    """One panel an instance: any answer, the server's, the worst client's, and delta itself."""
-    names = frame["instance"].unique(maintain_order=True).to_list()
-    with style() as plt:
-        figure, axes = plt.subplots(1, len(names), squeeze=False, layout="constrained",
-                                    figsize=(3.3 * len(names), 3.4))
-        for name, ax in zip(names, axes[0], strict=True):
-            _panel(ax, frame.filter(pl.col("instance") == name))
-        return save(figure, stem, FORMATS)
+def charts(frame: pl.DataFrame) -> dict[str, Chart]:
+    """One figure an instance, "synthetic-errors" and so on: any answer, the server's, the worst
+    client's, and delta itself."""
+    return {f"{name}-errors": _chart(rows)
+            for (name,), rows in frame.group_by(["instance"], maintain_order=True)}
 
 
-def _panel(ax: Any, rows: pl.DataFrame) -> None:
+def _chart(rows: pl.DataFrame) -> Chart:
     deltas = rows["delta"].unique().sort(descending=True).to_list()
-    lines = [Line("δ, what is allowed", deltas, deltas, plain=True, colour="#222222")]
-    for label, answers in (("any answer wrong", ["any"]), ("the server's answer wrong", ["server"]),
-                           ("the worst client's answer wrong", _clients(rows))):
+    lines = [Line("delta, which is allowed", deltas, deltas, plain=True)]
+    for label, answers in (("any answer", ["any"]), ("the server's", ["server"]),
+                           ("the worst client's", _clients(rows))):
         worst = (rows.filter(pl.col("answer").is_in(answers)).sort("log10", descending=True)
                  .group_by("delta").first().sort("delta", descending=True)
                  .filter(pl.col("estimate") > 0))
-        lines.append(Line(f"{label} (δ^{_slope(worst):.1f})", worst["delta"].to_list(),
-                          worst["estimate"].to_list(),
-                          (1.96 * worst["standard_error"]).to_list()))
-    draw(ax, lines, x_label="error probability δ that the radii allow",
-         y_label="probability of a wrong answer", small_to_the_right=True,
-         title=f"{rows['instance'][0]}, FedElim\nestimates with 95 % intervals")
-    ax.legend(loc="upper left", bbox_to_anchor=(-0.1, -0.2), handlelength=2.8, borderpad=0)
+        if len(worst):
+            lines.append(Line(f"{label} (delta^{_slope(worst):.1f})", worst["delta"].to_list(),
+                              worst["estimate"].to_list(),
+                              (1.96 * worst["standard_error"]).to_list()))
+    return Chart(lines, "error probability delta that the radii allow",
+                 "probability of a wrong answer",
+                 [f"{rows['instance'][0]}, FedElim: how often it really errs",
+                  "estimates with 95 % intervals"], small_to_the_right=True, log_y=True)
 
 
 def as_text(frame: pl.DataFrame) -> str:

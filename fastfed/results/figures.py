@@ -21,20 +21,28 @@ from typing import TYPE_CHECKING, Any
 from fastfed.choices import USUAL
 from fastfed.errors import InputError
 from fastfed.files import make_folder, replacing
-from fastfed.results.layout import name_lines, room_for_axes, thin_ticks, write_title
-from fastfed.results.series import Chart, Line, chart, has_periods
-from fastfed.results.style import GUIDE, in_words, numbered
+from fastfed.results.layout import lay_out, name_lines, room_for_axes, thin_ticks, write_title
+from fastfed.results.series import (
+    Chart,
+    Line,
+    chart,
+    has_periods,
+    logarithmic_span,
+    styled,
+)
+from fastfed.results.style import GUIDE, in_words
 from fastfed.results.wording import parameters, plain
 from fastfed.statistics.numbers import short
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from fastfed.problem.instance import Instance
 
-__all__ = ["FORMATS", "Line", "bound_lines", "checked_formats", "draw", "in_words", "plot",
-           "plot_sweep", "save", "style"]
+__all__ = ["FORMATS", "Line", "bound_lines", "chart_figure", "checked_formats", "contact_sheet",
+           "draw_chart", "in_words", "plot", "plot_sweep", "save", "style", "write_chart"]
 
 FORMATS = ("png", "pdf", "svg")
 _STYLE = {
@@ -49,8 +57,7 @@ _GUIDE_DASHES: tuple[Any, ...] = ("-", "--", "-.", ":")
 _CROWD = 8  # lines, beyond which their error bars are faint
 _DODGE = 0.012  # of the axis: how far lines that coincide are moved apart
 _SAME = 0.02  # of the axis: points nearer than this coincide
-_LOG_FROM = 8.0  # a larger ratio of the values takes a logarithmic axis
-_DEEPEST = 3.0  # a bar reaches at most this factor below the least value of a logarithmic axis
+_BAND = 0.13  # how dense the band of a level line is
 
 
 def _matplotlib() -> Any:
@@ -126,10 +133,12 @@ def plot(
 
 def draw_chart(ax: Any, drawn: Chart, own: bool) -> None:
     """A whole chart into axes: lines, scales, ticks, title, and what the lines are."""
-    lines = _styled(drawn.lines)
+    lines = styled(drawn.lines)
     _set_scales(ax, lines, drawn)
     lines = _dodged(ax, lines)
     handles = _draw_lines(ax, lines)
+    for place in drawn.marks:
+        ax.axvline(place, color=GUIDE, linestyle="--", linewidth=0.9)
     _set_ticks(ax, drawn)
     ax.set_xlabel(drawn.x_label)
     ax.set_ylabel(drawn.y_label)
@@ -144,13 +153,6 @@ def draw_chart(ax: Any, drawn: Chart, own: bool) -> None:
         thin_ticks(ax)
 
 
-def _styled(lines: Sequence[Line]) -> list[Line]:
-    """A style for every line that has none."""
-    spare = iter(numbered(len(lines)))
-    return [line if line.style or line.plain else replace(line, style=next(spare))
-            for line in lines]
-
-
 def _set_scales(ax: Any, lines: Sequence[Line], drawn: Chart) -> None:
     xs = [x for line in lines for x in line.x]
     if drawn.categories is None:
@@ -161,28 +163,10 @@ def _set_scales(ax: Any, lines: Sequence[Line], drawn: Chart) -> None:
             ax.set_xscale("log")
             if len(set(xs)) == 1:  # one point makes no axis by itself
                 ax.set_xlim(xs[0] / 2, xs[0] * 2)
-    low, high = _span(lines)
-    if low is None:
-        return
-    if drawn.log_y or high / low >= _LOG_FROM:
+    span = logarithmic_span(drawn)
+    if span is not None:
         ax.set_yscale("log")
-        ax.set_ylim(low / 1.25, high * 1.25)
-
-
-def _span(lines: Sequence[Line]) -> tuple[float | None, float]:
-    """The least and the largest that a logarithmic axis shall show; None if it cannot be one."""
-    values = [y for line in lines for y in line.y if y > 0]
-    lows, highs = ([end for line in lines for end in line.ends()[side]] for side in (0, 1))
-    if not values and not any(high > 0 for high in highs):
-        return None, 1.0
-    zeros = any(y <= 0 for line in lines for y in line.y)
-    if zeros and not all(high > 0 for high in highs):
-        return None, 1.0  # 0 without a bar: a linear axis shows it
-    least = min([*values, *([high for high in highs if high > 0] if zeros else [])])
-    deepest = least / _DEEPEST
-    reached = [low for low in lows if deepest <= low]
-    cut = zeros or any(low < deepest for low in lows)
-    return (deepest if cut else min([least, *reached])), max([*values, *highs])
+        ax.set_ylim(span[0] / 1.25, span[1] * 1.25)
 
 
 def _dodged(ax: Any, lines: Sequence[Line]) -> list[Line]:
@@ -245,6 +229,9 @@ def _draw_lines(ax: Any, lines: Sequence[Line]) -> list[Any]:
             if line.style is not None:  # a schedule, level
                 look = line.style.line()
             handles += ax.plot(line.x, line.y, linewidth=0.9, **look)
+            if line.low is not None:
+                ax.fill_between(line.x, *line.ends(), color=look["color"], alpha=_BAND,
+                                linewidth=0)
             continue
         assert line.style is not None
         lows, highs = line.ends()
@@ -295,6 +282,10 @@ def _set_ticks(ax: Any, drawn: Chart) -> None:
         shown = parameters(xs)
         ax.set_xticks(xs, labels=[shown[x] for x in xs])
         ax.xaxis.minorticks_off()
+    elif ax.get_xscale() == "log":  # too many: round numbers, written as everywhere else
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+        ax.xaxis.minorticks_off()
 
 
 def _tick(value: float) -> str:
@@ -310,28 +301,7 @@ def _any_font() -> Iterator[None]:
         yield
 
 
-def draw(ax: Any, lines: Sequence[Line], *, x_label: str, y_label: str, title: str = "",
-         small_to_the_right: bool = False, log_y: bool = True) -> None:
-    """Lines into axes with a logarithmic x, and a legend inside: for panels of a given size."""
-    lines = _styled(lines)
-    ax.set_xscale("log")
-    low, high = _span(lines)
-    if log_y and low is not None:
-        ax.set_yscale("log")
-        ax.set_ylim(low / 1.25, high * 1.25)
-    handles = _draw_lines(ax, lines)
-    if small_to_the_right:
-        ax.invert_xaxis()
-    ax.set_xlabel(x_label)
-    ax.set_ylabel(y_label)
-    if title:
-        ax.set_title(title, parse_math=False)
-    for handle, line in zip(handles, lines, strict=True):
-        handle.set_label(line.label)
-    ax.legend(handlelength=2.8)
-
-
-def save(figure: Any, stem: Path, formats: Sequence[str]) -> list[Path]:
+def save(figure: Any, stem: Path, formats: Sequence[str], dpi: int | None = None) -> list[Path]:
     """The figure in each format, each file whole or absent."""
     paths = []
     for kind in checked_formats(formats):
@@ -339,8 +309,8 @@ def save(figure: Any, stem: Path, formats: Sequence[str]) -> list[Path]:
         # no dates and no versions inside: the same rows give the same file
         metadata = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None},
                     "svg": {"Date": None, "Creator": None}}[kind]
-        with _any_font(), replacing(path) as file:
-            figure.savefig(file, format=kind, metadata=metadata)
+        with (_any_font(), _matplotlib().rc_context(_STYLE), replacing(path) as file):
+            figure.savefig(file, format=kind, metadata=metadata, dpi=dpi or _STYLE["savefig.dpi"])
         paths.append(path)
     return paths
 
@@ -409,7 +379,7 @@ def plot_sweep(frame: pl.DataFrame, out: Path, formats: Sequence[str],
                 charts[f"total-period-d{plain(float(delta))}"] = chart(
                     one, x="period", y="total", errors=errors)
         for kind, drawn in charts.items():
-            paths += _write(drawn, out / f"{stem}-{kind}", formats)
+            paths += write_chart(drawn, out / f"{stem}-{kind}", formats)
     if not paths:
         raise InputError("nothing to plot: the sweep has no rows yet")
     return paths
@@ -421,16 +391,51 @@ def plot_files(frame: pl.DataFrame, stem: Path, formats: Sequence[str], **choice
     checked_formats(formats)
     drawn = chart(frame, **choice)
     make_folder(stem.parent)
-    return _write(drawn, stem, formats)
+    return write_chart(drawn, stem, formats)
 
 
-def _write(drawn: Chart, stem: Path, formats: Sequence[str]) -> list[Path]:
+def chart_figure(drawn: Chart) -> Figure:
+    """A chart as a figure of its own, laid out for good: saving it moves nothing."""
     with _matplotlib().rc_context(_STYLE):
         from matplotlib.figure import Figure  # without pyplot: nobody's screen is touched
 
         figure = Figure(figsize=_SIZE, layout="constrained")
         draw_chart(figure.add_subplot(), drawn, own=True)
-        return save(figure, stem, formats)
+        with _any_font():
+            lay_out(figure)
+        figure.set_layout_engine("none")  # which would lay it out again for each format
+        return figure
+
+
+def write_chart(drawn: Chart, stem: Path, formats: Sequence[str]) -> list[Path]:
+    """A chart in files whose names begin with ``stem``."""
+    return save(chart_figure(drawn), stem, formats)
+
+
+def contact_sheet(rows: Sequence[Sequence[Figure]], stem: Path, dpi: int) -> list[Path]:
+    """Figures in rows and columns on one sheet: the very pictures, small, and none of their text
+    moved. Only as PNG."""
+    import numpy as np
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    images: list[list[Any]] = []
+    for line in rows:
+        images.append([])
+        for figure in line:
+            figure.set_dpi(dpi)
+            canvas = FigureCanvasAgg(figure)
+            with _any_font():
+                canvas.draw()
+            images[-1].append(np.asarray(canvas.buffer_rgba()))
+    heights = [max(image.shape[0] for image in line) for line in images]
+    widths = [max(image.shape[1] for image in column) for column in zip(*images, strict=True)]
+    sheet = Figure(figsize=(sum(widths) / dpi, sum(heights) / dpi), dpi=dpi)
+    for row, line in enumerate(images):
+        for column, image in enumerate(line):
+            foot = sum(heights[row + 1:]) + heights[row] - image.shape[0]
+            sheet.figimage(image, sum(widths[:column]), foot)
+    return save(sheet, stem, ["png"], dpi)
 
 
 def file_stem(cell: Mapping[str, Any]) -> str:

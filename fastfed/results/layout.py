@@ -160,7 +160,10 @@ def thin_ticks(ax: Any) -> None:
     """Write only as many numbers along the x axis as have room: first those at the ends, then
     the roundest. Every tick stays."""
     lay_out(ax.figure)
-    labels = ax.get_xticklabels()
+    left, right = sorted(ax.get_xlim())
+    inside = [left <= place <= right for place in ax.get_xticks()]
+    places = [place for place, seen in zip(ax.get_xticks(), inside, strict=True) if seen]
+    labels = [label for label, seen in zip(ax.get_xticklabels(), inside, strict=True) if seen]
     texts = [label.get_text() for label in labels]
     boxes = [label.get_window_extent() for label in labels]
     written = [i for i, text in enumerate(texts) if text]
@@ -171,5 +174,5 @@ def thin_ticks(ax: Any) -> None:
     for i in sorted(written, key=lambda i: (i not in ends, len(texts[i].strip("0,.")), i)):
         if all(boxes[i].x1 + 3 < boxes[j].x0 or boxes[j].x1 + 3 < boxes[i].x0 for j in kept):
             kept.append(i)
-    ax.set_xticks(ax.get_xticks(), parse_math=False,
+    ax.set_xticks(places, parse_math=False,
                   labels=[text if i in kept else "" for i, text in enumerate(texts)])

@@ -5,7 +5,7 @@ rows make a line, and the words for all that. Nothing here draws.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fastfed.choices import USUAL
@@ -40,6 +40,8 @@ _CELL = ("instance", "schedule", "delta", "sigma", *USUAL, "cost")
 _CATEGORIES = ("schedule", *USUAL)
 _WITH_COST = ("total", "communication")
 _CATEGORY_WIDTH = 24  # characters
+_LOG_FROM = 8.0  # a larger ratio of the values takes a logarithmic axis
+_DEEPEST = 3.0  # a bar reaches at most this factor below the least value of a logarithmic axis
 _TITLE_NAME = 120  # characters of an instance's name
 
 
@@ -80,6 +82,8 @@ class Chart:
     small_to_the_right: bool = False
     log_y: bool = False
     """Logarithmic in any case; else wherever the values differ much."""
+    marks: Sequence[float] = ()
+    """Places along x with a dashed vertical line, which the title explains."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,32 @@ def chart(frame: pl.DataFrame, x: str = "delta", y: str = "total", group: str | 
         categories = list(told.values())
     return Chart(lines, X[x], Y[y], _title(rows, x, measure), categories,
                  small_to_the_right=x == "delta", log_y=y == "error_rate")
+
+
+def styled(lines: Sequence[Line]) -> list[Line]:
+    """A style for every line that has none, but for guides."""
+    spare = iter(numbered(len(lines)))
+    return [line if line.style or line.plain else replace(line, style=next(spare))
+            for line in lines]
+
+
+def logarithmic_span(drawn: Chart) -> tuple[float, float] | None:
+    """The least and the largest value that the y axis shall show, if it is to be a logarithmic
+    one; None for a linear axis."""
+    lines = drawn.lines
+    values = [y for line in lines for y in line.y if y > 0]
+    lows, highs = ([end for line in lines for end in line.ends()[side]] for side in (0, 1))
+    if not values and not any(high > 0 for high in highs):
+        return None
+    zeros = any(y <= 0 for line in lines for y in line.y)
+    if zeros and not all(high > 0 for high in highs):
+        return None  # 0 without a bar: a linear axis shows it
+    least = min([*values, *([high for high in highs if high > 0] if zeros else [])])
+    deepest = least / _DEEPEST
+    cut = zeros or any(low < deepest for low in lows)
+    low = deepest if cut else min([least, *(one for one in lows if deepest <= one)])
+    high = max([*values, *highs])
+    return (low, high) if drawn.log_y or high / low >= _LOG_FROM else None
 
 
 def with_gaps(frame: pl.DataFrame, instances: Mapping[str, Instance]) -> pl.DataFrame:
@@ -285,7 +315,8 @@ class _Series:
         return [line for line in lines if line.x]
 
     def against_period(self) -> list[Line]:
-        """A curve through the periods, and every schedule without one as a level line."""
+        """A curve through the periods, and every schedule without one as a level line, whose
+        error bars become a band."""
         others = [key for key in self.keys if key != "schedule"]
         curves = self._grouped(others, [row for row in self.rows if _period(row) is not None])
         levels = self._grouped(["schedule", *others],
@@ -309,8 +340,9 @@ class _Series:
         for (key, rows), look in zip(levels.items(), looks, strict=False):
             point = self.measure.point(rows[0])
             if point is not None:
-                lines.append(Line(label(in_words(key[0]), key[1:]), ends, [point[0], point[0]],
-                                  plain=True, style=look))
+                middle, low, high = point
+                lines.append(Line(label(in_words(key[0]), key[1:]), ends, [middle] * 2,
+                                  plain=True, style=look, low=[low] * 2, high=[high] * 2))
         return lines
 
     def _grouped(self, keys: Sequence[str], rows: Sequence[dict[str, Any]] | None = None

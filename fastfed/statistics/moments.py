@@ -274,6 +274,13 @@ class Moments:
         count, total, squares = self._sums(schedule, prices)
         return root((squares - total * total / count) / (count - 1)) if count > 1 else None
 
+    def covariance(self, schedule: str, x: Prices, y: Prices) -> float | None:
+        """Covariance of two costs of the trials that ended, from exact sums; None below two."""
+        count, one, _ = self._sums(schedule, x)
+        _, other, _ = self._sums(schedule, y)
+        products = _combined(self._own[self._row[schedule]][1:, 1:], x, y)
+        return as_float((products - one * other / count) / (count - 1)) if count > 1 else None
+
     def sem(self, schedule: str, prices: Prices) -> float | None:
         """Standard error of that mean."""
         std = self.std(schedule, prices)

@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fastfed.errors import InputError
 from fastfed.files import checked_folder
 from fastfed.problem.instance_files import known_by_name
+from fastfed.radius import NAMES
 from fastfed.sweeps import manifest
 from fastfed.sweeps.grid import Cell, Grid
 from fastfed.sweeps.run import put_aside, reject_other_sweeps
@@ -26,6 +28,11 @@ def keep(folder: str | Path, cells: Sequence[Cell], jobs: Sequence[Job], blocks:
          ) -> None:
     """Write what a folder does not hold yet of these rows: one job, one block a cell."""
     job, cell, block = jobs[0], cells[0], blocks[0]
+    if job.radius.function is not None:
+        raise InputError(f"radius {job.radius}: a folder outlives the process and knows radii by "
+                         f"name only ({', '.join(NAMES)}), so rows of your own radius cannot be "
+                         "kept in one, nor checked; write them with "
+                         "result.frame.write_parquet(file)")
     name = job.instance.name
     spec = Spec(instances=(name if known_by_name(name) else job.instance,),
                 deltas=tuple(one.delta for one in cells), schedules=tuple(map(str, job.schedules)),

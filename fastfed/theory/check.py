@@ -237,8 +237,7 @@ class _Checker:
                 "trials": count, "ended": ended, "tightness": tightness}
 
     def _error(self, moments: Moments, name: str) -> _Line:
-        """Theorem 1. A trial that did not end counts as wrong, as in every summary: it has not
-        given all its answers."""
+        """Theorem 1, by the trials that ended: see `error_share`."""
         line = error_share(moments, name, self.cell.delta)
         return {"claim": "error rate <= delta", "mean": line["value"], "bound": self.cell.delta,
                 "outside": line["value"], **line}
@@ -399,8 +398,10 @@ def _check_text(found: Check) -> str:
         text.append("")
     cut = found.frame.filter(found.frame["ended"] < found.frame["trials"])
     if len(cut):
-        text.insert(0, "note: some trials did not end; means are over those that did, error rates "
-                    "count the others as wrong\n")
+        most = int((cut["trials"] - cut["ended"]).max())  # type: ignore[arg-type]
+        text.insert(0, f"note: some trials did not end, up to {most:,} of a line; means are over "
+                    "those that did, and the\nothers neither confirm nor refute a claim about "
+                    "trials: its interval allows for both\n")
     text += [f"{verdict}: {count}" for verdict, count in found.counts().items()]
     reasons = found.frame.filter(found.frame["reason"] != "")
     for (verdict, reason), lines in reasons.group_by(["verdict", "reason"], maintain_order=True):

@@ -11,7 +11,7 @@ from fastfed.problem.schedule import parse
 from fastfed.results.style import Style, in_words, styles
 from fastfed.statistics.best import envelope
 from fastfed.statistics.intervals import clopper_pearson
-from fastfed.statistics.moments import PULLS, UPLINKS, Moments, Prices, as_float
+from fastfed.statistics.moments import PULLS, UPLINKS, Moments, as_float
 from fastfed.statistics.summary import yardstick_of
 
 _SHAPES = {
@@ -48,7 +48,7 @@ def report_data(cells: Iterable[tuple[Mapping[str, Any], Moments]], about: Mappi
         "about": {str(key): printable(str(value)) for key, value in about.items()},
         "costs": sorted(costs),
         "schedules": [{"name": name, "words": in_words(name),
-                       "period": _period(name), **_look(looks[name])} for name in order],
+                       "period": _period(name), **vega_look(looks[name])} for name in order],
         "cells": [_cell(cell, moments) for cell, moments in found],
     }
 
@@ -57,7 +57,8 @@ def _period(name: str) -> int | None:
     return parse(name).period
 
 
-def _look(style: Style) -> dict[str, Any]:
+def vega_look(style: Style) -> dict[str, Any]:
+    """A style of a line in the words of Vega."""
     dash = [1, 0] if isinstance(style.dash, str) else [2 * length for length in style.dash[1]]
     return {"colour": style.colour, "shape": _SHAPES[style.marker], "dash": dash,
             "filled": style.filled}
@@ -92,21 +93,13 @@ def _beside(name: str, moments: Moments) -> list[float] | None:
 def _row(name: str, moments: Moments) -> dict[str, Any]:
     trials, wrong = moments.trials(name), moments.errors(name)
     low, high = clopper_pearson(wrong, trials)
-    variances = [_square(moments.std(name, prices))
-                 for prices in (PULLS, UPLINKS, Prices.total(1))]
-    covariance = None
-    if None not in variances:
-        pulls, uplinks, both = (value or 0.0 for value in variances)
-        covariance = (both - pulls - uplinks) / 2
     return {"schedule": name, "trials": trials, "ended": moments.ended(name), "wrong": wrong,
             "error_low": low, "error_high": high, "pulls": moments.mean(name, PULLS),
-            "uplinks": moments.mean(name, UPLINKS), "var_pulls": variances[0],
-            "covariance": covariance, "var_uplinks": variances[1],
+            "uplinks": moments.mean(name, UPLINKS),
+            "var_pulls": moments.covariance(name, PULLS, PULLS),
+            "covariance": moments.covariance(name, PULLS, UPLINKS),
+            "var_uplinks": moments.covariance(name, UPLINKS, UPLINKS),
             "beside": _beside(name, moments)}
-
-
-def _square(number: float | None) -> float | None:
-    return None if number is None else number * number
 
 
 def _finite(number: float) -> float | None:

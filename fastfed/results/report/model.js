@@ -130,7 +130,16 @@ const model = (() => {
     return three ? three.map(short).join(" / ") : "";
   }
 
-  return { total, communication, ratio, times, winner, withError, short, rate, general,
+  // a parameter, with four digits or as many more as it takes to write different ones differently
+  function label(value, all) {
+    if (typeof value !== "number") return String(value);
+    for (let digits = 4; digits < 17; digits += 1)
+      if (all.every((one) => one === value || general(one, digits) !== general(value, digits)))
+        return general(value, digits);
+    return String(value);
+  }
+
+  return { label, total, communication, ratio, times, winner, withError, short, rate, general,
     quantiles };
 })();
 if (typeof module !== "undefined") module.exports = model;

@@ -2,17 +2,8 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const byName = new Map(data.schedules.map((one) => [one.name, one]));
-  const find = (id) => document.getElementById(id);
+  const { find, make, save } = dom;
   const DELTA = "delta";
-
-  function make(tag, options = {}, ...children) {
-    const node = document.createElement(tag);
-    for (const [key, value] of Object.entries(options)) {
-      if (key in node) node[key] = value; else node.setAttribute(key, value);
-    }
-    node.append(...children);
-    return node;
-  }
 
   // ---- what is shown
   const keys = data.cells.length ? Object.keys(data.cells[0].where) : [];
@@ -62,7 +53,7 @@
     for (const key of keys) {
       if (values[key].length < 2) continue;
       const select = make("select", {}, ...values[key].map((value, index) =>
-        make("option", { value: index }, String(value))));
+        make("option", { value: index }, model.label(value, values[key]))));
       select.addEventListener("change", () => choose(key, values[key][Number(select.value)]));
       selects.set(key, select);
       find("choices").append(make("label", {}, make("span", {}, key), select));
@@ -84,7 +75,13 @@
     line.setAttribute("stroke", one.colour);
     line.setAttribute("stroke-width", 2);
     if (one.dash[1]) line.setAttribute("stroke-dasharray", one.dash.join(","));
-    box.append(line);
+    const marker = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    const outline = vega.path();
+    vega.pathSymbols(one.shape).draw(outline, 45);
+    marker.setAttribute("d", outline.toString());
+    marker.setAttribute("transform", "translate(17,6)");
+    marker.setAttribute("fill", one.colour);
+    box.append(line, marker);
     return box;
   }
 
@@ -257,12 +254,7 @@
     for (const chart of CHARTS) {
       const place = make("div", { className: "chart", role: "img",
         "aria-label": `${chart.title}; the table below has the numbers` });
-      const save = ["SVG", "PNG"].map((kind) => {
-        const button = make("button", { type: "button", "aria-label":
-          `Save as ${kind}: ${chart.title}` }, `Save as ${kind}`);
-        button.addEventListener("click", () => saveFigure(chart, kind.toLowerCase()));
-        return button;
-      });
+      const save = dom.saveButtons(chart.title, (kind) => saveFigure(chart, kind));
       const figure = make("figure", { hidden: true, id: chart.id }, make("h2", {}, chart.title),
         place, make("p", { className: "note" }, chart.note ?? ""),
         make("p", { className: "save" }, ...save));
@@ -286,10 +278,7 @@
       if (one.view === null) {
         const wish = specification(chart);
         wish.datasets = { points: rows, ...Object.fromEntries(extra) };
-        // without evaluating text as a program: the page's policy forbids it
-        const embedded = await vegaEmbed(one.place, wish, { ast: true, renderer: "svg",
-          actions: false });
-        one.view = embedded.view;
+        one.view = await dom.draw(one.place, wish);
         one.view.addEventListener("click", (_, item) => {
           if (item?.datum?.schedule) singleOut(item.datum.schedule);
         });
@@ -302,21 +291,7 @@
     one.busy = false;
   }
 
-  function save(name, content) {
-    const link = make("a", { download: name, href: URL.createObjectURL(content) });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-  }
-
-  async function saveFigure(chart, kind) {
-    const { view } = drawn.get(chart);
-    if (kind === "svg") {
-      save(`${chart.id}.svg`, new Blob([await view.toSVG()], { type: "image/svg+xml" }));
-    } else {
-      const canvas = await view.toCanvas(2);
-      canvas.toBlob((content) => save(`${chart.id}.png`, content));
-    }
-  }
+  const saveFigure = (chart, kind) => dom.saveView(drawn.get(chart).view, chart.id, kind);
 
   // ---- the table
   const COLUMNS = [
@@ -362,7 +337,8 @@
     find("table").tBodies[0].replaceChildren(...rows.map((row) =>
       make("tr", { className: state.single === null ? "" : state.single === row.schedule
         ? "single" : "other" }, ...COLUMNS.map((one) => make("td", {}, one.text(row))))));
-    const where = Object.entries(state.where).map(([key, value]) => `${key} ${value}`).join(", ");
+    const where = Object.entries(state.where).map(([key, value]) =>
+      `${key} ${model.label(value, values[key])}`).join(", ");
     find("table-title").textContent = `Summary: ${where}, C = ${state.cost}`;
   }
 
@@ -375,7 +351,8 @@
     const rivals = piece ? piece.rivals.filter(near).map((one) => byName.get(one.schedule).words)
       : [];
     find("cheapest").textContent = name === null ? "" : `cheapest: ${byName.get(name).words}`
-      + (rivals.length ? `; not separable from it: ${rivals.join(", ")}` : "");
+      + (rivals.length ? `; not separable from it: ${rivals.slice(0, 8).join(", ")}` : "")
+      + (rivals.length > 8 ? ` and ${rivals.length - 8} more` : "");
   }
 
   function saveData() {

@@ -12,17 +12,28 @@ import hashlib
 import html
 import json
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastfed.errors import printable
 
-_SCRIPTS = ("vendor/vega.min.js", "vendor/vega-lite.min.js", "vendor/vega-embed.min.js",
-            "model.js", "page.js")
+_DRAWING = ("vendor/vega.min.js", "vendor/vega-lite.min.js", "vendor/vega-embed.min.js", "dom.js")
 
 
-def page(data: dict[str, Any], title: str = "fastfed report") -> str:
+class Layout(NamedTuple):
+    """What a kind of page is made of."""
+
+    frame: str
+    scripts: tuple[str, ...]
+
+
+SWEEP = Layout("page.html", ("model.js", "page.js"))
+CLAIMS = Layout("claims.html", ("claims.js",))
+
+
+def page(data: dict[str, Any], title: str = "fastfed report", layout: Layout = SWEEP) -> str:
     """The whole page, as text to write into a file."""
-    scripts = [_read(name).replace("</script", "<\\/script") for name in _SCRIPTS]
+    scripts = [_read(name).replace("</script", "<\\/script")
+               for name in (*_DRAWING, *layout.scripts)]
     style = _read("page.css")
     # a "<" inside JSON could end the element that holds it
     encoded = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
@@ -33,7 +44,7 @@ def page(data: dict[str, Any], title: str = "fastfed report") -> str:
         "POLICY": policy, "TITLE": html.escape(printable(title)), "STYLE": style, "DATA": encoded,
         "SCRIPTS": "\n".join(f"<script>{script}</script>" for script in scripts),
     }
-    pieces = _read("page.html").split("@")
+    pieces = _read(layout.frame).split("@")
     # every second piece is the name of a part: filled in one pass, whatever the parts contain
     return "".join(parts[piece] if place % 2 else piece for place, piece in enumerate(pieces))
 
