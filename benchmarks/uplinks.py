@@ -128,7 +128,8 @@ def draw(found: dict[str, Any], path: Path) -> None:
     for i in marked:
         left.annotate(f"κ = {GRID[i]:g}", (found["bits"][i, 0], found["pulls"][i, 0]),
                       textcoords="offset points", xytext=(-4, -12), fontsize=8)
-    left.set(xscale="log", yscale="log", ylim=(3.8e4, 2.5e5), xlabel="bits a trial", ylabel="pulls a trial",
+    left.set(xscale="log", yscale="log", ylim=(3.8e4, 2.5e5), xlabel="bits a trial",
+             ylabel="pulls a trial",
              title="Dither κ, schedule ⌈λᵗ⌉ (crosses: 64 bits a message)")
     left.legend(fontsize=8)
     for base in (1.2, 2.0):
