@@ -128,6 +128,7 @@ def test_column_types_are_plain_and_as_promised(made: Path) -> None:
         "trial": "int64", "pulls": "int64", "uplinks": "int64", "bits": "int64", "rounds": "int64",
         "steps": "int64", "local_steps": "int64", "global_steps": "int64", "global_arm": "int32",
         "local_errors": "int32", "correct": "bool", "truncated": "bool", "skip_error": "double",
+        "draw_error": "double",
         "sigma": "double", "radius": "string", "goal": "string", "uplink": "string",
         "global_answer": "list<element: int32>"}
     for path in (made / "trials").iterdir():
