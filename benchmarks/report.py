@@ -206,8 +206,7 @@ def machine(content: Info) -> str:
 
 
 def noise(content: Info) -> float:
-    """How much longer than the best round the median round took, of the benchmark in the middle:
-    about 1.05 on an idle machine."""
+    """How much longer than the best round the median round took, of the benchmark in the middle."""
     spreads = [one["stats"]["median"] / one["stats"]["min"] for one in content["benchmarks"]
                if one["stats"]["rounds"] >= 3]
     return median(spreads) if spreads else 1.0
