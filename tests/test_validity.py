@@ -1,10 +1,10 @@
 """Whether radii keep their promise: centred Gaussian walks by the hundred thousand.
 
-`benchmarks/validity.py` does the same with millions and prints the table of docs/radii.md. Here the
-budget is a = 0.001, at which every built-in radius, shrunk by 20 %, leaves its budget clearly
-(0.0023 of the walks for the paper's radius, more for the others), so that the same threshold both
-clears the radii and convicts the shrunk ones. At a = 0.1 or 0.01 that is not so for all of them:
-the paper's radius and the stitched ones are looser than 20 % there.
+`benchmarks/validity.py` does the same with millions and prints the table of
+docs/explanation/radii.md. Here the budget is a = 0.001, at which every built-in radius, shrunk by
+20 %, leaves its budget clearly (0.0023 of the walks for the paper's radius, more for the others),
+so that the same threshold both clears the radii and convicts the shrunk ones. At a = 0.1 or 0.01
+that is not so for all of them: the paper's radius and the stitched ones are looser than 20 % there.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ kernels; without it they were 28 us and 6 s.
 
 Numba gives every function a second entrance from Python and a third from C. Functions that only
 kernels call have none of them (`inner`, `inlined`), and are compiled only as far as their callers
-need it (`fragment`): a call from Python raises a TypeError. Who wants to call one of them by itself, as
-tests do, makes a `kernel` of it (`from_python`).
+need it (`fragment`): a call from Python raises a TypeError. Who wants to call one of them by
+itself, as tests do, makes a `kernel` of it (`from_python`).
 
 `forceinline=False` is said on purpose. A function that says nothing inherits the setting of the
 one that it is first compiled for, so that all that an inlined function calls would be inlined as

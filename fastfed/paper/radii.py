@@ -92,7 +92,7 @@ def judge_radii(places: Sequence[RadiusPlace]) -> list[Claim]:
 def delta_pac(places: Sequence[RadiusPlace]) -> Claim | None:
     return conclude(
         "radii-delta-pac", "With every other radius, too, all answers are right with probability "
-        "at least 1 - delta.", "not in the paper: fastfed's radii, docs/radii.md",
+        "at least 1 - delta.", "not in the paper: fastfed's radii, docs/explanation/radii.md",
         "the share of trials with a wrong answer is at most delta",
         [{**place.head, "radius": radius, **error_share(place.moments, radius, place.delta)}
          for place in places for radius in OTHERS])
@@ -101,7 +101,7 @@ def delta_pac(places: Sequence[RadiusPlace]) -> Claim | None:
 def saving(places: Sequence[RadiusPlace]) -> Claim | None:
     return conclude(
         "radii-saving", "Every other radius makes FedElim and FedElim0 cheaper, at every delta.",
-        "not in the paper: fastfed's radii, docs/radii.md",
+        "not in the paper: fastfed's radii, docs/explanation/radii.md",
         f"mean cost (FedElim: total at C = {COST:g}; FedElim0: pulls) over that with the paper's "
         "radius below 1", [place.over(radius, PAPER) for place in places for radius in OTHERS])
 
@@ -113,7 +113,7 @@ def tightest(places: Sequence[RadiusPlace]) -> Claim | None:
                   for other in OTHERS if other != TIGHTEST]
     return conclude(
         "radii-tightest", f"Of all radii, {TIGHTEST} is the cheapest.",
-        "not in the paper: fastfed's radii, docs/radii.md",
+        "not in the paper: fastfed's radii, docs/explanation/radii.md",
         "its mean cost over that of each of the others below 1", cells)
 
 
