@@ -49,7 +49,8 @@ def main() -> None:
     folder = parser.parse_args().folder
     figures = ROOT / "docs" / "figures"
     for name in ("contact-sheet.png", "true-errors.png"):
-        shutil.copyfile(folder / name, figures / name)
+        if (folder / name).exists():
+            shutil.copyfile(folder / name, figures / name)
     rows = read(folder)[0].radii
     synthetic = rows.filter(rows["instance"] == "synthetic")
     save(chart_figure(radii_of_fedelim(synthetic)), figures / "radii", ["png"], _DPI)

@@ -157,7 +157,7 @@ def radii_text(table: Sequence[dict[str, Any]]) -> str:
 
 def in_a_sentence(table: Sequence[dict[str, Any]], delta: float = 0.01) -> str:
     """What the tightest radius leaves of FedElim's cost, for a README."""
-    parts = [f"{number(100 * row['ratio'], 100 * row['ratio_sem'])} % on {row['instance']}"
+    parts = [f"{100 * row['ratio']:.1f} ± {100 * row['ratio_sem']:.1f} % on {row['instance']}"
              for row in table if row["radius"] == TIGHTEST and row["schedule"] == "fedelim"
              and row["delta"] == delta and row["ratio"] is not None
              and row["ratio_sem"] is not None]
