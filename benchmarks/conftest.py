@@ -40,8 +40,8 @@ def time_trials(benchmark: Any, measure: Callable[..., tuple[Any, float]]) -> Ca
     """Time ``count`` trials of a job on this thread, best of several rounds."""
 
     def run(instance: Instance, schedules: list[str], count: int, *, delta: float = 0.01,
-            engine: str = "auto", sigma: float | None = None) -> None:
-        job = Job(instance, schedules, delta=delta, engine=engine, sigma=sigma)
+            engine: str = "auto", sigma: float | None = None, goal: str = "best") -> None:
+        job = Job(instance, schedules, delta=delta, engine=engine, sigma=sigma, goal=goal)
         job.run(0, 1)  # compiles
         block, seconds = measure(lambda: job.run(0, count))
         work = Work()

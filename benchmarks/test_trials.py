@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from work import CORES, EIGHT, Work
 
@@ -48,6 +49,16 @@ def test_twin(time_trials: Timer, instance: str, noise: float, count: int, sched
 @pytest.mark.parametrize("factor", ["1", "0.1", "0.01", "0.001"])
 def test_hardness(time_trials: Timer, factor: str) -> None:
     time_trials(Instance.load(f"scaled:synthetic,{factor}"), ["fedelim"], 200)
+
+
+@pytest.mark.benchmark(group="goals, four arms at two clients, fedelim")
+@pytest.mark.parametrize("factor", [1.0, 0.1, 0.01], ids=lambda one: f"means x {one:g}")
+@pytest.mark.parametrize("goal", ["best", "top:1", "top:2", "eps:{:g}", "threshold:{:g}"],
+                         ids=["best", "top 1", "top 2", "eps", "threshold"])
+def test_goals(time_trials: Timer, goal: str, factor: float) -> None:
+    means = factor * np.array([[0.9, 0.5], [0.4, 0.7], [0.2, -0.3], [-0.4, 0.1]])
+    time_trials(Instance(means, name=f"four arms x {factor:g}"), ["fedelim"], 100,
+                goal=goal.format(0.31 * factor))
 
 
 @pytest.mark.benchmark(group="scaling in arms, 4 clients, fedelim")

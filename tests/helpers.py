@@ -17,6 +17,9 @@ OTHER = ff.Instance([[0.1, 0.2], [0.6, 0.9], [0.3, 0.1]], name="other")
 KEYS = ["instance", "delta", "sigma", "schedule", "trial"]
 Call = tuple[str, float, tuple[str, ...], int, int]  # instance, delta, schedules, first, end
 
+BOUNDS = ["skip_error", "draw_error"]
+"""Columns in which rows of two engines, or of other schedules beside them, may differ."""
+
 
 def refused(make: Callable[[], Any], *words: str) -> None:
     """``make`` raises an InputError of one line that holds all the words."""

@@ -386,6 +386,7 @@ def test_without_cryptography(
     monkeypatch.setitem(sys.modules, "cryptography", None)
     assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", "local:2"]) == 2
     assert "pip install 'fastfed[dask]'" in one_line(capsys.readouterr().err)
+    assert not out.exists()
 
 
 # Who is waited for
@@ -456,6 +457,14 @@ def test_nobody_at_the_address(
     monkeypatch.setattr(dask, "_CONNECT_SECONDS", 0.3)
     assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", "tcp://127.0.0.1:9"]) == 2
     assert "'tcp://127.0.0.1:9': no scheduler answers there" in one_line(capsys.readouterr().err)
+    assert not out.exists()
+
+
+def test_a_finished_sweep_asks_no_cluster(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = [*GRID[:-2], "3", "--quiet", "--out", str(out)]
+    assert cli.run(["sweep", *few, "--threads", "1"]) == 0
+    assert cli.run(["sweep", *few, "--dask", "tcp://127.0.0.1:9"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @contextlib.contextmanager
@@ -495,6 +504,7 @@ def test_something_else_at_the_address(
     if garbled:
         what = "something answers there, but it is no Dask scheduler"
     assert f"Dask address '{address}': {what}" in one_line(capsys.readouterr().err)
+    assert not out.exists()
 
 
 def test_a_dashboard_or_a_worker_at_the_address(
@@ -530,6 +540,7 @@ def test_without_dask(
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", "local:2"]) == 2
     assert "pip install 'fastfed[dask]'" in one_line(capsys.readouterr().err)
+    assert not out.exists()
 
 
 def test_what_is_no_client(out: Path) -> None:

@@ -6,9 +6,12 @@ are the checks that it does not make.
 
 from __future__ import annotations
 
+import importlib
+import json
 import re
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import documentation
 import pytest
@@ -31,6 +34,15 @@ PAGES = [str(path.relative_to(ROOT)) for path in pages()]
 
 def text_of(name: str) -> str:
     return (REFERENCE / name).read_text(encoding="utf-8")
+
+
+def hook(name: str) -> ModuleType:
+    """A script of the site."""
+    sys.path.insert(0, str(ROOT / "docs" / "hooks"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.pop(0)
 
 
 def first_cells(text: str) -> set[str]:
@@ -79,11 +91,7 @@ def test_every_public_name_has_its_place(name: str) -> None:
 
 def test_every_option_has_its_place() -> None:
     """The page is generated: it must name every option that the help of its command names."""
-    sys.path.insert(0, str(ROOT / "docs" / "hooks"))
-    try:
-        import generated
-    finally:
-        sys.path.pop(0)
+    generated = hook("generated")
     from typer.main import get_command
 
     from fastfed.cli import app
@@ -157,3 +165,22 @@ def test_pages_that_the_code_names_are_there() -> None:
     assert len(named) > 3
     for source, page in sorted(named):
         assert (ROOT / page).exists(), f"{source} names {page}"
+
+
+def test_verdicts_are_written_between_their_markers(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    claims = hook("claims")
+    page = tmp_path / "paper.md"
+    page.write_text(f"a\n{claims.BEGIN}\nformer\n{claims.END}\nb\n")
+    monkeypatch.setattr(claims, "PAGE", page)
+    (tmp_path / "claims.json").write_text(json.dumps({
+        "trials": {"synthetic": 1000},
+        "claims": [{"key": "one", "claim": "A | B", "where": "Theorem 1", "verdict": "holds"}]}))
+    claims.main(str(tmp_path))
+    text = page.read_text()
+    assert "| A \\| B | Theorem 1 | holds |" in text
+    assert "1,000 of synthetic" in text
+    assert "former" not in text
+    assert text.startswith(f"a\n{claims.BEGIN}\n")
+    assert text.endswith(f"{claims.END}\nb\n")
+    assert claims.BEGIN in (ROOT / "docs" / "explanation" / "paper.md").read_text(encoding="utf-8")

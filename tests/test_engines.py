@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 import pytest
+from helpers import BOUNDS
 from numba import njit
 from polars.testing import assert_frame_equal
 
@@ -103,7 +104,7 @@ def run(case: Case, engine: str, schedules=EIGHT) -> ff.Result:
 
 
 def assert_same_but_skip_error(skip: ff.Result, dense: ff.Result) -> None:
-    assert_frame_equal(skip.frame.drop("skip_error"), dense.frame.drop("skip_error"))
+    assert_frame_equal(skip.frame.drop(BOUNDS), dense.frame.drop(BOUNDS))
     np.testing.assert_array_equal(skip.pulls, dense.pulls)
     assert (dense.frame["skip_error"] == 0).all()
 
@@ -207,7 +208,7 @@ def test_duels_with_an_arm_that_is_out(arms, scale, trials):
     nearly_equal = ff.Instance(1e-9 * np.arange(arms)[:, None])
     skip = ff.simulate(nearly_equal, "fedelim0", engine="skip", **run)
     dense = ff.simulate(nearly_equal, "fedelim0", engine="dense", **run)
-    assert_frame_equal(skip.frame.drop("skip_error"), dense.frame.drop("skip_error"))
+    assert_frame_equal(skip.frame.drop(BOUNDS), dense.frame.drop(BOUNDS))
     np.testing.assert_array_equal(skip.pulls, dense.pulls)
 
 
@@ -218,7 +219,7 @@ def test_any_unit_of_rewards(sigma):
     run = {"delta": 0.1, "trials": 20, "keep_pulls": True}
     skip, dense = (ff.simulate(ff.Instance(means, ff.Gaussian(sigma)), ["fedelim", "fedelim0"],
                                engine=engine, **run) for engine in ("skip", "dense"))
-    assert_frame_equal(skip.frame.drop("skip_error"), dense.frame.drop("skip_error"))
+    assert_frame_equal(skip.frame.drop(BOUNDS), dense.frame.drop(BOUNDS))
     np.testing.assert_array_equal(skip.pulls, dense.pulls)
     assert (skip.frame["skip_error"] > 0).all()
     assert skip.frame["correct"].all()
@@ -388,10 +389,10 @@ def test_a_lone_client_whose_server_talks_at_every_step(arms, max_steps):
     alone = ff.simulate(ff.Instance(means), "fedelim0", engine="skip", **run)
     among = ff.simulate(ff.Instance(means), ["fedelim", "fedelim0"], engine="skip", **run)
     dense = ff.simulate(ff.Instance(means), "fedelim0", engine="dense", **run)
-    without_bound = alone.frame.drop("skip_error")
-    assert_frame_equal(without_bound, dense.frame.drop("skip_error"))
+    without_bound = alone.frame.drop(BOUNDS)
+    assert_frame_equal(without_bound, dense.frame.drop(BOUNDS))
     assert_frame_equal(without_bound, among.frame.filter(pl.col("schedule") == "fedelim0")
-                       .drop("skip_error"))
+                       .drop(BOUNDS))
     np.testing.assert_array_equal(alone.pulls, dense.pulls)
 
 

@@ -382,3 +382,9 @@ def test_the_figure_of_true_errors_comes_with_its_table_and_rows(tmp_path):
     assert exponent == pytest.approx(ends[1] - ends[0], abs=0.01)
     assert 1.7 < exponent < 2.6
     assert "Not to be trusted" in text  # 200 trials are few
+
+
+def test_tilts_of_movielens_never_tie_for_the_best_arm() -> None:
+    """Ratings take ten values: tilted toward a wrong answer, two arms may pay the same."""
+    found = error_probability(Instance.load("movielens"), "fedelim", delta=0.1, trials=100)
+    assert len(found.frame) > 38

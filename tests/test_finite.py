@@ -12,11 +12,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from helpers import BOUNDS
 from scipy import stats
 
 import fastfed as ff
 from fastfed.engine import reference
+from fastfed.engine.job import Job
 from fastfed.engine.walk import walk
+from fastfed.kernels.random.discrete import VARIATE_ERROR, VARIATE_ERROR_A_SIGMA
+from fastfed.kernels.random.halves import HALF_ERROR, HALF_ERROR_A_SIGMA
 from fastfed.problem import schedule
 
 KINDS = ["fedelim", "fedelim0", "periodic:7", "periodic:1000", "exponential:1.3",
@@ -72,7 +76,7 @@ def test_skip_is_dense_bit_for_bit(instance: ff.Instance, delta: float, trials: 
                                keep_pulls=True, max_steps=2**16)
                    for engine in ("skip", "dense"))
     assert np.array_equal(skip.pulls, dense.pulls)
-    assert skip.frame.drop("skip_error").equals(dense.frame.drop("skip_error"))
+    assert skip.frame.drop(BOUNDS).equals(dense.frame.drop(BOUNDS))
     assert dense.frame["skip_error"].max() == 0
     assert skip.frame["skip_error"].max() < 1e-9
 
@@ -84,7 +88,7 @@ def two_coins(low: float, high: float, p: float = 0.5, q: float = 0.49) -> ff.In
 def answers(instance: ff.Instance, sigma: float, engine: str = "skip") -> pl.DataFrame:
     frame = ff.simulate(instance, ["fedelim0"], delta=0.1, trials=300, sigma=sigma, engine=engine,
                         seed=3).frame
-    return frame.drop("sigma", "skip_error")
+    return frame.drop("sigma", *BOUNDS)
 
 
 @pytest.mark.parametrize("offset", [1.0, 1e3, 1e6, 1e9])
@@ -120,7 +124,7 @@ ratings = ff.Instance(rewards=ff.Finite([0, 1, 2, 5], rng.integers(1, 6, (3, 2, 
 for instance, sigma in ((coins, 0.2), (ratings, 0.7)):
     frames = [ff.simulate(instance, ["fedelim0"], delta=0.2, trials=1000, sigma=sigma,
                           engine=engine, max_steps=2**14).frame for engine in ("skip", "dense")]
-    skip, dense = (frame.drop("skip_error") for frame in frames)
+    skip, dense = (frame.drop(BOUNDS) for frame in frames)
     same = skip.hash_rows(seed=0) == dense.hash_rows(seed=0)
     print(int((~same).sum()), len(same), float(frames[0]["skip_error"].clip(0, 1).mean()))
 """
@@ -318,3 +322,23 @@ def test_movielens() -> None:
     assert instance.local_gaps[:, usa].min() == instance.local_gaps.min()
     assert instance.local_gaps.min() == pytest.approx(0.0561, abs=5e-5)
     assert "nan" in instance.clients
+
+
+def test_rows_carry_what_the_rounding_of_variates_may_do() -> None:
+    """`draw_error` is the number of draws times the bound of one, in both engines; a cell's draw is
+    as many variates as it has values, less one. Gaussian rows have none."""
+    three = ff.Instance(rewards=ff.Finite([0.0, 1.0, 3.0], [[[1, 2, 3], [3, 1, 1]],
+                                                            [[2, 2, 1], [1, 0, 5]]]))
+    for engine in ("skip", "dense"):
+        job = Job(three, ["fedelim", "periodic:7"], delta=0.1, engine=engine)
+        block = job.run(0, 20)
+        frame = job.frame(block)
+        steps = block.column("steps").max(axis=0)
+        bound = VARIATE_ERROR + VARIATE_ERROR_A_SIGMA * 0.5 * np.sqrt(2.0 * steps)
+        expected = 2 * block.work[:, 1] * bound
+        assert frame["draw_error"].to_list() == pytest.approx([*expected, *expected], rel=1e-12)
+        assert (frame["draw_error"] > 0).all()
+    assert HALF_ERROR <= VARIATE_ERROR  # halves are variates, too
+    assert HALF_ERROR_A_SIGMA <= VARIATE_ERROR_A_SIGMA
+    gaussian = ff.simulate(three.means, ["fedelim"], delta=0.1, trials=5)
+    assert (gaussian.frame["draw_error"] == 0).all()

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from helpers import refused
+from helpers import BOUNDS, refused
 from polars.testing import assert_frame_equal
 from scipy import stats
 
@@ -56,7 +56,7 @@ def test_skip_is_dense_bit_for_bit(instance: ff.Instance, scale: float) -> None:
     found = [ff.simulate(instance, SCHEDULES, delta=0.1, trials=12, seed=5, engine=engine,
                          sigma=scale * instance.default_sigma, max_steps=2**17, threads=1,
                          keep_pulls=True) for engine in ("skip", "dense")]
-    skip, dense = (one.frame.drop("skip_error") for one in found)
+    skip, dense = (one.frame.drop(BOUNDS) for one in found)
     assert_frame_equal(skip, dense)
     assert np.array_equal(found[0].pulls, found[1].pulls)
     assert (found[1].frame["skip_error"] == 0).all()
@@ -165,7 +165,7 @@ def test_equal_noise_is_the_law_of_one_noise() -> None:
     means = [[0.9, 0.1, 0.4], [0.5, 0.5, 0.2], [0.1, 0.8, 0.7]]
     one, each = (ff.simulate(ff.Instance(means, ff.Gaussian(sigma)), SCHEDULES, delta=0.05,
                              trials=50, seed=1).frame for sigma in (0.75, np.full((3, 3), 0.75)))
-    assert_frame_equal(one.drop("skip_error"), each.drop("skip_error"))
+    assert_frame_equal(one.drop(BOUNDS), each.drop(BOUNDS))
 
 
 def test_noise_of_a_cell_is_its_own() -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from helpers import SMALL, refused, rows, run
+from helpers import BOUNDS, SMALL, refused, rows, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
@@ -61,7 +61,7 @@ def test_skipping_changes_nothing(law, name):
         skip = ff.simulate(instance, SCHEDULES, engine="skip", **options).frame
         dense = ff.simulate(instance, SCHEDULES, engine="dense", **options).frame
         assert set(skip["radius"]) == {name}
-        assert_frame_equal(skip.drop("skip_error"), dense.drop("skip_error"))
+        assert_frame_equal(skip.drop(BOUNDS), dense.drop(BOUNDS))
 
 
 @pytest.mark.parametrize("law", CASES)
@@ -91,7 +91,7 @@ def test_the_engine_is_algorithm_1(law, name):
 def test_an_own_radius_with_the_papers_formula_gives_the_papers_rows():
     same = [ff.simulate(SMALL, SCHEDULES, delta=0.05, trials=50, radius=radius, threads=1).frame
             for radius in ("paper", ff.Radius(union, name="union"))]
-    assert_frame_equal(*(frame.drop("radius", "skip_error") for frame in same))
+    assert_frame_equal(*(frame.drop("radius", *BOUNDS) for frame in same))
     assert same[1]["radius"].unique().to_list() == ["union"]
 
 

@@ -22,7 +22,7 @@ COLUMNS = {
     "trial": pl.Int64, "pulls": pl.Int64, "uplinks": pl.Int64, "bits": pl.Int64, "rounds": pl.Int64,
     "steps": pl.Int64, "local_steps": pl.Int64, "global_steps": pl.Int64, "global_arm": pl.Int32,
     "local_errors": pl.Int32, "correct": pl.Boolean, "truncated": pl.Boolean,
-    "skip_error": pl.Float64, "sigma": pl.Float64, "radius": pl.String,
+    "skip_error": pl.Float64, "draw_error": pl.Float64, "sigma": pl.Float64, "radius": pl.String,
     "goal": pl.String, "uplink": pl.String, "global_answer": pl.List(pl.Int32),
 }
 

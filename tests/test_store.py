@@ -39,6 +39,7 @@ def table(schedules: tuple[str, ...], first: int, count: int) -> pa.Table:
         "trial": trial,
         "pulls": trial * 10 + np.repeat(np.arange(len(schedules)), count),
         "uplinks": trial + 1,
+        "bits": 64 * (trial + 1),
         "correct": trial % 2 == 0,
         "truncated": trial < 0,
     })

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from helpers import refused
+from helpers import BOUNDS, refused
 from polars.testing import assert_frame_equal
 
 import fastfed as ff
@@ -274,7 +274,7 @@ def test_small_steps_give_the_rows_of_exact() -> None:
     exact = ff.simulate("synthetic", KINDS[:5], **options)
     for uplink in ("dither:1e-7", "dither:1e-9", "round:1e-8"):
         found = ff.simulate("synthetic", KINDS[:5], uplink=uplink, **options)
-        drop = ["bits", "uplink", "skip_error"]
+        drop = ["bits", "uplink", *BOUNDS]
         assert_frame_equal(found.frame.drop(drop), exact.frame.drop(drop))
         assert (found.frame["bits"] > 30 * found.frame["rounds"]).all()
     assert (exact.frame["bits"] == 64 * exact.frame["uplinks"]).all()
@@ -285,8 +285,8 @@ def test_rows_do_not_depend_on_threads_batches_or_other_schedules() -> None:
     whole = ff.simulate("synthetic", KINDS, threads=1, **options).frame
     assert_frame_equal(ff.simulate("synthetic", KINDS, threads=3, **options).frame, whole)
     alone = ff.simulate("synthetic", "exponential:1.5", threads=1, **options).frame
-    assert_frame_equal(alone.drop("skip_error"), whole.filter(
-        pl.col("schedule") == "exponential:1.5").drop("skip_error"))
+    assert_frame_equal(alone.drop(BOUNDS), whole.filter(
+        pl.col("schedule") == "exponential:1.5").drop(BOUNDS))
 
 
 def test_bits_that_were_not_counted_are_null() -> None:
@@ -429,7 +429,7 @@ def test_other_goals_hear_what_was_sent(goal: str, uplink: str) -> None:
     means = [[0.9, 0.2, 0.5], [0.6, 0.5, 0.1], [0.1, 0.7, 0.9], [0.3, 0.1, 0.2]]
     schedules = ["fedelim", "periodic:7", "at:3,50,4000,900000", "fedelim0"]
     skip, dense = (ff.simulate(means, schedules, delta=0.1, trials=12, goal=goal, uplink=uplink,
-                               engine=engine, max_steps=50_000).frame.drop("skip_error")
+                               engine=engine, max_steps=50_000).frame.drop(BOUNDS)
                    for engine in ("skip", "dense"))
     assert skip.equals(dense)
     assert not skip["truncated"].all()

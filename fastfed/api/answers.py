@@ -264,12 +264,15 @@ class Answers(Faced, ABC):
             The same. The page needs no network, and its size does not depend on the number of
             trials.
         """
+        return self._write_report(Path(path))
+
+    def _write_report(self, path: Path) -> Path:
         from fastfed.results.report import Rows, write_report
 
         cells = (Rows(cell.names, names, self._batches(cell, names))
                  for cell, names in self._held().items())
         instances, checked = self._theory()
-        return write_report(Path(path), cells, self._about(), self.costs,
+        return write_report(path, cells, self._about(), self.costs,
                             instances=instances, checked=checked)
 
     def _choices(self, cell: Cell) -> dict[str, Any]:

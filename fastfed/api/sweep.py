@@ -42,23 +42,10 @@ class Sweep(Answers):
         self._store = Store(self.folder)
         self._record = self._store.record()
 
-    def report(self, path: str | Path = "report.html") -> Path:
-        """Write one self-contained, interactive page of HTML.
-
-        Parameters
-        ----------
-        path
-            The file.
-
-        Returns
-        -------
-        pathlib.Path
-            The same. The page needs no network, and its size does not depend on the number of
-            trials.
-        """
+    def _write_report(self, path: Path) -> Path:
         from fastfed.results.report import write_folder_report
 
-        return write_folder_report(self._store, Path(path))
+        return write_folder_report(self._store, path)
 
     def scan(self) -> pl.LazyFrame:
         """The rows of all trials, as a Polars LazyFrame over the folder's files.

@@ -63,7 +63,6 @@ class Job:
         goal: str | Goal = "best",
         uplink: str | Uplink = "exact",
         keep_pulls: bool = False,
-        keep_departures: bool = False,
     ) -> None:
         if not isinstance(instance, Instance):
             raise InputError(f"instance {instance!r}: must be a fastfed.Instance; "
@@ -77,7 +76,7 @@ class Job:
         self.max_steps = (
             limit if max_steps is None else checked_max_steps(max_steps, limit)
         )
-        self.keep_pulls, self.keep_departures = keep_pulls, keep_departures
+        self.keep_pulls = keep_pulls
         self.radius, self.goal, self.uplink = parse(radius), parse_goal(goal), parse_uplink(uplink)
         rules = Rules(self.radius, self.goal, self.uplink)
         refuse_unfit(instance, rules)
@@ -106,7 +105,6 @@ class Job:
         """Trials first .. first + count - 1, on the calling thread, without the GIL. ``space`` is
         scratch memory from `space`, to be used by one thread at a time."""
         arms, clients = self.instance.shape
-        keep_departures |= self.keep_departures
         passes = len(self._horizon)
 
         def ints(kept: bool, *shape: int) -> npt.NDArray[np.int64]:
@@ -132,13 +130,16 @@ class Job:
             found.global_out[:, self._pass_of], found.global_called[:, self._pass_of],
             found.local_gave_up, found.global_gave_up[:, self._pass_of],
         ) if keep_departures else None
+        # a walk is drawn up to the power of two that follows the last step
+        steps = found.ints[:, :, kernel.STEPS].max(axis=0, initial=1)
+        draw_error = found.work[:, 1] * self._problem.law.draw_error(2.0 * steps)
         if len(self.schedules) == passes:
             return Block(first, found.ints, found.skip_error, found.pulls, found.called,
-                         found.work, departures)
+                         found.work, draw_error, departures)
         pulls = found.pulls[self._pass_of] if self.keep_pulls else found.pulls
         called = found.called if self.goal.one_arm else found.called[self._pass_of]
         return Block(first, found.ints[self._pass_of], found.skip_error[self._pass_of], pulls,
-                     called, found.work, departures)
+                     called, found.work, draw_error, departures)
 
     def space(self) -> Space:
         """Scratch memory for `run`."""

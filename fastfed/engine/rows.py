@@ -6,7 +6,7 @@ Whoever reads or writes rows (sweeps, summaries, checks) takes names and types f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +32,7 @@ COUNTED = {
 COLUMNS: dict[str, str] = {
     "instance": OF_JOB["instance"], "schedule": "String", "delta": OF_JOB["delta"],
     "seed": OF_JOB["seed"], "trial": "Int64", **COUNTED, "skip_error": "Float64",
+    "draw_error": "Float64",
     "sigma": OF_JOB["sigma"], **{name: OF_JOB[name] for name in USUAL},
     "global_answer": "List(Int32)",
 }
@@ -59,6 +60,12 @@ class Departures:
     local_gave_up: npt.NDArray[np.int64]  # (trials, M) when a client gave up; 0: it did not
     global_gave_up: npt.NDArray[np.int64]  # (trials, S) when the server did
 
+    @staticmethod
+    def join(parts: Sequence[Departures]) -> Departures:
+        """Those of consecutive trials as one."""
+        return Departures(*(np.concatenate([getattr(part, field.name) for part in parts])
+                            for field in fields(Departures)))
+
 
 @dataclass(frozen=True)
 class Block:
@@ -71,6 +78,7 @@ class Block:
     called: npt.NDArray[np.int8]  # (S, trials, K) is an arm in the server's set? -1: none was
     # declared; S = 0: the goal asks for one arm
     work: npt.NDArray[np.int64]  # (trials, 2): intervals looked at, variates drawn
+    draw_error: npt.NDArray[np.float64]  # (trials,)
     departures: Departures | None = None
 
     @property
@@ -83,9 +91,10 @@ class Block:
 
     @staticmethod
     def join(blocks: Sequence[Block]) -> Block:
-        """Blocks of consecutive trials as one; departures are not kept."""
+        """Blocks of consecutive trials as one, departures included if all blocks have them."""
         if len(blocks) == 1:
             return blocks[0]
+        departures = [block.departures for block in blocks if block.departures is not None]
         return Block(
             blocks[0].first,
             np.concatenate([block.ints for block in blocks], axis=1),
@@ -93,6 +102,8 @@ class Block:
             np.concatenate([block.pulls for block in blocks], axis=1),
             np.concatenate([block.called for block in blocks], axis=1),
             np.concatenate([block.work for block in blocks]),
+            np.concatenate([block.draw_error for block in blocks]),
+            Departures.join(departures) if len(departures) == len(blocks) else None,
         )
 
 
@@ -112,6 +123,7 @@ def frame(
     columns["schedule"] = pl.Series(list(schedules), dtype=pl.String).gather(order)
     columns["trial"] = np.tile(np.arange(block.first, block.first + trials), count)
     columns["skip_error"] = block.skip_error.reshape(count * trials)
+    columns["draw_error"] = np.tile(block.draw_error, count)
     for name in COUNTED:
         values = np.ascontiguousarray(block.column(name)).reshape(count * trials)
         columns[name] = pl.Series(values).cast(types[name])

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastfed.engine.job import Job, run_blocks
+from fastfed.engine.job import Job
 from fastfed.kernels.memory import NEVER
 from fastfed.problem.instance import Instance
 from fastfed.theory.bounds import bounds
 
 TRIALS = 20_000
 DELTA = 0.01
+_CHUNK = 5_000  # trials whose departures are held at once
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,14 @@ class Doubling:
                 "them.")
 
 
-def doubling(trials: int = TRIALS, seed: int = 0, threads: int = 1) -> Doubling:
+def doubling(trials: int = TRIALS, seed: int = 0) -> Doubling:
     """Follow so many trials."""
     instance = Instance.load("synthetic")
-    job = Job(instance, ["fedelim0", "fedelim"], delta=DELTA, seed=seed, keep_departures=True)
+    job = Job(instance, ["fedelim0", "fedelim"], delta=DELTA, seed=seed)
     latest = 2 * np.asarray(bounds(instance, DELTA).n_k, dtype=float).reshape(-1)
     broken, largest, late = 0, 0.0, 0
-    for block in run_blocks(job, 0, trials, threads):
+    for first in range(0, trials, _CHUNK):
+        block = job.run(first, min(_CHUNK, trials - first), keep_departures=True)
         assert block.departures is not None
         each, doubled = (block.departures.global_out[:, place] for place in (0, 1))
         both = (each != NEVER) & (doubled != NEVER)

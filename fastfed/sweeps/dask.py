@@ -52,6 +52,13 @@ class Dask:
         self._cluster, self._say, self._dashboard = cluster, say, dashboard
         self._known: set[str] = set()
 
+    def refuse_early(self) -> None:
+        if isinstance(self._cluster, str):
+            if self._cluster.startswith("local:"):
+                _keys()
+            else:
+                _refuse_other_servers(self._cluster)
+
     def run(self, plan: Plan) -> Iterator[Done | None]:
         with _connected(self._cluster, self._dashboard) as client:
             self._scheduler = client.scheduler.address
@@ -185,13 +192,9 @@ def _local_cluster(workers: int, dashboard: bool) -> Iterator[Any]:
     import os
 
     import dask
-    from distributed import LocalCluster, Security
+    from distributed import LocalCluster
 
-    try:
-        security = Security.temporary()
-    except ImportError:
-        raise InputError("a local Dask cluster makes its keys with cryptography, which is not "
-                         "installed: pip install 'fastfed[dask]'") from None
+    security = _keys()
     # after Ctrl-C nobody needs to hear that the cluster's semaphores were still there
     quiet = "ignore::UserWarning:multiprocessing.resource_tracker"
     os.environ["PYTHONWARNINGS"] = ",".join(
@@ -207,6 +210,17 @@ def _local_cluster(workers: int, dashboard: bool) -> Iterator[Any]:
         preload="import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)",
     ) as cluster:
         yield cluster
+
+
+def _keys() -> Any:
+    """Keys for one run of a local cluster."""
+    from distributed import Security
+
+    try:
+        return Security.temporary()
+    except ImportError:
+        raise InputError("a local Dask cluster makes its keys with cryptography, which is not "
+                         "installed: pip install 'fastfed[dask]'") from None
 
 
 def _refuse_other_servers(address: str) -> None:

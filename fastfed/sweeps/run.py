@@ -63,7 +63,10 @@ def iterate(
     if part_size is not None:
         part_size = checked_whole("part_size", part_size, 1, 2**32)
     grid = Grid.lay_out(spec)
-    with Store(checked_folder(out)).lock() as store:
+    folder = checked_folder(out)
+    if executor is not None and not folder.exists():  # else there may be nothing left to run
+        executor.refuse_early()
+    with Store(folder).lock() as store:
         before = store.record_if_any()
         if before is not None:
             reject_other_sweeps(store, before, grid)

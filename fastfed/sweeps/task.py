@@ -58,6 +58,10 @@ class Executor(Protocol):
 
     workers: int
 
+    def refuse_early(self) -> None:
+        """Raise InputError for what is wrong before there is anything to run, such as an address
+        at which nobody answers: asked before a new folder is made."""
+
     def run(self, plan: Plan) -> Iterator[Done | None]:
         """Results as they come; None now and then while there are none, so that the caller can
         show progress and notice Ctrl-C."""

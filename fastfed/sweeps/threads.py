@@ -17,6 +17,9 @@ class Threads:
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
+    def refuse_early(self) -> None:
+        pass
+
     def run(self, plan: Plan) -> Iterator[Done | None]:
         from fastfed.engine.job import new_control
 

@@ -63,8 +63,7 @@ class Event:
 
     def job(self, instance: Instance, seed: int) -> Job:
         return Job(instance, self.schedule, delta=self.delta, seed=seed, engine="skip",
-                   sigma=self.sigma, max_steps=self.last, radius=self.radius,
-                   keep_departures=True)
+                   sigma=self.sigma, max_steps=self.last, radius=self.radius)
 
 
 @dataclass(frozen=True)
@@ -169,7 +168,8 @@ class Mixture:
         length = max(1, _CELLS // (arms * clients))
         parts = []
         for begin in range(first, first + count, length):
-            block = job.run(begin, min(length, first + count - begin), control, space)
+            block = job.run(begin, min(length, first + count - begin), control, space,
+                            keep_departures=True)
             happened, stops = self.event.judge(block)
             trials = np.flatnonzero(happened)
             stops = stops[trials]

@@ -49,6 +49,7 @@ from fastfed.kernels.memory import (
     WINNER,
     B,
 )
+from fastfed.kernels.uplinks import hooks as uplinks
 
 NO_CANDIDATE = -(2**30)  # no count of arms makes up for it
 
@@ -256,7 +257,8 @@ def _doubts(rule, test, talks, tree, total, here):
         return np.int64(0)
     found = _candidates(test, talks, tree, ends, (s, i, depth), arms, wanted)
     if found > 0:
-        most = boundary_above(test.curve, frame[depth, B]) + test.strays[1]
+        most = boundary_above(test.curve, frame[depth, B])
+        most += uplinks.strays_from_above(talks.uplink, most, test.strays[1])
         _draw_candidates(test, talks, tree, ends, most, s, arms)
         list_doubts(tree.doubt, arms, listed)
         _take_notes(test, talks, tree, ends, most, here, arms)

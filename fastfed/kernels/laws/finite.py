@@ -50,6 +50,7 @@ from fastfed.kernels.memory import (
     B,
     ints,
 )
+from fastfed.kernels.random.discrete import VARIATE_ERROR, VARIATE_ERROR_A_SIGMA
 from fastfed.kernels.random.halves import half as random_half
 from fastfed.kernels.random.halves import spare_bits
 from fastfed.kernels.random.normal import is_power_of_four, quarter_words
@@ -89,6 +90,13 @@ class FiniteLaw(NamedTuple):
     @property
     def origin(self) -> float:
         return float(self.smallest)
+
+    def draw_error(self, steps: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """A draw is as many variates as a cell has values, less one. Draws by words alone (places,
+        single rewards, shuffles) are nearer to their law than that: 16 rewards, each found among 64
+        thresholds or fewer that are rounded to 2^-53, by 2e-14 a value."""
+        each = VARIATE_ERROR + VARIATE_ERROR_A_SIGMA * 0.5 * np.sqrt(steps)
+        return np.asarray(self.rise.shape[2] * each)
 
     def memory(self, slots: int, arms: int, clients: int) -> FiniteMemory:
         most = self.rise.shape[2]

@@ -17,6 +17,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fastfed.kernels.laws import hooks
 from fastfed.kernels.laws.duel import settle_by_duels
@@ -40,6 +41,8 @@ from fastfed.kernels.random.normal import (
     quarter_words,
     spine_words,
 )
+
+Floats = npt.NDArray[np.float64]
 
 LEAF = 4  # as long as the shortest interval of a duel
 
@@ -70,6 +73,10 @@ class GaussianLaw(NamedTuple):
     @property
     def origin(self) -> float:
         return 0.0
+
+    def draw_error(self, steps: Floats) -> Floats:
+        """Normals have 53 bits, as rewards of a step-by-step simulation have."""
+        return np.zeros_like(steps)
 
     def memory(self, slots: int, arms: int, clients: int) -> GaussianMemory:
         return gaussian_memory(arms, clients)

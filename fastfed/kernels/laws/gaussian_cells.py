@@ -14,6 +14,7 @@ import numpy as np
 from fastfed.kernels.laws import hooks
 from fastfed.kernels.laws.gaussian import (
     LEAF,
+    Floats,
     GaussianMemory,
     draws_as_gaussian,
     gaussian_memory,
@@ -36,6 +37,10 @@ class GaussianCellsLaw(NamedTuple):
     @property
     def origin(self) -> float:
         return 0.0
+
+    def draw_error(self, steps: Floats) -> Floats:
+        """Normals have 53 bits, as rewards of a step-by-step simulation have."""
+        return np.zeros_like(steps)
 
     def memory(self, slots: int, arms: int, clients: int) -> GaussianMemory:
         return gaussian_memory(arms, clients)

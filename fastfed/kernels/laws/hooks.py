@@ -1,13 +1,15 @@
 """What a pass asks of the law of the rewards.
 
 A law is a NamedTuple class with what its walks are made of (means, noise, values ...). It offers
-three things to Python: ``longest_walk``, the number of steps of the longest interval that it walks
+four things to Python: ``longest_walk``, the number of steps of the longest interval that it walks
 step by step; ``origin``, what it takes off every reward before it sums them up, because that drops
-out of comparisons; and ``memory(slots, arms, clients)``, which makes its own scratch memory as
-another NamedTuple. What a pass and a look-up of single values ask of it are the functions below,
-each implemented for the class by ``@hooks.NAME.of(Class)`` in the law's own file; the elimination
-does not know which law it runs. ``who``, ``walks`` and ``tree`` are those of `kernels.memory`; the
-interval at ``depth`` is ``tree.frame[depth]``, its arms are listed in ``tree.drawn``.
+out of comparisons; ``memory(slots, arms, clients)``, which makes its own scratch memory as another
+NamedTuple; and ``draw_error(steps)``, a bound on the total variation distance between a draw, as it
+is counted in ``walks.work``, and its law, in walks of up to so many steps. What a pass and a
+look-up of single values ask of it are the functions below, each implemented for the class by
+``@hooks.NAME.of(Class)`` in the law's own file; the elimination does not know which law it runs.
+``who``, ``walks`` and ``tree`` are those of `kernels.memory`; the interval at ``depth`` is
+``tree.frame[depth]``, its arms are listed in ``tree.drawn``.
 """
 
 from __future__ import annotations

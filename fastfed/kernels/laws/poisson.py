@@ -31,11 +31,19 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fastfed.kernels.compiling import inner
 from fastfed.kernels.laws import hooks
 from fastfed.kernels.memory import BAR, DRAWN, LEFT, MIDDLE, RIGHT, STEP, A, B
-from fastfed.kernels.random.discrete import binomial, hat_width, log_rise, words_at
+from fastfed.kernels.random.discrete import (
+    VARIATE_ERROR,
+    VARIATE_ERROR_A_SIGMA,
+    binomial,
+    hat_width,
+    log_rise,
+    words_at,
+)
 from fastfed.kernels.random.normal import unit
 
 _LEAF = 2
@@ -62,6 +70,11 @@ class PoissonLaw(NamedTuple):
     @property
     def origin(self) -> float:
         return 0.0
+
+    def draw_error(self, steps: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Of one Poisson variate, or of a half, whose sigma is smaller."""
+        sigma = np.sqrt(np.max(self.means, initial=0.0) * steps)
+        return np.asarray(VARIATE_ERROR + VARIATE_ERROR_A_SIGMA * sigma)
 
     def memory(self, slots: int, arms: int, clients: int) -> PoissonMemory:
         return PoissonMemory(0)

@@ -23,8 +23,19 @@ where no term but the first is much larger than the result. The first ones cance
 cells of a binomial or the four of a hypergeometric, up to t tilt, tilt = ln(1 + e / product of
 two cells), and e, which is m - n p or m total - good draws, is computed without rounding.
 
-What error is left: 4e-13 in ln p(k) / p(m) where that is above -40 (tested against 60 digits, up
-to counts of 2^52), and 2^-53 wherever a uniform decides. `p` is taken for the double that it is:
+What error is left, in total variation: at most VARIATE_ERROR + VARIATE_ERROR_A_SIGMA sigma for a
+variate of standard deviation sigma, those of `halves` included.
+
+* ln p(k) / p(m) is wrong by at most 4e-13 where that is above -40 (tested against 60 digits, up to
+  counts of 2^52). An acceptance that is wrong by a factor 1 + e moves the law by at most e.
+* A uniform has 2^53 values, and x is rounded to 2^-53 of itself, some ten sigma at most. In terms
+  of v the cell of a whole number is u / (2 s) wide, with 2 s about 1.7 sigma, and each of its two
+  borders may be off by 2^-53, and by as much again for each of ten sigma of x: 2^-47 sigma in all,
+  because 1 / u is 3 on average where draws are accepted.
+* Inversion: exp(n ln(1 - p)) has a relative error of 22 units in the last place, each of the up to
+  128 factors after it one of 3, so that no cumulative probability is off by more than 5e-14.
+
+`p` is taken for the double that it is:
 the true 0.1 instead of the double next to it would move a binomial's mean by up to
 2^-54 sqrt(n p / (1 - p)) standard deviations, 2^-34 at n = 2^40.
 
@@ -45,6 +56,9 @@ from numba import uint64
 from fastfed.kernels.compiling import inner
 from fastfed.kernels.random.normal import further_words, unit
 from fastfed.kernels.random.philox import multiply_wide
+
+VARIATE_ERROR = 5e-13
+VARIATE_ERROR_A_SIGMA = 2.0**-47
 
 INVERTED = 16.0  # below this mean inversion is quicker: at 15, 75 ns against 90
 _LONGEST = 128  # steps of an inversion: at a mean of 16 more have a probability below 1e-60

@@ -63,6 +63,11 @@ def _strays(uplink, tree, depth, level):
     return 0.0, 0.0
 
 
+@hooks.strays_from_above.of(ExactUplink)
+def _strays_from_above(uplink, most, s_b):
+    return 0.0
+
+
 @hooks.strays_alone.of(ExactUplink)
 def _strays_alone(uplink, tree, depth):
     return 0.0, 0.0

@@ -51,6 +51,12 @@ def strays(uplink, tree, depth, level):
 
 
 @generic
+def strays_from_above(uplink, most, s_b):
+    """A bound on how far a heard lead may lie from the true one anywhere in an interval, from an
+    upper bound on g there and from what `strays` says of its end."""
+
+
+@generic
 def strays_alone(uplink, tree, depth):
     """The same for the sum of one arm, against g / 2."""
 

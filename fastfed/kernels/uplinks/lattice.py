@@ -198,6 +198,11 @@ def _strays(uplink, tree, depth, level):
     return s_a, uplink.strays[longest] * math.sqrt(float(b))
 
 
+@hooks.strays_from_above.of(LatticeUplink)
+def _strays_from_above(uplink, most, s_b):
+    return s_b if uplink.dithered else uplink.share * most
+
+
 @hooks.strays_alone.of(LatticeUplink)
 def _strays_alone(uplink, tree, depth):
     h_a, h_b = 0.5 * tree.g[depth, 0], 0.5 * tree.g[depth, 1]

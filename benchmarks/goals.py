@@ -1,0 +1,132 @@
+"""What goals beside the best arm cost: the study of docs/explanation/goals.md.
+
+    python benchmarks/goals.py [TRIALS] [FOLDER]
+
+draws one figure for each goal (`goal-top.png`, `goal-eps.png`, `goal-threshold.png`) into FOLDER,
+docs/figures unless told otherwise, and prints the numbers: mean pulls with FedElim0 and FedElim, at
+delta = 0.01, with their standard errors, and what a trial took beside `best`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import fastfed as ff
+from fastfed.engine.job import Job
+from fastfed.results.figures import save, style
+
+SCHEDULES = ["fedelim0", "fedelim"]
+DELTA = 0.01
+Point = tuple[float, str]
+"""What stands on the x axis, and the goal."""
+
+TOP: list[Point] = [(n, f"top:{n}") for n in (1, 2, 3)]
+EPS: list[Point] = [(e, f"eps:{e:g}") for e in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)]
+TAUS = (0.2, 0.35, 0.45, 0.55, 0.65, 0.75, 0.83, 0.95)
+
+
+def measure(instance: ff.Instance, goal: str, trials: int) -> dict[str, tuple[float, float]]:
+    """Mean pulls and their standard error, by schedule."""
+    result = ff.simulate(instance, SCHEDULES, delta=DELTA, trials=trials, goal=goal)
+    rows = result.summary([0.0]).to_dicts()
+    return {row["schedule"]: (row["pulls_mean"], row["pulls_sem"]) for row in rows}
+
+
+def microseconds(instance: ff.Instance, goal: str, trials: int) -> float:
+    """Of process time, for a trial of FedElim on one thread; the least of three runs."""
+    job = Job(instance, ["fedelim"], delta=DELTA, goal=goal)
+    space = job.space()
+    job.run(0, 1, space=space)
+    spent = []
+    for _ in range(3):
+        start = time.process_time()
+        job.run(0, trials, space=space)
+        spent.append(time.process_time() - start)
+    return 1e6 * min(spent) / trials
+
+
+def countries_with_a_top() -> ff.Instance:
+    """MovieLens, without the countries whose three best genres are not unique: in some of them
+    few genres were rated at all, and the others tie."""
+    whole = ff.Instance.load("movielens")
+    assert isinstance(whole.rewards, ff.Finite)
+    kept = []
+    for m, column in enumerate(whole.means.T):
+        first = np.sort(column)[::-1][:4]
+        if (first[:-1] - first[1:] > 0.01).all():
+            kept.append(m)
+    rewards = ff.Finite(whole.rewards.values, whole.rewards.weights[:, kept])
+    return ff.Instance(rewards=rewards, arms=whole.arms, clients=[whole.clients[m] for m in kept],
+                       name=f"movielens, {len(kept)} countries")
+
+
+def study(instance: ff.Instance, lines: dict[str, list[Point]], trials: int
+          ) -> dict[str, list[list[float]]]:
+    """For each line, x, and mean pulls and standard error of each schedule at each point."""
+    reference = measure(instance, "best", trials)
+    print(f"\n{instance.name}, {trials:,} trials: best " + ", ".join(
+        f"{one} {mean:,.0f} ± {sem:,.0f}" for one, (mean, sem) in reference.items()))
+    found: dict[str, list[list[float]]] = {}
+    for line, points in lines.items():
+        found[line] = []
+        for x, goal in points:
+            seen = measure(instance, goal, trials)
+            found[line].append([x, *(number for one in SCHEDULES for number in seen[one])])
+            print(f"{goal:<20} " + ", ".join(
+                f"{one} {mean:,.0f} ± {sem:,.0f} ({mean / reference[one][0]:.3g} of best)"
+                for one, (mean, sem) in seen.items()), flush=True)
+    found["best"] = [[0.0, *(number for one in SCHEDULES for number in reference[one])]]
+    return found
+
+
+def draw(path: Path, found: dict[str, list[list[float]]], label: str, log: bool) -> None:
+    """Mean pulls against x: full lines are FedElim0's, broken ones FedElim's."""
+    with style() as plt:
+        figure, ax = plt.subplots(figsize=(4.2, 2.8), layout="constrained")
+        for place, (line, points) in enumerate(found.items()):
+            for which, dashes in enumerate(("-", "--")):
+                colour, name = f"C{place}", f"{line}, {SCHEDULES[which]}".removeprefix(", ")
+                if line == "best":
+                    ax.axhline(points[0][1 + 2 * which], color="0.5", linestyle=dashes, label=name)
+                else:
+                    ax.errorbar([one[0] for one in points], [one[1 + 2 * which] for one in points],
+                                yerr=[one[2 + 2 * which] for one in points], color=colour,
+                                linestyle=dashes, marker=".", label=name)
+        ax.set_yscale("log")
+        if log:
+            ax.set_xscale("log")
+        else:
+            ax.set_xticks(sorted({one[0] for line, points in found.items() if line != "best"
+                                  for one in points}))
+        ax.set_xlabel(label)
+        ax.set_ylabel("mean pulls")
+        ax.legend(fontsize="small")
+        save(figure, path, ["png"])
+        plt.close(figure)
+
+
+def main() -> None:
+    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    folder = Path(sys.argv[2] if len(sys.argv) > 2 else "docs/figures")
+    some = max(10, trials // 20)  # a trial on movielens is as dear as fifty on synthetic
+    draw(folder / "goal-top", study(countries_with_a_top(), {"top:N": TOP}, some), "N",
+         False)
+    draw(folder / "goal-eps", study(ff.Instance.load("synthetic"), {"eps:E": EPS}, trials),
+         "E", True)
+    lines = {f"E = {e:g}": [(tau, f"threshold:{tau:g},{e:g}") for tau in TAUS]
+             for e in (0.02, 0.1)}
+    draw(folder / "goal-threshold", study(ff.Instance.load("bernoulli"), lines, some),
+         "threshold", False)
+    print("\nmicroseconds a trial, means x 1, 0.1, 0.01")
+    for goal in ("best", "top:1", "eps:{:g}", "threshold:{:g}"):
+        spent = [microseconds(ff.Instance.load(f"scaled:synthetic,{factor}"),
+                              goal.format(0.13 * factor), 200) for factor in (1, 0.1, 0.01)]
+        print(f"{goal.partition(':')[0]:<12} " + " ".join(f"{one:>8.0f}" for one in spent))
+
+
+if __name__ == "__main__":
+    main()
