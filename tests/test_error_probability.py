@@ -386,5 +386,5 @@ def test_the_figure_of_true_errors_comes_with_its_table_and_rows(tmp_path):
 
 def test_tilts_of_movielens_never_tie_for_the_best_arm() -> None:
     """Ratings take ten values: tilted toward a wrong answer, two arms may pay the same."""
-    found = error_probability(Instance.load("movielens"), "fedelim", delta=0.1, trials=100)
+    found = ff.error_probability("movielens", "fedelim", delta=0.1, trials=100)
     assert len(found.frame) > 38
