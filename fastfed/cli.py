@@ -468,9 +468,8 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
         return _interrupted(arguments) if status == 130 else int(status or 0)
     except (InputError, _UsageError) as error:
-        if type(error).__name__ == "NoArgsIsHelpError":  # whose message is the help
-            print(error.format_message())  # type: ignore[union-attr]
-            return 0
+        if type(error).__name__ == "NoArgsIsHelpError":
+            return run([*arguments, "--help"])
         message = error.format_message() if isinstance(error, _UsageError) else str(error)
         console.say(_in_brief(" ".join(message.split())))
         return 2

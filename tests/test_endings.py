@@ -69,11 +69,13 @@ def test_failed_tasks_are_shown_with_the_table_of_the_others(
     assert "MemoryError: no room" in capsys.readouterr().err
 
 
-def test_reader_that_goes_away(good: Path) -> None:
-    """As in `fastfed summary DIR | head -0`."""
+@pytest.mark.parametrize("command", [["summary", "GOOD"], []], ids=" ".join)
+def test_reader_that_goes_away(command: list[str], good: Path) -> None:
+    """As in `fastfed summary DIR | head -0` and `fastfed | head -0`."""
+    ready = [str(good) if word == "GOOD" else word for word in command]
     read, write = os.pipe()
     os.close(read)
-    with subprocess.Popen([sys.executable, "-m", "fastfed", "summary", str(good)],
+    with subprocess.Popen([sys.executable, "-m", "fastfed", *ready],
                           env=ENVIRONMENT, stdout=write, stderr=subprocess.PIPE) as process:
         os.close(write)
         assert process.stderr.read() == b""

@@ -13,11 +13,13 @@ from helpers import BOUNDS, refused, run
 from polars.testing import assert_frame_equal
 
 import fastfed as ff
+from fastfed import cli
 from fastfed.engine import reference
 from fastfed.engine.job import Job
 from fastfed.engine.replay import departures
 from fastfed.goals import parse as parse_goal
 from fastfed.goals.base import Goal
+from fastfed.kernels.memory import SKIP_TOLERANCE
 from fastfed.problem.schedule import parse
 
 LAWS = ["gaussian", *(pytest.param(law, marks=pytest.mark.long)
@@ -359,3 +361,38 @@ def test_names_read_back() -> None:
     assert str(parse_goal("threshold:0.50,0.0")) == "threshold:0.5"
     assert str(parse_goal(" top:2")) == "top:2"
     assert [str(ff.Eps(3)), str(ff.Threshold(-0.0))] == ["eps:3", "threshold:0"]
+
+
+@pytest.mark.parametrize(("goal", "verdicts"), [
+    ("top:2", 207_251), ("eps:0.0031", 397_815), ("threshold:0.0031", 181_202),
+])
+def test_safe_verdicts_are_counted(goal: str, verdicts: int) -> None:
+    """`skip_error` is their number times 1e-15. Exactly so many: a verdict that is relied on and
+    not counted would make the bound too small, and nothing else would tell."""
+    job = Job(make_hard(0.01), ["fedelim", "periodic:1000"], delta=0.01, seed=2, engine="skip",
+              goal=goal)
+    assert round(job.run(0, 20).skip_error.sum() / SKIP_TOLERANCE) == verdicts
+
+
+def test_the_command_line_takes_goals(capsys: pytest.CaptureFixture[str], tmp_path) -> None:
+    """A comma list in which a number belongs to the threshold before it."""
+    path = tmp_path / "four.csv"
+    path.write_text("0.9,0.6\n0.5,0.8\n0.1,0.0\n-0.1,0.2\n")
+    assert cli.run(["bounds", str(path), "--goal", "top:2,threshold:0.3,0.1"]) == 0
+    told = capsys.readouterr().out
+    assert told.count("T = ") == 2
+    assert "goal top:2" in told
+    assert "goal threshold:0.3,0.1" in told
+    out = str(tmp_path / "results")
+    assert cli.run(["sweep", "--instance", str(path), "--goal", "eps:0.3", "--goal",
+                    "threshold:0.3,0.1,top:2", "--delta", "0.1", "--trials", "4", "--out", out,
+                    "--quiet", "--schedule", "fedelim", "--threads", "1"]) == 0
+    stored = pl.read_parquet(tmp_path / "results" / "trials" / "*.parquet")
+    assert set(stored["goal"]) == {"eps:0.3", "threshold:0.3,0.1", "top:2"}
+    capsys.readouterr()
+    assert cli.run(["replay", out, "--trial", "2", "--goal", "threshold:0.3,0.1"]) == 0
+    told = capsys.readouterr().out
+    assert "accepted" in told
+    assert "rejected" in told
+    assert cli.run(["sweep", "--instance", str(path), "--goal", "top:4", "--out", out]) == 2
+    assert "goal top:4: four has 4 arms, so N must be from 1 to 3" in capsys.readouterr().err

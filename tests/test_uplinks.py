@@ -7,6 +7,7 @@ statistical. The statistical tests are in `test_uplink_laws.py`.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -76,12 +77,12 @@ CASES: dict[str, tuple[ff.Instance, float, str]] = {
 }
 
 
-# the first of these takes a compile that nobody else needs
-COMPILED_ALONE = [CASES[case][0] for case in ("cells", "coins mixture", "shifted values", "events")]
-
-
-def _long(case: str) -> Any:
-    return pytest.param(case, marks=pytest.mark.long)
+def _cases(names: Iterable[str]) -> list[Any]:
+    """The usual tests take one compiled kernel, for one sigma and the paper's radius: each other
+    law and radius takes ten seconds and more to compile, and is run with the long tests."""
+    return [name if isinstance(CASES[name][0].rewards, ff.Gaussian) and name != "cells"
+            and CASES[name][2] == "paper" else pytest.param(name, marks=pytest.mark.long)
+            for name in names]
 
 
 def run(case: str, uplink: str, engine: str, counted: bool = True, trials: int = 30) -> Block:
@@ -97,8 +98,7 @@ def run(case: str, uplink: str, engine: str, counted: bool = True, trials: int =
 
 
 @pytest.mark.parametrize("uplink", UPLINKS)
-@pytest.mark.parametrize("case", [_long(case) if CASES[case][0] in COMPILED_ALONE else case
-                                  for case in CASES])
+@pytest.mark.parametrize("case", _cases(CASES))
 def test_skip_equals_dense_bit_for_bit(case: str, uplink: str) -> None:
     dense = run(case, uplink, "dense")
     counting, skipping = (run(case, uplink, "skip", counted) for counted in (True, False))
@@ -130,8 +130,8 @@ def test_the_cases_are_as_wide_as_they_claim() -> None:
 
 
 @pytest.mark.parametrize("uplink", ["exact", *UPLINKS])
-@pytest.mark.parametrize("case", [
-    "4x3", "4x3 mixture", "9x2", "coins", _long("shifted values"), _long("events")])
+@pytest.mark.parametrize("case", _cases([
+    "4x3", "4x3 mixture", "9x2", "coins", "shifted values", "events"]))
 def test_client_and_server_played_apart_reach_the_engines_decisions(case: str, uplink: str
                                                                     ) -> None:
     """The reference passes nothing but bits, written and read back in the prefix code."""
@@ -292,8 +292,7 @@ def test_rows_do_not_depend_on_threads_batches_or_other_schedules() -> None:
 def test_bits_that_were_not_counted_are_null() -> None:
     """More communication times than are looked at one by one: the rest is skipped."""
     hard = ff.Instance([[0.004], [0.0]])
-    result = ff.simulate(hard, ["fedelim", "fedelim0"], delta=0.5, trials=3, uplink="dither:1",
-                         radius="mixture-pairs")
+    result = ff.simulate(hard, ["fedelim", "fedelim0"], delta=0.5, trials=3, uplink="dither:1")
     rows = result.frame
     fedelim0 = rows.filter(pl.col("schedule") == "fedelim0")
     assert (fedelim0["bits"].is_null() == (fedelim0["rounds"] > MOST_COUNTED)).all()

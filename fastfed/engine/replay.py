@@ -39,9 +39,9 @@ class Event:
 
     ``mean`` is the arm's empirical mean there (at the server, of what it has heard), ``leader`` the
     leader's among those that were left, ``threshold`` 2 alpha: an arm is eliminated when leader -
-    mean >= threshold (what other goals than the best arm decide by is said in their files). With
-    goals whose answer is a set of arms, an arm is "accepted" into it or "rejected". ``pulls`` and
-    ``uplinks`` are spent so far, this step included.
+    mean >= threshold (what other goals than the best arm decide by is said in their files; with
+    thresholds no arm has a leader). With goals whose answer is a set of arms, an arm is "accepted"
+    into it or "rejected". ``pulls`` and ``uplinks`` are spent so far, this step included.
     """
 
     step: int
@@ -243,7 +243,8 @@ class _Story:
         out, called, _ = self._of(m)
         means = {k: self._mean(k, m, n) for k in range(self.arms) if out[k] >= n}
         gone = sorted((k for k in means if out[k] == n), key=lambda k: (bool(called[k]), k))
-        leader, threshold = max(means.values()), self._threshold(m, n)
+        leader = max(means.values()) if self.job.goal.compares else None
+        threshold = self._threshold(m, n)
         words = (("eliminated", "declared") if self.job.goal.one_arm else
                  ("rejected", "accepted"))
         return [Event(n, self._name(m), words[int(called[k])], self.instance.arms[k], means[k],

@@ -67,6 +67,8 @@ class Goal(Named):
 
     one_arm: ClassVar[bool] = True
     """Whether an answer is one arm (``global_arm``), and not a set (``global_answer``)."""
+    compares: ClassVar[bool] = True
+    """Whether arms are compared with each other, and not each by itself with a number."""
     gap_text: ClassVar[str]
     """Between what the smallest gap lies, for messages."""
 

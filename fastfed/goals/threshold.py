@@ -68,6 +68,7 @@ class Threshold(Goal):
     grammar = "threshold:TAU[,E]"
     gap_text = "(twice the smallest distance from the threshold, E included)"
     one_arm = False
+    compares = False
 
     def __post_init__(self) -> None:
         text = f"threshold:{shown(self.tau).strip(chr(39))}"

@@ -215,7 +215,8 @@ def bounds_text(found: Sequence[Bounds]) -> str:
     text: list[str] = []
     for position, b in enumerate(found):
         before = found[position - 1]
-        if position == 0 or (b.delta, b.radius) != (before.delta, before.radius):
+        if position == 0 or (b.delta, b.radius, b.goal) != (
+                before.delta, before.radius, before.goal):
             text += [*_arms_text(b), ""]
         text += [*_schemes_text(b), ""]
     return "\n".join(text[:-1])

@@ -40,7 +40,8 @@ class Dask:
         try:
             from distributed import Client
         except ImportError:
-            raise InputError("Dask is not installed: pip install 'fastfed[dask]'") from None
+            raise InputError("Dask is not installed: pip install 'fastfed[dask]', in a clone pip "
+                             "install '.[dask]'") from None
         if isinstance(cluster, str):
             _checked_address(cluster)
             if dashboard and not cluster.startswith("local:"):
@@ -220,7 +221,8 @@ def _keys() -> Any:
         return Security.temporary()
     except ImportError:
         raise InputError("a local Dask cluster makes its keys with cryptography, which is not "
-                         "installed: pip install 'fastfed[dask]'") from None
+                         "installed: pip install 'fastfed[dask]', in a clone pip install "
+                         "'.[dask]'") from None
 
 
 def _refuse_other_servers(address: str) -> None:
