@@ -166,7 +166,7 @@ def in_a_sentence(table: Sequence[dict[str, Any]], delta: float = 0.01) -> str:
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     trials = min(row["trials"] for row in table)
     return (f"With the radius `{TIGHTEST}` FedElim keeps the same promise at {listed} of the cost "
-            f"that the paper's radius takes (delta = {delta:g}, C = {COST:g}, {trials:,} paired "
+            f"that the paper's radius takes (delta = {delta:g}, C = {COST:g}, at least {trials:,} paired "
             "trials).")
 
 
