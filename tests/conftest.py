@@ -76,7 +76,8 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 LONG = ("dask", "reproduce", "radii", "resume", "halves", "adding_a_law", "report_browser",
-        "claims_browser", "fuzz", "error_probability", "validity", "uplink_laws")
+        "claims_browser", "fuzz", "error_probability", "laws", "guarantees", "validity",
+        "uplink_laws")
 """Files of clusters, kills, browsers, fuzzing, long compiles and statistics: `pytest -m long`."""
 
 

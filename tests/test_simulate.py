@@ -246,6 +246,7 @@ def test_a_client_cut_off_after_the_server_has_decided():
     assert story.events[-1].pulls == story.row["pulls"]
 
 
+@pytest.mark.long  # a compile for Poisson rewards
 def test_rare_events_are_skipped():
     """A Poisson pair with hardly any event in an interval cannot cross there."""
     inst = ff.Instance([[1e-6], [3e-6]], ff.Poisson(sigma=1e-3))
