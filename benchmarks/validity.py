@@ -15,10 +15,11 @@ import math
 import sys
 
 import fastfed as ff
-from fastfed.engine.job import Job, run_blocks
+from fastfed.engine.job import Job
 from fastfed.radius import NAMES, parse
 from fastfed.statistics.intervals import clopper_pearson
 
+CHUNK = 50_000  # walks at a time
 INSTANCE = ff.Instance([[1e-12], [0.0]], name="centred")
 
 
@@ -26,10 +27,10 @@ def frequency(name: str, a: float, trials: int, steps: int, shrunk: float = 1.0)
     """How many of so many walks leave the radius with budget a within so many steps."""
     pairs = parse(name).pairs
     job = Job(INSTANCE, ["at:1"], delta=a * (2 if pairs else 4), radius=name, engine="skip",
-              sigma=shrunk * (1.0 if pairs else math.sqrt(0.5)), max_steps=steps,
-              keep_departures=True)
+              sigma=shrunk * (1.0 if pairs else math.sqrt(0.5)), max_steps=steps)
     left = 0
-    for block in run_blocks(job, 0, trials, 2):
+    for first in range(0, trials, CHUNK):
+        block = job.run(first, min(CHUNK, trials - first), keep_departures=True)
         assert block.departures is not None
         winners = block.departures.local_arms[:, 0]
         left += int((winners == 1).sum() if pairs else (winners >= 0).sum())

@@ -15,9 +15,11 @@ from scipy.stats import false_discovery_control
 
 from fastfed import radius
 from fastfed.engine import reference
+from fastfed.engine.replay import replay
 from fastfed.paper import claims
 from fastfed.paper.claims import judge
 from fastfed.paper.claims_text import claims_text
+from fastfed.paper.doubling import Doubling, doubling
 from fastfed.paper.evidence import Evidence, Place
 from fastfed.paper.experiments import tightness
 from fastfed.paper.good_event import HORIZON, good_event
@@ -387,7 +389,30 @@ def test_the_page_says_what_is_ours_and_lists_the_slips() -> None:
     assert "grid of deltas" in text
     assert "reconstructed" in text
     assert "T_k^(2),C < 2 T_k^(2)" in text
+    measured = Doubling(2000, 90, 3.67, 0)
+    listed = claims.slips(Evidence(doubling=measured))
+    assert "90 of 2,000 trials of the synthetic instance at delta 0.01 (4.5%)" in listed[-1]
+    assert listed[-1] in claims_text(judge(whole(good)), {"synthetic": 200}, "", listed)
     assert "note: some trials did not end" in text
+
+
+def test_an_arm_may_leave_later_than_twice_the_step() -> None:
+    """The slip in the proof of Theorem 4, seen: trial by trial, against the replays' events."""
+    found = doubling(300)
+    instance = Instance.load("synthetic")
+
+    def left(name: str, trial: int) -> dict[int, int]:
+        told = replay(instance, name, delta=0.01, seed=0, trial=trial)
+        return {event.arm: event.step for event in told.events if event.actor == "server"}
+
+    worst = []
+    for trial in range(300):
+        each, doubled = left("fedelim0", trial), left("fedelim", trial)
+        worst.append(max((doubled[arm] / each[arm] for arm in each if arm in doubled),
+                         default=0.0))
+    assert found.broken == sum(one >= 2 for one in worst) > 0
+    assert found.largest == max(worst)
+    assert found.late == 0
 
 
 def test_places_are_brief() -> None:

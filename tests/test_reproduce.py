@@ -230,6 +230,13 @@ def test_trials_mean_the_same_everywhere(tmp_path: Path) -> None:
         assert {one.spec.trials for one in plan(tmp_path, quick=True, trials=trials)} == {trials}
 
 
+def test_the_quick_run_asks_for_what_can_be_had() -> None:
+    """Nothing is refused after the sweeps are done."""
+    frame = true_errors.measure(["synthetic"], true_errors.QUICK_DELTAS,
+                                trials=true_errors.QUICK_TRIALS)
+    assert frame["delta"].n_unique() == len(true_errors.QUICK_DELTAS) > 1
+
+
 def test_the_paper_s_deltas_and_periods() -> None:
     assert (max(ALL_DELTAS), min(ALL_DELTAS)) == (0.5, 1e-6)
     assert {10**p for p in range(6)} | {5} == set(reproduce.PERIODS)

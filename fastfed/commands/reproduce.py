@@ -13,13 +13,17 @@ from fastfed.files import checked_folder
 
 
 def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder for everything.",
+    out: Annotated[Path, typer.Option(help="Folder for everything.", metavar="DIR",
                                       parser=checked_folder)] = Path("paper"),
-    trials: Annotated[Text, typer.Option(help="Trials of each cell [10000].")] = None,
-    only: Annotated[Text, typer.Option(help="synthetic, bernoulli or movielens.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Few trials: about a minute.")] = False,
-    threads: Annotated[Text, typer.Option(help="Threads [all cores].")] = None,
-    seed: Annotated[Text, typer.Option(help="Seed [0].")] = None,
+    trials: Annotated[Text, typer.Option(metavar="NUMBER", help="Trials of each cell, of all "
+                                         "three data sets alike [10000].")] = None,
+    only: Annotated[Text, typer.Option(metavar="NAME", help="synthetic, bernoulli or movielens "
+                                       "[all three].")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="50 trials of each cell, and fewer for "
+                                        "the true errors: about a minute on two idle "
+                                        "cores.")] = False,
+    threads: Annotated[Text, typer.Option(metavar="NUMBER", help="Threads [all cores].")] = None,
+    seed: Annotated[Text, typer.Option(metavar="NUMBER", help="Seed [0].")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no verdicts.")] = False,
 ) -> None:
     """Run the paper's experiments again: nine panels, tables, a verdict on every claim, a page.

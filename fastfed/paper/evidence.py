@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from fastfed.paper.doubling import Doubling
 from fastfed.paper.radii import RadiusPlace
 from fastfed.problem.schedule import parse
 from fastfed.statistics.moments import Halves, Moments, Prices
@@ -112,6 +113,7 @@ class Evidence:
     tightness: Sequence[Cell] = ()
     radii: Sequence[RadiusPlace] = ()
     """FedElim and FedElim0 under every radius."""
+    doubling: Doubling | None = None
 
 
 def in_words(schedule: str) -> str:

@@ -30,8 +30,10 @@ from fastfed.engine.rows import VERSION
 from fastfed.errors import InputError, nearest
 from fastfed.files import replacing
 from fastfed.paper import radii
-from fastfed.paper.claims import COST, GROWTH, SLIPS, judge
+from fastfed.paper.claims import COST, GROWTH, judge, slips
 from fastfed.paper.claims_text import METHOD, OURS, claims_text
+from fastfed.paper.doubling import TRIALS as TRIALS_DOUBLED
+from fastfed.paper.doubling import Doubling, doubling
 from fastfed.paper.evidence import Evidence, Place
 from fastfed.paper.good_event import good_event
 from fastfed.paper.markdown import table_row
@@ -156,9 +158,9 @@ def write(out: Path) -> tuple[list[Claim], list[Path]]:
     for name, text in (
         ("table.md", _table_text(table)), ("table.json", _json(table)),
         ("radii.md", radii.radii_text(saved)), ("radii.json", _json(saved)),
-        ("claims.md", claims_text(claims, counts, warning)),
+        ("claims.md", claims_text(claims, counts, warning, slips(evidence))),
         ("claims.json", _json({"trials": counts, "claims": [one.to_dict() for one in claims],
-                               "slips": SLIPS})),
+                               "slips": slips(evidence)})),
     ):
         with replacing(out / name) as file:
             file.write(text.encode())
@@ -176,7 +178,7 @@ def write(out: Path) -> tuple[list[Claim], list[Path]]:
              "seed": Store(out / next(iter(counts))).record().seed,
              "version of the rows": VERSION, "fastfed": __version__}
     paths.append(write_page(out / "report.html", charts, claims, about,
-                            [*([warning] if warning else []), METHOD, OURS]))
+                            [*([warning] if warning else []), METHOD, OURS], slips(evidence)))
     return claims, paths
 
 
@@ -221,7 +223,14 @@ def read(out: Path) -> tuple[Frames, Evidence]:
     clients = tightness() if synthetic else []
     return (Frames(every, pl.concat(studied) if studied else pl.DataFrame(),
                    radii.radii_frame(every, with_radii), _gap_frame(out / "gaps"), clients),
-            Evidence(panels, scales, studies, gaps, checked, runs, clients, under_radii))
+            Evidence(panels, scales, studies, gaps, checked, runs, clients, under_radii,
+                     _doubling(out / "synthetic") if synthetic else None))
+
+
+def _doubling(folder: Path) -> Doubling:
+    """With as many trials as the panels have, and at most `doubling.TRIALS`."""
+    record = Store(folder).record()
+    return doubling(min(2 * record.spec.trials, TRIALS_DOUBLED), record.seed)
 
 
 def _gap_frame(folder: Path) -> pl.DataFrame:

@@ -43,11 +43,12 @@ _COLUMNS = {"instance": "data", "delta": "delta", "cost": "C", "sigma": "scale",
 
 
 def write_page(path: Path, charts: Mapping[str, Chart], claims: Sequence[Claim],
-               about: Mapping[str, object], notes: Sequence[str]) -> Path:
+               about: Mapping[str, object], notes: Sequence[str], slips: Sequence[str] = SLIPS
+               ) -> Path:
     """Write the page; the path. ``charts`` are by name, as in `fastfed.paper.panels.charts`;
     ``about`` says what was run and ``notes`` how verdicts come about."""
     with replacing(path) as file:
-        file.write(page(page_data(charts, claims, about, notes),
+        file.write(page(page_data(charts, claims, about, notes) | {"slips": list(slips)},
                         "The paper's experiments and claims", CLAIMS).encode())
     return path
 

@@ -157,7 +157,7 @@ def radii_text(table: Sequence[dict[str, Any]]) -> str:
 
 def in_a_sentence(table: Sequence[dict[str, Any]], delta: float = 0.01) -> str:
     """What the tightest radius leaves of FedElim's cost, for a README."""
-    parts = [f"{number(100 * row['ratio'], 100 * row['ratio_sem'])} % on {row['instance']}"
+    parts = [f"{100 * row['ratio']:.2f} ± {100 * row['ratio_sem']:.2f} % on {row['instance']}"
              for row in table if row["radius"] == TIGHTEST and row["schedule"] == "fedelim"
              and row["delta"] == delta and row["ratio"] is not None
              and row["ratio_sem"] is not None]
@@ -166,8 +166,8 @@ def in_a_sentence(table: Sequence[dict[str, Any]], delta: float = 0.01) -> str:
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     trials = min(row["trials"] for row in table)
     return (f"With the radius `{TIGHTEST}` FedElim keeps the same promise at {listed} of the cost "
-            f"that the paper's radius takes (delta = {delta:g}, C = {COST:g}, {trials:,} paired "
-            "trials).")
+            f"that the paper's radius takes (delta = {delta:g}, C = {COST:g}, at least "
+            f"{trials:,} paired trials).")
 
 
 def radii_frame(panels: pl.DataFrame, others: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -23,8 +23,8 @@ from fastfed.theory.error_probability import error_frame, error_probability
 
 INSTANCES = ("synthetic", "bernoulli", "movielens")
 DELTAS = (0.1, 0.03, 0.01, 0.003, 0.001)
-QUICK_DELTAS = (0.1, 0.01, 0.001)
-TRIALS, QUICK_TRIALS = 500, 40  # for each answer: MovieLens has 39
+QUICK_DELTAS = (0.1, 0.001)
+TRIALS, QUICK_TRIALS = 500, 100  # for each answer: MovieLens has 39
 _SCHEDULE = "fedelim"
 _ASKED = "fastfed"
 _SHEET_DPI = 100

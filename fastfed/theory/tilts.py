@@ -29,12 +29,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.errors import InputError
+from fastfed.goals.best import Best
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+_BEST = Best()
 _EVERY = 48  # so many looks are all on the grid,
 _RATIO = 1.12  # and after them each is so many times the one before
 _FINER = 12  # so many points for one, where it matters
@@ -217,7 +219,9 @@ def tilted_instance(instance: Instance, tilt: Tilt) -> tuple[Instance, Floats] |
     for nudge in (0.0, 1e-7, 1e-4):
         theta = tilt.theta + nudge * np.abs(tilt.theta).max() * ranks
         try:
-            return Instance(*instance.rewards.tilted(instance.means, theta)), theta
+            made = Instance(*instance.rewards.tilted(instance.means, theta))
+            _BEST.check(made)  # which rejects ties for the best arm
+            return made, theta
         except InputError:
             continue
     return None
