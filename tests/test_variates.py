@@ -284,3 +284,25 @@ def test_the_hat_covers_its_law():
     for mean in np.linspace(16, 200, 185):
         for p in (0.5, 0.4, 0.2, 0.1, 0.01, 0.001):
             assert of_binomial(math.ceil(mean / p), p) < -0.039
+
+
+@kernel
+def count_near_the_middle(good, bad, draws, low, high, seed, size):
+    """How many of so many variates lie in low .. high."""
+    found = 0
+    for trial in range(size):
+        k = hypergeometric(good, bad, draws, (seed, trial, 2, 3, 8), 0)
+        found += 1 if low <= k <= high else 0
+    return found
+
+
+@pytest.mark.long
+def test_acceptance_at_the_top_of_the_law():
+    """60 million variates, the share of those near the mode against SciPy: an acceptance that is
+    wrong by a hundredth of p(k) / p(mode) moves it by a thousandth of itself, or more."""
+    law, size = stats.hypergeom(4000, 1500, 1200), 60_000_000
+    low, high = 446, 454  # the mean is 450, sigma 14
+    share = law.cdf(high) - law.cdf(low - 1)
+    found = count_near_the_middle(1500, 2500, 1200, low, high, SEED, size)
+    z = (found - size * share) / math.sqrt(size * share * (1 - share))
+    assert 2 * stats.norm.sf(abs(z)) > FALSE_ALARM
