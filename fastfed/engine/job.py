@@ -112,6 +112,7 @@ class Job:
 
         found = kernel.Rows(
             ints(True, passes, count, kernel.COLUMNS), np.zeros((passes, count)),
+            ints(True, passes, count),
             ints(self.keep_pulls, passes, count, arms, clients),
             np.full((0 if self.goal.one_arm else passes, count, arms), -1, np.int8),
             ints(True, count, 2),
@@ -130,16 +131,17 @@ class Job:
             found.global_out[:, self._pass_of], found.global_called[:, self._pass_of],
             found.local_gave_up, found.global_gave_up[:, self._pass_of],
         ) if keep_departures else None
-        # a walk is drawn up to the power of two that follows the last step
-        steps = found.ints[:, :, kernel.STEPS].max(axis=0, initial=1)
-        draw_error = found.work[:, 1] * self._problem.law.draw_error(2.0 * steps)
+        # a walk is drawn up to the power of two that follows the last step; what is drawn for other
+        # schedules does not count: a row is the same in whatever company it was computed
+        steps = np.maximum(found.ints[:, :, kernel.STEPS], 1)
+        draw_error = found.draws * self._problem.law.draw_error(2.0 * steps)
         if len(self.schedules) == passes:
             return Block(first, found.ints, found.skip_error, found.pulls, found.called,
                          found.work, draw_error, departures)
         pulls = found.pulls[self._pass_of] if self.keep_pulls else found.pulls
         called = found.called if self.goal.one_arm else found.called[self._pass_of]
         return Block(first, found.ints[self._pass_of], found.skip_error[self._pass_of], pulls,
-                     called, found.work, draw_error, departures)
+                     called, found.work, draw_error[self._pass_of], departures)
 
     def space(self) -> Space:
         """Scratch memory for `run`."""

@@ -78,7 +78,7 @@ class Block:
     called: npt.NDArray[np.int8]  # (S, trials, K) is an arm in the server's set? -1: none was
     # declared; S = 0: the goal asks for one arm
     work: npt.NDArray[np.int64]  # (trials, 2): intervals looked at, variates drawn
-    draw_error: npt.NDArray[np.float64]  # (trials,)
+    draw_error: npt.NDArray[np.float64]  # (S, trials)
     departures: Departures | None = None
 
     @property
@@ -102,7 +102,7 @@ class Block:
             np.concatenate([block.pulls for block in blocks], axis=1),
             np.concatenate([block.called for block in blocks], axis=1),
             np.concatenate([block.work for block in blocks]),
-            np.concatenate([block.draw_error for block in blocks]),
+            np.concatenate([block.draw_error for block in blocks], axis=1),
             Departures.join(departures) if len(departures) == len(blocks) else None,
         )
 
@@ -123,7 +123,7 @@ def frame(
     columns["schedule"] = pl.Series(list(schedules), dtype=pl.String).gather(order)
     columns["trial"] = np.tile(np.arange(block.first, block.first + trials), count)
     columns["skip_error"] = block.skip_error.reshape(count * trials)
-    columns["draw_error"] = np.tile(block.draw_error, count)
+    columns["draw_error"] = block.draw_error.reshape(count * trials)
     for name in COUNTED:
         values = np.ascontiguousarray(block.column(name)).reshape(count * trials)
         columns[name] = pl.Series(values).cast(types[name])

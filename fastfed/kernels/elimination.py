@@ -45,6 +45,7 @@ from fastfed.kernels.laws import hooks
 from fastfed.kernels.memory import (
     ALIVE,
     BITS,
+    DRAWS,
     GAVE_UP,
     IS_RIGHT,
     LEFT,
@@ -78,7 +79,7 @@ def run_pass(law, memory, who, curve, talks, walks, tree, skip):
     frame[0, B], frame[0, RIGHT] = 0, ORIGIN
     listed_arms = np.int64(0)
     for level in range(SPINE):
-        running_arms = _running_arms(talks.state)
+        running_arms = _running_arms(talks.state, who.hi - who.lo)
         if running_arms == 0:
             return
         if running_arms != listed_arms:  # on most levels nobody has been eliminated
@@ -123,18 +124,21 @@ def _begin(talks):
         state[s, SAFE_PAIRS] = 0
         state[s, GAVE_UP] = 0
         state[s, BITS] = 0
+        state[s, DRAWS] = 0
         if not goals.is_open(talks.rule, arms):  # a lone arm is declared without a pull
             out_at[s, 0] = state[s, WINNER] = 0
             state[s, NEXT] = NEVER
 
 
 @inlined
-def _running_arms(state):
-    """The number of arms alive, summed over the schedules that still run."""
+def _running_arms(state, clients):
+    """The number of arms alive, summed over the schedules that still run, each of which needs one
+    more node of their spines."""
     count = 0
     for s in range(state.shape[0]):
         if state[s, NEXT] < NEVER:
             count += state[s, ALIVE]
+            state[s, DRAWS] += clients * state[s, ALIVE]
     return count
 
 
@@ -175,6 +179,11 @@ def _settle(law, memory, who, curve, talks, walks, tree, here):
                   and goals.settle_few(talks.rule, law, memory, who, (walks, tree, talks), curve,
                                        (doubts, depth, level))):
             tree.talkers[depth + 1, left_over] = s
+            # one draw splits a walk, one for each step walks it: as if no other schedule ran
+            length = b - frame[depth, A]
+            draws = length if length <= hooks.leaf(law) else np.int64(1)
+            in_doubt = np.int64(tree.arms[depth + 1, left_over, talks.out_at.shape[1]])
+            state[s, DRAWS] += draws * clients * in_doubt
             left_over += 1
     return left_over
 

@@ -33,10 +33,10 @@ PERIOD, LAST, BEGIN, END = range(4)
 # columns of `state`, one row a schedule: its next time (NEVER if there is none) and where that
 # stands in `listed`, how many arms are alive, the declared one, scalars sent, communication times
 # used, safe verdicts, the step at which it was given up (0: it was not), bits sent, if they are
-# counted; then a column for each arm, which goals with several answers set to 1 if the arm is one
-# of them
-NEXT, INDEX, ALIVE, WINNER, SENT, TALKS, SAFE_PAIRS, GAVE_UP, BITS = range(9)
-CALLED = 9
+# counted, draws of walks that the schedule would have needed had it run alone; then a column for
+# each arm, which goals with several answers set to 1 if the arm is one of them
+NEXT, INDEX, ALIVE, WINNER, SENT, TALKS, SAFE_PAIRS, GAVE_UP, BITS, DRAWS = range(10)
+CALLED = 10
 # in place of a declared arm: nothing has been declared; a set of arms has
 NOBODY, A_SET = -1, -2
 

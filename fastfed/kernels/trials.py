@@ -17,6 +17,7 @@ from fastfed.kernels.goals import hooks as goals
 from fastfed.kernels.laws import hooks
 from fastfed.kernels.memory import (
     CALLED,
+    DRAWS,
     GAVE_UP,
     NEVER,
     NOBODY,
@@ -69,6 +70,7 @@ class Rows(NamedTuple):
 
     ints: Any  # (S, trials, COLUMNS)
     skip_error: Any  # (S, trials)
+    draws: Any  # (S, trials) of walks, as if each schedule had run alone
     pulls: Any  # (S, trials, K, M) pulls of each arm at each client
     called: Any  # (S, trials, K) 1 if an arm is in the set that the server declared, 0 if not;
     # left as it is where none was declared
@@ -204,12 +206,14 @@ def run_trials(problem, every, times, limits, space, rows, control, first):
                 for k in range(arms):
                     rows.local_called[i, k, m] = locally.state[0, CALLED + k] == 1
             safe_pairs += locally.state[0, SAFE_PAIRS]
+        local_draws = walks.work[1]
         run_pass(law, memory, Who(problem.seed, trial, np.int64(0), clients),
                  problem.global_curve, globally, walks, tree, problem.skip)
         for s in range(schedules):
             bits = uplinks.bits_sent(problem.uplink, globally, s)
             verdicts = uplinks.verdict_errors(problem.uplink) * space.state[s, SAFE_PAIRS]
             _write_row(s, i, goal, limits, outcome, bits, safe_pairs + verdicts, rows)
+            rows.draws[s, i] = local_draws + space.state[s, DRAWS]
         if rows.local_out.shape[0] > 0:
             _keep_departures(i, outcome, rows)
         rows.work[i, 0], rows.work[i, 1] = walks.work[0], walks.work[1]
