@@ -44,7 +44,8 @@ app = typer.Typer(
 # Click's error class, from wherever this version of Typer has its Click
 _UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
-_BIT_COST = f"Costs c of a bit in place of C, for pulls + c x bits, {RANGES} [none]"
+_BIT_COST = ("Costs c of a bit in place of C, for pulls + c x bits in the table that is printed, "
+             f"{RANGES} [none]")
 
 
 def _version(asked: bool) -> None:

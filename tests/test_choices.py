@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fastfed as ff
@@ -82,3 +86,82 @@ def test_a_saved_result_keeps_its_radius(tmp_path: Path) -> None:
     result = ff.simulate([[0.9], [0.1]], delta=0.1, trials=5, radius="mixture")
     result.save(tmp_path)
     assert make_spec(ff.open_sweep(tmp_path)._record.spec.to_dict()).radii == ("mixture",)
+
+
+# What is shown of rows with several choices
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with three goals and two uplinks, in which trials err and arms tie."""
+    folder = tmp_path_factory.mktemp("several") / "made"
+    tied = ff.Instance([[0.9, 0.2], [0.3, 0.7], [-0.4, 0.1]], name="small")
+    ff.sweep(instances=[tied], deltas=[0.1], sigma=0.3, schedules=["fedelim"], trials=60,
+             goals=["best", "threshold:0.4,0.05", "eps:0.1"], uplinks=["exact", "dither:1"],
+             out=folder, progress=False)
+    return folder
+
+
+def test_bounds_on_the_page_are_those_of_the_cell(several: Path, tmp_path: Path) -> None:
+    sweep = ff.open_sweep(several)
+    text = sweep.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    held = list(sweep._held())
+    found = {round(float(ff.bounds(sweep.instances["small"], 0.1, 0.0, cell.sigma, **cell.choices).T
+                         ), 3) for cell in held}
+    assert len(found) == len(held) == 6
+    shown = {round(float(one), 3) for one in re.findall(r'"T": ?([0-9.e+]+)', text)}
+    assert shown == {float(f"{one:.9g}") for one in found}
+    assert len(re.findall(r'"lower": ?[0-9]', text)) == 2  # Theorem 3 is about the best arm
+
+
+def test_guides_of_a_figure_are_those_of_the_cell() -> None:
+    from fastfed.results.figures import bound_lines
+
+    instance = ff.Instance([[0.9, 0.2], [0.3, 0.7], [-0.4, 0.1]])
+    chosen = {"radius": "mixture", "goal": "eps:0.1", "uplink": "dither:1"}
+    lines = {line.label: line for line in bound_lines(instance, 1.0, 0.0, [0.1, 0.01], chosen)}
+    expected = ff.bounds(instance, [0.01, 0.1], 0.0, 1.0, **chosen).T  # type: ignore[arg-type]
+    assert lines["T (FedElim0, pulls)"].y == pytest.approx(expected.tolist())
+    assert "lower bound (pulls)" not in lines
+
+
+def test_ties_that_eps_allows_have_a_page_and_bounds(tmp_path: Path) -> None:
+    tied = ff.Instance([[0.5, 0.2], [0.5, 0.1], [0.0, -0.3]])
+    done = ff.simulate(tied, ["fedelim"], delta=0.1, trials=4, goal="eps:0.2")
+    assert done.report(tmp_path / "page.html").exists()
+
+
+def test_wrong_rows_are_asked_for_by_any_spelling(several: Path) -> None:
+    sweep = ff.open_sweep(several)
+    some = sweep.wrong(goal="threshold:0.40,0.05", uplink="dither:1.0")
+    assert len(some) > 0
+    assert some["goal"].unique().to_list() == ["threshold:0.4,0.05"]
+    assert some["uplink"].unique().to_list() == ["dither:1"]
+    assert len(some) < len(sweep.wrong(goal="threshold:0.4,0.05")) < len(sweep.wrong())
+    for which in ({"goal": "top:1"}, {"uplink": "round:0.1"}, {"delta": 0.7},
+                  {"schedule": "fedelim0"}):
+        with pytest.raises(ff.InputError, match="the rows have"):
+            sweep.wrong(**which)  # type: ignore[arg-type]
+
+
+def test_the_story_that_is_suggested_can_be_told(several: Path, capsys: pytest.CaptureFixture[str]
+                                                 ) -> None:
+    assert cli.run(["replay", str(several), "--wrong"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[0].split()[:4] == ["instance", "schedule", "goal", "uplink"]
+    command = shlex.split(shown.splitlines()[-1].partition("story: fastfed ")[2])
+    assert cli.run(command) == 0
+    assert "not every answer right" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("make", [
+    lambda: ff.Dither(np.array([1.0, 2.0])), lambda: ff.Threshold(0.5, np.array([0.5, 0.6])),
+    lambda: ff.Round("x"), lambda: ff.Dither(True)])
+def test_odd_options_of_objects_are_refused_in_one_line(make: Callable[[], object]) -> None:
+    with pytest.raises(ff.InputError) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert str(ff.Dither(np.int64(1))) == str(ff.Dither(np.float32(1))) == "dither:1"

@@ -313,6 +313,7 @@ def test_against_a_choice(choice: str) -> None:
 def test_against_the_gap() -> None:
     instances = {"near": ff.Instance([[0.6], [0.5]]), "far": ff.Instance([[0.9], [0.1]])}
     frame = made_up(["near", "far"], ["fedelim", "fedelim0"], [0.1])
+    frame = frame.with_columns(goal=pl.lit("best"))
     drawn = chart(with_gaps(frame, instances), x="gap")
     assert [line.x for line in drawn.lines] == [pytest.approx([0.1, 0.8])] * 2
 

@@ -7,7 +7,7 @@ follows from that, in one place, so that the same question has the same answer.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -17,6 +17,7 @@ from fastfed.faces import Faced
 from fastfed.goals import parse as parse_goal
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule, parse
+from fastfed.radius import parse as parse_radius
 from fastfed.statistics.best import Best, envelope
 from fastfed.statistics.moments import Batch, Moments, Trials
 from fastfed.sweeps.grid import Cell
@@ -89,8 +90,15 @@ class Answers(Faced, ABC):
         """The rows of all trials, one for each trial and schedule, in memory."""
         return self.scan().collect()
 
-    def wrong(self) -> pl.DataFrame:
+    def wrong(self, schedule: str | Schedule | None = None, delta: float | None = None, *,
+              instance: str | None = None, sigma: float | None = None, radius: str | None = None,
+              goal: str | None = None, uplink: str | None = None) -> pl.DataFrame:
         """The rows of the trials in which an answer was wrong or missing.
+
+        Parameters
+        ----------
+        schedule, delta, instance, sigma, radius, goal, uplink
+            Which rows; None: all.
 
         Returns
         -------
@@ -105,7 +113,15 @@ class Answers(Faced, ABC):
         """
         import polars as pl
 
-        return self.scan().filter(~pl.col("correct")).collect()
+        cells = self._cells({"instance": instance, "delta": delta, "sigma": sigma,
+                             "radius": radius, "goal": goal, "uplink": uplink})
+        wanted = pl.DataFrame([cell.names for cell in cells])
+        rows = self.scan().filter(~pl.col("correct")).collect().join(
+            wanted, on=wanted.columns, how="semi", maintain_order="left")
+        if schedule is None:
+            return rows
+        known = list(dict.fromkeys(name for cell in cells for name in self._held()[cell]))
+        return rows.filter(pl.col("schedule") == _chosen_schedule(known, schedule))
 
     @overload
     def best(self, costs: None = None) -> Best: ...
@@ -230,13 +246,8 @@ class Answers(Faced, ABC):
         from fastfed.engine.replay import replay
 
         number = checked_trial(trial)
-        wanted = {"instance": instance, "delta": None if delta is None else checked_delta(delta),
-                  "sigma": None if sigma is None else checked_sigma(sigma), "radius": radius,
-                  "goal": None if goal is None else str(parse_goal(goal)),
-                  "uplink": None if uplink is None else str(parse_uplink(uplink))}
-        cells = list(self._held())
-        for key, value in wanted.items():
-            cells = _narrowed(cells, key, value)
+        cells = self._cells({"instance": instance, "delta": delta, "sigma": sigma,
+                             "radius": radius, "goal": goal, "uplink": uplink})
         if len(cells) > 1:
             raise InputError(f"{len(cells)} cells have such rows ({cells[0]}; {cells[1]}; ...): "
                              "say which by delta, instance, sigma, radius, goal or uplink")
@@ -283,6 +294,19 @@ class Answers(Faced, ABC):
         """What a report needs for bounds and verdicts."""
         return self.instances, self.check()
 
+    def _cells(self, which: Mapping[str, Any]) -> list[Cell]:
+        """The cells that have these names, where one is given; at least one."""
+        read: dict[str, Callable[[Any], object]] = {
+            "delta": checked_delta, "sigma": checked_sigma,
+            "radius": lambda name: str(parse_radius(name)),
+            "goal": lambda name: str(parse_goal(name)),
+            "uplink": lambda name: str(parse_uplink(name))}
+        cells = list(self._held())
+        for key, value in which.items():
+            if value is not None:
+                cells = _narrowed(cells, key, read.get(key, str)(value))
+        return cells
+
     def _moments(self) -> Iterator[tuple[dict[str, Any], Moments]]:
         """Each cell with the moments of its schedules, all of them paired."""
         for cell, names in self._held().items():
@@ -298,8 +322,6 @@ class Answers(Faced, ABC):
 
 
 def _narrowed(cells: list[Cell], key: str, value: Any) -> list[Cell]:
-    if value is None:
-        return cells
     left = [cell for cell in cells if getattr(cell, key) == value]
     if not left:
         known = dict.fromkeys(str(getattr(cell, key)) for cell in cells)

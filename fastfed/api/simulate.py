@@ -300,7 +300,8 @@ def simulate(
         "threshold:0.5,0.05" (where means within 0.05 of that may be called either way); or a
         `fastfed.Goal`.
     uplink
-        How means reach the server: "exact".
+        How means reach the server: "exact", or in a few bits: "dither:1", "round:0.1", or the
+        object that one of these names stands for.
     progress
         Show a bar, or call this with (trials done, trials in all).
     keep_pulls

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -179,7 +178,7 @@ def _replay_folder(folder: Path, which: dict[str, Any], trial: str | None, wrong
 
     sweep = open_sweep(folder)
     if wrong:
-        _show_wrong(sweep.wrong(), which, folder, json)
+        _show_wrong(sweep.wrong(**which), folder, json)
     else:
         if trial is None:
             raise InputError(f"{folder}: which trial? give --trial N, or --wrong for those that "
@@ -195,20 +194,10 @@ def _show_story(story: Any, json: bool) -> None:
         console.show(story)
 
 
-def _show_wrong(rows: pl.DataFrame, which: dict[str, Any], folder: Path, json: bool) -> None:
-    import polars as pl
-
-    from fastfed.choices import unusual
-    from fastfed.problem.schedule import parse
+def _show_wrong(rows: pl.DataFrame, folder: Path, json: bool) -> None:
+    from fastfed.choices import USUAL
     from fastfed.results.tables import Column, table_text
-    from fastfed.validation import checked_delta, number
 
-    read: dict[str, Callable[[str], Any]] = {
-        "delta": checked_delta, "schedule": lambda text: str(parse(text)),
-        "sigma": lambda text: number("sigma", text)}
-    for name, value in which.items():
-        if value is not None:
-            rows = rows.filter(pl.col(name) == read.get(name, str)(value))
     if json:
         print(rows.write_json())
         return
@@ -216,12 +205,15 @@ def _show_wrong(rows: pl.DataFrame, which: dict[str, Any], folder: Path, json: b
         console.show("no trial erred")
         return
     shown = rows.head(_MOST_WRONG).to_dicts()
+    differing = [name for name in USUAL if rows[name].n_unique() > 1]
     console.show("\n".join(table_text([
         *(Column(name, [str(row[name]) for row in shown], left=True, name=True)
-          for name in ("instance", "schedule")),
+          for name in ("instance", "schedule", *differing)),
         *(Column(name, [f"{row[name]:g}" for row in shown]) for name in ("delta", "sigma")),
         *(Column(name, [f"{row[name]:,}" for row in shown]) for name in ("trial", "pulls")),
-        Column("global arm", [str(row["global_arm"]) for row in shown]),
+        Column("global answer", [str(row["global_arm"]) if row["global_answer"] is None
+                                 else " ".join(map(str, row["global_answer"])) or "none"
+                                 for row in shown]),
         Column("local errors", [str(row["local_errors"]) for row in shown]),
         Column("ended", ["no" if row["truncated"] else "yes" for row in shown]),
     ])))
@@ -231,8 +223,7 @@ def _show_wrong(rows: pl.DataFrame, which: dict[str, Any], folder: Path, json: b
     again = shlex.join(["fastfed", "replay", str(folder), "--trial", str(first["trial"]),
                         "--schedule", first["schedule"], "--delta", repr(first["delta"]),
                         "--instance", first["instance"], "--sigma", repr(first["sigma"]),
-                        *(part for name, value in unusual(first).items()
-                          for part in (f"--{name}", value))])
+                        *(part for name in USUAL for part in (f"--{name}", first[name]))])
     console.show(f"{len(rows):,} rows erred; the first one's story: {again}")
 
 

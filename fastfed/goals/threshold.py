@@ -72,7 +72,7 @@ class Threshold(Goal):
 
     def __post_init__(self) -> None:
         text = f"threshold:{shown(self.tau).strip(chr(39))}"
-        if self.slack != 0.0:
+        if not (isinstance(self.slack, int | float) and self.slack == 0):
             text += f",{shown(self.slack).strip(chr(39))}"
         tau = finite(text, self.tau, "TAU", "threshold:0.5")
         object.__setattr__(self, "tau", tau + 0.0)  # -0.0 is 0.0

@@ -325,7 +325,7 @@ def checked_formats(formats: Sequence[str]) -> list[str]:
 
 
 def bound_lines(instance: Instance, sigma: float, cost: float, deltas: Sequence[float],
-                radius: str = "paper") -> list[Line]:
+                choices: Mapping[str, str] = USUAL) -> list[Line]:
     """T, 2T, 3T and the lower bound against delta, each where it is one."""
     import numpy as np
 
@@ -335,7 +335,8 @@ def bound_lines(instance: Instance, sigma: float, cost: float, deltas: Sequence[
     x = np.array(sorted(deltas))
     if len(x) == 1:  # one point makes no line
         x = x[0] ** np.array([1.05, 0.95])
-    b = bounds(instance, x, cost, sigma, radius=radius)
+    b = bounds(instance, x, cost, sigma, radius=choices["radius"], goal=choices["goal"],
+               uplink=choices["uplink"])
     everywhere = np.full(x.shape, True)
     lines = []
     for label, y, known in (
@@ -368,7 +369,9 @@ def plot_sweep(frame: pl.DataFrame, out: Path, formats: Sequence[str],
         total = chart(rows, x="delta", y="total", errors=errors)
         if instances is not None:
             guides = bound_lines(instances[str(cell["instance"])], float(cell["sigma"]), cost,
-                                 rows["delta"].unique().to_list(), str(cell.get("radius", "paper")))
+                                 rows["delta"].unique().to_list(),
+                                 {name: str(cell.get(name, usual))
+                                  for name, usual in USUAL.items()})
             total = replace(total, lines=[*total.lines, *guides])
         charts = {"total-delta": total}
         if cost > 0:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
+from numbers import Real
 from typing import ClassVar, Self
 
 from fastfed.errors import InputError
@@ -44,12 +44,12 @@ class Lattice(Uplink):
 
 def checked_number(family: str, option: str, number: object) -> float:
     """The option of an uplink: a number that is neither too small nor too large."""
-    if isinstance(number, bool) or not isinstance(number, int | float) or (
-            not LEAST <= number <= MOST) or not math.isfinite(number):
-        fix = "; exact sends means as they are" if number == 0 else ""
+    is_number = isinstance(number, Real) and not isinstance(number, bool)
+    if not is_number or not LEAST <= float(number) <= MOST:  # type: ignore[arg-type]
+        fix = "; exact sends means as they are" if is_number and number == 0 else ""
         raise InputError(f"{option} {shown(number)} of uplink {family}: must be a number from "
                          f"{LEAST:g} to {MOST:g}{fix}")
-    return float(number)
+    return float(number)  # type: ignore[arg-type]
 
 
 def name_of(family: str, number: float) -> str:

@@ -44,9 +44,12 @@ def add_bounds(data: dict[str, Any], instances: Sequence[Instance]) -> None:
     at most 3T: ``three`` is the largest such C."""
     for cell, instance in zip(data["cells"], instances, strict=True):
         where = cell["where"]
-        b = bounds(instance, where["delta"], 0.0, where["sigma"],
-                   radius=where.get("radius", "paper"))
-        lower = float(b.lower) if isinstance(instance.rewards, Gaussian) else None
+        radius, goal, uplink = (where.get(name, usual) for name, usual in USUAL.items())
+        b = bounds(instance, where["delta"], 0.0, where["sigma"], radius=radius, goal=goal,
+                   uplink=uplink)
+        # Theorem 3 is about Gaussian rewards and the best arm
+        known_below = isinstance(instance.rewards, Gaussian) and b.goal == USUAL["goal"]
+        lower = float(b.lower) if known_below else None
         known = b.fedelim.summed
         cell["bounds"] = {
             "T": _rounded(float(b.T)), "lower": _rounded(lower),
