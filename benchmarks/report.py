@@ -134,14 +134,16 @@ def on_harder_means(found: Found) -> str:
 
 
 def in_short(found: Found) -> str:
-    """What the README has: the baselines, one hard instance, and how long a start takes."""
+    """What the README has: the baselines, what a trial takes, one hard instance, and how long a
+    start takes."""
     said = []
     if hardest := fastfed_at(found, FACTORS[-1]):
         said.append(f"With all means times {FACTORS[-1]} a trial has "
                     f"{hardest['pulls_a_trial']:.2e} pulls and takes fastfed "
                     f"{duration(time_of(hardest))}.")
     said += [first_starts(found)]
-    return "\n\n".join(filter(None, (against_baselines(found), " ".join(filter(None, said)))))
+    return "\n\n".join(filter(None, (against_baselines(found), every_trial(found),
+                                     " ".join(filter(None, said)))))
 
 
 def first_starts(found: Found) -> str:

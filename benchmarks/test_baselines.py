@@ -15,8 +15,7 @@ import baselines
 import numpy as np
 import pytest
 
-from fastfed import Instance
-from fastfed.engine import job as simulate
+from fastfed import Instance, simulate
 
 DELTA = 0.01
 MEANS = "synthetic, fedelim, delta 0.01: means times"

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from work import CORES, EIGHT, Work
 
-from fastfed import Bernoulli, Gaussian, Instance
-from fastfed.engine import job as simulate
+from fastfed import Bernoulli, Gaussian, Instance, simulate
 
 Timer = Callable[..., None]
 

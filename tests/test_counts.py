@@ -63,6 +63,7 @@ def eighths(weights, top, size):
     return out
 
 
+@pytest.mark.long
 def test_every_order_of_single_steps_is_as_likely_as_it_should_be():
     """(8, 16] split three times is eight steps, each an independent reward: all 2^8 sequences of
     two values, and all 3^4 sequences of three values in steps 1, 2, 7 and 8."""

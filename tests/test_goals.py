@@ -171,6 +171,7 @@ ERRING = [("top:2", [[0.9, 0.2], [0.3, 0.8], [0.0, -0.2], [-0.5, 0.1]], 0.3),
           ("threshold:0.2,0.1", [[0.9, 0.5], [-0.3, 0.4], [0.0, -0.2]], 0.3)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("goal", "means", "sigma"), ERRING, ids=[one[0] for one in ERRING])
 def test_rows_are_distributed_as_with_independent_rewards(goal, means, sigma) -> None:
     """3,000 trials by skipping against 600 of the reference on rewards of NumPy's, where errors

@@ -110,6 +110,7 @@ def test_size_does_not_grow_with_the_trials() -> None:
     assert abs(many - few) < 3000
 
 
+@pytest.mark.long
 def test_a_large_sweep_stays_small() -> None:
     """60 schedules, 12 deltas, 3 instances."""
     names = tuple(f"periodic:{period}" for period in range(1, 61))
