@@ -93,7 +93,7 @@ def test_a_saved_result_keeps_its_radius(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with three goals and two uplinks, in which trials err and arms tie."""
+    """A folder with three goals and two uplinks, in which trials err: six kernels to compile."""
     folder = tmp_path_factory.mktemp("several") / "made"
     tied = ff.Instance([[0.9, 0.2], [0.3, 0.7], [-0.4, 0.1]], name="small")
     ff.sweep(instances=[tied], deltas=[0.1], sigma=0.3, schedules=["fedelim"], trials=60,
@@ -102,6 +102,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_bounds_on_the_page_are_those_of_the_cell(several: Path, tmp_path: Path) -> None:
     sweep = ff.open_sweep(several)
     text = sweep.report(tmp_path / "page.html").read_text(encoding="utf-8")
@@ -131,6 +132,7 @@ def test_ties_that_eps_allows_have_a_page_and_bounds(tmp_path: Path) -> None:
     assert done.report(tmp_path / "page.html").exists()
 
 
+@pytest.mark.long
 def test_wrong_rows_are_asked_for_by_any_spelling(several: Path) -> None:
     sweep = ff.open_sweep(several)
     some = sweep.wrong(goal="threshold:0.40,0.05", uplink="dither:1.0")
@@ -144,6 +146,7 @@ def test_wrong_rows_are_asked_for_by_any_spelling(several: Path) -> None:
             sweep.wrong(**which)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_the_story_that_is_suggested_can_be_told(several: Path, capsys: pytest.CaptureFixture[str]
                                                  ) -> None:
     assert cli.run(["replay", str(several), "--wrong"]) == 0
