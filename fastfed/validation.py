@@ -99,13 +99,14 @@ def checked_delta(delta: object) -> float:
     return value
 
 
-def checked_costs(costs: Iterable[float | str]) -> list[float]:
-    """Costs of an uplink, each once, in the order given."""
+def checked_costs(costs: Iterable[float | str] | float, of: str = "an uplink") -> list[float]:
+    """Costs of an uplink, or of a bit, one or several, each once, in the order given."""
+    several = costs if isinstance(costs, Iterable) and not isinstance(costs, str) else [costs]
     checked: list[float] = []
-    for cost in costs:
-        value = number("cost", cost, "must be a number, as in 0, 10, 100")
+    for cost in several:
+        value = number("cost", cost, f"the cost of {of} must be a number, as in 0, 10, 100")
         if not 0 <= value <= MOST_COST:
-            raise InputError(f"cost {shown(cost)}: an uplink's cost must lie from 0 to "
+            raise InputError(f"cost {shown(cost)}: the cost of {of} must lie from 0 to "
                              f"{MOST_COST:g}")
         if value not in checked:
             checked.append(value)

@@ -168,3 +168,13 @@ def test_odd_options_of_objects_are_refused_in_one_line(make: Callable[[], objec
 
 def test_numbers_of_numpy_are_numbers() -> None:
     assert str(ff.Dither(np.int64(1))) == str(ff.Dither(np.float32(1))) == "dither:1"
+
+
+def test_one_cost_is_as_good_as_a_list_and_a_bad_one_says_of_what() -> None:
+    result = ff.simulate([[0.9], [0.1]], delta=0.1, trials=5)
+    assert result.summary(bit_costs=0.1).equals(result.summary(bit_costs=[0.1]))
+    assert result.summary(costs=3).equals(result.summary(costs=[3]))
+    with pytest.raises(ff.InputError, match="the cost of a bit must lie"):
+        result.summary(bit_costs=[-1])
+    with pytest.raises(ff.InputError, match="the cost of an uplink must lie"):
+        result.summary(costs=[-1])

@@ -92,7 +92,8 @@ def costs(values: list[str] | None, name: str = "cost") -> list[float] | None:
     from fastfed.validation import checked_costs
 
     items = numbers(name, values)
-    return None if items is None else checked_costs(items)
+    return None if items is None else checked_costs(
+        items, "a bit" if name == "bit-cost" else "an uplink")
 
 
 def _range(name: str, text: str, whole: bool) -> Iterator[str]:

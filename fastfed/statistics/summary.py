@@ -176,9 +176,9 @@ def wanted_costs(costs: Sequence[float] | None, bit_costs: Sequence[float] | Non
     """The costs of an uplink and those of a bit: of an uplink the usual ones, if neither is
     given."""
     if costs is None and bit_costs is not None:
-        return [], checked_costs(bit_costs)
+        return [], checked_costs(bit_costs, "a bit")
     return (checked_costs(usual if costs is None else costs),
-            [] if bit_costs is None else checked_costs(bit_costs))
+            [] if bit_costs is None else checked_costs(bit_costs, "a bit"))
 
 
 def summarise(frame: pl.DataFrame, costs: Sequence[float], bit_costs: Sequence[float] = ()
