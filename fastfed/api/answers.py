@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from fastfed.theory.check import Check
 
 _NAMES_A_CELL = ("instance", "delta", "sigma", *USUAL)
-_STEPS = ("mean", "std", "sem", "q05", "q50", "q95")
 
 
 class Answers(Faced, ABC):
