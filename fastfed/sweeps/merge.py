@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fastfed.choices import USUAL
+from fastfed.engine.rows import CELL
 from fastfed.errors import InputError
 from fastfed.files import checked_folder, replacing
 from fastfed.sweeps.manifest import ONE_FOR_ALL, Record, with_costs
@@ -97,7 +97,7 @@ def _about(record: Record) -> dict[str, Any]:
     return {
         **{name: getattr(record, name) for name in ONE_FOR_ALL},
         **{name: sorted({getattr(cell, name) for cell in cells})
-           for name in ("instance", "delta", "sigma", *USUAL)},
+           for name in CELL},
         "schedule": sorted(spec.schedule), "trials": spec.trials,
         "target_rse": spec.target_rse, "cells": sorted(record.cells),
     }
