@@ -39,6 +39,7 @@ from fastfed.paper.good_event import good_event
 from fastfed.paper.markdown import table_row
 from fastfed.paper.panels import Frames
 from fastfed.problem.instance import Instance
+from fastfed.results.figures import require_matplotlib
 from fastfed.results.series import with_gaps
 from fastfed.statistics.moments import Halves
 from fastfed.statistics.numbers import number
@@ -87,6 +88,7 @@ class Plan:
 def plan(out: Path, *, trials: int | None = None, only: str | None = None, quick: bool = False,
          seed: int = 0) -> list[Plan]:
     """The sweeps, in the order in which they run. ``trials`` None: 10,000, or few if ``quick``."""
+    require_matplotlib()  # which the figures need: said now, and not when all sweeps are done
     if trials is None:
         trials = QUICK_TRIALS if quick else TRIALS
     if only is not None and only not in DATA_SETS:
