@@ -235,8 +235,8 @@ def test_bare_help_has_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("command", ["sweep", "summary", "merge", "best", "plot", "replay",
-                                     "bounds", "check", "errors", "report", "instances",
-                                     "movielens build"])
+                                     "bounds", "check", "errors", "report", "reproduce",
+                                     "instances", "movielens build"])
 def test_help_has_examples_and_readable_names(command: str, capsys: pytest.CaptureFixture[str]
                                               ) -> None:
     shown = printed(capsys, *command.split(), "--help")
