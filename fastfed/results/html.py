@@ -112,9 +112,10 @@ def check_html(check: Check) -> str:
     deltas = parameters(frame["delta"].to_list())
     choices = [name for name in USUAL if frame[name].n_unique() > 1]
     rows = [[row["instance"], *(row[name] for name in choices), deltas[row["delta"]],
-             f"{row['sigma']:g}", row["schedule"], row["claim"], "" if row["cost"] is None else plain(row["cost"]),
-             short(row["mean"]), short(row["bound"]), _interval(row), row["verdict"],
-             row["reason"] or ""] for row in lines]
+             f"{row['sigma']:g}", row["schedule"], row["claim"],
+             "" if row["cost"] is None else plain(row["cost"]), short(row["mean"]),
+             short(row["bound"]), _interval(row), row["verdict"], row["reason"] or ""]
+            for row in lines]
     heads = ["instance", *choices, "delta", "sigma", "schedule", "claim", "C", "mean", "bound",
              "95 % interval", "verdict", "reason"]
     texts = tuple(map(heads.index, ("schedule", "claim", "verdict", "reason")))

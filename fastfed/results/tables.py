@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from fastfed.theory.bounds import Bounds
     from fastfed.theory.check import Check
 
-__all__ = ["best_text", "bounds_text", "check_text", "law_lines", "short", "summary_cells", "summary_text",
-           "table_text"]
+__all__ = ["best_text", "bounds_text", "check_text", "law_lines", "short", "summary_cells",
+           "summary_text", "table_text"]
 
 WIDTH = 100
 _MOST_ARMS = 20  # of an instance, in a table of bounds
