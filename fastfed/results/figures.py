@@ -170,7 +170,7 @@ def _note_on_zeros(ax: Any, lines: Sequence[Line]) -> list[str]:
 
 def _set_scales(ax: Any, lines: Sequence[Line], drawn: Chart) -> None:
     xs = [x for line in lines for x in line.x]
-    if drawn.categories is None:
+    if drawn.categories is None and not drawn.linear_x:
         positive = [x for x in xs if x > 0]
         if positive and len(positive) < len(xs):
             ax.set_xscale("symlog", linthresh=min(positive))
