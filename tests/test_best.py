@@ -17,7 +17,6 @@ from fastfed.results.tables import best_text
 from fastfed.statistics.best import (
     Best,
     Envelope,
-    best_of,
     difference,
     envelope,
     envelope_of,
@@ -353,14 +352,13 @@ def test_long_names_in_the_table_have_keys_below_it() -> None:
 
 def test_frame_of_trials_and_batches_give_the_same() -> None:
     instance = ff.Instance([[0.9, 0.2], [0.1, 0.8]])
-    frame = pl.concat([ff.simulate(instance, ["fedelim", "fedelim0", "periodic:100"], delta=delta,
-                                   trials=60).frame for delta in (0.1, 0.01)])
-    found = best_of(frame)
+    names = ["fedelim", "fedelim0", "periodic:100"]
+    result = ff.simulate(instance, names, delta=[0.1, 0.01], trials=60)
+    found = result.best()
     assert [one.cell["delta"] for one in found.envelopes] == [0.1, 0.01]
-    part = frame.filter(pl.col("delta") == 0.1)
+    part = result.frame.filter(pl.col("delta") == 0.1)
     batches = (frame_batch(part.filter(pl.col("trial").is_between(first, first + 19)))
                for first in (0, 20, 40))
-    names = ["fedelim", "fedelim0", "periodic:100"]
     assert envelope_of(batches, names, found.envelopes[0].cell) == found.envelopes[0]
     summary = ff.simulate(instance, names, delta=0.1, trials=60).summary([7.0])
     row = found.at([7.0]).row(0, named=True)

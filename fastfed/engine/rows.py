@@ -38,6 +38,8 @@ COLUMNS: dict[str, str] = {
 }
 """Every column with the name of its Polars type, in the order of the files. ``global_answer`` is
 null for goals that ask for one arm, and where the server has not declared."""
+CELL = ("instance", "delta", "sigma", *USUAL)
+"""The columns that tell the cells of a sweep apart, in rows as in summaries."""
 
 
 def schema() -> dict[str, Any]:

@@ -40,7 +40,7 @@ from fastfed.paper.markdown import table_row
 from fastfed.paper.panels import Frames
 from fastfed.problem.instance import Instance
 from fastfed.results.series import with_gaps
-from fastfed.statistics.moments import COLUMNS, Halves
+from fastfed.statistics.moments import Halves
 from fastfed.statistics.numbers import number
 from fastfed.statistics.summary import not_ended_text
 from fastfed.statistics.verdicts import Claim, computed
@@ -80,7 +80,7 @@ class Plan:
     spec: Spec
 
     def parts(self, threads: int | None = None) -> Iterator[tuple[Run, Part | None]]:
-        """`fastfed.sweep.iterate` on this plan: does what is missing."""
+        """`fastfed.sweeps.run.iterate` on this plan: what its folder lacks is run."""
         return iterate(self.spec, self.folder, threads=threads)
 
 
@@ -201,7 +201,7 @@ def read(out: Path) -> tuple[Frames, Evidence]:
             checked += [line for line in check(out / name, COSTS).lines if line["sigma"] == own]
             if name in DATA_SETS:
                 scales += places
-            if name != "movielens":  # its twin's walks are five times as fast to follow
+            if name != "movielens":  # its Gaussian twin stands in: those walks are faster to follow
                 instance = instances_of(out / name)[name]
                 runs += good_event(instance, tuple(frame["delta"].unique(maintain_order=True)), min(
                     int(frame["trials"].min()), MOST_RUNS,  # type: ignore[arg-type]
@@ -228,7 +228,7 @@ def read(out: Path) -> tuple[Frames, Evidence]:
 
 
 def _doubling(folder: Path) -> Doubling:
-    """With as many trials as the panels have, and at most `doubling.TRIALS`."""
+    """With twice as many trials as a cell of the panels has, and at most `doubling.TRIALS`."""
     record = Store(folder).record()
     return doubling(min(2 * record.spec.trials, TRIALS_DOUBLED), record.seed)
 
@@ -245,8 +245,7 @@ def places_of(folder: Path) -> list[Place]:
     known = instances_of(store)
     places = []
     for cell, names in store.held().items():
-        halves = Halves.of((batch.columns for batch in store.batches(cell, names, COLUMNS)),
-                           names, names)
+        halves = Halves.of(store.batches(cell, names), names, names)
         b = bounds(known[cell.instance], cell.delta, np.array(COSTS), cell.sigma)
         at_cost = COSTS.index(COST)
         places.append(Place(

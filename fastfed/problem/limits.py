@@ -37,9 +37,9 @@ class Rules(NamedTuple):
 class Radii(NamedTuple):
     """The radii of a run."""
 
-    client: Confidence
-    means: Confidence  # of the true means over clients,
-    server: Confidence  # and of what the server hears of them
+    client: Confidence  # of an arm's empirical mean at one client
+    means: Confidence  # of the mean over all clients, if the server heard it exactly
+    server: Confidence  # of what the server hears of that mean: wider, if messages are coarse
 
 
 def resolve_radii(instance: Instance, delta: float, sigma: float, rules: Rules) -> Radii:

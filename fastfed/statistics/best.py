@@ -33,7 +33,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from fastfed.choices import USUAL
 from fastfed.faces import Faced
 from fastfed.statistics.moments import (
     PULLS,
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 LEVEL = 0.95
-_CELL = ("instance", "delta", "sigma", *USUAL)
 Interval = tuple[float, float]
 """From, to; the end may be infinite."""
 
@@ -244,19 +242,6 @@ def envelope_of(batches: Iterable[Batch], schedules: Sequence[str], cell: Mappin
     for batch in batches:
         moments.add(Trials.of(batch, moments.schedules))
     return envelope(moments, cell)
-
-
-def best_of(frame: pl.DataFrame) -> Best:
-    """The envelopes of all cells of a frame of trial rows."""
-    from fastfed.statistics.summary import frame_batch
-
-    keys = [key for key in _CELL if key in frame.columns]
-    found = []
-    for values, part in frame.group_by(keys, maintain_order=True):
-        names = part["schedule"].unique(maintain_order=True).to_list()
-        batch: Any = frame_batch(part)
-        found.append(envelope_of([batch], names, dict(zip(keys, values, strict=True))))
-    return Best(tuple(found))
 
 
 def _measured(moments: Moments) -> list[str]:

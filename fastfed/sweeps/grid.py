@@ -61,8 +61,7 @@ class Cell:
     @property
     def names(self) -> dict[str, Any]:
         """What tells the cells of a folder apart: columns of its rows and of its summary."""
-        return {"instance": self.instance, "delta": self.delta, "sigma": self.sigma,
-                **self.choices}
+        return {name: getattr(self, name) for name in rows.CELL}
 
 
 @lru_cache(maxsize=4096)

@@ -135,7 +135,7 @@ class Planner:
         names = self.spec.schedules
         moments = Moments(names)
         for batch in self.store.batches(cell, names, until=trials):
-            moments.add(Trials.of(batch.columns, names))
+            moments.add(Trials.of(batch, names))
         errors = [relative_error(moments, name, cost) for name in names
                   for cost in self.spec.costs]
         return all(map(moments.trials, names)) and all(

@@ -19,6 +19,7 @@ from fastfed.radius import NAMES
 from fastfed.radius import parse_all as parse_radii
 from fastfed.uplinks import parse_all as parse_uplinks
 from fastfed.validation import (
+    MOST_FILE,
     checked_costs,
     checked_delta,
     checked_engine,
@@ -55,7 +56,7 @@ class Spec:
     uplinks: tuple[str, ...] = (USUAL["uplink"],)
 
     def to_dict(self) -> dict[str, Any]:
-        """As in a spec file: what `from_dict` reads back."""
+        """As in a spec file: what `make_spec` reads back."""
         named = [valid_unicode(one) if isinstance(one, str) else _inline(one)
                  for one in self.instances]
         content: dict[str, Any] = {
@@ -69,7 +70,6 @@ class Spec:
         return {key: value for key, value in content.items() if value not in (None, [])}
 
 
-_MOST_BYTES = 2**28  # of a spec file
 SPEC_KEYS = ("instance", "delta", "cost", "schedule", "period", "trials", "seed", "engine",
              "sigma", "max_steps", "target_rse", *USUAL)
 
@@ -138,7 +138,7 @@ def _radii(given: Any) -> list[str]:
 def read_spec(path: Path) -> dict[str, Any]:
     """The keys of a spec file: TOML, or the sweep.json of an earlier sweep."""
     try:
-        text = read_regular(path, _MOST_BYTES).decode("utf-8-sig")
+        text = read_regular(path, MOST_FILE).decode("utf-8-sig")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None

@@ -36,7 +36,7 @@ from fastfed.problem.instance_files import from_toml
 from fastfed.problem.schedule import Exponential, Periodic, Schedule, SuperExponential, parse
 from fastfed.radius import parse as parse_radius
 from fastfed.statistics.intervals import mean_tails, student
-from fastfed.statistics.moments import COLUMNS, PULLS, UPLINKS, Moments, Prices, Trials
+from fastfed.statistics.moments import PULLS, UPLINKS, Moments, Prices, Trials
 from fastfed.statistics.numbers import short
 from fastfed.statistics.summary import yardstick_of
 from fastfed.statistics.verdicts import (
@@ -205,8 +205,8 @@ class _Checker:
         rules = {name: self._rules(parse(name)) for name in names}
         moments = Moments(names, [yardstick] if yardstick else [])
         outside = {name: np.zeros((len(rules[name]), 2), np.int64) for name in names}
-        for batch in self.store.batches(self.cell, names, COLUMNS):
-            trials = Trials.of(batch.columns, names)
+        for batch in self.store.batches(self.cell, names):
+            trials = Trials.of(batch, names)
             moments.add(trials)
             for row, name in enumerate(names):
                 outside[name] += _outside(trials, row, rules[name])
