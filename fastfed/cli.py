@@ -228,8 +228,10 @@ def check(
     if json:
         print(found.frame.write_json())
     else:
+        from fastfed.results.tables import check_text
+
         answers.show_laws(opened)
-        console.show(found)
+        console.show(check_text(found))
     answers.name_problems(opened)
     if found.violated:
         raise typer.Exit(1)

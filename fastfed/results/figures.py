@@ -21,7 +21,14 @@ from typing import TYPE_CHECKING, Any
 from fastfed.choices import USUAL
 from fastfed.errors import InputError
 from fastfed.files import make_folder, replacing
-from fastfed.results.layout import lay_out, name_lines, room_for_axes, thin_ticks, write_title
+from fastfed.results.layout import (
+    fit_categories,
+    lay_out,
+    name_lines,
+    room_for_axes,
+    thin_ticks,
+    write_title,
+)
 from fastfed.results.series import (
     Chart,
     Line,
@@ -151,13 +158,21 @@ def draw_chart(ax: Any, drawn: Chart, own: bool) -> None:
         name_lines(ax, handles, [line.label for line in lines], ends, own)
         if own:
             room_for_axes(ax)
-        write_title(ax, drawn.title)
+        elif drawn.categories is not None:
+            fit_categories(ax, drawn.categories)
+        write_title(ax, [*drawn.title, *_note_on_zeros(ax, lines)])
         thin_ticks(ax)
+
+
+def _note_on_zeros(ax: Any, lines: Sequence[Line]) -> list[str]:
+    """A logarithmic axis has no 0: where the points of 0 stand must be said."""
+    zeros = any(y <= 0 for line in lines if not line.plain for y in line.y)
+    return ["points at the foot of the axis: 0"] if zeros and ax.get_yscale() == "log" else []
 
 
 def _set_scales(ax: Any, lines: Sequence[Line], drawn: Chart) -> None:
     xs = [x for line in lines for x in line.x]
-    if drawn.categories is None:
+    if drawn.categories is None and not drawn.linear_x:
         positive = [x for x in xs if x > 0]
         if positive and len(positive) < len(xs):
             ax.set_xscale("symlog", linthresh=min(positive))

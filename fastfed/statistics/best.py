@@ -43,6 +43,7 @@ from fastfed.statistics.moments import (
     Trials,
     as_float,
 )
+from fastfed.statistics.numbers import tidy
 
 if TYPE_CHECKING:
     import polars as pl
@@ -408,4 +409,4 @@ def _cost(number: float) -> str:
     if math.isinf(number):
         return "no limit"
     rounded = float(f"{number:.3g}")
-    return f"{rounded:,.0f}" if 1000 <= rounded < 1e7 else f"{rounded:g}"
+    return f"{rounded:,.0f}" if 1000 <= rounded < 1e7 else tidy(f"{rounded:g}")

@@ -174,13 +174,9 @@ class Bounds(Faced):
 
     def __str__(self) -> str:
         face = TEXT.get("Bounds")
-        return repr(self) if face is None else face(self)
+        return f"<Bounds {self.instance.name}: T {self.T}>" if face is None else face(self)
 
-    def __repr__(self) -> str:
-        shape = np.shape(self.T)
-        return (f"<Bounds {self.instance.name}: delta {self.delta:g}, cost {self.cost:g}, "
-                f"T {self.T:.6g}>" if shape == () else
-                f"<Bounds {self.instance.name}: {' x '.join(map(str, shape))} grid>")
+    __repr__ = __str__
 
 
 def bounds(
@@ -228,8 +224,11 @@ def bounds(
     Examples
     --------
     >>> import fastfed as ff
-    >>> ff.bounds("synthetic", delta=0.01, cost=10)
-    <Bounds synthetic: delta 0.01, cost 10, T 255343>
+    >>> found = ff.bounds("synthetic", delta=0.01, cost=10)
+    >>> round(found.T)
+    255343
+    >>> found.schemes[1].name, round(found.schemes[1].sharp.total)
+    ('fedelim', 395136)
 
     Notes
     -----
