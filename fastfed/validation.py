@@ -134,7 +134,7 @@ def checked_max_steps(steps: object, most: int = MAX_STEPS) -> int:
 
 
 def refuse_many_weights(arms: int, clients: int, values: int) -> None:
-    """Before anything is allocated for them."""
+    """Refuse more weights than fit into memory, before anything is allocated for them."""
     refuse_many_cells("weights", arms, clients)
     if arms * clients * values > MOST_WEIGHTS:
         raise InputError(f"weights: {arms:,} arms x {clients:,} clients x {values:,} values, at "
@@ -142,7 +142,7 @@ def refuse_many_weights(arms: int, clients: int, values: int) -> None:
 
 
 def refuse_many_cells(what: str, arms: int, clients: int) -> None:
-    """Before anything is allocated for them."""
+    """Refuse more arms and clients than fit into memory, before anything is allocated for them."""
     if arms * clients > MOST_CELLS:
         raise InputError(f"{what}: {arms:,} arms x {clients:,} clients, at most "
                          f"{MOST_CELLS:,} cells fit into memory")

@@ -261,7 +261,7 @@ def _draw_lines(ax: Any, lines: Sequence[Line]) -> list[Any]:
         if cut:
             ax.plot(cut, [foot] * len(cut), linestyle="none", marker="v", markersize=2.5,
                     color=line.style.colour, label="_cut", alpha=0.3 if crowded else 1)
-        if crowded:  # a wood of bars would hide the lines
+        if crowded:  # so many bars would hide the lines
             for bar in (*bars[1], *bars[2]):
                 bar.set_alpha(0.3)
         handles.append(bars)

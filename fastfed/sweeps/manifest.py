@@ -105,7 +105,7 @@ class Footer(Struct, frozen=True, kw_only=True):
 
 
 class _Head(Struct):
-    """What even another format has: what it is."""
+    """What records and footers of every format have: that format, and the version of their rows."""
 
     format: int
     rows: int
