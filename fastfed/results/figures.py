@@ -333,6 +333,7 @@ def save(figure: Any, stem: Path, formats: Sequence[str], dpi: int | None = None
 
 
 def checked_formats(formats: Sequence[str]) -> list[str]:
+    """Formats of figures, each once, at least one."""
     for kind in formats:
         if kind not in FORMATS:
             raise InputError(f"figure format {kind!r}: must be one of {', '.join(FORMATS)}")

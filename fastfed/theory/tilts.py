@@ -99,6 +99,7 @@ class Pair:
         return np.asarray(theta)
 
     def tilt(self, theta: float, step: int, exponent: float, client: int | None) -> Tilt:
+        """The tilt of the whole instance in which this pair is tilted by ``theta``."""
         cells = np.zeros(self.shape)
         cells[self.up, list(self.clients)] = theta
         cells[self.down, list(self.clients)] = -theta
@@ -147,6 +148,7 @@ class Rivalry:
 
     @property
     def least(self) -> float:
+        """The smallest exponent: that of the likeliest step."""
         return float(self.exponents.min(initial=math.inf))
 
     def beyond(self, step: int) -> float:
