@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import fastfed as ff
+from fastfed import cli
 from fastfed.errors import InputError
 from fastfed.results.layout import apart
 from fastfed.results.series import chart, with_gaps
@@ -412,6 +413,18 @@ def test_no_screen_is_chosen_or_needed(tmp_path: Path) -> None:
               "assert matplotlib.get_backend() == 'svg'\n"
               "assert len(plt.get_fignums()) == 1\n")
     subprocess.run([sys.executable, "-c", script, str(tmp_path), *sys.path], check=True)
+
+
+def test_without_matplotlib_nothing_is_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`reproduce` ends in figures: its sweeps would take minutes before that is noticed."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # importing it fails, as if not installed
+    assert cli.run(["reproduce", "--quick", "--out", str(tmp_path / "paper")]) == 2
+    said = capsys.readouterr().err
+    assert "figures need matplotlib" in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "paper").exists()
 
 
 # Labels

@@ -39,6 +39,7 @@ from fastfed.paper.good_event import good_event
 from fastfed.paper.markdown import table_row
 from fastfed.paper.panels import Frames
 from fastfed.problem.instance import Instance
+from fastfed.results.figures import require_matplotlib
 from fastfed.results.series import with_gaps
 from fastfed.statistics.moments import Halves
 from fastfed.statistics.numbers import number
@@ -87,6 +88,7 @@ class Plan:
 def plan(out: Path, *, trials: int | None = None, only: str | None = None, quick: bool = False,
          seed: int = 0) -> list[Plan]:
     """The sweeps, in the order in which they run. ``trials`` None: 10,000, or few if ``quick``."""
+    require_matplotlib()  # which the figures need: said now, and not when all sweeps are done
     if trials is None:
         trials = QUICK_TRIALS if quick else TRIALS
     if only is not None and only not in DATA_SETS:
@@ -202,19 +204,13 @@ def read(out: Path) -> tuple[Frames, Evidence]:
             if name in DATA_SETS:
                 scales += places
             if name != "movielens":  # its Gaussian twin stands in: those walks are faster to follow
-                instance = instances_of(out / name)[name]
-                runs += good_event(instance, tuple(frame["delta"].unique(maintain_order=True)), min(
-                    int(frame["trials"].min()), MOST_RUNS,  # type: ignore[arg-type]
-                    MOST_WALKS // instance.means.size), seed=Store(out / name).record().seed)
+                runs += _good_event(out / name, name, frame)
             if _finished(out / "radii" / name):
                 under_radii += radii.radius_places(out / name, out / "radii" / name)
                 with_radii.append(stored_summary(out / "radii" / name, COSTS))
         if _finished(out / "studies" / name):
-            b = _bounds(name)
             studies += places_of(out / "studies" / name)
-            studied.append(stored_summary(out / "studies" / name, COSTS).with_columns(
-                pl.lit(float(b.period_opt)).alias("period_opt"),
-                pl.lit(float(b.base_opt)).alias("base_opt")))
+            studied.append(_study_frame(out / "studies" / name, name))
     if not summaries:
         raise InputError(f"{out}: no finished sweep of the paper's in it")
     gaps = places_of(out / "gaps") if _finished(out / "gaps") else []
@@ -225,6 +221,23 @@ def read(out: Path) -> tuple[Frames, Evidence]:
                    radii.radii_frame(every, with_radii), _gap_frame(out / "gaps"), clients),
             Evidence(panels, scales, studies, gaps, checked, runs, clients, under_radii,
                      _doubling(out / "synthetic") if synthetic else None))
+
+
+def _good_event(folder: Path, name: str, frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """The share of runs on the good event, at the deltas of a data set's panels, with their seed
+    and with at most as many runs as they have trials."""
+    instance = instances_of(folder)[name]
+    trials = int(frame["trials"].min())  # type: ignore[arg-type]
+    return good_event(instance, tuple(frame["delta"].unique(maintain_order=True)),
+                      min(trials, MOST_RUNS, MOST_WALKS // instance.means.size),
+                      seed=Store(folder).record().seed)
+
+
+def _study_frame(folder: Path, name: str) -> pl.DataFrame:
+    """The summary of a data set's studies, with the period and the base whose bounds are least."""
+    b = _bounds(name)
+    return stored_summary(folder, COSTS).with_columns(
+        period_opt=pl.lit(float(b.period_opt)), base_opt=pl.lit(float(b.base_opt)))
 
 
 def _doubling(folder: Path) -> Doubling:

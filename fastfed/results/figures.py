@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from fastfed.problem.instance import Instance
 
 __all__ = ["FORMATS", "Line", "bound_lines", "chart_figure", "checked_formats", "contact_sheet",
-           "draw_chart", "in_words", "plot", "plot_sweep", "save", "style", "write_chart"]
+           "draw_chart", "in_words", "plot", "plot_sweep", "require_matplotlib", "save", "style",
+           "write_chart"]
 
 FORMATS = ("png", "pdf", "svg")
 _STYLE = {
@@ -67,7 +68,8 @@ _SAME = 0.02  # of the axis: points nearer than this coincide
 _BAND = 0.13  # how dense the band of a level line is
 
 
-def _matplotlib() -> Any:
+def require_matplotlib() -> Any:
+    """matplotlib, or a refusal that says how to install it."""
     try:
         import matplotlib
     except ImportError:
@@ -79,7 +81,7 @@ def _matplotlib() -> Any:
 @contextmanager
 def style() -> Iterator[Any]:
     """matplotlib.pyplot in this package's style, off screen."""
-    _matplotlib().use("Agg")
+    require_matplotlib().use("Agg")
     import matplotlib.pyplot as plt
 
     with plt.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
@@ -127,7 +129,7 @@ def plot(
         foot of the axes. Points that would hide each other are moved a little to the side.
     """
     drawn = chart(frame, x=x, y=y, group=group, cost=cost, errors=errors)
-    with _matplotlib().rc_context(_STYLE):
+    with require_matplotlib().rc_context(_STYLE):
         if ax is None:
             import matplotlib.pyplot as plt
 
@@ -324,7 +326,7 @@ def save(figure: Any, stem: Path, formats: Sequence[str], dpi: int | None = None
         # no dates and no versions inside: the same rows give the same file
         metadata = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None},
                     "svg": {"Date": None, "Creator": None}}[kind]
-        with (_any_font(), _matplotlib().rc_context(_STYLE), replacing(path) as file):
+        with (_any_font(), require_matplotlib().rc_context(_STYLE), replacing(path) as file):
             figure.savefig(file, format=kind, metadata=metadata, dpi=dpi or _STYLE["savefig.dpi"])
         paths.append(path)
     return paths
@@ -414,7 +416,7 @@ def plot_files(frame: pl.DataFrame, stem: Path, formats: Sequence[str], **choice
 
 def chart_figure(drawn: Chart) -> Figure:
     """A chart as a figure of its own, laid out for good: saving it moves nothing."""
-    with _matplotlib().rc_context(_STYLE):
+    with require_matplotlib().rc_context(_STYLE):
         from matplotlib.figure import Figure  # without pyplot: nobody's screen is touched
 
         figure = Figure(figsize=_SIZE, layout="constrained")

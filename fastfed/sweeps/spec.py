@@ -83,23 +83,11 @@ def make_spec(options: dict[str, Any]) -> Spec:
         raise InputError(f"unknown key {unknown[0]!r}{nearest(unknown[0], SPEC_KEYS)} in the spec: "
                          f"known are {', '.join(SPEC_KEYS)}")
     given = {key: value for key, value in options.items() if value is not None}
-    names = _texts(given.get("schedule"))
-    periods = _texts(given.get("period"))
-    if names is None and periods is None:
-        periods = [str(h) for h in DEFAULT_PERIODS]
-    if names is None:
-        names = list(DEFAULT_SCHEDULES)
-    schedules = [str(one) for one in parse_all(
-        [*names, *(f"periodic:{h}" for h in periods or ())])]
+    schedules = _schedules(_texts(given.get("schedule")), _texts(given.get("period")))
     deltas = _distinct("delta", [checked_delta(d) for d in _list(given.get("delta",
                                                                            DEFAULT_DELTAS))])
     sigmas = [checked_sigma(s) for s in _list(given.get("sigma", ()))]
-    target = given.get("target_rse")
-    if target is not None:
-        target = number("target_rse", target)
-        if not 0 < target < 1:
-            raise InputError(f"target_rse = {target!r}: must lie strictly between 0 and 1, as "
-                             "in 0.002")
+    target = _checked_target(given.get("target_rse"))
     instances = _list(given.get("instance", ("synthetic",)))
     if not instances:
         raise InputError("no instances: give at least one, as in synthetic")
@@ -126,6 +114,25 @@ def written_choices(name: str, chosen: Iterable[str]) -> list[str]:
     """As a spec is written down: nothing where only the usual is chosen."""
     found = list(chosen)
     return [] if found == [USUAL[name]] else found
+
+
+def _schedules(names: list[str] | None, periods: list[str] | None) -> list[str]:
+    """Schedules by name and periods, where None is for what was not given. FedElim and FedElim0
+    stand for names that were not given; the usual periods only if no names were given either."""
+    if names is None and periods is None:
+        periods = [str(h) for h in DEFAULT_PERIODS]
+    if names is None:
+        names = list(DEFAULT_SCHEDULES)
+    return [str(one) for one in parse_all([*names, *(f"periodic:{h}" for h in periods or ())])]
+
+
+def _checked_target(given: Any) -> float | None:
+    if given is None:
+        return None
+    target = number("target_rse", given)
+    if not 0 < target < 1:
+        raise InputError(f"target_rse = {target!r}: must lie strictly between 0 and 1, as in 0.002")
+    return target
 
 
 def _radii(given: Any) -> list[str]:
