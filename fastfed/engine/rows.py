@@ -85,6 +85,7 @@ class Block:
 
     @property
     def trials(self) -> int:
+        """How many trials."""
         return int(self.ints.shape[1])
 
     def column(self, name: str) -> npt.NDArray[np.int64]:

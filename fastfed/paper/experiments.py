@@ -68,8 +68,10 @@ SCALES = {"bernoulli": (None, 0.5)}
 FACTORS = (2, 1, 0.5, 0.25, 0.125)  # of the gaps
 TRIALS = 10_000  # of every cell
 QUICK_TRIALS = 50  # of every cell: about a minute in all
-MOST_RUNS = 1_000  # of the good event, which is followed step by step, in at most
-MOST_WALKS = 40_000  # walks, of up to a microsecond a step each
+# The good event is followed step by step, at up to a microsecond for a step of one walk: so there
+# are limits to its runs, and to the walks (arms x clients) of all of them together.
+MOST_RUNS = 1_000
+MOST_WALKS = 40_000
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,7 @@ def parse_law(text: str) -> Rewards:
 
 
 def save(instance: Instance, path: Path) -> None:
+    """See `Instance.save`."""
     suffix = path.suffix.lower()
     if suffix not in _READERS:
         raise InputError(f"{path}: an instance is saved as .toml, .csv or .parquet, not "

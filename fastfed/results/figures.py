@@ -261,7 +261,7 @@ def _draw_lines(ax: Any, lines: Sequence[Line]) -> list[Any]:
         if cut:
             ax.plot(cut, [foot] * len(cut), linestyle="none", marker="v", markersize=2.5,
                     color=line.style.colour, label="_cut", alpha=0.3 if crowded else 1)
-        if crowded:  # a wood of bars would hide the lines
+        if crowded:  # so many bars would hide the lines
             for bar in (*bars[1], *bars[2]):
                 bar.set_alpha(0.3)
         handles.append(bars)
@@ -333,6 +333,7 @@ def save(figure: Any, stem: Path, formats: Sequence[str], dpi: int | None = None
 
 
 def checked_formats(formats: Sequence[str]) -> list[str]:
+    """Formats of figures, each once, at least one."""
     for kind in formats:
         if kind not in FORMATS:
             raise InputError(f"figure format {kind!r}: must be one of {', '.join(FORMATS)}")

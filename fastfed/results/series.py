@@ -70,7 +70,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure without its ink."""
+    """A figure before it is drawn: its lines, its words and what its axes are."""
 
     lines: list[Line]
     x_label: str

@@ -158,6 +158,7 @@ def relative_error(moments: Moments, schedule: str, prices: Prices) -> float | N
 
 
 def to_frame(rows: list[dict[str, object]]) -> pl.DataFrame:
+    """Rows of a summary as a frame with the types of `COLUMNS`."""
     import polars as pl
 
     texts = dict.fromkeys(("instance", "schedule", *USUAL), pl.String)

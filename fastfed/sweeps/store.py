@@ -206,7 +206,7 @@ class Store:
                 if part is None]
 
     def add(self, part: Part) -> None:
-        """Know of a part that stands in the folder."""
+        """Take account of a part that stands in the folder."""
         if self._parts is None:
             return
         new = repeated = 0
@@ -309,8 +309,8 @@ class Store:
         return _free(self.trials / f"{stem}.parquet", lambda n: f"{stem}-{n}.parquet")
 
     def put_aside(self, problems: Sequence[Problem]) -> None:
-        """Move files out of the way of readers, losing nothing: what only one of them has of a
-        part that repeats others is first written as a part of its own."""
+        """Move files out of the way of readers. Nothing is lost: of a part that repeats others,
+        the trials that are counted from it are first written as parts of their own."""
         for problem in problems:
             if problem.part is not None:
                 self._write_rest(problem.part)

@@ -80,6 +80,7 @@ class Check(Faced):
 
     @property
     def violated(self) -> bool:
+        """Whether any line is violated: then `fastfed check` ends with status 1."""
         return self.counts()[VIOLATED] > 0
 
     def counts(self) -> dict[str, int]:

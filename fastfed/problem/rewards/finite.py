@@ -107,7 +107,6 @@ class Finite(Rewards):
 
     kind = "finite"
     options = frozenset({"values", "weights", "empty"})
-    observed = True
 
     values: Floats
     weights: Floats
