@@ -11,20 +11,24 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import fastfed as ff
 from fastfed.engine.job import Job
-from fastfed.results.figures import save, style
+from fastfed.results.figures import write_chart
+from fastfed.results.series import Chart, Line
+from fastfed.results.style import distinct, in_words, style_of
 
 SCHEDULES = ["fedelim0", "fedelim"]
 DELTA = 0.01
 Point = tuple[float, str]
 """What stands on the x axis, and the goal."""
 
-TOP: list[Point] = [(n, f"top:{n}") for n in (1, 2, 3)]
+TOP: list[Point] = [(place, f"top:{n}") for place, n in enumerate((1, 2, 3))]
 EPS: list[Point] = [(e, f"eps:{e:g}") for e in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)]
 TAUS = (0.2, 0.35, 0.45, 0.55, 0.65, 0.75, 0.83, 0.95)
 
@@ -83,44 +87,51 @@ def study(instance: ff.Instance, lines: dict[str, list[Point]], trials: int
     return found
 
 
-def draw(path: Path, found: dict[str, list[list[float]]], label: str, log: bool) -> None:
-    """Mean pulls against x: full lines are FedElim0's, broken ones FedElim's."""
-    with style() as plt:
-        figure, ax = plt.subplots(figsize=(4.2, 2.8), layout="constrained")
-        for place, (line, points) in enumerate(found.items()):
-            for which, dashes in enumerate(("-", "--")):
-                colour, name = f"C{place}", f"{line}, {SCHEDULES[which]}".removeprefix(", ")
-                if line == "best":
-                    ax.axhline(points[0][1 + 2 * which], color="0.5", linestyle=dashes, label=name)
-                else:
-                    ax.errorbar([one[0] for one in points], [one[1 + 2 * which] for one in points],
-                                yerr=[one[2 + 2 * which] for one in points], color=colour,
-                                linestyle=dashes, marker=".", label=name)
-        ax.set_yscale("log")
-        if log:
-            ax.set_xscale("log")
-        else:
-            ax.set_xticks(sorted({one[0] for line, points in found.items() if line != "best"
-                                  for one in points}))
-        ax.set_xlabel(label)
-        ax.set_ylabel("mean pulls")
-        ax.legend(fontsize="small")
-        save(figure, path, ["png"])
-        plt.close(figure)
+def draw(path: Path, found: dict[str, list[list[float]]], title: str, axis: Chart) -> None:
+    """Mean pulls against x with each schedule's own style, and level what the best arm takes; the
+    scale and the words along x are those of ``axis``."""
+    studied = [(line, schedule) for line in found if line != "best" for schedule in SCHEDULES]
+    styles = distinct([style_of(schedule) for _, schedule in studied])
+    lines = []
+    for (line, schedule), look in zip(studied, styles, strict=True):
+        x, mean, sem = _columns(found[line], schedule)
+        label = ", ".join(filter(None, [in_words(schedule), line]))
+        lines.append(Line(label, x, mean, spread=sem, style=look))
+    places = [x for line in lines for x in line.x]
+    ends = [-0.4, max(places) + 0.4] if axis.categories else [min(places), max(places)]
+    for schedule in SCHEDULES:
+        _, (mean,), _ = _columns(found["best"], schedule)
+        lines.append(Line(f"best arm, {in_words(schedule)}", ends, [mean] * 2, plain=True))
+    write_chart(replace(axis, lines=lines, y_label="pulls", log_y=True, title=[
+        title, "mean ± one standard error"]), path, ["png"])
+
+
+def _columns(points: list[list[float]], schedule: str) -> tuple[list[float], ...]:
+    """x, mean pulls and standard errors of a schedule."""
+    at = 1 + 2 * SCHEDULES.index(schedule)
+    return tuple([one[place] for one in points] for place in (0, at, at + 1))
+
+
+def axis(label: str, **how: Any) -> Chart:
+    return Chart([], label, "", [], **how)
 
 
 def main() -> None:
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     folder = Path(sys.argv[2] if len(sys.argv) > 2 else "docs/figures")
     some = max(10, trials // 20)  # a trial on movielens is as dear as fifty on synthetic
-    draw(folder / "goal-top", study(countries_with_a_top(), {"top:N": TOP}, some), "N",
-         False)
-    draw(folder / "goal-eps", study(ff.Instance.load("synthetic"), {"eps:E": EPS}, trials),
-         "E", True)
+    countries = countries_with_a_top()
+    draw(folder / "goal-top", study(countries, {"": TOP}, some),
+         f"{countries.name}, delta {DELTA:g}, {some:,} trials",
+         axis("goal: the N best arms", categories=[goal for _, goal in TOP]))
+    draw(folder / "goal-eps", study(ff.Instance.load("synthetic"), {"": EPS}, trials),
+         f"synthetic, delta {DELTA:g}, {trials:,} trials",
+         axis("goal: an arm at most E worse than the best"))
     lines = {f"E = {e:g}": [(tau, f"threshold:{tau:g},{e:g}") for tau in TAUS]
              for e in (0.02, 0.1)}
     draw(folder / "goal-threshold", study(ff.Instance.load("bernoulli"), lines, some),
-         "threshold", False)
+         f"bernoulli, delta {DELTA:g}, {some:,} trials",
+         axis("goal: the arms above this threshold, with a slack of E", linear_x=True))
     print("\nmicroseconds a trial, means x 1, 0.1, 0.01")
     for goal in ("best", "top:1", "eps:{:g}", "threshold:{:g}"):
         spent = [microseconds(ff.Instance.load(f"scaled:synthetic,{factor}"),

@@ -1,6 +1,6 @@
 """The JSON of a benchmark run as tables and one plot: no number is typed.
 
-    python -m pytest benchmarks --benchmark-json bench.json
+    python -m pytest benchmarks -n 0 --benchmark-json bench.json
     python benchmarks/report.py bench.json --readme README.md --page docs/explanation/speed.md \\
         --plot docs/figures/speed.png
 

@@ -18,8 +18,12 @@ import numpy.typing as npt
 
 import fastfed as ff
 from fastfed.engine.job import Job
+from fastfed.results.figures import chart_figure, contact_sheet
+from fastfed.results.series import Chart, Line
+from fastfed.results.style import in_words, style_of
 
 DELTA = 0.01
+_DPI = 150
 KAPPAS = [0.25, 0.5, 1.0, 2.0, 4.0]
 SHARES = [0.05, 0.1, 0.25, 0.5]
 PART = {"synthetic": 1.0, "bernoulli": 0.2, "movielens": 0.01}  # of the trials
@@ -37,7 +41,7 @@ def main() -> None:
     for name in PART:
         table(name, ["fedelim", "periodic:100"], max(20, int(PART[name] * trials)))
         table(name, ["fedelim0"], max(20, int(FEW[name] * trials)))
-    draw(study(trials), figure)
+    draw(study(trials), figure, trials)
 
 
 def table(name: str, schedules: list[str], trials: int) -> None:
@@ -109,41 +113,51 @@ def report(found: dict[str, Any]) -> None:
               flush=True)
 
 
-def draw(found: dict[str, Any], path: Path) -> None:
-    """Pulls against bits for every base; the best KAPPA against the cost of a bit."""
-    import matplotlib as mpl
+def draw(found: dict[str, Any], path: Path, trials: int) -> None:
+    """Pulls against bits for every base, beside the best KAPPA against the cost of a bit."""
+    charts = (pulls_against_bits(found, trials), best_step(found, trials))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    contact_sheet([[chart_figure(one) for one in charts]], path.with_suffix(""), _DPI)
 
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    marked = [GRID.index(kappa) for kappa in (0.0625, 0.25, 1.0, 2.0, 4.0)]
-    shown = slice(0, marked[-1] + 1)
-    for j, base in enumerate(BASES):
-        line, = left.plot(found["bits"][shown, j], found["pulls"][shown, j], lw=1.2,
-                          label=f"λ = {base:g}")
-        left.plot(found["bits"][marked, j], found["pulls"][marked, j], "o", ms=4,
-                  color=line.get_color())
-        left.plot(found["bits"][-1, j], found["pulls"][-1, j], "x", color=line.get_color())
-    for i in marked:
-        left.annotate(f"κ = {GRID[i]:g}", (found["bits"][i, 0], found["pulls"][i, 0]),
-                      textcoords="offset points", xytext=(-4, -12), fontsize=8)
-    left.set(xscale="log", yscale="log", ylim=(3.8e4, 2.5e5), xlabel="bits a trial",
-             ylabel="pulls a trial",
-             title="Dither κ, schedule ⌈λᵗ⌉ (crosses: 64 bits a message)")
-    left.legend(fontsize=8)
+def pulls_against_bits(found: dict[str, Any], trials: int) -> Chart:
+    """A line for each schedule, in its own style, from the coarsest step to 64-bit scalars; and
+    level, as it were, what a KAPPA gives with all of them."""
+    shown = [*reversed([i for i, kappa in enumerate(GRID) if kappa <= 4]), len(GRID)]
+    schedules = ["fedelim" if base == 2 else f"exponential:{base:g}" for base in BASES]
+    lines = [Line(in_words(schedule), found["bits"][shown, j].tolist(),
+                  found["pulls"][shown, j].tolist(), style=style_of(schedule))
+             for j, schedule in enumerate(schedules)]
+    for kappa in (0.25, 1.0, 2.0, 4.0):
+        i = GRID.index(kappa)
+        order = np.argsort(found["bits"][i])
+        lines.append(Line(f"all with κ = {kappa:g}", found["bits"][i, order].tolist(),
+                          found["pulls"][i, order].tolist(), plain=True))
+    return Chart(lines, "bits a trial", "pulls a trial", [
+        "synthetic, delta 0.01, dither κ from 4 (left) to 1/32, last point: 64-bit scalars",
+        f"means of {trials:,} trials"], log_y=True)
+
+
+def best_step(found: dict[str, Any], trials: int) -> Chart:
+    """The measured best KAPPA, and the two rules for it, as far as the KAPPAs go that were run."""
+    lines, guides = [], []
     for base in (1.2, 2.0):
         j = BASES.index(base)
-        best = [best_kappa(found["pulls"][:-1, j], found["bits"][:-1, j], c) for c in COSTS]
-        line, = right.plot(COSTS, best, "o", ms=3, label=f"measured, λ = {base:g}")
-        for factor, style in ((6, ":"), (12, "-")):
-            right.plot(COSTS, [rule(found, j, c, factor) for c in COSTS], style, lw=1,
-                       color=line.get_color(), label=f"√({factor} C U / (T ln 2)), λ = {base:g}")
-    right.set(xscale="log", yscale="log", ylim=(GRID[0], GRID[-1]), ylabel="best κ",
-              xlabel="cost C of a bit, in pulls", title="The best step against the cost of a bit")
-    right.legend(fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+        schedule = "fedelim" if base == 2 else f"exponential:{base:g}"
+        points = [(c, best_kappa(found["pulls"][:-1, j], found["bits"][:-1, j], c)) for c in COSTS]
+        lines.append(_line(f"measured, {in_words(schedule)}", points, style=style_of(schedule)))
+        for factor in (6, 12):
+            points = [(c, rule(found, j, c, factor)) for c in COSTS]
+            guides.append(_line(f"√({factor}CU / (T ln 2)), {in_words(schedule)}", [
+                (c, kappa) for c, kappa in points if GRID[0] <= kappa <= GRID[-1]], plain=True))
+    return Chart([*lines, *guides], "cost C of a bit (in pulls)", "best κ", [
+        "synthetic, delta 0.01: the κ with the least pulls + C x bits",
+        f"from means of {trials:,} trials"], log_y=True)
+
+
+def _line(label: str, points: list[tuple[float, float]], **how: Any) -> Line:
+    known = [(float(x), y) for x, y in points if math.isfinite(y)]
+    return Line(label, [x for x, _ in known], [y for _, y in known], **how)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@ as the step-by-step algorithm, at a cost that grows with the logarithm of the nu
 
 The package is a stack of rooms, each of which imports only what stands below it:
 
-* `cli` is the command line;
-* `api` is what a user holds: `simulate` and its result;
+* `cli` is the command line, and `commands` has those of its commands that take more than a few
+  lines;
+* `api` is what a user holds: `simulate` and its result, `sweep` and its folder;
 * `paper` has the paper's experiments, claims and panels;
 * `results` is what a person sees: tables, figures, notebook faces, the page;
 * `theory` has the theorems as numbers, compares sweeps with them, and estimates true error
@@ -19,8 +20,8 @@ The package is a stack of rooms, each of which imports only what stands below it
 * `goals` and `uplinks` are what one wants to know, and how means reach the server;
 * `kernels` is compiled: random numbers, walks that can be entered anywhere, elimination that
   skips what cannot matter;
-* `errors`, `validation`, `files`, `console`, `choices`, `radius` and `version` are the ground they
-  stand on.
+* `errors`, `validation`, `files`, `console`, `faces`, `choices`, `radius` and `version` are the
+  ground they stand on.
 """
 
 from __future__ import annotations

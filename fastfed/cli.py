@@ -12,24 +12,28 @@ import sys
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
 from fastfed import console
 from fastfed.commands import answers, completing, options
-from fastfed.commands.options import INSTANCE, RANGES, SCHEDULES, Folder, Rewards, Text, Texts
+from fastfed.commands.options import (
+    BIT_COST,
+    INSTANCE,
+    RANGES,
+    SCHEDULES,
+    Folder,
+    Rewards,
+    Text,
+    Texts,
+)
 from fastfed.commands.reproduce import reproduce
+from fastfed.commands.sweep import sweep
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
 from fastfed.results.tables import summary_text
 from fastfed.version import __version__
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from fastfed.sweeps.spec import Spec
-    from fastfed.sweeps.task import Executor
 
 app = typer.Typer(
     name="fastfed",
@@ -43,9 +47,6 @@ app = typer.Typer(
 
 # Click's error class, from wherever this version of Typer has its Click
 _UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
-
-_BIT_COST = ("Costs c of a bit in place of C, for pulls + c x bits in the table that is printed, "
-             f"{RANGES} [none]")
 
 
 def _version(asked: bool) -> None:
@@ -62,111 +63,7 @@ def _common(
     pass
 
 
-@app.command()
-def sweep(
-    instance: Annotated[Texts, typer.Option(metavar="NAME", help=f"{INSTANCE}; repeat for "
-                                            "several [synthetic].",
-                                            autocompletion=completing.instances)] = None,
-    delta: Annotated[Texts, typer.Option(metavar="LIST", help=f"Error probabilities, {RANGES} "
-                                         "[0.1,0.05,0.01,0.005,0.001].")] = None,
-    cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
-                                        "[0,10,100].")] = None,
-    bit_cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"{_BIT_COST}.")] = None,
-    period: Annotated[Texts, typer.Option(metavar="LIST", help=f"Periods H, {RANGES} "
-                                          "[5,1,10,100,1000,10000,100000].")] = None,
-    schedule: Annotated[Texts, typer.Option(metavar="LIST", help=f"Schedules: {SCHEDULES} "
-                                            "[fedelim,fedelim0].",
-                                            autocompletion=completing.schedules)] = None,
-    trials: Annotated[Text, typer.Option(metavar="NUMBER", help="Trials of each cell "
-                                         "[10000].")] = None,
-    seed: Annotated[Text, typer.Option(metavar="NUMBER", help="Seed [0].")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the results.", metavar="DIR",
-                                      parser=checked_folder)] = Path("results"),
-    threads: Annotated[Text, typer.Option(metavar="NUMBER", help="Threads [all cores].")] = None,
-    engine: Annotated[Text, typer.Option(metavar="NAME", help="skip, dense or auto "
-                                         "[auto].")] = None,
-    sigma: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence scales: numbers, or "
-                                         "proxy [what fits the instance].")] = None,
-    rewards: Rewards = None,
-    max_steps: Annotated[Text, typer.Option(metavar="NUMBER", help="Cut trials off here "
-                                            "[never].")] = None,
-    radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii: paper, "
-                                          "stitched, mixture, stitched-pairs, mixture-pairs "
-                                          "[paper].", autocompletion=completing.radii)] = None,
-    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals: best, top:N, "
-                                        "eps:E, threshold:TAU or threshold:TAU,E [best].",
-                                        autocompletion=completing.goals)] = None,
-    uplink: Annotated[Texts, typer.Option(metavar="LIST", help="How means reach the server: "
-                                          "exact, dither:KAPPA, round:C0 [exact].",
-                                          autocompletion=completing.uplinks)] = None,
-    target_rse: Annotated[Text, typer.Option(metavar="NUMBER", help="Stop a cell at this relative "
-                                             "standard error of the mean total cost "
-                                             "[never].")] = None,
-    dask: Annotated[Text, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: "
-                                       "tcp://host:8786, or local:4 for four processes here "
-                                       "[threads here].")] = None,
-    dashboard: Annotated[bool, typer.Option("--dashboard", help="With --dask local:N: a dashboard, "
-                                            "which every user of this machine can see.")] = False,
-    shard: Annotated[Text, typer.Option(metavar="I/N", help="Only this share, as in 3/16; "
-                                        "`fastfed merge` joins the folders [all].")] = None,
-    spec: Annotated[Optional[Path], typer.Option(  # noqa: UP045
-        metavar="FILE", help="The grid in a file (TOML, or a sweep.json); options override "
-        "[none].")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no table.")] = False,
-) -> None:
-    """Run a grid of instances, deltas and schedules; write trial rows as Parquet; resumable.
-
-    \b
-    Examples:
-      fastfed sweep --trials 10000
-      fastfed sweep --instance means.csv --rewards bernoulli --period 1:1e5:log --schedule fedelim
-    """
-    from fastfed.api.progress import watch
-    from fastfed.api.sweep import open_sweep
-    from fastfed.sweeps.grid import Shard
-    from fastfed.sweeps.run import iterate
-    from fastfed.sweeps.spec import make_spec, read_spec
-
-    given = {
-        "instance": instance, "delta": options.numbers("delta", delta),
-        "cost": options.numbers("cost", cost),
-        "period": options.numbers("period", period, whole=True),
-        "schedule": options.schedules(schedule), "trials": trials,
-        "seed": seed, "engine": engine, "sigma": options.numbers("sigma", sigma),
-        "max_steps": max_steps, "target_rse": target_rse,
-        "radius": options.split("radius", radius), "goal": options.goals(goal),
-        "uplink": options.split("uplink", uplink),
-    }
-    base = read_spec(spec) if spec is not None else {}
-    if spec is not None and (given["schedule"] is not None or given["period"] is not None):
-        base = {key: value for key, value in base.items() if key not in ("schedule", "period")}
-    content = {**base, **{key: value for key, value in given.items() if value is not None}}
-    if rewards is not None:
-        from fastfed.problem.instance_files import with_rewards
-
-        content["instance"] = with_rewards(content.get("instance") or ["synthetic"], rewards)
-    grid = make_spec(content)
-    bit_costs = options.costs(bit_cost, "bit-cost")
-    count = None if threads is None else _threads(threads)
-    share = None if shard is None else Shard.parse(shard)
-    if dashboard and dask is None:
-        raise InputError("--dashboard: only a Dask cluster has one; add --dask local:4")
-    executor = None if dask is None else _dask(dask, threads, quiet, dashboard)
-    run = watch(iterate(grid, out, executor=executor, threads=count, shard=share), not quiet)
-    for problem in run.damaged:
-        console.say(f"{problem}: {problem.outcome}")
-    for failure in run.failures:
-        console.say(str(failure))
-    if not quiet:
-        names = {cell.instance for cell, _ in run.grid.cells}
-        instances = {one.name: one for _, one in run.grid.cells}
-        of_scalars = None if bit_costs and cost is None else grid.costs
-        frame = open_sweep(out).summary(of_scalars, bit_costs)
-        console.show(summary_text(_only(frame, names, grid), instances))
-        console.show(f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
-              f"spec: {out}/sweep.json")
-    if run.failures:
-        raise typer.Exit(1)
+app.command()(sweep)
 
 
 @app.command()
@@ -174,7 +71,7 @@ def summary(
     folder: Folder,
     cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
                                         "[those of the sweep].")] = None,
-    bit_cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"{_BIT_COST}.")] = None,
+    bit_cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"{BIT_COST}.")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
 ) -> None:
@@ -331,8 +228,10 @@ def check(
     if json:
         print(found.frame.write_json())
     else:
+        from fastfed.results.tables import check_text
+
         answers.show_laws(opened)
-        console.show(found)
+        console.show(check_text(found))
     answers.name_problems(opened)
     if found.violated:
         raise typer.Exit(1)
@@ -501,33 +400,6 @@ def _interrupted(arguments: list[str]) -> int:
             print(file=sys.stderr)
     console.say(f"stopped; finished parts are kept, go on with: {again}")
     return 130
-
-
-def _only(frame: pl.DataFrame, names: set[str], spec: Spec) -> pl.DataFrame:
-    import polars as pl
-
-    from fastfed.choices import PLURAL
-
-    return frame.filter(
-        pl.col("instance").is_in(list(names)), pl.col("delta").is_in(list(spec.deltas)),
-        pl.col("schedule").is_in(list(spec.schedules)),
-        *(pl.col(name).is_in(list(getattr(spec, several))) for name, several in PLURAL.items()))
-
-
-def _dask(address: str, threads: str | None, quiet: bool, dashboard: bool) -> Executor:
-    from fastfed.sweeps.dask import Dask
-
-    if threads is not None:
-        raise InputError(f"--threads {threads} with --dask {address}: the workers of a cluster "
-                         "have their own threads; leave one of them out")
-    return Dask(address, say=lambda line: None if quiet else console.say(line),
-                dashboard=dashboard)
-
-
-def _threads(text: str) -> int:
-    from fastfed.validation import checked_threads
-
-    return checked_threads(text)
 
 
 def _counting(done: int, total: int) -> None:

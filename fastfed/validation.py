@@ -33,6 +33,8 @@ MOST_FILE = 2**28
 
 
 def number(name: str, value: object, rule: str = "must be a number") -> float:
+    """A number from a number or its text; ``name`` and ``rule`` are for the refusal of anything
+    else."""
     if isinstance(value, bool):
         raise InputError(f"{name} = {shown(value)}: {rule}")
     try:
@@ -82,6 +84,7 @@ def as_whole(value: object) -> int | None:
 
 
 def checked_whole(name: str, value: object, least: int, most: int) -> int:
+    """A whole number from ``least`` to ``most``, written in any usual way."""
     whole = as_whole(value)
     if whole is None or not least <= whole <= most:
         power = most.bit_length() - 1
@@ -91,6 +94,7 @@ def checked_whole(name: str, value: object, least: int, most: int) -> int:
 
 
 def checked_delta(delta: object) -> float:
+    """An allowed error probability."""
     value = number("delta", delta)
     if not 0 < value < 1:
         raise InputError(f"delta = {shown(delta)}: must lie strictly between 0 and 1")
@@ -134,7 +138,7 @@ def checked_max_steps(steps: object, most: int = MAX_STEPS) -> int:
 
 
 def refuse_many_weights(arms: int, clients: int, values: int) -> None:
-    """Before anything is allocated for them."""
+    """Refuse more weights than fit into memory, before anything is allocated for them."""
     refuse_many_cells("weights", arms, clients)
     if arms * clients * values > MOST_WEIGHTS:
         raise InputError(f"weights: {arms:,} arms x {clients:,} clients x {values:,} values, at "
@@ -142,7 +146,7 @@ def refuse_many_weights(arms: int, clients: int, values: int) -> None:
 
 
 def refuse_many_cells(what: str, arms: int, clients: int) -> None:
-    """Before anything is allocated for them."""
+    """Refuse more arms and clients than fit into memory, before anything is allocated for them."""
     if arms * clients > MOST_CELLS:
         raise InputError(f"{what}: {arms:,} arms x {clients:,} clients, at most "
                          f"{MOST_CELLS:,} cells fit into memory")
@@ -158,6 +162,8 @@ def checked_sigma(sigma: object) -> float | str:
 
 
 def refuse_odd_scale(value: float, given: object, rule: str) -> None:
+    """Refuse a standard deviation or confidence scale whose squares or products would leave the
+    doubles; ``rule`` is said of one that is not positive and finite."""
     if not (value > 0 and math.isfinite(value)):
         raise InputError(f"sigma = {shown(given)}: {rule}")
     least, most = SCALES
@@ -167,6 +173,7 @@ def refuse_odd_scale(value: float, given: object, rule: str) -> None:
 
 
 def checked_threads(threads: object) -> int:
+    """How many threads; None: as many as this process has cores."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
             os.cpu_count() or 1)

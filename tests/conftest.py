@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 pytest.register_assert_rewrite("helpers", "bad_input", "command_line")
 
-from helpers import SMALL  # noqa: E402
+from helpers import SMALL, run  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +74,21 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ff.sweep(instances=[SMALL], deltas=[0.1], costs=[0, 10], schedules=["fedelim", "fedelim0"],
              trials=200, out=folder, threads=1)
     return folder
+
+
+@pytest.fixture(scope="session")
+def two_parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep of two schedules and 20 trials, in two parts; whoever changes it takes a copy, as
+    in `folder`."""
+    folder = tmp_path_factory.mktemp("two-parts") / "results"
+    run(folder, part_size=10)
+    return folder
+
+
+@pytest.fixture
+def folder(two_parts: Path, tmp_path: Path) -> Path:
+    """A copy of `two_parts`, unless a file of tests has another folder of this name."""
+    return Path(shutil.copytree(two_parts, tmp_path / "results"))
 
 
 LONG = ("dask", "reproduce", "radii", "resume", "halves", "adding_a_law", "report_browser",

@@ -17,7 +17,6 @@ from fastfed.results.tables import best_text
 from fastfed.statistics.best import (
     Best,
     Envelope,
-    best_of,
     difference,
     envelope,
     envelope_of,
@@ -336,16 +335,30 @@ def test_table_for_given_costs() -> None:
     assert best_text(Best(()), [1.0]) == "no rows yet"
 
 
+def test_long_names_in_the_table_have_keys_below_it() -> None:
+    """Three columns of schedules leave too little of a list of times to be recognised."""
+    pulls, uplinks = simulated(np.random.default_rng(18), 500, 3)
+    long = [f"at:1,5,25,125,625,3125,15625,78125,390625,{last},5000000" for last in (
+        1953125, 1953126)]
+    best = Best((envelope(moments_of(pulls, uplinks, names=("fedelim0", *long)), {
+        **CELL, "instance": "x" * 60}), envelope(moments_of(pulls, uplinks, names=(
+            "fedelim0", *long)), CELL)))
+    lines = best_text(best, [0.0, 1000.0]).splitlines()
+    assert lines[-2:] == [f"at#1: {long[0]}", f"at#2: {long[1]}"]
+    assert max(map(len, lines)) <= 100
+    assert "at#2" in lines[3]
+    assert "…" not in "".join(line.partition("0.1")[2] for line in lines[1:-2])
+
+
 def test_frame_of_trials_and_batches_give_the_same() -> None:
     instance = ff.Instance([[0.9, 0.2], [0.1, 0.8]])
-    frame = pl.concat([ff.simulate(instance, ["fedelim", "fedelim0", "periodic:100"], delta=delta,
-                                   trials=60).frame for delta in (0.1, 0.01)])
-    found = best_of(frame)
+    names = ["fedelim", "fedelim0", "periodic:100"]
+    result = ff.simulate(instance, names, delta=[0.1, 0.01], trials=60)
+    found = result.best()
     assert [one.cell["delta"] for one in found.envelopes] == [0.1, 0.01]
-    part = frame.filter(pl.col("delta") == 0.1)
+    part = result.frame.filter(pl.col("delta") == 0.1)
     batches = (frame_batch(part.filter(pl.col("trial").is_between(first, first + 19)))
                for first in (0, 20, 40))
-    names = ["fedelim", "fedelim0", "periodic:100"]
     assert envelope_of(batches, names, found.envelopes[0].cell) == found.envelopes[0]
     summary = ff.simulate(instance, names, delta=0.1, trials=60).summary([7.0])
     row = found.at([7.0]).row(0, named=True)

@@ -303,8 +303,6 @@ def test_numbers_give_numbers(synthetic: Instance) -> None:
     assert isinstance(b.fedelim.sharp.total, float)
     assert (b.delta, b.cost, b.sigma) == (0.01, 10.0, 1.0)
     assert b.exponential is None
-    assert repr(b) == "<Bounds synthetic: delta 0.01, cost 10, T 255343>"
-    assert repr(bounds(synthetic, [0.1, 0.2])) == "<Bounds synthetic: 2 grid>"
 
 
 def on_the_edge(instance: Instance, delta: float) -> reference.Rewards:

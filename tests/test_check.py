@@ -19,7 +19,7 @@ from fastfed import cli
 from fastfed.errors import InputError
 from fastfed.problem.instance import Instance
 from fastfed.results.figures import bound_lines
-from fastfed.results.tables import bounds_text
+from fastfed.results.tables import bounds_text, check_text
 from fastfed.statistics.intervals import clopper_pearson
 from fastfed.statistics.verdicts import (
     DOES_NOT_APPLY,
@@ -221,6 +221,20 @@ def test_listed_times_have_no_bound(tmp_path: Path) -> None:
     assert line(found, "error rate <= delta")["verdict"] == HOLDS
 
 
+def test_lines_of_a_table_can_be_told_apart(tmp_path: Path) -> None:
+    """Two schedules that begin alike, and costs in one notation; 100 columns, aligned."""
+    names = [f"at:1,5,25,125,625,3125,15625,78125,390625,{last},5000000" for last in
+             (1953125, 1953126)]
+    samples = {name: {"pulls": np.full(100, 50_000)} for name in (*names, "fedelim", "fedelim0")}
+    text = check_text(check(made_up(tmp_path, samples, costs=(10.0, 1000.0))))
+    assert max(map(len, text.splitlines())) <= 100
+    assert "total <= 3T, C 1,000" in text
+    rows = [line for line in text.splitlines() if " <= " in line and line.startswith("at:")]
+    assert len({line.split()[0] for line in rows}) == 2
+    heads = [line for line in text.splitlines() if line.startswith("schedule")]
+    assert all(line[heads[0].index("claim") - 1] == " " for line in rows)
+
+
 def test_three_T_only_where_it_follows(tmp_path: Path) -> None:
     # Theorem 4's condition holds up to C = 1935, its conclusion follows up to about 1190
     sample = {"fedelim": {"pulls": np.full(100, 50_000), "uplinks": 180},
@@ -254,7 +268,7 @@ def test_trials_that_did_not_end_decide_nothing(tmp_path: Path) -> None:
     assert line(found, "error rate <= delta")["mean"] == 0.0
     assert line(found, "error rate <= delta")["high"] == pytest.approx(clopper_pearson(4, 100)[1])
     assert stored_summary(tmp_path / "few", [10.0])["error_rate"].to_list() == [0.04]
-    assert "some trials did not end, up to 4 of a line" in str(found)
+    assert "some trials did not end, up to 4 of a line" in check_text(found)
     assert "4 trials did not end" in line(found, "error rate <= delta")["reason"]
 
 

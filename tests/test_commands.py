@@ -92,6 +92,19 @@ def test_a_figure_of_choice(swept: Path, folder: Path, capsys: pytest.CaptureFix
     assert "--bounds" in complaint(capsys, *ask, "--x", "cost", "--bounds")
 
 
+def test_too_many_lines_for_one_figure(swept: Path, capsys: pytest.CaptureFixture[str],
+                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every delta gets a figure of its own, unless deltas stand along x or were asked for."""
+    from fastfed.commands import answers
+
+    monkeypatch.setattr(answers, "_MOST_LINES", 5)
+    ask = ["plot", str(swept), "--out", "many", "--format", "svg", "--x", "cost"]
+    shown = printed(capsys, *ask).splitlines()
+    assert shown == ["many/total-cost-d0.5.svg", "many/total-cost-d0.1.svg"]
+    assert "delta 0.1" in Path(shown[1]).read_text(encoding="utf-8").replace("\u00a0", " ")
+    assert printed(capsys, *ask, "--group", "delta").splitlines() == ["many/total-cost.svg"]
+
+
 # replay
 
 
@@ -235,8 +248,8 @@ def test_bare_help_has_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("command", ["sweep", "summary", "merge", "best", "plot", "replay",
-                                     "bounds", "check", "errors", "report", "instances",
-                                     "movielens build"])
+                                     "bounds", "check", "errors", "report", "reproduce",
+                                     "instances", "movielens build"])
 def test_help_has_examples_and_readable_names(command: str, capsys: pytest.CaptureFixture[str]
                                               ) -> None:
     shown = printed(capsys, *command.split(), "--help")

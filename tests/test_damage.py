@@ -25,20 +25,6 @@ from fastfed.sweeps.store import REPEATS, Store
 from fastfed.sweeps.summary_file import stored_summary
 
 
-@pytest.fixture(scope="module")
-def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("good") / "results"
-    run(out, part_size=10)
-    return out
-
-
-@pytest.fixture
-def folder(good: Path, tmp_path: Path) -> Path:
-    """A sweep of two schedules and 20 trials, in two parts."""
-    shutil.copytree(good, tmp_path / "results")
-    return tmp_path / "results"
-
-
 def parts(folder: Path) -> list[Path]:
     return sorted((folder / "trials").glob("*.parquet"))
 
@@ -338,22 +324,22 @@ def overlapping(folder: Path, tmp_path: Path) -> Path:
 
 
 def test_a_sweep_computes_nothing_that_an_overlapping_part_has(
-    overlapping: Path, good: Path, calls: list[Call]
+    overlapping: Path, two_parts: Path, calls: list[Call]
 ) -> None:
     calls.clear()
     assert again(overlapping) == 0
     assert calls == [("small", 0.1, ("fedelim", "fedelim0"), 16, 20)]
-    assert rows(overlapping).equals(rows(good))
+    assert rows(overlapping).equals(rows(two_parts))
     assert Store(overlapping).problems() == []
 
 
 def test_merge_loses_no_trial_of_an_overlapping_part(
-    overlapping: Path, good: Path, tmp_path: Path
+    overlapping: Path, two_parts: Path, tmp_path: Path
 ) -> None:
     merged = merge([tmp_path / "rest"], overlapping)
     assert merged.missing == 0
     assert [problem.kind for problem in merged.damaged] == [REPEATS]
-    assert rows(overlapping).equals(rows(good))
+    assert rows(overlapping).equals(rows(two_parts))
     assert len(list((overlapping / "trials").glob("*.parquet.repeated"))) == 1
 
 
@@ -375,19 +361,19 @@ def test_nothing_but_damaged_parts_and_no_record(folder: Path, tmp_path: Path) -
 
 
 def test_merge_deletes_nothing(
-    folder: Path, good: Path, capsys: pytest.CaptureFixture[str],
+    folder: Path, two_parts: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, (first, second) = rows(folder), parts(folder)
     bad = first.read_bytes()[:-30]
     first.write_bytes(bad)
-    assert cli.run(["merge", str(good), "--out", str(folder)]) == 1
+    assert cli.run(["merge", str(two_parts), "--out", str(folder)]) == 1
     assert f"fastfed: {first}: damaged" in capsys.readouterr().err
     assert first.with_name(f"{first.name}.damaged").read_bytes() == bad
     assert rows(folder).equals(whole)
     with monkeypatch.context() as patch:
         unreadable(patch, second)
-        assert cli.run(["merge", str(good), "--out", str(folder)]) == 1
+        assert cli.run(["merge", str(two_parts), "--out", str(folder)]) == 1
     assert f"{second}: cannot be read (Permission denied): left alone" in capsys.readouterr().err
     assert second.exists()
 
@@ -434,12 +420,14 @@ def test_batches_are_aligned_and_follow_the_parts(tmp_path: Path) -> None:
     (cell,) = store.held()
     seen: dict[str, list[int]] = {"fedelim": [], "fedelim0": []}
     for batch in store.batches(cell, ["fedelim", "fedelim0"], ["trial", "pulls"]):
-        assert batch.end - batch.first <= 10
-        for name, columns in batch.columns.items():
-            assert columns["trial"].tolist() == list(range(batch.first, batch.end))
+        trials = [columns["trial"].tolist() for columns in batch.values()]
+        assert len(trials[0]) <= 10
+        assert all(one == trials[0] for one in trials), "the same trials for every schedule"
+        for name, columns in batch.items():
             seen[name] += columns["pulls"].tolist()
-    for name, trials in (("fedelim", 20), ("fedelim0", 30)):
-        assert seen[name] == ff.simulate(SMALL, name, delta=0.1, trials=trials,
+    for name, count in (("fedelim", 20), ("fedelim0", 30)):
+        assert seen[name] == ff.simulate(SMALL, name, delta=0.1, trials=count,
                                          threads=1).frame["pulls"].to_list()
     cut = list(store.batches(cell, ["fedelim0"], ["trial"], until=13))
-    assert [(batch.first, batch.end) for batch in cut] == [(0, 10), (10, 13)]
+    assert [batch["fedelim0"]["trial"].tolist() for batch in cut] == [
+        list(range(10)), list(range(10, 13))]

@@ -278,6 +278,6 @@ def test_ctrl_c_in_this_process(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "summary_text", interrupt)
+    monkeypatch.setattr("fastfed.commands.sweep.summary_text", interrupt)
     assert cli.run(["sweep", "--instance", "small.toml", *GRID]) == 130
     assert "go on with: fastfed sweep --instance small.toml" in capsys.readouterr().err

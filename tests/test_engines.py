@@ -188,7 +188,7 @@ def test_engines_follow_algorithm_1_elimination_by_elimination(case, engine):
             assert_as_printed(job, trial)
 
 
-def test_an_arm_that_is_out_makes_no_other_fall():
+def test_an_arm_that_is_out_eliminates_no_other():
     """It can come to lead again a few steps later, at a confidence scale far below the noise. Even
     then that matters in one trial of some hundreds: hence so many."""
     case = Case(8, 1, 0.5, scale=0.16, gap=0.02)
@@ -202,7 +202,7 @@ def test_an_arm_that_is_out_makes_no_other_fall():
     (3, 0.12, 1031), (3, 0.16, 1031), (4, 0.2, 81), (6, 0.16, 1023)])
 def test_duels_with_an_arm_that_is_out(arms, scale, trials):
     """The same where few pairs are in doubt, in trials known for it: in the last one of each case
-    an arm leads another by g only after it has fallen itself."""
+    an arm leads another by g only after it was eliminated itself."""
     run = {"delta": 0.5, "trials": trials, "seed": 9, "sigma": scale, "max_steps": 600,
            "keep_pulls": True}
     nearly_equal = ff.Instance(1e-9 * np.arange(arms)[:, None])
@@ -281,7 +281,7 @@ def _walks(out, seed, trial, means, sigma):
                 out[k, m, n] = value_at((seed, trial, m, k, n + 1), means[k, m], sigma)
 
 
-def falls(sums: np.ndarray, boundary: np.ndarray, times: np.ndarray) -> tuple[list[int], int]:
+def out_at(sums: np.ndarray, boundary: np.ndarray, times: np.ndarray) -> tuple[list[int], int]:
     """When each arm leaves, by the rule in sums at every one of ``times``, and who is left."""
     out = [0] * len(sums)
     alive = list(range(len(sums)))
@@ -300,7 +300,7 @@ def falls(sums: np.ndarray, boundary: np.ndarray, times: np.ndarray) -> tuple[li
 
 
 @pytest.mark.parametrize(("means", "noise", "scale", "delta"), LONG)
-def test_engines_find_every_fall_of_a_long_walk(means, noise, scale, delta):
+def test_engines_find_every_elimination_of_a_long_walk(means, noise, scale, delta):
     inst = ff.Instance(means, ff.Gaussian(noise))
     arms, clients = inst.shape
     steps = np.arange(1, 2**15 + 1)
@@ -313,9 +313,9 @@ def test_engines_find_every_fall_of_a_long_walk(means, noise, scale, delta):
     last = 0
     for trial in range(4):
         _walks(walks, np.uint64(31), trial, inst.means, noise)
-        local = [falls(walks[:, m], local_bar, steps) for m in range(clients)]
+        local = [out_at(walks[:, m], local_bar, steps) for m in range(clients)]
         for name in ["fedelim", "fedelim0", "periodic:10"]:
-            server, winner = falls(walks.sum(axis=1), server_bar, parse(name).times(len(steps)))
+            server, winner = out_at(walks.sum(axis=1), server_bar, parse(name).times(len(steps)))
             for engine in ("dense", "skip"):
                 job = Job(inst, [name], delta=delta, seed=31, engine=engine, sigma=scale)
                 left = departures(job, trial)
@@ -328,8 +328,8 @@ def test_engines_find_every_fall_of_a_long_walk(means, noise, scale, delta):
 
 @pytest.mark.parametrize("name", ["fedelim", "fedelim0", "periodic:10", "at:7,8,100,1000"])
 def test_algorithm_1_without_noise_by_hand(name):
-    """The judge itself: if rewards are the means, arm k falls at the first step, or communication
-    time, at which the gap to the best arm is 2 alpha."""
+    """The judge itself: if rewards are the means, arm k is eliminated at the first step, or
+    communication time, at which the gap to the best arm is 2 alpha."""
     inst = ff.Instance([[4.0, 0.0], [0.0, 3.5], [3.0, 2.8]])
     schedule, delta = parse(name), 0.1
     out = reference.fedelim(inst, schedule, delta, lambda k, m, n: inst.means[k, m])

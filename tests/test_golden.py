@@ -1,7 +1,8 @@
 """The rows of this version, bit for bit as they were when it was made.
 
-If this fails and the change is meant, raise `ROWS`, make the file anew (`golden_jobs.py`) and say
-so in the changelog: folders of the older version are then refused instead of mixed.
+If this fails and the change is meant, raise `fastfed.engine.rows.VERSION`, make the file anew
+(`golden_jobs.py`) and say so in the changelog: folders of the older version are then refused
+instead of mixed.
 """
 
 from __future__ import annotations

@@ -164,7 +164,9 @@ def test_every_object_has_a_face(result: ff.Result) -> None:
 
 
 def test_bounds_print_their_table() -> None:
-    lines = str(ff.bounds(SMALL, 0.01, 10.0)).splitlines()
+    found = ff.bounds(SMALL, 0.01, 10.0)
+    assert repr(found) == str(found)  # what a terminal shows of it
+    lines = str(found).splitlines()
     assert len(lines) > 15
     assert "rewards Gaussian(sigma=1.0)" in lines[0]
     grid = str(ff.bounds(SMALL, np.array([0.1, 0.2]), 10.0)).splitlines()

@@ -13,6 +13,7 @@ from test_best import CELL, moments_of, simulated
 from test_tables import summary_frame
 
 import fastfed as ff
+from fastfed.choices import USUAL
 from fastfed.results.html import (
     best_html,
     bounds_html,
@@ -102,7 +103,8 @@ def test_replay_is_no_dump_of_events() -> None:
 
 
 def test_check_shows_violations_first_and_says_of_what_intervals_are() -> None:
-    line = {"instance": EVIL, "delta": 0.1, "sigma": 1.0, "schedule": "fedelim", "claim": "pulls",
+    line = {"instance": EVIL, "delta": 0.1, "sigma": 1.0, **USUAL, "schedule": "fedelim",
+            "claim": "pulls",
             "cost": None, "mean": 5.0, "bound": 7.0, "outside": 0.5, "low": 0.1, "high": 0.7,
             "verdict": "holds", "reason": ""}
     other = {**line, "verdict": "violated", "outside": None, "cost": 1000.0}
@@ -113,6 +115,8 @@ def test_check_shows_violations_first_and_says_of_what_intervals_are() -> None:
     assert first[5] == "1,000"
     assert first[8] == "mean: 0.1 to 0.7"
     assert second[8] == "share outside: 0.1 to 0.7"
+    found.frame = pl.DataFrame([line, {**line, "radius": "mixture"}])
+    assert {row[1] for row in rows_of(check_html(found))[1:]} == {"paper", "mixture"}
 
 
 def test_best() -> None:

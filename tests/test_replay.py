@@ -48,11 +48,11 @@ def test_uplinks_counted_by_hand(schedule):
     each arm that the server has not let go of before."""
     for trial in range(20):
         told = ff.replay(NAMED, schedule, delta=0.1, seed=9, trial=trial)
-        falls = {e.arm: e.step for e in told.events if e.actor == "server"}
+        left_at = {e.arm: e.step for e in told.events if e.actor == "server"}
         end = told.row["global_steps"]
         uplinks = rounds = 0
         for n in parse(schedule).times(end).tolist():
-            considered = [arm for arm in NAMED.arms if falls.get(arm, end) >= n]
+            considered = [arm for arm in NAMED.arms if left_at.get(arm, end) >= n]
             uplinks += len(NAMED.clients) * len(considered)
             rounds += 1
         assert (told.row["uplinks"], told.row["rounds"]) == (uplinks, rounds)

@@ -121,6 +121,19 @@ def test_numbers_are_never_cut() -> None:
     assert "…" in lines[1]
 
 
+def test_names_are_cut_once() -> None:
+    """Two columns of names give way in turn, and each is cut from the whole name."""
+    times = [f"at:1,5,25,125,625,3125,15625,78125,390625,{last},5000000" for last in
+             (1953125, 1953126)]
+    lines = table_text([Column("a", times, name=True), Column("b", times[::-1], name=True),
+                        Column("n", ["1" * 60] * 2)])
+    assert max(map(len, lines)) <= 100
+    for line in lines[1:]:
+        for name in line.split()[:2]:
+            assert 1 <= name.count("…") <= 2, line
+            assert "……" not in name, line
+
+
 def test_bounds_name_the_law_and_keep_names_apart() -> None:
     arms = [f"a treatment with a long name, dose {i}" for i in range(3)]
     one = ff.Instance([[0.9, 0.2], [0.1, 0.8], [0.3, 0.3]], arms=arms, rewards=ff.Bernoulli(),

@@ -145,7 +145,7 @@ def test_the_mean_only_shifts_and_the_noise_only_stretches():
 
 def test_the_walks_of_this_version():
     """Sweeps are resumed, merged and compared across versions of fastfed: if these values have to
-    change, so does `store.ROWS`, which keeps old rows and new ones apart."""
+    change, so does `rows.VERSION`, which keeps old rows and new ones apart."""
     steps = (1, 2, 3, 7, 64, 1001, 10**6)
     gaussian = walk(ff.Instance.load("synthetic"), seed=1, trial=2)
     bernoulli = walk(ff.Instance.load("bernoulli"), seed=1, trial=2)

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from fastfed.choices import USUAL
+from fastfed.engine.rows import CELL
 from fastfed.errors import InputError, nearest
 from fastfed.faces import Faced
 from fastfed.goals import parse as parse_goal
 from fastfed.problem.instance import Instance
 from fastfed.problem.schedule import Schedule, parse
 from fastfed.radius import parse as parse_radius
-from fastfed.statistics.best import Best, envelope
-from fastfed.statistics.moments import Batch, Moments, Trials
+from fastfed.statistics.best import Best, envelope_of
+from fastfed.statistics.moments import Batch
 from fastfed.sweeps.grid import Cell
 from fastfed.uplinks import parse as parse_uplink
 from fastfed.validation import checked_costs, checked_delta, checked_sigma, checked_trial
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from fastfed.engine.replay import Replay
     from fastfed.theory.check import Check
 
-_NAMES_A_CELL = ("instance", "delta", "sigma", *USUAL)
-_STEPS = ("mean", "std", "sem", "q05", "q50", "q95")
 
 
 class Answers(Faced, ABC):
@@ -153,7 +151,8 @@ class Answers(Faced, ABC):
         >>> res.best(costs=[0, 100])["winner"].to_list()
         ['fedelim0', 'fedelim']
         """
-        found = Best(tuple(envelope(moments, cell) for cell, moments in self._moments()))
+        found = Best(tuple(envelope_of(self._batches(cell, names), names, cell.names)
+                           for cell, names in self._held().items()))
         return found if costs is None else found.at(checked_costs(costs))
 
     def plot(self, x: str = "delta", y: str = "total", group: str | None = None,
@@ -209,7 +208,7 @@ class Answers(Faced, ABC):
 
         ended = pl.col("steps").filter(~pl.col("truncated"))
         every = pl.col("steps").cast(pl.Float64)
-        keys = [name for name in (*_NAMES_A_CELL, "schedule") if name in frame.columns]
+        keys = [name for name in (*CELL, "schedule") if name in frame.columns]
         sums = self.scan().group_by(keys).agg(
             steps_mean=ended.mean(), steps_std=ended.std(),
             steps_sem=ended.std() / ended.count().sqrt(),
@@ -306,14 +305,6 @@ class Answers(Faced, ABC):
             if value is not None:
                 cells = _narrowed(cells, key, read.get(key, str)(value))
         return cells
-
-    def _moments(self) -> Iterator[tuple[dict[str, Any], Moments]]:
-        """Each cell with the moments of its schedules, all of them paired."""
-        for cell, names in self._held().items():
-            moments = Moments(names, names)
-            for batch in self._batches(cell, names):
-                moments.add(Trials.of(batch, moments.schedules))
-            yield cell.names, moments
 
     def __str__(self) -> str:
         from fastfed.results.tables import summary_text

@@ -26,7 +26,13 @@ from fastfed.sweeps.grid import ROWS, Cell
 from fastfed.sweeps.manifest import versions
 from fastfed.sweeps.spec import DEFAULT_COSTS
 from fastfed.uplinks import Uplink
-from fastfed.validation import MOST_TRIALS, checked_engine, checked_threads, checked_whole
+from fastfed.validation import (
+    MOST_TRIALS,
+    checked_engine,
+    checked_threads,
+    checked_trials,
+    checked_whole,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -325,7 +331,7 @@ def simulate(
     150
     """
     one = Instance.of(instance)
-    count = checked_whole("trials", trials, 1, MOST_TRIALS)
+    count = checked_trials(trials)
     start = checked_whole("first", first, 0, MOST_TRIALS - count)
     deltas = [delta] if isinstance(delta, str) or not np.iterable(delta) else list(delta)
     if not deltas:

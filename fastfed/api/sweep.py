@@ -141,7 +141,7 @@ class Sweep(Answers):
         return self._store.held()
 
     def _batches(self, cell: Cell, schedules: Sequence[str]) -> Iterator[Batch]:
-        return (batch.columns for batch in self._store.batches(cell, schedules))
+        return self._store.batches(cell, schedules)
 
     def _ranges(self, cell: Cell, schedule: str) -> list[tuple[int, int]]:
         return [(first, end) for first, end, _ in self._store.spans(cell, schedule)]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fastfed.api.sweep import Sweep
 
 _MOST_WRONG = 50  # rows that --wrong prints
+_MOST_LINES = 48  # in one figure, before every delta gets a figure of its own
 
 
 def best(
@@ -72,6 +73,9 @@ def plot(
 ) -> None:
     """Draw figures from a sweep: the usual three, or one of your choice with --x and --y.
 
+    A figure of total or communication cost is drawn for each cost C; one with more than 48 lines
+    is split into one for each delta.
+
     \b
     Examples:
       fastfed plot results --format png,pdf
@@ -100,8 +104,11 @@ def plot(
 
 def _plot_one(sweep: Sweep, choice: dict[str, Any], costs: list[float] | None, out: Path,
               kinds: list[str]) -> list[Path]:
-    """One figure; one for each cost where costs neither stand along x nor have lines."""
+    """One figure; one for each cost where costs neither stand along x nor have lines; and one for
+    each delta where all of them together would be too many lines."""
     from fastfed.results.figures import plot_files
+    from fastfed.results.series import chart
+    from fastfed.results.wording import plain
 
     of_cost = "cost" in (choice["x"], choice["group"]) or (
         choice["y"] not in ("total", "communication"))
@@ -110,7 +117,12 @@ def _plot_one(sweep: Sweep, choice: dict[str, Any], costs: list[float] | None, o
     for one in [None] if of_cost else known:
         frame = sweep.plot_frame(choice["x"], choice["y"], known if one is None else [one])
         stem = f"{choice['y']}-{choice['x']}" + ("" if one is None else f"-C{one:g}")
-        paths += plot_files(frame, out / stem, kinds, **choice)
+        crowded = len(chart(frame, **choice).lines) > _MOST_LINES
+        if crowded and "delta" not in (choice["x"], choice["group"]):
+            for (delta,), rows in frame.group_by(["delta"], maintain_order=True):
+                paths += plot_files(rows, out / f"{stem}-d{plain(delta)}", kinds, **choice)
+        else:
+            paths += plot_files(frame, out / stem, kinds, **choice)
     return paths
 
 

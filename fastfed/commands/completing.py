@@ -27,24 +27,29 @@ def instances(incomplete: str) -> list[str]:
 
 
 def schedules(incomplete: str) -> list[str]:
+    """Schedules, after the last comma of a list."""
     return _last_of_a_list(SCHEDULES, incomplete)
 
 
 def radii(incomplete: str) -> list[str]:
+    """The same for radii."""
     return _last_of_a_list(RADII, incomplete)
 
 
 def goals(incomplete: str) -> list[str]:
+    """The same for goals."""
     return _last_of_a_list(GOALS, incomplete)
 
 
 def uplinks(incomplete: str) -> list[str]:
+    """The same for uplinks."""
     from fastfed.uplinks import FAMILIES as UPLINKS
 
     return _last_of_a_list(map(_beginning_of, UPLINKS.values()), incomplete)
 
 
 def laws(incomplete: str) -> list[str]:
+    """Laws of rewards."""
     return _beginning(LAWS, incomplete)
 
 

@@ -32,6 +32,8 @@ Rewards = Annotated[Text, typer.Option(
     help="Law of the rewards for files that name none: bernoulli, gaussian:0.5, poisson:2 "
     "[gaussian].")]
 RANGES = "a comma list, or a range: 1:5, 0:100:25, 1:1e5:log, 1:1e5:log11"
+BIT_COST = ("Costs c of a bit in place of C, for pulls + c x bits in the table that is printed, "
+            f"{RANGES} [none]")
 _MOST = 100_000  # values of one range
 
 

@@ -167,6 +167,8 @@ class Job:
 
 
 def new_control() -> kernel.Control:
+    """What kernels and their caller tell each other while they run: whether to stop, and how far
+    they are."""
     return kernel.Control(np.zeros(1, np.int64), np.zeros(1, np.int64))
 
 

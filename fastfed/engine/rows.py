@@ -38,6 +38,8 @@ COLUMNS: dict[str, str] = {
 }
 """Every column with the name of its Polars type, in the order of the files. ``global_answer`` is
 null for goals that ask for one arm, and where the server has not declared."""
+CELL = ("instance", "delta", "sigma", *USUAL)
+"""The columns that tell the cells of a sweep apart, in rows as in summaries."""
 
 
 def schema() -> dict[str, Any]:
@@ -83,6 +85,7 @@ class Block:
 
     @property
     def trials(self) -> int:
+        """How many trials."""
         return int(self.ints.shape[1])
 
     def column(self, name: str) -> npt.NDArray[np.int64]:

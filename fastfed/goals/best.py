@@ -8,7 +8,7 @@ and the best arm is what is left. With a radius per pair the event is that none 
 2 alpha further ahead of the best one than it is in truth.
 
 When an arm is settled. Once 4 alpha <= Delta_k, the best arm's mean is at least mu_best - alpha >=
-mu_k + Delta_k - alpha >= (mu_k + alpha) + 2 alpha, so arm k has fallen.
+mu_k + Delta_k - alpha >= (mu_k + alpha) + 2 alpha, so arm k has been eliminated.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ all arms that are left, so also of the best one. Its mean is below mu_l + alpha,
 above mu_best - alpha, so 2 alpha - E < mu_l - mu_best + 2 alpha, that is mu_l > mu_best - E. The
 same pairs as for `best` carry the argument for radii per pair.
 
-To relax the elimination itself to 2 alpha - E would be wrong: the best arm could fall to one that
-is E worse, that one to a third that is E worse again, and so on.
+To relax the elimination itself to 2 alpha - E would be wrong: the best arm could be eliminated
+by one that is E worse, that one by a third that is E worse again, and so on.
 
 When an arm is settled. At 2 alpha <= E any lead is enough, so everything ends, ties included: that
 is 4 alpha <= 2 E. And with Delta the smallest gap, the best arm leads by Delta - 2 alpha at least,

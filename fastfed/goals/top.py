@@ -3,8 +3,8 @@
 U are the undecided arms, A the accepted ones, N' = N - |A| arms are still wanted. Reject an arm if
 at least N' arms of U lead it by 2 alpha; accept it if it leads at least |U| - N' arms of U by
 2 alpha; all at once, from the state before. Stop when |A| = N, and reject the rest, or when
-|A| + |U| = N, and accept the rest. N = 1 is `best`: an arm falls when somebody leads it by
-2 alpha, and is accepted when it leads all others so.
+|A| + |U| = N, and accept the rest. N = 1 is `best`: an arm is rejected when another leads it
+by 2 alpha, and accepted when it leads all others by as much.
 
 Why it is right. On the good event (`base`) no arm of the rest ever leads one of the top by 2 alpha.
 Suppose that all decisions so far were right. Then U has N' arms of the top and |U| - N' of the

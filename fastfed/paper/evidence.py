@@ -46,10 +46,12 @@ class Place:
 
     @cached_property
     def whole(self) -> Moments:
+        """The sums over all trials."""
         return self.halves.all
 
     @property
     def schedules(self) -> tuple[str, ...]:
+        """Those that have trials that ended."""
         return tuple(name for name in self.halves.even.schedules if self.whole.ended(name))
 
     @property

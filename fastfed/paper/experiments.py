@@ -39,8 +39,9 @@ from fastfed.paper.good_event import good_event
 from fastfed.paper.markdown import table_row
 from fastfed.paper.panels import Frames
 from fastfed.problem.instance import Instance
+from fastfed.results.figures import require_matplotlib
 from fastfed.results.series import with_gaps
-from fastfed.statistics.moments import COLUMNS, Halves
+from fastfed.statistics.moments import Halves
 from fastfed.statistics.numbers import number
 from fastfed.statistics.summary import not_ended_text
 from fastfed.statistics.verdicts import Claim, computed
@@ -67,8 +68,10 @@ SCALES = {"bernoulli": (None, 0.5)}
 FACTORS = (2, 1, 0.5, 0.25, 0.125)  # of the gaps
 TRIALS = 10_000  # of every cell
 QUICK_TRIALS = 50  # of every cell: about a minute in all
-MOST_RUNS = 1_000  # of the good event, which is followed step by step, in at most
-MOST_WALKS = 40_000  # walks, of up to a microsecond a step each
+# The good event is followed step by step, at up to a microsecond for a step of one walk: so there
+# are limits to its runs, and to the walks (arms x clients) of all of them together.
+MOST_RUNS = 1_000
+MOST_WALKS = 40_000
 
 
 @dataclass(frozen=True)
@@ -80,13 +83,14 @@ class Plan:
     spec: Spec
 
     def parts(self, threads: int | None = None) -> Iterator[tuple[Run, Part | None]]:
-        """`fastfed.sweep.iterate` on this plan: does what is missing."""
+        """`fastfed.sweeps.run.iterate` on this plan: what its folder lacks is run."""
         return iterate(self.spec, self.folder, threads=threads)
 
 
 def plan(out: Path, *, trials: int | None = None, only: str | None = None, quick: bool = False,
          seed: int = 0) -> list[Plan]:
     """The sweeps, in the order in which they run. ``trials`` None: 10,000, or few if ``quick``."""
+    require_matplotlib()  # which the figures need: said now, and not when all sweeps are done
     if trials is None:
         trials = QUICK_TRIALS if quick else TRIALS
     if only is not None and only not in DATA_SETS:
@@ -201,20 +205,14 @@ def read(out: Path) -> tuple[Frames, Evidence]:
             checked += [line for line in check(out / name, COSTS).lines if line["sigma"] == own]
             if name in DATA_SETS:
                 scales += places
-            if name != "movielens":  # its twin's walks are five times as fast to follow
-                instance = instances_of(out / name)[name]
-                runs += good_event(instance, tuple(frame["delta"].unique(maintain_order=True)), min(
-                    int(frame["trials"].min()), MOST_RUNS,  # type: ignore[arg-type]
-                    MOST_WALKS // instance.means.size), seed=Store(out / name).record().seed)
+            if name != "movielens":  # its Gaussian twin stands in: those walks are faster to follow
+                runs += _good_event(out / name, name, frame)
             if _finished(out / "radii" / name):
                 under_radii += radii.radius_places(out / name, out / "radii" / name)
                 with_radii.append(stored_summary(out / "radii" / name, COSTS))
         if _finished(out / "studies" / name):
-            b = _bounds(name)
             studies += places_of(out / "studies" / name)
-            studied.append(stored_summary(out / "studies" / name, COSTS).with_columns(
-                pl.lit(float(b.period_opt)).alias("period_opt"),
-                pl.lit(float(b.base_opt)).alias("base_opt")))
+            studied.append(_study_frame(out / "studies" / name, name))
     if not summaries:
         raise InputError(f"{out}: no finished sweep of the paper's in it")
     gaps = places_of(out / "gaps") if _finished(out / "gaps") else []
@@ -227,8 +225,25 @@ def read(out: Path) -> tuple[Frames, Evidence]:
                      _doubling(out / "synthetic") if synthetic else None))
 
 
+def _good_event(folder: Path, name: str, frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """The share of runs on the good event, at the deltas of a data set's panels, with their seed
+    and with at most as many runs as they have trials."""
+    instance = instances_of(folder)[name]
+    trials = int(frame["trials"].min())  # type: ignore[arg-type]
+    return good_event(instance, tuple(frame["delta"].unique(maintain_order=True)),
+                      min(trials, MOST_RUNS, MOST_WALKS // instance.means.size),
+                      seed=Store(folder).record().seed)
+
+
+def _study_frame(folder: Path, name: str) -> pl.DataFrame:
+    """The summary of a data set's studies, with the period and the base whose bounds are least."""
+    b = _bounds(name)
+    return stored_summary(folder, COSTS).with_columns(
+        period_opt=pl.lit(float(b.period_opt)), base_opt=pl.lit(float(b.base_opt)))
+
+
 def _doubling(folder: Path) -> Doubling:
-    """With as many trials as the panels have, and at most `doubling.TRIALS`."""
+    """With twice as many trials as a cell of the panels has, and at most `doubling.TRIALS`."""
     record = Store(folder).record()
     return doubling(min(2 * record.spec.trials, TRIALS_DOUBLED), record.seed)
 
@@ -245,8 +260,7 @@ def places_of(folder: Path) -> list[Place]:
     known = instances_of(store)
     places = []
     for cell, names in store.held().items():
-        halves = Halves.of((batch.columns for batch in store.batches(cell, names, COLUMNS)),
-                           names, names)
+        halves = Halves.of(store.batches(cell, names), names, names)
         b = bounds(known[cell.instance], cell.delta, np.array(COSTS), cell.sigma)
         at_cost = COSTS.index(COST)
         places.append(Place(

@@ -62,9 +62,9 @@ class Instance(Faced):
     averages: npt.NDArray[np.float64]
     """(K,): the mean over clients of what each arm pays."""
     local_ties: npt.NDArray[np.int64]
-    """(K, M): arms of equal number tie at a client,"""
+    """(K, M): arms with equal numbers tie at a client; better arms have larger numbers."""
     global_ties: npt.NDArray[np.int64]
-    """(K,): and in the mean over clients. Better arms have larger numbers."""
+    """(K,): the same in the mean over clients."""
 
     def __init__(
         self,

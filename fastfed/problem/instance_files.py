@@ -75,9 +75,8 @@ def load(source: str | Path, rewards: Rewards | str | None = None) -> Instance:
 
 def lacks_law(source: str | Path) -> bool:
     """Whether a file has means and does not say how rewards scatter around them."""
-    text, path = str(source), Path(source)
-    named = isinstance(source, str) and (text in builtin_names() or text.partition(":")[0]
-                                         in FAMILIES)
+    path = Path(source)
+    named = isinstance(source, str) and known_by_name(source)
     if named or path.suffix.lower() not in (".toml", ".csv"):
         return False
     return "rewards" not in _content(path)
@@ -110,6 +109,7 @@ def parse_law(text: str) -> Rewards:
 
 
 def save(instance: Instance, path: Path) -> None:
+    """See `Instance.save`."""
     suffix = path.suffix.lower()
     if suffix not in _READERS:
         raise InputError(f"{path}: an instance is saved as .toml, .csv or .parquet, not "

@@ -1,4 +1,5 @@
-"""What a run may ask of an instance: confidence scales, and how far a trial can be followed."""
+"""What follows from an instance and the choices of a run: its confidence scale, its radii, how far
+a trial can be followed, and which combinations are refused."""
 
 from __future__ import annotations
 
@@ -37,9 +38,9 @@ class Rules(NamedTuple):
 class Radii(NamedTuple):
     """The radii of a run."""
 
-    client: Confidence
-    means: Confidence  # of the true means over clients,
-    server: Confidence  # and of what the server hears of them
+    client: Confidence  # of an arm's empirical mean at one client
+    means: Confidence  # of the mean over all clients, if the server heard it exactly
+    server: Confidence  # of what the server hears of that mean: wider, if messages are coarse
 
 
 def resolve_radii(instance: Instance, delta: float, sigma: float, rules: Rules) -> Radii:
@@ -52,13 +53,14 @@ def resolve_radii(instance: Instance, delta: float, sigma: float, rules: Rules) 
 
 
 def refuse_unfit(instance: Instance, rules: Rules) -> None:
-    """A goal that asks what the instance does not answer, or does not go with the radius."""
+    """Refuse a goal that has no answer on the instance, or that does not go with the radius."""
     rules.goal.refuse_radius(rules.radius)
     rules.goal.check(instance)
 
 
 def refuse_endless(instance: Instance, delta: float, sigma: float, rules: Rules) -> None:
-    """Gaps that the confidence radii cannot resolve before the last step that we can count."""
+    """Refuse gaps that the confidence radii do not resolve before the last step that a trial may
+    reach."""
     goal = rules.goal
     if not goal.is_open(instance.shape[0]):
         return

@@ -101,7 +101,33 @@ def build(folder: str | Path, rule: str = "paper", empty: str = "zero"
     """The histogram, as `builtin_histogram` has it, from the original files in ``folder``."""
     _check("rule", rule, RULES)
     _check("empty", empty, EMPTIES)
-    folder = Path(folder)
+    ratings, joined = _joined(Path(folder))
+    means = (
+        joined.group_by("country", "genre")
+        .agg(mean=(pl.col("rating") * pl.col("count")).sum() / pl.col("count").sum())
+    )
+    kept = _clean(means, rule)
+    if empty == "drop-country":
+        kept = _without_empty_cells(means.join(kept, on="country", how="semi"))
+    rows = joined.join(kept, on="country", how="semi")
+    if rows.height == 0:
+        raise InputError(f"no country is left with rule {rule!r} and empty {empty!r}")
+    histogram = (
+        rows.group_by(arm="genre", client="country", reward="rating")
+        .agg(pl.col("count").sum()).sort("arm", "client", "reward")
+    )
+    found = Counts(
+        ratings=ratings, joined=int(joined["count"].sum()), rows=int(rows["count"].sum()),
+        movies=rows["movieID"].n_unique(), countries=kept.height, genres=rows["genre"].n_unique(),
+    )
+    dropped = joined.join(kept, on="country", how="anti")["country"].unique().sort()
+    cells = histogram.select("arm", "client").n_unique()
+    return histogram, Report(found, tuple(dropped), found.countries * found.genres - cells)
+
+
+def _joined(folder: Path) -> tuple[int, pl.DataFrame]:
+    """How many ratings the original files have, and how often each rating of a movie came, once
+    for each of its countries and genres."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; it must hold the HetRec 2011 MovieLens files")
     present = [name for name in _RATINGS if (folder / name).is_file()]
@@ -120,28 +146,7 @@ def build(folder: str | Path, rule: str = "paper", empty: str = "zero"
     if joined.height == 0:
         raise InputError(f"{folder}: no rated movie has a country and a genre; are the files of "
                          "one data set?")
-
-    means = (
-        joined.group_by("country", "genre")
-        .agg(mean=(pl.col("rating") * pl.col("count")).sum() / pl.col("count").sum())
-    )
-    kept = _clean(means, rule)
-    if empty == "drop-country":
-        kept = _without_empty_cells(means.join(kept, on="country", how="semi"))
-    rows = joined.join(kept, on="country", how="semi")
-    if rows.height == 0:
-        raise InputError(f"no country is left with rule {rule!r} and empty {empty!r}")
-    histogram = (
-        rows.group_by(arm="genre", client="country", reward="rating")
-        .agg(pl.col("count").sum()).sort("arm", "client", "reward")
-    )
-    found = Counts(
-        ratings=number.item(), joined=int(joined["count"].sum()), rows=int(rows["count"].sum()),
-        movies=rows["movieID"].n_unique(), countries=kept.height, genres=rows["genre"].n_unique(),
-    )
-    dropped = joined.join(kept, on="country", how="anti")["country"].unique().sort()
-    cells = histogram.select("arm", "client").n_unique()
-    return histogram, Report(found, tuple(dropped), found.countries * found.genres - cells)
+    return int(number.item()), joined
 
 
 def build_instance(folder: str | Path, rule: str = "paper", empty: str = "zero"

@@ -21,7 +21,14 @@ from typing import TYPE_CHECKING, Any
 from fastfed.choices import USUAL
 from fastfed.errors import InputError
 from fastfed.files import make_folder, replacing
-from fastfed.results.layout import lay_out, name_lines, room_for_axes, thin_ticks, write_title
+from fastfed.results.layout import (
+    fit_categories,
+    lay_out,
+    name_lines,
+    room_for_axes,
+    thin_ticks,
+    write_title,
+)
 from fastfed.results.series import (
     Chart,
     Line,
@@ -42,7 +49,8 @@ if TYPE_CHECKING:
     from fastfed.problem.instance import Instance
 
 __all__ = ["FORMATS", "Line", "bound_lines", "chart_figure", "checked_formats", "contact_sheet",
-           "draw_chart", "in_words", "plot", "plot_sweep", "save", "style", "write_chart"]
+           "draw_chart", "in_words", "plot", "plot_sweep", "require_matplotlib", "save", "style",
+           "write_chart"]
 
 FORMATS = ("png", "pdf", "svg")
 _STYLE = {
@@ -60,7 +68,8 @@ _SAME = 0.02  # of the axis: points nearer than this coincide
 _BAND = 0.13  # how dense the band of a level line is
 
 
-def _matplotlib() -> Any:
+def require_matplotlib() -> Any:
+    """matplotlib, or a refusal that says how to install it."""
     try:
         import matplotlib
     except ImportError:
@@ -72,7 +81,7 @@ def _matplotlib() -> Any:
 @contextmanager
 def style() -> Iterator[Any]:
     """matplotlib.pyplot in this package's style, off screen."""
-    _matplotlib().use("Agg")
+    require_matplotlib().use("Agg")
     import matplotlib.pyplot as plt
 
     with plt.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
@@ -120,7 +129,7 @@ def plot(
         foot of the axes. Points that would hide each other are moved a little to the side.
     """
     drawn = chart(frame, x=x, y=y, group=group, cost=cost, errors=errors)
-    with _matplotlib().rc_context(_STYLE):
+    with require_matplotlib().rc_context(_STYLE):
         if ax is None:
             import matplotlib.pyplot as plt
 
@@ -149,13 +158,21 @@ def draw_chart(ax: Any, drawn: Chart, own: bool) -> None:
         name_lines(ax, handles, [line.label for line in lines], ends, own)
         if own:
             room_for_axes(ax)
-        write_title(ax, drawn.title)
+        elif drawn.categories is not None:
+            fit_categories(ax, drawn.categories)
+        write_title(ax, [*drawn.title, *_note_on_zeros(ax, lines)])
         thin_ticks(ax)
+
+
+def _note_on_zeros(ax: Any, lines: Sequence[Line]) -> list[str]:
+    """A logarithmic axis has no 0: where the points of 0 stand must be said."""
+    zeros = any(y <= 0 for line in lines if not line.plain for y in line.y)
+    return ["points at the foot of the axis: 0"] if zeros and ax.get_yscale() == "log" else []
 
 
 def _set_scales(ax: Any, lines: Sequence[Line], drawn: Chart) -> None:
     xs = [x for line in lines for x in line.x]
-    if drawn.categories is None:
+    if drawn.categories is None and not drawn.linear_x:
         positive = [x for x in xs if x > 0]
         if positive and len(positive) < len(xs):
             ax.set_xscale("symlog", linthresh=min(positive))
@@ -244,7 +261,7 @@ def _draw_lines(ax: Any, lines: Sequence[Line]) -> list[Any]:
         if cut:
             ax.plot(cut, [foot] * len(cut), linestyle="none", marker="v", markersize=2.5,
                     color=line.style.colour, label="_cut", alpha=0.3 if crowded else 1)
-        if crowded:  # a wood of bars would hide the lines
+        if crowded:  # so many bars would hide the lines
             for bar in (*bars[1], *bars[2]):
                 bar.set_alpha(0.3)
         handles.append(bars)
@@ -309,13 +326,14 @@ def save(figure: Any, stem: Path, formats: Sequence[str], dpi: int | None = None
         # no dates and no versions inside: the same rows give the same file
         metadata = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None},
                     "svg": {"Date": None, "Creator": None}}[kind]
-        with (_any_font(), _matplotlib().rc_context(_STYLE), replacing(path) as file):
+        with (_any_font(), require_matplotlib().rc_context(_STYLE), replacing(path) as file):
             figure.savefig(file, format=kind, metadata=metadata, dpi=dpi or _STYLE["savefig.dpi"])
         paths.append(path)
     return paths
 
 
 def checked_formats(formats: Sequence[str]) -> list[str]:
+    """Formats of figures, each once, at least one."""
     for kind in formats:
         if kind not in FORMATS:
             raise InputError(f"figure format {kind!r}: must be one of {', '.join(FORMATS)}")
@@ -399,7 +417,7 @@ def plot_files(frame: pl.DataFrame, stem: Path, formats: Sequence[str], **choice
 
 def chart_figure(drawn: Chart) -> Figure:
     """A chart as a figure of its own, laid out for good: saving it moves nothing."""
-    with _matplotlib().rc_context(_STYLE):
+    with require_matplotlib().rc_context(_STYLE):
         from matplotlib.figure import Figure  # without pyplot: nobody's screen is touched
 
         figure = Figure(figsize=_SIZE, layout="constrained")

@@ -10,11 +10,13 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fastfed.choices import USUAL
 from fastfed.errors import printable
 from fastfed.faces import HTML, TEXT
 from fastfed.results.tables import (
     Column,
     bounds_text,
+    check_text,
     grid_columns,
     grid_text,
     law_lines,
@@ -108,13 +110,16 @@ def check_html(check: Check) -> str:
     lines = sorted(frame.to_dicts(), key=lambda row: (row["verdict"] != "violated",
                                                       order.index(row["verdict"])))
     deltas = parameters(frame["delta"].to_list())
-    rows = [[row["instance"], deltas[row["delta"]], f"{row['sigma']:g}", row["schedule"],
-             row["claim"], "" if row["cost"] is None else plain(row["cost"]),
-             short(row["mean"]), short(row["bound"]), _interval(row), row["verdict"],
-             row["reason"] or ""] for row in lines]
-    heads = ["instance", "delta", "sigma", "schedule", "claim", "C", "mean", "bound",
+    choices = [name for name in USUAL if frame[name].n_unique() > 1]
+    rows = [[row["instance"], *(row[name] for name in choices), deltas[row["delta"]],
+             f"{row['sigma']:g}", row["schedule"], row["claim"],
+             "" if row["cost"] is None else plain(row["cost"]), short(row["mean"]),
+             short(row["bound"]), _interval(row), row["verdict"], row["reason"] or ""]
+            for row in lines]
+    heads = ["instance", *choices, "delta", "sigma", "schedule", "claim", "C", "mean", "bound",
              "95 % interval", "verdict", "reason"]
-    return _page([counts], _table(heads, rows, left=1, texts=(3, 4, 9, 10)))
+    texts = tuple(map(heads.index, ("schedule", "claim", "verdict", "reason")))
+    return _page([counts], _table(heads, rows, left=1 + len(choices), texts=texts))
 
 
 def _interval(row: Mapping[str, Any]) -> str:
@@ -186,4 +191,4 @@ def _held_html(held: Any) -> str:
 HTML.update(Instance=instance_html, Bounds=bounds_html, Replay=replay_html, Check=check_html,
             Best=best_html, Result=_held_html, Sweep=_held_html)
 TEXT.update(Bounds=lambda one: bounds_text([one]) if isinstance(one.delta, float)
-            and isinstance(one.cost, float) else grid_text(one))
+            and isinstance(one.cost, float) else grid_text(one), Check=check_text)

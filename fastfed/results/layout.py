@@ -19,6 +19,7 @@ _SMALL = 6.5  # points
 _LEAST_AXES = (3.4, 2.4)  # inches that are left for the axes in a figure of our own
 _MOST_DIRECT = 8  # labels at the lines' ends; more go into a legend
 _LABEL_WIDTH = 34  # characters
+_CATEGORY_WIDTH = 24
 _TITLE_LINES = 5
 _LEGEND_ROWS = 32
 
@@ -81,33 +82,65 @@ def name_lines(ax: Any, handles: Sequence[Any], labels: Sequence[str],
     if makes_room:
         place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
     if own:
-        place["ncols"] = columns = -(-len(texts) // _LEGEND_ROWS)
-        width, height = ax.figure.get_size_inches()
-        ax.figure.set_size_inches(
-            width + columns * (0.5 + 0.055 * max(map(len, texts))),
-            max(height, 0.9 + 0.16 * min(len(texts), _LEGEND_ROWS)))
+        _legend_of_our_own(ax, handles, texts, place)
+    else:
+        _legend_that_fits(ax, handles, texts, place)
+
+
+def _legend_of_our_own(ax: Any, handles: Sequence[Any], texts: Sequence[str],
+                       place: dict[str, Any]) -> None:
+    """Beside the axes, in a figure that grows with it."""
+    figure = ax.figure
+    columns = -(-len(texts) // _LEGEND_ROWS)
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width + columns * (0.5 + 0.055 * max(map(len, texts))),
+                           max(height, 0.9 + 0.16 * min(len(texts), _LEGEND_ROWS)))
+    legend = _legend(ax, handles, texts, {**place, "ncols": columns})
+    lay_out(figure)
+    lack = legend.get_window_extent().height - (figure.bbox.height - 8)
+    if lack > 0:
+        width, height = figure.get_size_inches()
+        figure.set_size_inches(width, height + lack / figure.dpi + 0.3)
+
+
+def _legend_that_fits(ax: Any, handles: Sequence[Any], texts: Sequence[str],
+                      place: dict[str, Any]) -> None:
+    """As large as somebody else's axes allow: smaller letters and more columns till it fits."""
+    figure = ax.figure
+    for size, columns in ((_SMALL, 1), (5.5, 1), (5.5, 2), (4.5, 2), (4.5, 3), (3.5, 3), (3.5, 4),
+                          (2.5, 5), (1.5, 8)):
+        legend = _legend(ax, handles, texts, {
+            **place, "ncols": columns, "fontsize": size, "markerscale": size / _SMALL,
+            "labelspacing": 0.5 if columns == 1 else 0.2})
+        lay_out(figure)
+        box, room = legend.get_window_extent(), ax.get_window_extent()
+        if box.height <= max(room.height, 1) and box.width <= figure.bbox.width:
+            return
+
+
+def _legend(ax: Any, handles: Sequence[Any], texts: Sequence[str], how: dict[str, Any]) -> Any:
     # a legend leaves out labels that begin with an underscore: the texts are set afterwards
-    legend = ax.legend(handles, ["line"] * len(texts), fontsize=_SMALL, handlelength=3.6, **place)
+    legend = ax.legend(handles, ["line"] * len(texts), **{
+        "fontsize": _SMALL, "handlelength": 3.6, **how})
     for written, text in zip(legend.get_texts(), texts, strict=True):
         written.set_parse_math(False)
         written.set_text(text)
-    _shrink(ax, legend, own)
+    return legend
 
 
-def _shrink(ax: Any, legend: Any, own: bool) -> None:
-    """A legend higher than its figure: a higher figure, or smaller letters."""
+def fit_categories(ax: Any, names: Sequence[str]) -> None:
+    """Names below somebody else's axes: smaller, then shortened, if they would leave the figure
+    with what stands below them."""
     figure = ax.figure
-    for size in (_SMALL, 5.5, 4.5, 3.5, 2.5):
+    for width, size in ((_CATEGORY_WIDTH, 7), (_CATEGORY_WIDTH, 5), (16, 5), (12, 5), (8, 5)):
+        told = told_apart(names, width)
+        ax.set_xticks(range(len(names)), labels=[told[name] for name in names], parse_math=False,
+                      fontsize=size)
         lay_out(figure)
-        box, room = legend.get_window_extent(), figure.bbox.height - 8
-        if box.height <= room and (own or box.width <= figure.bbox.width):
+        texts = [ax.xaxis.label, *ax.get_xticklabels()]
+        if min(text.get_window_extent().y0 for text in texts) >= figure.bbox.y0:
             return
-        if own:
-            width, height = figure.get_size_inches()
-            figure.set_size_inches(width, height + (box.height - room) / figure.dpi + 0.3)
-            return
-        for text in legend.get_texts():
-            text.set_fontsize(size)
+    ax.set_xlabel("")  # the names say by themselves what they are
 
 
 def _label_ends(ax: Any, handles: Sequence[Any], texts: Sequence[str],

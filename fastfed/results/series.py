@@ -70,7 +70,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure without its ink."""
+    """A figure before it is drawn: its lines, its words and what its axes are."""
 
     lines: list[Line]
     x_label: str
@@ -80,6 +80,8 @@ class Chart:
     categories: list[str] | None = None
     """Names along x, at 0, 1, 2, ...; None if x is a number."""
     small_to_the_right: bool = False
+    linear_x: bool = False
+    """Numbers along x evenly, where they are no scales such as costs or periods."""
     log_y: bool = False
     """Logarithmic in any case; else wherever the values differ much."""
     marks: Sequence[float] = ()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fastfed.choices import USUAL, unusual_text
@@ -15,7 +15,7 @@ from fastfed.results.wording import (
     told_apart,
     with_error,
 )
-from fastfed.statistics.numbers import short
+from fastfed.statistics.numbers import short, tidy
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from fastfed.problem.instance import Instance
     from fastfed.statistics.best import Best
     from fastfed.theory.bounds import Bounds
+    from fastfed.theory.check import Check
 
-__all__ = ["best_text", "bounds_text", "law_lines", "short", "summary_cells", "summary_text",
-           "table_text"]
+__all__ = ["best_text", "bounds_text", "check_text", "law_lines", "short", "summary_cells",
+           "summary_text", "table_text"]
 
 WIDTH = 100
 _MOST_ARMS = 20  # of an instance, in a table of bounds
+_LONG_SCHEDULE = 24  # characters, in a table with several columns of schedules
 _LEAST_NAME = 12  # columns that a shortened name keeps
 _NAMES = {"instance": "instance", **{name: name for name in USUAL}}
 _NUMBERS = {"delta": "delta", "sigma": "sigma", "cost": "C", "bit_cost": "c of a bit"}
@@ -61,6 +63,7 @@ def table_text(columns: Sequence[Column], width: int = WIDTH) -> list[str]:
 
 
 def _fitted(columns: list[Column], width: int) -> list[Column]:
+    whole = [column.cells for column in columns]
     while True:
         wide = [_width(column) for column in columns]
         over = sum(wide) + len(wide) - 1 - width
@@ -75,9 +78,8 @@ def _fitted(columns: list[Column], width: int) -> list[Column]:
         others = [wide[i] for i in names if i != widest]
         room = max([room, *(size - 1 for size in others if room < size < wide[widest])])
         column = columns[widest]
-        shown = told_apart(column.cells, room)
-        columns[widest] = Column(column.head, [shown[cell] for cell in column.cells], column.left,
-                                 column.name)
+        shown = told_apart(whole[widest], room)  # of what is cut already little can be told
+        columns[widest] = replace(column, cells=[shown[cell] for cell in whole[widest]])
 
 
 def _width(column: Column) -> int:
@@ -197,17 +199,106 @@ def best_text(best: Best, costs: Sequence[float]) -> str:
         shown = {value: printable(str(value)) for value in values} if name else parameters(values)
         _place(shared, columns, Column("C" if key == "cost" else key,
                                        [shown[value] for value in values], left=name, name=name))
-    equal = [f" (= {', '.join(row['equal'])})" if row["equal"] else "" for row in rows]
+    brief = _brief_names(name for row in rows for name in (
+        row["winner"], *row["equal"], row["runner_up"] or "", *row["rivals"]))
+
+    def listed(names: Sequence[str]) -> str:
+        return ", ".join(brief[name] for name in names)
+
     columns += [
-        Column("cheapest", [row["winner"] + same for row, same in zip(rows, equal, strict=True)],
+        Column("cheapest", [brief[row["winner"]] + (f" (= {listed(row['equal'])})" if row["equal"]
+                                                    else "") for row in rows],
                left=True, name=True),
         Column("total ± sem", [with_error(row["total_mean"], row["total_sem"]) for row in rows]),
-        Column("next best", [row["runner_up"] or "" for row in rows], left=True, name=True),
+        Column("next best", [brief[row["runner_up"] or ""] for row in rows], left=True, name=True),
         Column("paired margin", [with_error(row["margin"], row["margin_sem"]) for row in rows]),
-        Column("not separable", [", ".join(row["rivals"]) or "none" for row in rows], left=True,
+        Column("not separable", [listed(row["rivals"]) or "none" for row in rows], left=True,
                name=True),
     ]
-    return "\n".join([*_shared_lines(", ".join(shared)), *table_text(columns)])
+    keys = [f"{short_name}: {name}" for name, short_name in brief.items() if name != short_name]
+    return "\n".join([*_shared_lines(", ".join(shared)), *table_text(columns), *keys])
+
+
+def _brief_names(names: Iterable[str]) -> dict[str, str]:
+    """Schedules of many times as at#1, at#2, ..., which lines below the table explain: in a table
+    with three columns of schedules, what is left of long names could not be recognised."""
+    shown: dict[str, str] = {}
+    for name in names:
+        if name not in shown:
+            long = sum(name != brief for name, brief in shown.items())
+            shown[name] = name if len(name) <= _LONG_SCHEDULE else (
+                f"{name.partition(':')[0]}#{long + 1}")
+    return shown
+
+
+def check_text(found: Check) -> str:
+    """The verdicts of a check by cell, then how many there are of each and why."""
+    frame = found.frame
+    text = ["95 % intervals: with ± of the mean; a range or a limit is one of the share of trials "
+            "that break\nthe bound, or err", ""]
+    cut = frame.filter(frame["ended"] < frame["trials"])
+    if len(cut):
+        most = int((cut["trials"] - cut["ended"]).max())  # type: ignore[arg-type]
+        text.insert(0, f"note: some trials did not end, up to {most:,} of a line; means are over "
+                    "those that did, and the\nothers neither confirm nor refute a claim about "
+                    "trials: its interval allows for both\n")
+    head, *rows = table_text(_check_columns(frame.to_dicts()))
+    for (instance, delta, sigma, *choices), lines in frame.with_row_index("row").group_by(
+            ["instance", "delta", "sigma", *USUAL], maintain_order=True):
+        counts = sorted({count for count in lines["trials"] if count is not None})
+        span = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+        text += [f"{printable(str(instance))}, delta {plain(delta)}, sigma {plain(sigma)}"
+                 + printable(unusual_text(dict(zip(USUAL, choices, strict=True))))
+                 + f", {span} trials", head, *(rows[row] for row in lines["row"]), ""]
+    text += [f"{verdict}: {count}" for verdict, count in found.counts().items()]
+    reasons = frame.filter(frame["reason"] != "")
+    for (verdict, reason), lines in reasons.group_by(["verdict", "reason"], maintain_order=True):
+        text.append(f"  {verdict}, {len(lines)}: {reason}")
+    return "\n".join(text)
+
+
+def _check_columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    costs = parameters([row["cost"] for row in rows if row["cost"] is not None] or [0.0])
+    return [
+        Column("schedule", [row["schedule"] for row in rows], left=True, name=True),
+        Column("claim", [row["claim"] + ("" if row["cost"] is None else f", C {costs[row['cost']]}")
+                         for row in rows], left=True),
+        Column("mean", [short(row["mean"]) for row in rows]),
+        Column("bound", [short(row["bound"]) for row in rows]),
+        Column("/bound", ["" if row["tightness"] is None else _brief(row["tightness"])
+                          for row in rows]),
+        Column("95 % interval", [_deciding_interval(row) for row in rows]),
+        Column("verdict (power)", [_verdict(row) for row in rows], left=True),
+    ]
+
+
+def _verdict(row: Mapping[str, Any]) -> str:
+    if row["verdict"] != "not refuted":
+        return str(row["verdict"])
+    return f"not refuted ({'<1' if row['power'] < 0.01 else round(100 * row['power'])}%)"
+
+
+def _deciding_interval(row: Mapping[str, Any]) -> str:
+    """Of a mean with ±; of a share the limit that decides, or both where none does."""
+    low, high = row["low"], row["high"]
+    if low is None or high is None:
+        return ""
+    if row["outside"] is None:
+        return f"±{_brief((high - low) / 2)}"
+    if row["verdict"] in ("not enough trials", "not refuted"):
+        return f"{_two(low)}-{_two(high)}"
+    return f">= {_two(low)}" if row["verdict"] == "violated" else f"<= {_two(high)}"
+
+
+def _two(share: float) -> str:
+    return tidy(f"{share:.2g}")
+
+
+def _brief(number: float) -> str:
+    """In six columns."""
+    if 1e-3 <= number < 1e3:
+        return tidy(f"{number:.3g}")
+    return f"{number:,.0f}" if 1e3 <= number < 1e5 else tidy(f"{number:.1g}")
 
 
 def bounds_text(found: Sequence[Bounds]) -> str:

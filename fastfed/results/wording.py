@@ -132,5 +132,5 @@ def rate(value: float, low: float, high: float) -> str:
 
 
 def _two(number: float) -> str:
-    """Two digits, and none of them in vain."""
+    """Two significant digits, or all before the point from 99.5 on."""
     return f"{number:.0f}" if number >= 99.5 else tidy(f"{number:.2g}")

@@ -33,7 +33,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from fastfed.choices import USUAL
 from fastfed.faces import Faced
 from fastfed.statistics.moments import (
     PULLS,
@@ -44,12 +43,12 @@ from fastfed.statistics.moments import (
     Trials,
     as_float,
 )
+from fastfed.statistics.numbers import tidy
 
 if TYPE_CHECKING:
     import polars as pl
 
 LEVEL = 0.95
-_CELL = ("instance", "delta", "sigma", *USUAL)
 Interval = tuple[float, float]
 """From, to; the end may be infinite."""
 
@@ -245,19 +244,6 @@ def envelope_of(batches: Iterable[Batch], schedules: Sequence[str], cell: Mappin
     return envelope(moments, cell)
 
 
-def best_of(frame: pl.DataFrame) -> Best:
-    """The envelopes of all cells of a frame of trial rows."""
-    from fastfed.statistics.summary import frame_batch
-
-    keys = [key for key in _CELL if key in frame.columns]
-    found = []
-    for values, part in frame.group_by(keys, maintain_order=True):
-        names = part["schedule"].unique(maintain_order=True).to_list()
-        batch: Any = frame_batch(part)
-        found.append(envelope_of([batch], names, dict(zip(keys, values, strict=True))))
-    return Best(tuple(found))
-
-
 def _measured(moments: Moments) -> list[str]:
     return [name for name in moments.schedules if moments.ended(name)]
 
@@ -423,4 +409,4 @@ def _cost(number: float) -> str:
     if math.isinf(number):
         return "no limit"
     rounded = float(f"{number:.3g}")
-    return f"{rounded:,.0f}" if 1000 <= rounded < 1e7 else f"{rounded:g}"
+    return f"{rounded:,.0f}" if 1000 <= rounded < 1e7 else tidy(f"{rounded:g}")

@@ -107,18 +107,22 @@ class Prices:
 
     @classmethod
     def total(cls, cost: float) -> Prices:
+        """Pulls + C x uplinks."""
         return cls(Fraction(1), Fraction(cost))
 
     @classmethod
     def communication(cls, cost: float) -> Prices:
+        """C x uplinks."""
         return cls(Fraction(0), Fraction(cost))
 
     @classmethod
     def total_of_bits(cls, cost: float) -> Prices:
+        """Pulls + c x bits."""
         return cls(Fraction(1), Fraction(0), Fraction(cost))
 
     @classmethod
     def communication_of_bits(cls, cost: float) -> Prices:
+        """c x bits."""
         return cls(Fraction(0), Fraction(0), Fraction(cost))
 
     @property
@@ -246,6 +250,7 @@ class Moments:
         return both
 
     def trials(self, schedule: str) -> int:
+        """How many trials of a schedule were added, those that did not end among them."""
         return int(self._present[self._row[schedule]])
 
     def errors(self, schedule: str) -> int:
@@ -253,6 +258,7 @@ class Moments:
         return int(self._wrong[self._row[schedule]])
 
     def ended(self, schedule: str) -> int:
+        """How many of them ended."""
         return int(self._own[self._row[schedule], 0, 0])
 
     def counted(self, schedule: str) -> bool:
@@ -338,6 +344,7 @@ class Halves:
 
     @property
     def all(self) -> Moments:
+        """The sums over both halves."""
         return self.even + self.odd
 
 

@@ -53,18 +53,23 @@ class Quantiles:
             self._kept = None
 
     def pulls(self, shares: Sequence[float]) -> list[float]:
+        """The quantiles of the pulls at these shares, as in (0.05, 0.5, 0.95)."""
         return self._of(0, shares)
 
     def uplinks(self, shares: Sequence[float]) -> list[float]:
+        """The same of the uplinks."""
         return self._of(1, shares)
 
     def bits(self, shares: Sequence[float]) -> list[float]:
+        """The same of the bits."""
         return self._of(2, shares)
 
     def total(self, cost: float, shares: Sequence[float]) -> list[float]:
+        """The same of pulls + C x uplinks, where C is one of ``costs``."""
         return self._of(3 + self.costs.index(cost), shares)
 
     def total_of_bits(self, cost: float, shares: Sequence[float]) -> list[float]:
+        """The same of pulls + c x bits, where c is one of ``bit_costs``."""
         return self._of(3 + len(self.costs) + self.bit_costs.index(cost), shares)
 
     def _of(self, which: int, shares: Sequence[float]) -> list[float]:

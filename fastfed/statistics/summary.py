@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fastfed.choices import USUAL
+from fastfed.engine.rows import CELL
 from fastfed.problem.schedule import parse
 from fastfed.statistics.intervals import clopper_pearson
 from fastfed.statistics.moments import (
@@ -52,7 +53,6 @@ COLUMNS = (
 )
 """``quantile_error`` is the largest relative error of the quantiles: 0 up to 262,144 trials."""
 
-_CELL = ("instance", "delta", "sigma", *USUAL)
 _SHARES = (0.05, 0.5, 0.95)
 
 
@@ -155,6 +155,7 @@ def relative_error(moments: Moments, schedule: str, cost: float) -> float | None
 
 
 def to_frame(rows: list[dict[str, object]]) -> pl.DataFrame:
+    """Rows of a summary as a frame with the types of `COLUMNS`."""
     import polars as pl
 
     texts = dict.fromkeys(("instance", "schedule", *USUAL), pl.String)
@@ -186,9 +187,9 @@ def summarise(frame: pl.DataFrame, costs: Sequence[float], bit_costs: Sequence[f
     """The summary of trial rows held in memory: one row per instance, delta, schedule, cost."""
     wanted = checked_costs(costs) if costs or not bit_costs else []
     rows: list[dict[str, object]] = []
-    for names_of_cell, part in frame.group_by(list(_CELL), maintain_order=True):
+    for names_of_cell, part in frame.group_by(list(CELL), maintain_order=True):
         names = part["schedule"].unique(maintain_order=True).to_list()
-        head = dict(zip(_CELL, names_of_cell, strict=True))
+        head = dict(zip(CELL, names_of_cell, strict=True))
         rows += [{**head, **row} for row in summary_of([frame_batch(part)], names, wanted,
                                                          bit_costs)]
     return to_frame(rows)

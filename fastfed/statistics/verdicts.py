@@ -157,6 +157,7 @@ def computed(value: float, limit: float, text: str = "") -> Cell:
 
 
 def does_not_apply(cell: Cell, reason: str) -> Cell:
+    """The cell with the verdict that nobody claims anything there."""
     return {**cell, "verdict": DOES_NOT_APPLY, "reason": reason}
 
 

@@ -61,8 +61,7 @@ class Cell:
     @property
     def names(self) -> dict[str, Any]:
         """What tells the cells of a folder apart: columns of its rows and of its summary."""
-        return {"instance": self.instance, "delta": self.delta, "sigma": self.sigma,
-                **self.choices}
+        return {name: getattr(self, name) for name in rows.CELL}
 
 
 @lru_cache(maxsize=4096)
@@ -86,6 +85,7 @@ class Grid:
 
     @staticmethod
     def lay_out(spec: Spec) -> Grid:
+        """Load the instances of a spec, and refuse what cannot be run before anything is."""
         grid = Grid(spec)
         names: dict[str, str] = {}
         seen: set[Cell] = set()
@@ -126,6 +126,7 @@ class Shard:
 
     @staticmethod
     def parse(text: str) -> Shard:
+        """A shard from its text, as in "3/16" for the third of sixteen."""
         match = re.fullmatch(r"\s*([0-9]{1,9})\s*/\s*([0-9]{1,9})\s*", str(text))
         if match is None:
             raise InputError(f"shard {text!r}: must be I/N, as in 3/16 for the third of sixteen")

@@ -105,7 +105,7 @@ class Footer(Struct, frozen=True, kw_only=True):
 
 
 class _Head(Struct):
-    """What even another format has: what it is."""
+    """What records and footers of every format have: that format, and the version of their rows."""
 
     format: int
     rows: int
@@ -182,10 +182,12 @@ def _understood(spec: str) -> None:
 
 
 def encoded(content: Record | Footer, indent: int = 0) -> bytes:
+    """A record or a footer as JSON."""
     return msgspec.json.format(msgspec.json.encode(content), indent=indent)
 
 
 def write_record(path: Path, record: Record, before: Any = None) -> None:
+    """Write sweep.json. ``before``: as of `fastfed.files.replacing`."""
     with replacing(path, before) as file:
         file.write(encoded(record, indent=2) + b"\n")
 
@@ -253,6 +255,7 @@ def with_costs(record: Record, costs: list[float]) -> Record:
 
 
 def spec_hash(spec: dict[str, Any]) -> str:
+    """SHA-256 of a spec, whatever the order of its keys."""
     return _digest(_canonical(spec))
 
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fastfed.choices import USUAL
+from fastfed.engine.rows import CELL
 from fastfed.errors import InputError
 from fastfed.files import checked_folder, replacing
-from fastfed.sweeps.manifest import Record, with_costs
+from fastfed.sweeps.manifest import ONE_FOR_ALL, Record, with_costs
 from fastfed.sweeps.store import REPEATS, Part, Problem, Store, rows_of
 from fastfed.sweeps.summary_file import write_summary
 
@@ -95,9 +95,9 @@ def _about(record: Record) -> dict[str, Any]:
     """All of a record that rows depend on. The costs are no part of that."""
     cells, spec = record.cells.values(), record.spec
     return {
-        **{name: getattr(record, name) for name in ("seed", "engine", "max_steps")},
+        **{name: getattr(record, name) for name in ONE_FOR_ALL},
         **{name: sorted({getattr(cell, name) for cell in cells})
-           for name in ("instance", "delta", "sigma", *USUAL)},
+           for name in CELL},
         "schedule": sorted(spec.schedule), "trials": spec.trials,
         "target_rse": spec.target_rse, "cells": sorted(record.cells),
     }

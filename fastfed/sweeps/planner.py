@@ -58,6 +58,8 @@ class Planner:
         return not (self._gaps or self._cells)
 
     def next_task(self, workers: int) -> Task | None:
+        """The next part to compute, sized for so many workers; None if there is none, or none until
+        results come in."""
         self.progress.workers = workers
         while not self._gaps:
             # with a target, the size of a cell's next stage hangs on the results of this one
@@ -92,6 +94,7 @@ class Planner:
         return max(1, math.ceil(max(share, rate * _LAST_SECONDS)))
 
     def record(self, done: Done) -> None:
+        """Take account of a result: progress, and how fast trials of its instance are."""
         self._outstanding[done.task.cell] -= 1
         self.progress.in_flight -= 1
         if done.error is None:
@@ -135,7 +138,7 @@ class Planner:
         names = self.spec.schedules
         moments = Moments(names)
         for batch in self.store.batches(cell, names, until=trials):
-            moments.add(Trials.of(batch.columns, names))
+            moments.add(Trials.of(batch, names))
         errors = [relative_error(moments, name, cost) for name in names
                   for cost in self.spec.costs]
         return all(map(moments.trials, names)) and all(

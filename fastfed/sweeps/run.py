@@ -98,7 +98,7 @@ def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, 
 def reject_other_sweeps(store: Store, before: Record, grid: Grid) -> None:
     """A folder holds one seed and one way to compute rows, and one instance per name."""
     spec = grid.spec
-    for name in ("seed", "engine", "max_steps"):
+    for name in manifest.ONE_FOR_ALL:
         old, new = getattr(before, name), getattr(spec, name)
         if old != new:
             raise InputError(f"{store.folder}: holds rows with {name} {old}, this sweep has "

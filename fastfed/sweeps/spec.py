@@ -19,6 +19,7 @@ from fastfed.radius import NAMES
 from fastfed.radius import parse_all as parse_radii
 from fastfed.uplinks import parse_all as parse_uplinks
 from fastfed.validation import (
+    MOST_FILE,
     checked_costs,
     checked_delta,
     checked_engine,
@@ -55,7 +56,7 @@ class Spec:
     uplinks: tuple[str, ...] = (USUAL["uplink"],)
 
     def to_dict(self) -> dict[str, Any]:
-        """As in a spec file: what `from_dict` reads back."""
+        """As in a spec file: what `make_spec` reads back."""
         named = [valid_unicode(one) if isinstance(one, str) else _inline(one)
                  for one in self.instances]
         content: dict[str, Any] = {
@@ -69,7 +70,6 @@ class Spec:
         return {key: value for key, value in content.items() if value not in (None, [])}
 
 
-_MOST_BYTES = 2**28  # of a spec file
 SPEC_KEYS = ("instance", "delta", "cost", "schedule", "period", "trials", "seed", "engine",
              "sigma", "max_steps", "target_rse", *USUAL)
 
@@ -81,23 +81,11 @@ def make_spec(options: dict[str, Any]) -> Spec:
         raise InputError(f"unknown key {unknown[0]!r}{nearest(unknown[0], SPEC_KEYS)} in the spec: "
                          f"known are {', '.join(SPEC_KEYS)}")
     given = {key: value for key, value in options.items() if value is not None}
-    names = _texts(given.get("schedule"))
-    periods = _texts(given.get("period"))
-    if names is None and periods is None:
-        periods = [str(h) for h in DEFAULT_PERIODS]
-    if names is None:
-        names = list(DEFAULT_SCHEDULES)
-    schedules = [str(one) for one in parse_all(
-        [*names, *(f"periodic:{h}" for h in periods or ())])]
+    schedules = _schedules(_texts(given.get("schedule")), _texts(given.get("period")))
     deltas = _distinct("delta", [checked_delta(d) for d in _list(given.get("delta",
                                                                            DEFAULT_DELTAS))])
     sigmas = [checked_sigma(s) for s in _list(given.get("sigma", ()))]
-    target = given.get("target_rse")
-    if target is not None:
-        target = number("target_rse", target)
-        if not 0 < target < 1:
-            raise InputError(f"target_rse = {target!r}: must lie strictly between 0 and 1, as "
-                             "in 0.002")
+    target = _checked_target(given.get("target_rse"))
     instances = _list(given.get("instance", ("synthetic",)))
     if not instances:
         raise InputError("no instances: give at least one, as in synthetic")
@@ -125,6 +113,25 @@ def written_choices(name: str, chosen: Iterable[str]) -> list[str]:
     return [] if found == [USUAL[name]] else found
 
 
+def _schedules(names: list[str] | None, periods: list[str] | None) -> list[str]:
+    """Schedules by name and periods, where None is for what was not given. FedElim and FedElim0
+    stand for names that were not given; the usual periods only if no names were given either."""
+    if names is None and periods is None:
+        periods = [str(h) for h in DEFAULT_PERIODS]
+    if names is None:
+        names = list(DEFAULT_SCHEDULES)
+    return [str(one) for one in parse_all([*names, *(f"periodic:{h}" for h in periods or ())])]
+
+
+def _checked_target(given: Any) -> float | None:
+    if given is None:
+        return None
+    target = number("target_rse", given)
+    if not 0 < target < 1:
+        raise InputError(f"target_rse = {target!r}: must lie strictly between 0 and 1, as in 0.002")
+    return target
+
+
 def _radii(given: Any) -> list[str]:
     """Names of radii; a folder's rows must be told apart by them, so functions are rejected."""
     found = parse_radii(given)
@@ -138,7 +145,7 @@ def _radii(given: Any) -> list[str]:
 def read_spec(path: Path) -> dict[str, Any]:
     """The keys of a spec file: TOML, or the sweep.json of an earlier sweep."""
     try:
-        text = read_regular(path, _MOST_BYTES).decode("utf-8-sig")
+        text = read_regular(path, MOST_FILE).decode("utf-8-sig")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None

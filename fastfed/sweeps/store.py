@@ -25,14 +25,12 @@ from typing import Any
 from fastfed.errors import InputError, printable
 from fastfed.files import PARTIAL, make_folder, read_regular
 from fastfed.problem.schedule import parse
+from fastfed.statistics.moments import COLUMNS, Batch
 from fastfed.sweeps import manifest, sealed
 from fastfed.sweeps.grid import Cell
 from fastfed.sweeps.lock import Lock
 from fastfed.sweeps.manifest import Footer, Record, SpecRecord, Unfit
 from fastfed.sweeps.sealed import Damaged
-
-_MOST_ROWS = 4_000_000  # whose samples are held in memory at once, unless one schedule has more
-_SAMPLE = ("trial", "pulls", "uplinks", "bits", "correct", "truncated")
 
 
 @dataclass(frozen=True)
@@ -81,15 +79,6 @@ class Problem:
 
     def __str__(self) -> str:
         return printable(f"{self.path}: {self.reason}")
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Trials first .. end - 1: the asked columns of every schedule that has them all."""
-
-    first: int
-    end: int
-    columns: dict[str, dict[str, Any]]  # by schedule, then by column: a NumPy array
 
 
 Span = tuple[int, int, Part]
@@ -217,7 +206,7 @@ class Store:
                 if part is None]
 
     def add(self, part: Part) -> None:
-        """Know of a part that stands in the folder."""
+        """Take account of a part that stands in the folder."""
         if self._parts is None:
             return
         new = repeated = 0
@@ -261,12 +250,12 @@ class Store:
 
     # Rows
 
-    def batches(self, cell: Cell, schedules: Sequence[str], columns: Sequence[str] = _SAMPLE,
+    def batches(self, cell: Cell, schedules: Sequence[str], columns: Sequence[str] = COLUMNS,
                 until: int | None = None) -> Iterator[Batch]:
-        """The trials of a cell, stretch by stretch in order, aligned over the schedules.
+        """The trials of a cell, batch by batch in order, aligned over the schedules.
 
-        A stretch has the schedules that hold all its trials; a stretch that none holds is left
-        out. At any time no more than one part of each schedule is in memory.
+        A batch has the schedules that hold all its trials; trials that none holds are left out.
+        At any time no more than one part of each schedule is in memory.
         """
         spans = {name: self.spans(cell, name) for name in schedules}
         edges = sorted({edge for held in spans.values() for first, end, _ in held
@@ -288,40 +277,17 @@ class Store:
             open_parts = {path: open_parts.get(path) or _columns(part, schedules, columns)
                           for path, part in used.items()}
             end = high if until is None else min(high, until)
-            yield Batch(low, end, {
-                name: {column: values[low - part.first:end - part.first]
-                       for column, values in open_parts[part.path][name].items()}
-                for name, part in holders.items()})
+            yield {name: {column: values[low - part.first:end - part.first]
+                          for column, values in open_parts[part.path][name].items()}
+                   for name, part in holders.items()}
 
     def samples(self, cell: Cell, schedule: str, until: int | None = None) -> dict[str, Any]:
-        """trial, pulls, uplinks, bits, correct and truncated of one schedule, in order of trial."""
-        return next(self.all_samples(cell, [schedule], until))[1]
-
-    def all_samples(self, cell: Cell, schedules: Sequence[str], until: int | None = None
-                    ) -> Iterator[tuple[str, dict[str, Any]]]:
-        """`samples` of several schedules, one after the other.
-
-        A part is read for as many schedules at once as fit in memory: reading it for each alone
-        would parse a footer of thousands of schedules thousands of times.
-        """
+        """The columns of a batch of one schedule, for all its trials at once."""
         import numpy as np
 
-        waiting = list(schedules)
-        while waiting:
-            rows, now = 0, 0
-            while now < len(waiting) and (not now or rows <= _MOST_ROWS):
-                spans = self.spans(cell, waiting[now])
-                rows += sum(end - first for first, end, _ in spans)
-                now += 1
-            found: dict[str, list[dict[str, Any]]] = {name: [] for name in waiting[:now]}
-            for batch in self.batches(cell, waiting[:now], _SAMPLE, until):
-                for name, columns in batch.columns.items():
-                    found[name].append(columns)
-            for name in waiting[:now]:
-                held = found.pop(name)
-                yield name, {column: np.concatenate([one[column] for one in held])
-                             if held else np.zeros(0) for column in _SAMPLE}
-            del waiting[:now]
+        found = [batch[schedule] for batch in self.batches(cell, [schedule], until=until)]
+        return {column: np.concatenate([one[column] for one in found]) if found else np.zeros(0)
+                for column in COLUMNS}
 
     def write_part(self, cell: Cell, schedules: tuple[str, ...], first: int, count: int,
                    table: Any, spec: SpecRecord, instances: dict[str, str] | None = None) -> Part:
@@ -343,8 +309,8 @@ class Store:
         return _free(self.trials / f"{stem}.parquet", lambda n: f"{stem}-{n}.parquet")
 
     def put_aside(self, problems: Sequence[Problem]) -> None:
-        """Move files out of the way of readers, losing nothing: what only one of them has of a
-        part that repeats others is first written as a part of its own."""
+        """Move files out of the way of readers. Nothing is lost: of a part that repeats others,
+        the trials that are counted from it are first written as parts of their own."""
         for problem in problems:
             if problem.part is not None:
                 self._write_rest(problem.part)

@@ -75,7 +75,7 @@ def _summarise(store: Store, costs: Sequence[float], bit_costs: Sequence[float] 
                ) -> pl.DataFrame:
     rows: list[dict[str, object]] = []
     for cell, schedules in store.held().items():
-        batches = (batch.columns for batch in store.batches(cell, schedules))
+        batches = store.batches(cell, schedules)
         rows += [{**cell.names, **row}
                  for row in summary_of(batches, schedules, costs, bit_costs)]
     return to_frame(rows)

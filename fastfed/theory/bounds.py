@@ -26,7 +26,7 @@ hold as they stand. The lower bound, Theorem 3, is about the best arm alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -100,7 +100,7 @@ class Bounds(Faced):
     radius: str
     """The confidence radius. T_km and T_k of any but "paper" are n_km and n_k."""
     goal: str
-    """What is wanted."""
+    """What clients and server want to know: see `fastfed.simulate`."""
     local_gaps: _Floats
     """Delta_km, (K, M); for goals beside "best" see `fastfed.goals`."""
     global_gaps: _Floats
@@ -174,13 +174,9 @@ class Bounds(Faced):
 
     def __str__(self) -> str:
         face = TEXT.get("Bounds")
-        return repr(self) if face is None else face(self)
+        return f"<Bounds {self.instance.name}: T {self.T}>" if face is None else face(self)
 
-    def __repr__(self) -> str:
-        shape = np.shape(self.T)
-        return (f"<Bounds {self.instance.name}: delta {self.delta:g}, cost {self.cost:g}, "
-                f"T {self.T:.6g}>" if shape == () else
-                f"<Bounds {self.instance.name}: {' x '.join(map(str, shape))} grid>")
+    __repr__ = __str__
 
 
 def bounds(
@@ -216,7 +212,7 @@ def bounds(
     radius
         The confidence radius: see `fastfed.simulate`.
     goal
-        What is wanted: see `fastfed.simulate`.
+        What clients and server want to know: see `fastfed.simulate`.
     uplink
         How means reach the server, which widens its radius.
 
@@ -228,8 +224,11 @@ def bounds(
     Examples
     --------
     >>> import fastfed as ff
-    >>> ff.bounds("synthetic", delta=0.01, cost=10)
-    <Bounds synthetic: delta 0.01, cost 10, T 255343>
+    >>> found = ff.bounds("synthetic", delta=0.01, cost=10)
+    >>> round(found.T)
+    255343
+    >>> found.schemes[1].name, round(found.schemes[1].sharp.total)
+    ('fedelim', 395136)
 
     Notes
     -----
@@ -239,27 +238,16 @@ def bounds(
     corrected sum with 3T.
     """
     instance = Instance.of(instance)
-    deltas, prices, scale = (_checked_delta(delta), _checked_cost(cost),
-                             resolve_sigma(instance, sigma))
+    deltas, prices = _checked_delta(delta), _checked_cost(cost)
+    scale = resolve_sigma(instance, sigma)
     whole_period = None if period is None else Periodic(period).period
     checked_base = None if base is None else Exponential(base).base
-    try:
-        shape = np.broadcast_shapes(deltas.shape, prices.shape)
-    except ValueError:
-        raise InputError(f"delta of shape {deltas.shape} and cost of shape {prices.shape}: must "
-                         "broadcast; for every pair of two lists, pass delta[:, None]") from None
-
-    chosen, wanted = parse_radius(radius), parse_goal(goal)
-    rules = Rules(chosen, wanted, parse_uplink(uplink))
+    shape = _common_shape(deltas, prices)
+    rules = Rules(parse_radius(radius), parse_goal(goal), parse_uplink(uplink))
     refuse_unfit(instance, rules)
     arms, clients = instance.shape
-    T_km, T_k, n_km, n_k = (
-        # radii depend on delta alone: worked out for each once, then spread over the costs
-        np.broadcast_to(values, shape + values.shape[len(shape):])
-        for values in _settled_by(
-            instance, deltas.reshape((1,) * (len(shape) - deltas.ndim) + deltas.shape), scale,
-            rules)
-    )
+    wanted = rules.goal
+    T_km, T_k, n_km, n_k = _settled_on_grid(instance, deltas, shape, scale, rules)
     d, C = np.broadcast_to(deltas, shape), np.broadcast_to(prices, shape)
     T = _sum_of_larger(T_km, T_k)
     lower = _lower(instance, d) if isinstance(wanted, Best) else np.zeros(shape)
@@ -272,7 +260,7 @@ def bounds(
     make = _Schemes(C, T_km, T_k, n_km, n_k, T, wanted.is_open(arms))
     fedelim = make.fedelim()
     return Bounds(
-        instance=instance, delta=d[()], cost=C[()], sigma=scale, radius=str(chosen),
+        instance=instance, delta=d[()], cost=C[()], sigma=scale, radius=str(rules.radius),
         goal=str(wanted), local_gaps=wanted.local_gaps(instance),
         global_gaps=wanted.global_gaps(instance),
         T_km=T_km, T_k=T_k, n_km=n_km, n_k=n_k, T=T[()], T_sharp=_sum_of_larger(n_km, n_k)[()],
@@ -286,6 +274,16 @@ def bounds(
         exponential=None if checked_base is None else make.exponential(checked_base),
         superexponential=make.superexponential(),
     )
+
+
+def _settled_on_grid(
+    instance: Instance, delta: _Floats, shape: tuple[int, ...], sigma: float, rules: Rules
+) -> Iterator[_Floats]:
+    """T_km, T_k, n_km and n_k on the grid of delta and cost, which has this shape. Radii depend on
+    delta alone: all is worked out once for each delta, and then spread over the costs."""
+    aligned = delta.reshape((1,) * (len(shape) - delta.ndim) + delta.shape)
+    for values in _settled_by(instance, aligned, sigma, rules):
+        yield np.broadcast_to(values, shape + values.shape[len(shape):])
 
 
 def _settled_by(
@@ -466,6 +464,14 @@ def _each(function: Callable[..., float]) -> Callable[..., _Floats]:
             return np.asarray(vectorised(*arrays), dtype=np.float64)
 
     return apply
+
+
+def _common_shape(delta: _Floats, cost: _Floats) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(delta.shape, cost.shape)
+    except ValueError:
+        raise InputError(f"delta of shape {delta.shape} and cost of shape {cost.shape}: must "
+                         "broadcast; for every pair of two lists, pass delta[:, None]") from None
 
 
 def _checked_delta(delta: npt.ArrayLike) -> _Floats:

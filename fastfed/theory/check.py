@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastfed.choices import USUAL, unusual_text
-from fastfed.errors import InputError, printable
-from fastfed.faces import Faced
+from fastfed.choices import USUAL
+from fastfed.errors import InputError
+from fastfed.faces import TEXT, Faced
 from fastfed.goals import Best
 from fastfed.goals import parse as parse_goal
 from fastfed.problem.instance import Instance
@@ -36,12 +36,10 @@ from fastfed.problem.instance_files import from_toml
 from fastfed.problem.schedule import Exponential, Periodic, Schedule, SuperExponential, parse
 from fastfed.radius import parse as parse_radius
 from fastfed.statistics.intervals import mean_tails, student
-from fastfed.statistics.moments import COLUMNS, PULLS, UPLINKS, Moments, Prices, Trials
+from fastfed.statistics.moments import PULLS, UPLINKS, Moments, Prices, Trials
 from fastfed.statistics.numbers import short
 from fastfed.statistics.summary import yardstick_of
 from fastfed.statistics.verdicts import (
-    NOT_ENOUGH_TRIALS,
-    NOT_REFUTED,
     VERDICTS,
     VIOLATED,
     computed,
@@ -82,6 +80,7 @@ class Check(Faced):
 
     @property
     def violated(self) -> bool:
+        """Whether any line is violated: then `fastfed check` ends with status 1."""
         return self.counts()[VIOLATED] > 0
 
     def counts(self) -> dict[str, int]:
@@ -90,7 +89,8 @@ class Check(Faced):
         return {verdict: found.count(verdict) for verdict in VERDICTS}
 
     def __str__(self) -> str:
-        return _check_text(self)
+        face = TEXT.get("Check")
+        return str(self.frame) if face is None else face(self)
 
     __repr__ = __str__
 
@@ -206,8 +206,8 @@ class _Checker:
         rules = {name: self._rules(parse(name)) for name in names}
         moments = Moments(names, [yardstick] if yardstick else [])
         outside = {name: np.zeros((len(rules[name]), 2), np.int64) for name in names}
-        for batch in self.store.batches(self.cell, names, COLUMNS):
-            trials = Trials.of(batch.columns, names)
+        for batch in self.store.batches(self.cell, names):
+            trials = Trials.of(batch, names)
             moments.add(trials)
             for row, name in enumerate(names):
                 outside[name] += _outside(trials, row, rules[name])
@@ -378,60 +378,3 @@ def _doubles(schedule: Schedule) -> bool:
 
 def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
-
-
-def _check_text(found: Check) -> str:
-    """The lines by cell, then how many have which verdict and why: in 100 columns, if the costs
-    are not too long."""
-    text = ["95 % intervals: with ± of the mean; a range or a limit is one of the share of trials "
-            "that break\nthe bound, or err", ""]
-    head = (f"{'schedule':<16} {'claim':<23} {'mean':>9} {'bound':>9} {'/bound':>6} "
-            f"{'95 % interval':>13} verdict (power)")
-    for (instance, delta, sigma, *choices), lines in found.frame.group_by(
-            ["instance", "delta", "sigma", *USUAL], maintain_order=True):
-        counts = sorted({count for count in lines["trials"] if count is not None})
-        span = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
-        text += [f"{printable(str(instance))}, delta {delta:g}, sigma {sigma:g}"
-                 + printable(unusual_text(dict(zip(USUAL, choices, strict=True))))
-                 + f", {span} trials", head]
-        text += [_line_text(line) for line in lines.iter_rows(named=True)]
-        text.append("")
-    cut = found.frame.filter(found.frame["ended"] < found.frame["trials"])
-    if len(cut):
-        most = int((cut["trials"] - cut["ended"]).max())  # type: ignore[arg-type]
-        text.insert(0, f"note: some trials did not end, up to {most:,} of a line; means are over "
-                    "those that did, and the\nothers neither confirm nor refute a claim about "
-                    "trials: its interval allows for both\n")
-    text += [f"{verdict}: {count}" for verdict, count in found.counts().items()]
-    reasons = found.frame.filter(found.frame["reason"] != "")
-    for (verdict, reason), lines in reasons.group_by(["verdict", "reason"], maintain_order=True):
-        text.append(f"  {verdict}, {len(lines)}: {reason}")
-    return "\n".join(text)
-
-
-def _line_text(line: _Line) -> str:
-    name, claim, mean, low, high = (line[key] for key in
-                                    ("schedule", "claim", "mean", "low", "high"))
-    name = name if len(name) <= 16 else f"{name[:13]}..."
-    claim += "" if line["cost"] is None else f", C {line['cost']:g}"
-    verdict = line["verdict"]
-    if verdict == NOT_REFUTED:
-        verdict += f" ({'<1' if line['power'] < 0.01 else round(100 * line['power'])}%)"
-    if low is None or high is None:
-        interval = ""
-    elif line["outside"] is None:
-        interval = f"±{_brief((high - low) / 2)}"
-    elif line["verdict"] in (NOT_ENOUGH_TRIALS, NOT_REFUTED):
-        interval = f"{low:.2g}-{high:.2g}"
-    else:  # the limit that decides
-        interval = f">= {low:.2g}" if line["verdict"] == VIOLATED else f"<= {high:.2g}"
-    tight = "" if line["tightness"] is None else _brief(line["tightness"])
-    return (f"{name:<16} {claim:<23} {short(mean):>9} {short(line['bound']):>9} {tight:>6} "
-            f"{interval:>13} {verdict}")
-
-
-def _brief(number: float) -> str:
-    """In six columns."""
-    if 1e-3 <= number < 1e3:
-        return f"{number:.3g}"
-    return f"{number:,.0f}" if 1e3 <= number < 1e5 else f"{number:.1g}"

@@ -86,10 +86,12 @@ class Estimate:
 
     @property
     def estimate(self) -> float:
+        """The probability; 0 where it is too small for a double."""
         return _power(self.log10)
 
     @property
     def standard_error(self) -> float:
+        """Of the estimate; 0 where no error was seen."""
         return self.estimate * self.relative_error if self.errors else 0.0
 
     @property
@@ -106,10 +108,12 @@ class Estimate:
 
     @property
     def bound(self) -> float:
+        """Chernoff's bound on the probability."""
         return min(1.0, _power(self.log10_bound))
 
     @property
     def left_out(self) -> float:
+        """A bound on what the simulation could not see or was not aimed at."""
         return min(1.0, _power(self.log10_left_out))
 
 
@@ -129,13 +133,17 @@ class ErrorProbability:
     joint: Estimate
     """At least one of the M + 1 answers is wrong."""
     shares: tuple[tuple[str, Tilt, float, int, int], ...]
+    """For each tilt of each answer's mixture: the answer, the tilt, its share of the trials, their
+    number, and how many of them erred. `tilts` has them as a frame."""
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
+        """Those of the clients, of the server, and of any answer, in this order."""
         return (*self.local, self.server, self.joint)
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        """Why estimates are not to be trusted, each with its answer; empty if all are."""
         return tuple(f"{one.answer}: {text}" for one in self.estimates for text in one.warnings)
 
     @property

@@ -78,6 +78,7 @@ class Sample:
 
     @property
     def shares(self) -> Floats:
+        """(T,) the share of each stratum among all trials."""
         return np.asarray(self.counts / self.counts.sum())
 
     @property

@@ -37,10 +37,10 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _BEST = Best()
-_EVERY = 48  # so many looks are all on the grid,
-_RATIO = 1.12  # and after them each is so many times the one before
-_FINER = 12  # so many points for one, where it matters
-_CLOSE = 1e-10
+_EVERY = 48  # the first looks, which are all on the grid
+_RATIO = 1.12  # from one point of the grid to the next, after them
+_FINER = 12  # points in place of one, where exponents are small
+_CLOSE = 1e-10  # a relative error that is as good as none
 RARER = 16.0
 """Exponents so far above the least one get no tilt: they have some 1e-7 of the probability."""
 
@@ -99,6 +99,7 @@ class Pair:
         return np.asarray(theta)
 
     def tilt(self, theta: float, step: int, exponent: float, client: int | None) -> Tilt:
+        """The tilt of the whole instance in which this pair is tilted by ``theta``."""
         cells = np.zeros(self.shape)
         cells[self.up, list(self.clients)] = theta
         cells[self.down, list(self.clients)] = -theta
@@ -147,6 +148,7 @@ class Rivalry:
 
     @property
     def least(self) -> float:
+        """The smallest exponent: that of the likeliest step."""
         return float(self.exponents.min(initial=math.inf))
 
     def beyond(self, step: int) -> float:

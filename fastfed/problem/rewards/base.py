@@ -22,8 +22,6 @@ class Rewards(ABC):
     """What files call it."""
     options: ClassVar[frozenset[str]] = frozenset()
     """What else a file's table of rewards may say."""
-    observed: ClassVar[bool] = False
-    """Whether the law is a histogram of observed rewards, which a Parquet file can hold."""
 
     @property
     def own_means(self) -> Floats | None:

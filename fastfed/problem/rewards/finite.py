@@ -107,7 +107,6 @@ class Finite(Rewards):
 
     kind = "finite"
     options = frozenset({"values", "weights", "empty"})
-    observed = True
 
     values: Floats
     weights: Floats
@@ -116,38 +115,9 @@ class Finite(Rewards):
                  empty: float | None = None) -> None:
         rule = "values and weights must be numbers, weights all equally long"
         value, weight = numbers(rule, values), numbers(rule, weights)
-        least, most = SCALES
-        if value.ndim != 1 or len(value) == 0 or not np.isfinite(value).all():
-            raise InputError("values: must be a list of finite numbers, at least one")
-        if np.abs(value).max() > most:
-            raise InputError(f"values: {value[np.abs(value).argmax()]:g} is too large, at most "
-                             f"{most:g}; change the unit of the rewards")
-        if len(np.unique(value)) != len(value):
-            raise InputError("values: a value is given twice; add up its weights")
-        if weight.ndim != 3 or weight.shape[2] != len(value) or weight.size == 0:
-            raise InputError(f"weights: shape {weight.shape}, must be K x M x {len(value)}, a "
-                             "histogram over the values for each arm and client")
-        refuse_many_weights(*weight.shape)
-        if not np.isfinite(weight).all() or (weight < 0).any():
-            raise InputError("weights: must be finite and not negative")
-        odd = weight[(weight > 0) & ((weight < least) | (weight > most))]
-        if len(odd):
-            raise InputError(f"weights: {odd[0]:g} must be 0 or lie from {least:g} to {most:g}")
-        bare = np.argwhere(weight.sum(axis=2) == 0)
-        if len(bare):
-            if empty is None:
-                k, m = bare[0]
-                raise InputError(f"weights[{k}, {m}]: no reward was ever seen there "
-                                 f"({len(bare)} such cells); say what an empty cell pays, as in "
-                                 "empty=0")
-            pays = number("empty", empty)
-            if not abs(pays) <= most:
-                raise InputError(f"empty = {shown(empty)}: what an empty cell pays must be "
-                                 f"finite, at most {most:g}")
-            if pays not in value:
-                value = np.append(value, pays)
-                weight = np.concatenate([weight, np.zeros((*weight.shape[:2], 1))], axis=2)
-            weight[bare[:, 0], bare[:, 1], int(np.flatnonzero(value == pays)[0])] = 1.0
+        _refuse_odd_values(value)
+        _refuse_odd_weights(weight, len(value))
+        value, weight = _filled(value, weight, empty)
         order = np.argsort(value)
         self.values, self.weights = value[order], np.ascontiguousarray(weight[:, :, order])
         self.values.setflags(write=False)
@@ -244,3 +214,47 @@ class Finite(Rewards):
     def __repr__(self) -> str:
         return f"Finite({len(self.values)} values from {self.values[0]:g} to {self.values[-1]:g})"
 
+
+def _refuse_odd_values(values: Floats) -> None:
+    most = SCALES[1]
+    if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
+        raise InputError("values: must be a list of finite numbers, at least one")
+    if np.abs(values).max() > most:
+        raise InputError(f"values: {values[np.abs(values).argmax()]:g} is too large, at most "
+                         f"{most:g}; change the unit of the rewards")
+    if len(np.unique(values)) != len(values):
+        raise InputError("values: a value is given twice; add up its weights")
+
+
+def _refuse_odd_weights(weights: Floats, count: int) -> None:
+    """Weights must be a histogram over so many values for each arm and client."""
+    least, most = SCALES
+    if weights.ndim != 3 or weights.shape[2] != count or weights.size == 0:
+        raise InputError(f"weights: shape {weights.shape}, must be K x M x {count}, a histogram "
+                         "over the values for each arm and client")
+    refuse_many_weights(*weights.shape)
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise InputError("weights: must be finite and not negative")
+    odd = weights[(weights > 0) & ((weights < least) | (weights > most))]
+    if len(odd):
+        raise InputError(f"weights: {odd[0]:g} must be 0 or lie from {least:g} to {most:g}")
+
+
+def _filled(values: Floats, weights: Floats, empty: float | None) -> tuple[Floats, Floats]:
+    """Values and weights in which a cell without any weight always pays ``empty``."""
+    bare = np.argwhere(weights.sum(axis=2) == 0)
+    if not len(bare):
+        return values, weights
+    if empty is None:
+        k, m = bare[0]
+        raise InputError(f"weights[{k}, {m}]: no reward was ever seen there ({len(bare)} such "
+                         "cells); say what an empty cell pays, as in empty=0")
+    pays = number("empty", empty)
+    if not abs(pays) <= SCALES[1]:
+        raise InputError(f"empty = {shown(empty)}: what an empty cell pays must be finite, at "
+                         f"most {SCALES[1]:g}")
+    if pays not in values:
+        values = np.append(values, pays)
+        weights = np.concatenate([weights, np.zeros((*weights.shape[:2], 1))], axis=2)
+    weights[bare[:, 0], bare[:, 1], int(np.flatnonzero(values == pays)[0])] = 1.0
+    return values, weights

@@ -20,9 +20,9 @@ _DRAWING = ("vendor/vega.min.js", "vendor/vega-lite.min.js", "vendor/vega-embed.
 
 
 class Layout(NamedTuple):
-    """What a kind of page is made of."""
+    """What a kind of page has of its own: its elements, and the scripts that fill them."""
 
-    frame: str
+    body: str
     scripts: tuple[str, ...]
 
 
@@ -43,8 +43,9 @@ def page(data: dict[str, Any], title: str = "fastfed report", layout: Layout = S
     parts = {
         "POLICY": policy, "TITLE": html.escape(printable(title)), "STYLE": style, "DATA": encoded,
         "SCRIPTS": "\n".join(f"<script>{script}</script>" for script in scripts),
+        "BODY": _read(layout.body),
     }
-    pieces = _read(layout.frame).split("@")
+    pieces = _read("frame.html").split("@")
     # every second piece is the name of a part: filled in one pass, whatever the parts contain
     return "".join(parts[piece] if place % 2 else piece for place, piece in enumerate(pieces))
 

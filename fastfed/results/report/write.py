@@ -89,8 +89,7 @@ def write_folder_report(folder: Path | Store, path: Path | None = None) -> Path:
     except InputError as error:  # an instance that is gone: all else can still be shown
         instances, checked = None, None
         about["no bounds and no verdicts"] = str(error)
-    cells = (Rows(cell.names, names,
-                  (batch.columns for batch in store.batches(cell, names, _COLUMNS)))
+    cells = (Rows(cell.names, names, store.batches(cell, names, _COLUMNS))
              for cell, names in held.items())
     return write_report(path or store.folder / "report.html", cells, about, record.spec.cost,
                         instances=instances, checked=checked,
