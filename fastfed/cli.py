@@ -71,7 +71,8 @@ def summary(
     folder: Folder,
     cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
                                         "[those of the sweep].")] = None,
-    bit_cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"{BIT_COST}.")] = None,
+    bit_cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"{BIT_COST} [those of the "
+                                            "sweep].")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
 ) -> None:

@@ -32,13 +32,21 @@ MOST_FILE = 2**28
 """Bytes of a file that describes an instance or a sweep."""
 
 
+def read_number(text: str) -> float:
+    """The number that a text is, as everybody writes it; a ValueError for what only Python reads,
+    such as 1_0, which is more likely a slip than a ten."""
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return float(text)
+
+
 def number(name: str, value: object, rule: str = "must be a number") -> float:
     """A number from a number or its text; ``name`` and ``rule`` are for the refusal of anything
     else."""
     if isinstance(value, bool):
         raise InputError(f"{name} = {shown(value)}: {rule}")
     try:
-        return float(value)  # type: ignore[arg-type]
+        return read_number(value) if isinstance(value, str) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} = {shown(value)}: {rule}") from None
 
@@ -69,11 +77,11 @@ def shown(value: object) -> str:
 
 def as_whole(value: object) -> int | None:
     """``value`` as an int if it is a whole number, written in any usual way ('100', 1e5, 2.0)."""
-    try:
-        exact = int(value) if isinstance(value, str) else value
-    except ValueError:
+    exact = value
+    if isinstance(value, str):
         try:
-            exact = float(value)  # type: ignore[arg-type]
+            about = read_number(value)
+            exact = int(value) if value.strip().lstrip("+-").isdecimal() else about
         except ValueError:
             return None
     try:

@@ -335,6 +335,34 @@ def test_table_for_given_costs() -> None:
     assert best_text(Best(()), [1.0]) == "no rows yet"
 
 
+def test_costs_of_a_bit_by_hand() -> None:
+    """The same comparisons with bits in place of uplinks; who has none counted has no cost."""
+    res = ff.simulate([[0.9, 0.2], [0.1, 0.8]], ["fedelim", "fedelim0", "periodic:7"], delta=0.1,
+                      trials=60, uplink="dither:1")
+    costs = [0.0, 0.01, 0.1, 1.0, 10.0]
+    table = res.summary(bit_costs=costs)
+    found = res.best(bit_costs=costs)
+    assert found["cost"].is_null().all()
+    winners = []
+    for row in found.to_dicts():
+        first, second = table.filter(bit_cost=row["bit_cost"]).sort("total_mean").to_dicts()[:2]
+        winners.append(row["winner"])
+        assert (row["winner"], row["runner_up"]) == (first["schedule"], second["schedule"])
+        assert row["total_sem"] == pytest.approx(first["total_sem"])
+        total = {name: one["pulls"] + row["bit_cost"] * one["bits"]
+                 for (name,), one in res.frame.group_by("schedule")}
+        apart = total[row["runner_up"]] - total[row["winner"]]
+        assert row["margin"] == pytest.approx(apart.mean())
+        assert row["margin_sem"] == pytest.approx(stats.sem(apart))
+    assert len(set(winners)) > 1
+    both = res.best(costs=[1.0], bit_costs=[1.0])
+    assert both.select("cost", "bit_cost").rows() == [(1.0, None), (None, 1.0)]
+    pulls, uplinks = simulated(np.random.default_rng(2), 50, 2)
+    uncounted = Best((envelope(moments_of(pulls, uplinks), CELL),))  # whose batches have no bits
+    assert uncounted.at([], [1.0])["winner"].to_list() == [None]
+    assert "no costs known" in best_text(uncounted, [], [1.0])
+
+
 def test_long_names_in_the_table_have_keys_below_it() -> None:
     """Three columns of schedules leave too little of a list of times to be recognised."""
     pulls, uplinks = simulated(np.random.default_rng(18), 500, 3)

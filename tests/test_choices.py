@@ -173,6 +173,11 @@ def test_numbers_of_numpy_are_numbers() -> None:
 def test_one_cost_is_as_good_as_a_list_and_a_bad_one_says_of_what() -> None:
     result = ff.simulate([[0.9], [0.1]], delta=0.1, trials=5)
     assert result.summary(bit_costs=0.1).equals(result.summary(bit_costs=[0.1]))
+    assert result.summary([], bit_costs=[0.1]).equals(result.summary(bit_costs=[0.1]))
+    assert result.summary([10], bit_costs=[]).equals(result.summary([10]))
+    for none in ({"costs": []}, {"bit_costs": []}, {"costs": [], "bit_costs": []}):
+        with pytest.raises(ff.InputError, match="no costs: give at least one"):
+            result.summary(**none)
     assert result.summary(costs=3).equals(result.summary(costs=[3]))
     with pytest.raises(ff.InputError, match="the cost of a bit must lie"):
         result.summary(bit_costs=[-1])

@@ -90,6 +90,19 @@ def test_numbers_in_any_usual_way(folder: Path) -> None:
     assert "periodic:100" in spec["schedule"]
 
 
+def test_costs_of_a_bit(capsys: pytest.CaptureFixture[str]) -> None:
+    """Alone they are what is shown; the summary has the usual costs of an uplink as well."""
+    def heads(shown: str) -> list[str]:
+        return next(line for line in shown.splitlines() if "total ± sem" in line).split()[:5]
+
+    grid = ["sweep", "--instance", "small.toml", *GRID]
+    shown = twice(capsys, *grid, "--bit-cost", "0.5,2")
+    assert heads(shown) == ["c", "of", "a", "bit", "schedule"]
+    assert len(ff.open_sweep("results").summary()) == 3 * (3 + 2)
+    both = twice(capsys, *grid, "--bit-cost", "0.5", "--cost", "1")
+    assert heads(both) == ["C", "c", "of", "a", "bit"]
+
+
 def test_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     assert twice(capsys, "sweep", "--instance", "small.toml", *GRID, "--quiet") == ""
 

@@ -65,6 +65,10 @@ def test_best(swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [row["winner"] for row in rows] == ff.open_sweep(swept).best(
         costs=[0, 100])["winner"].to_list()
     assert json.loads(printed(capsys, "best", str(swept), "--json"))[0]["cost_from"] == 0
+    rows = json.loads(printed(capsys, "best", str(swept), "--bit-cost", "0,100", "--json"))
+    assert [row["winner"] for row in rows] == ff.open_sweep(swept).best(
+        bit_costs=[0, 100])["winner"].to_list()
+    assert "c of a bit" in printed(capsys, "best", str(swept), "--bit-cost", "0,100")
 
 
 # plot
@@ -163,6 +167,25 @@ def test_no_ranges(text: str) -> None:
 def test_a_range_is_not_endless() -> None:
     refused(lambda: options.numbers("cost", ["0:1e9"]), "at most 100,000")
     refused(lambda: options.numbers("cost", ["1:9:log99999999999"]), "at most 100,000")
+
+
+def test_an_option_given_twice_is_two_lists() -> None:
+    """What a list may join, such as threshold:0.4,0.05, two options do not."""
+    assert options.goals(["threshold:0.4,0.05,top:2"]) == ["threshold:0.4,0.05", "top:2"]
+    assert options.goals(["threshold:0.4", "0.05"]) == ["threshold:0.4", "0.05"]
+    assert options.schedules(["at:1,5", "25"]) == ["at:1,5", "25"]
+
+
+@pytest.mark.parametrize("command", [
+    "sweep --goal threshold:0.4 --goal 0.05", "sweep --schedule at:1,5 --schedule 25",
+    "sweep --goal top:0_2", "sweep --goal eps:0_1", "sweep --goal threshold:0.1_0",
+    "sweep --uplink dither:1_0", "sweep --uplink round:1_0", "sweep --radius mixture:1_000",
+    "sweep --schedule periodic:1_0", "sweep --schedule exponential:1_0",
+    "sweep --schedule at:1,1_0", "sweep --delta 0.0_1", "sweep --trials 1_0", "sweep --cost 1_0",
+    "sweep --period 1:1_0", "sweep --period 1:10:log1_0", "sweep --instance random:1_0,3,1",
+    "sweep --instance scaled:synthetic,1_0", "sweep --schedule periodic:١٠"])
+def test_numbers_that_only_python_reads(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    complaint(capsys, *command.split())
 
 
 def test_an_empty_item_is_a_slip(capsys: pytest.CaptureFixture[str]) -> None:

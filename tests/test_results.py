@@ -70,6 +70,30 @@ def test_costs_never_cost_a_simulation(out: Path, calls: list[Call]) -> None:
     assert stored_summary(out).equals(new)
 
 
+def test_costs_of_bits_are_kept(out: Path, calls: list[Call]) -> None:
+    """In the spec and the summary; figures and checks go on with the costs of an uplink."""
+    run(out, bit_costs=[0.5])
+    record = json.loads((out / "sweep.json").read_text())
+    assert record["spec"]["bit_cost"] == [0.5]
+    stored = pl.read_parquet(out / "summary.parquet")
+    opened = ff.open_sweep(out)
+    assert opened.summary().equals(stored)
+    assert set(stored["bit_cost"]) == {None, 0.5}
+    frame = rows(out).filter(schedule="fedelim")
+    assert stored.filter(schedule="fedelim", bit_cost=0.5)["total_mean"].item() == pytest.approx(
+        (frame["pulls"] + 0.5 * frame["bits"]).mean())
+    assert opened.plot_frame()["bit_cost"].is_null().all()
+    assert not opened.check().violated
+    calls.clear()
+    copied = opened.save(out.with_name("copy"))
+    assert copied.summary().equals(stored)
+    (out / "sweep.json").unlink()  # made again from the parts
+    assert ff.open_sweep(out).summary().equals(stored)
+    run(out, bit_costs=[2.0])
+    assert calls == []
+    assert set(ff.open_sweep(out).summary()["bit_cost"]) == {None, 2.0}
+
+
 @pytest.mark.usefixtures("small_parts")
 def test_ratio_only_of_trials_that_both_have(out: Path) -> None:
     """Parts may be away at different places: what is paired must be the same trial."""

@@ -51,6 +51,21 @@ def test_target_is_reached_with_the_same_rows_on_any_threads(tmp_path: Path) -> 
     assert sizes != {16}
 
 
+@pytest.mark.usefixtures("short_stages", "small_parts")
+def test_costs_of_bits_count_too(tmp_path: Path) -> None:
+    """With costs of a bit that outweigh the pulls by far, another number of trials is enough."""
+    def trials(folder: str, **options: Any) -> tuple[int, float]:
+        run(tmp_path / folder, target_rse=0.05, trials=1000, instances=[SMALL], deltas=[0.1],
+            costs=[0.0], schedules=["fedelim", "fedelim0"], **options)
+        found = rows(tmp_path / folder)
+        spent = [one["pulls"] + 1e6 * one["bits"] for _, one in found.group_by("schedule")]
+        return found["trial"].n_unique(), max(stats.sem(one) / one.mean() for one in spent)
+
+    without, with_bits = trials("without"), trials("with", bit_costs=[1e6])
+    assert without[1] >= 0.05 > with_bits[1]
+    assert without[0] < with_bits[0] < 1000
+
+
 @pytest.mark.usefixtures("short_stages")
 def test_trials_cap_the_target(out: Path, calls: list[Call]) -> None:
     summary = run(out, target_rse=1e-6, trials=50)

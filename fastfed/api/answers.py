@@ -20,9 +20,10 @@ from fastfed.problem.schedule import Schedule, parse
 from fastfed.radius import parse as parse_radius
 from fastfed.statistics.best import Best, envelope_of
 from fastfed.statistics.moments import Batch
+from fastfed.statistics.summary import wanted_costs
 from fastfed.sweeps.grid import Cell
 from fastfed.uplinks import parse as parse_uplink
-from fastfed.validation import checked_costs, checked_delta, checked_sigma, checked_trial
+from fastfed.validation import checked_delta, checked_sigma, checked_trial
 
 if TYPE_CHECKING:
     import polars as pl
@@ -122,17 +123,23 @@ class Answers(Faced, ABC):
         return rows.filter(pl.col("schedule") == _chosen_schedule(known, schedule))
 
     @overload
-    def best(self, costs: None = None) -> Best: ...
+    def best(self, costs: None = None, bit_costs: None = None) -> Best: ...
     @overload
-    def best(self, costs: Sequence[float]) -> pl.DataFrame: ...
+    def best(self, costs: Sequence[float], bit_costs: Sequence[float] | None = None
+             ) -> pl.DataFrame: ...
+    @overload
+    def best(self, costs: None = None, *, bit_costs: Sequence[float]) -> pl.DataFrame: ...
 
-    def best(self, costs: Sequence[float] | None = None) -> Best | pl.DataFrame:
+    def best(self, costs: Sequence[float] | None = None, bit_costs: Sequence[float] | None = None
+             ) -> Best | pl.DataFrame:
         """Find the cheapest schedule, and how certain that is.
 
         Parameters
         ----------
         costs
-            Costs C of an uplink. None: all C >= 0 at once.
+            Costs C of an uplink.
+        bit_costs
+            Costs c of a bit, for pulls + c x bits. With neither: all C >= 0 at once.
 
         Returns
         -------
@@ -153,7 +160,9 @@ class Answers(Faced, ABC):
         """
         found = Best(tuple(envelope_of(self._batches(cell, names), names, cell.names)
                            for cell, names in self._held().items()))
-        return found if costs is None else found.at(checked_costs(costs))
+        if costs is None and bit_costs is None:
+            return found
+        return found.at(*wanted_costs(costs, bit_costs, ()))
 
     def plot(self, x: str = "delta", y: str = "total", group: str | None = None,
              cost: float | None = None, errors: str = "sem", ax: Axes | None = None) -> Axes:
@@ -198,7 +207,7 @@ class Answers(Faced, ABC):
         """The summary that `plot` draws: with steps or gaps where they are asked for."""
         from fastfed.results.series import with_gaps
 
-        frame = self.summary(costs)
+        frame = self.summary(self.costs if costs is None else costs)
         if x == "gap":
             frame = with_gaps(frame, self.instances)
         return self._with_steps(frame) if y == "steps" else frame

@@ -74,10 +74,10 @@ class Sweep(Answers):
         Parameters
         ----------
         costs
-            Any costs C of an uplink; None: those that the sweep was asked for, if no bit costs are
-            given.
+            Any costs C of an uplink.
         bit_costs
-            Any costs c of a bit, for pulls + c x bits. A row has one or the other.
+            Any costs c of a bit, for pulls + c x bits. A row has one or the other. With neither:
+            those that the sweep was asked for.
 
         Returns
         -------
@@ -191,6 +191,7 @@ def sweep(
     instances: Instances = ("synthetic",),
     deltas: Sequence[float] | float = DEFAULT_DELTAS,
     costs: Sequence[float] = DEFAULT_COSTS,
+    bit_costs: Sequence[float] = (),
     schedules: Sequence[str | Schedule] | str | Schedule | None = None,
     periods: Sequence[int] | None = None,
     trials: int = 10_000,
@@ -219,6 +220,8 @@ def sweep(
         Allowed error probabilities.
     costs
         Costs C of an uplink for the summary. Rows do not depend on them.
+    bit_costs
+        Costs c of a bit, for rows of the summary with pulls + c x bits.
     schedules, periods
         When clients talk: names or objects, and periods H. With neither: fedelim, fedelim0 and
         the periods 1, 5, 10, 100, ..., 100,000.
@@ -237,7 +240,8 @@ def sweep(
     max_steps
         Give trials up at this step.
     target_rse
-        Stop a cell when the relative standard error of its mean total costs is this small.
+        Stop a cell when the relative standard error of its mean total costs is this small, at
+        all costs of an uplink and of a bit.
     radii
         Names of confidence radii, one or several: see `fastfed.simulate`.
     goals, uplinks
@@ -266,7 +270,8 @@ def sweep(
     ['fedelim', 'fedelim0']
     """
     run = watch(sweep_parts(
-        instances=instances, deltas=deltas, costs=costs, schedules=schedules, periods=periods,
+        instances=instances, deltas=deltas, costs=costs, bit_costs=bit_costs,
+        schedules=schedules, periods=periods,
         trials=trials, seed=seed, out=out, threads=threads, engine=engine, sigma=sigma,
         max_steps=max_steps, target_rse=target_rse, radii=radii, goals=goals, uplinks=uplinks,
         client=client, shard=shard, part_size=part_size), progress)
@@ -280,6 +285,7 @@ def sweep_parts(
     instances: Instances = ("synthetic",),
     deltas: Sequence[float] | float = DEFAULT_DELTAS,
     costs: Sequence[float] = DEFAULT_COSTS,
+    bit_costs: Sequence[float] = (),
     schedules: Sequence[str | Schedule] | str | Schedule | None = None,
     periods: Sequence[int] | None = None,
     trials: int = 10_000,
@@ -301,9 +307,9 @@ def sweep_parts(
 
     Parameters
     ----------
-    instances, deltas, costs, schedules, periods, trials, seed, out, threads, engine, sigma
+    instances, deltas, costs, bit_costs, schedules, periods, trials, seed, out, threads, engine
         As of `sweep`.
-    max_steps, target_rse, radii, goals, uplinks, client, shard, part_size
+    sigma, max_steps, target_rse, radii, goals, uplinks, client, shard, part_size
         As of `sweep`.
 
     Yields
@@ -318,8 +324,8 @@ def sweep_parts(
     spec = make_spec({
         "instance": [instances] if isinstance(instances, str | Path | Instance)
         else list(instances),
-        "delta": deltas, "cost": costs, "schedule": schedules, "period": periods,
-        "trials": trials, "seed": seed, "engine": engine, "sigma": sigma,
+        "delta": deltas, "cost": costs, "bit_cost": bit_costs, "schedule": schedules,
+        "period": periods, "trials": trials, "seed": seed, "engine": engine, "sigma": sigma,
         "max_steps": max_steps, "target_rse": target_rse, "radius": radii,
         "goal": goals, "uplink": uplinks,
     })

@@ -10,7 +10,7 @@ import typer
 
 from fastfed import console
 from fastfed.commands import completing, options
-from fastfed.commands.options import RANGES, Folder, Rewards, Text, Texts
+from fastfed.commands.options import BIT_COST, RANGES, Folder, Rewards, Text, Texts
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
 
@@ -27,6 +27,7 @@ def best(
     folder: Folder,
     cost: Annotated[Texts, typer.Option(metavar="LIST", help="Costs C of an uplink, "
                                         f"{RANGES} [all C >= 0 at once].")] = None,
+    bit_cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"{BIT_COST} [none].")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Find the cheapest schedule for all costs C: where it changes, and what is not separable.
@@ -35,18 +36,20 @@ def best(
     Examples:
       fastfed best results
       fastfed best results --cost 1,10,100
+      fastfed best results --bit-cost 0.1,1
     """
     from fastfed.api.sweep import open_sweep
     from fastfed.results.tables import best_text
 
     sweep = open_sweep(folder)
-    wanted = options.costs(cost)
+    wanted, of_bits = options.costs(cost) or [], options.costs(bit_cost, "bit-cost") or []
     found = sweep.best()
+    everywhere = not (wanted or of_bits)
     if json:
-        print((found.frame if wanted is None else found.at(wanted)).write_json())
+        print((found.frame if everywhere else found.at(wanted, of_bits)).write_json())
     else:
         show_laws(sweep)
-        console.show(found if wanted is None else best_text(found, wanted))
+        console.show(found if everywhere else best_text(found, wanted, of_bits))
     name_problems(sweep)
 
 
@@ -90,7 +93,7 @@ def plot(
     if x is None and y is None and group is None:
         from fastfed.results.figures import plot_sweep
 
-        paths = plot_sweep(sweep.summary(wanted), target, kinds,
+        paths = plot_sweep(sweep.summary(wanted or sweep.costs), target, kinds,
                            sweep.instances if bounds else None, errors or "std")
     elif bounds:
         raise InputError("--bounds: stands beside the usual figures; leave out --x, --y, --group")

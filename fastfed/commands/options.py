@@ -8,7 +8,7 @@ A range stands for its values: ``1:5`` for the whole numbers from 1 to 5, ``0:10
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -17,6 +17,7 @@ import typer
 from fastfed.commands import completing
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
+from fastfed.validation import checked_costs, read_number
 
 # Typer reads these at run time, so they stay in the form that Python 3.11 evaluates.
 Texts = Optional[list[str]]  # noqa: UP045
@@ -32,8 +33,7 @@ Rewards = Annotated[Text, typer.Option(
     help="Law of the rewards for files that name none: bernoulli, gaussian:0.5, poisson:2 "
     "[gaussian].")]
 RANGES = "a comma list, or a range: 1:5, 0:100:25, 1:1e5:log, 1:1e5:log11"
-BIT_COST = ("Costs c of a bit in place of C, for pulls + c x bits in the table that is printed, "
-            f"{RANGES} [none]")
+BIT_COST = f"Costs c of a bit, for pulls + c x bits, {RANGES}"
 _MOST = 100_000  # values of one range
 
 
@@ -61,38 +61,43 @@ def numbers(name: str, values: list[str] | None, whole: bool = False) -> list[st
 def goals(values: list[str] | None) -> list[str] | None:
     """A comma list in which ``threshold:0.5,0.05`` is one item: a number belongs to the goal
     before it."""
+    return _joined("goal", values, lambda before, item: _is_number(item))
+
+
+def schedules(values: list[str] | None) -> list[str] | None:
+    """A comma list in which ``at:1,5,25`` is one item."""
+    return _joined("schedule", values,
+                   lambda before, item: before.startswith("at:") and item.isdigit())
+
+
+def _joined(name: str, values: list[str] | None, belongs: Callable[[str, str], bool]
+            ) -> list[str] | None:
+    """Comma lists whose items may hold commas themselves: an item that belongs to the one before
+    it, in the same list, is a part of it."""
+    if values is None:
+        return None
     items: list[str] = []
-    for item in split("goal", values) or []:
-        if items and _is_number(item):
-            items[-1] += f",{item}"
-        else:
-            items.append(item)
-    return None if values is None else items
+    for value in values:
+        here: list[str] = []
+        for item in split(name, [value]) or []:
+            if here and belongs(here[-1], item):
+                here[-1] += f",{item}"
+            else:
+                here.append(item)
+        items += here
+    return items
 
 
 def _is_number(text: str) -> bool:
     try:
-        float(text)
+        read_number(text)
     except ValueError:
         return False
     return True
 
 
-def schedules(values: list[str] | None) -> list[str] | None:
-    """A comma list in which ``at:1,5,25`` is one item."""
-    items: list[str] = []
-    for item in split("schedule", values) or []:
-        if items and items[-1].startswith("at:") and item.isdigit():
-            items[-1] += f",{item}"
-        else:
-            items.append(item)
-    return None if values is None else items
-
-
 def costs(values: list[str] | None, name: str = "cost") -> list[float] | None:
     """Costs of an uplink, or of a bit, checked."""
-    from fastfed.validation import checked_costs
-
     items = numbers(name, values)
     return None if items is None else checked_costs(
         items, "a bit" if name == "bit-cost" else "an uplink")
@@ -101,11 +106,12 @@ def costs(values: list[str] | None, name: str = "cost") -> list[float] | None:
 def _range(name: str, text: str, whole: bool) -> Iterator[str]:
     pieces = text.split(":")
     try:
-        low, high = float(pieces[0]), float(pieces[1])
+        low, high = read_number(pieces[0]), read_number(pieces[1])
         how = pieces[2].strip() if len(pieces) == 3 else "1"
         if len(pieces) > 3 or not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError
-        found = _log(low, high, how) if how.startswith("log") else _linear(low, high, float(how))
+        found = _log(low, high, how) if how.startswith("log") else _linear(
+            low, high, read_number(how))
     except (ValueError, OverflowError):
         raise InputError(f"--{name} {text!r}: not a range; write FROM:TO, FROM:TO:STEP, "
                          "FROM:TO:log or FROM:TO:logCOUNT, as in 1:1e5:log") from None
@@ -126,6 +132,8 @@ def _log(low: float, high: float, how: str) -> list[float]:
     if not (low > 0 and high > 0):
         raise ValueError
     decades = math.log10(high / low)
+    if how[3:] and not (how[3:].isascii() and how[3:].isdecimal()):
+        raise ValueError(how)
     count = int(how[3:]) if how[3:] else math.ceil(abs(decades) - 1e-9) + 1
     if count < 1:
         raise ValueError

@@ -29,7 +29,7 @@ def sweep(
                                          "[0.1,0.05,0.01,0.005,0.001].")] = None,
     cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
                                         "[0,10,100].")] = None,
-    bit_cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"{BIT_COST}.")] = None,
+    bit_cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"{BIT_COST} [none].")] = None,
     period: Annotated[Texts, typer.Option(metavar="LIST", help=f"Periods H, {RANGES} "
                                           "[5,1,10,100,1000,10000,100000].")] = None,
     schedule: Annotated[Texts, typer.Option(metavar="LIST", help=f"Schedules: {SCHEDULES} "
@@ -87,7 +87,7 @@ def sweep(
 
     given = {
         "instance": instance, "delta": options.numbers("delta", delta),
-        "cost": options.numbers("cost", cost),
+        "cost": options.numbers("cost", cost), "bit_cost": options.numbers("bit-cost", bit_cost),
         "period": options.numbers("period", period, whole=True),
         "schedule": options.schedules(schedule), "trials": trials,
         "seed": seed, "engine": engine, "sigma": options.numbers("sigma", sigma),
@@ -95,8 +95,8 @@ def sweep(
         "radius": options.split("radius", radius), "goal": options.goals(goal),
         "uplink": options.split("uplink", uplink),
     }
-    grid = make_spec(_content(given, spec, rewards))
-    bit_costs = options.costs(bit_cost, "bit-cost")
+    content = _content(given, spec, rewards)
+    grid = make_spec(content)
     count = None if threads is None else checked_threads(threads)
     share = None if shard is None else Shard.parse(shard)
     executor = _executor(dask, threads, dashboard, quiet)
@@ -106,7 +106,8 @@ def sweep(
     for failure in run.failures:
         console.say(str(failure))
     if not quiet:
-        _show(run, out, None if bit_costs and cost is None else grid.costs, bit_costs)
+        # who asks for costs of a bit alone is shown these, and finds the usual C in the summary
+        _show(run, out, () if grid.bit_costs and "cost" not in content else grid.costs)
     if run.failures:
         raise typer.Exit(1)
 
@@ -142,13 +143,12 @@ def _executor(dask: str | None, threads: str | None, dashboard: bool, quiet: boo
     return Dask(dask, say=lambda line: None if quiet else console.say(line), dashboard=dashboard)
 
 
-def _show(run: Run, out: Path, costs: tuple[float, ...] | None, bit_costs: list[float] | None
-          ) -> None:
+def _show(run: Run, out: Path, costs: tuple[float, ...]) -> None:
     """The summary of what was asked for, and where everything is."""
     from fastfed.api.sweep import open_sweep
 
     instances = {one.name: one for _, one in run.grid.cells}
-    frame = open_sweep(out).summary(costs, bit_costs)
+    frame = open_sweep(out).summary(costs, run.grid.spec.bit_costs)
     console.show(summary_text(_asked_for(frame, run), instances))
     console.show(f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
                  f"spec: {out}/sweep.json")

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from fastfed.choices import Named
 from fastfed.errors import InputError
 from fastfed.radius import Radius
+from fastfed.validation import read_number
 
 if TYPE_CHECKING:
     from fastfed.problem.instance import Instance
@@ -167,7 +168,9 @@ def positive(text: str, value: object, what: str, example: str, zero: bool = Fal
 def finite(text: str, value: object, what: str, example: str) -> float:
     """A finite number among a goal's options."""
     try:
-        number = float("x" if isinstance(value, bool) else value)  # type: ignore[arg-type]
+        if isinstance(value, bool):
+            raise TypeError("a truth value")
+        number = read_number(value) if isinstance(value, str) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"goal {text}: {what} must be a number, as in {example}") from None
     if not abs(number) <= MOST:

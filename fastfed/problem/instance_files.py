@@ -33,7 +33,7 @@ FAMILIES = {
     "scaled": "scaled:NAME,FACTOR (another instance's means, multiplied)",
 }
 _KEYS = ("name", "means", "rewards", "arms", "clients", "description")
-_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
+_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
 _MOST_ROWS = 100_000_000  # of observed rewards
 
 
@@ -125,6 +125,8 @@ def save(instance: Instance, path: Path) -> None:
 def _random(text: str, arguments: str) -> Instance:
     try:
         arms, clients, seed = (int(part) for part in arguments.split(","))
+        if "_" in arguments or not arguments.isascii():
+            raise ValueError(arguments)  # what only Python reads as a number
     except ValueError:
         raise InputError(f"{text!r}: must be random:K,M,SEED, three whole numbers") from None
     if arms < 1 or clients < 1:

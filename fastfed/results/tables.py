@@ -30,6 +30,7 @@ __all__ = ["best_text", "bounds_text", "check_text", "law_lines", "short", "summ
 
 WIDTH = 100
 _MOST_ARMS = 20  # of an instance, in a table of bounds
+_NO_COST = "no costs known"  # none ended, or bits were not counted
 _LONG_SCHEDULE = 24  # characters, in a table with several columns of schedules
 _LEAST_NAME = 12  # columns that a shortened name keeps
 _NAMES = {"instance": "instance", **{name: name for name in USUAL}}
@@ -185,29 +186,34 @@ def laws_text(instances: Mapping[str, Instance]) -> list[str]:
     return [f"rewards: {law} ({', '.join(names)})" for law, names in laws.items()]
 
 
-def best_text(best: Best, costs: Sequence[float]) -> str:
-    """The cheapest schedule of every cell at given costs, one line each: its mean total cost, the
-    paired margin of the next best, and who cannot be told from the winner."""
-    rows = best.at(costs).to_dicts()
+def best_text(best: Best, costs: Sequence[float], bit_costs: Sequence[float] = ()) -> str:
+    """The cheapest schedule of every cell at given costs, of an uplink or of a bit, one line each:
+    its mean total cost, the paired margin of the next best, and who cannot be told from the
+    winner."""
+    rows = best.at(costs, bit_costs).to_dicts()
     if not rows:
         return "no rows yet"
     shared: list[str] = []
     columns: list[Column] = []
-    for key in (*best.envelopes[0].cell, "cost"):
+    for key in (*best.envelopes[0].cell, "cost", "bit_cost"):
         values = [row[key] for row in rows]
-        name = not isinstance(values[0], float)
-        shown = {value: printable(str(value)) for value in values} if name else parameters(values)
-        _place(shared, columns, Column("C" if key == "cost" else key,
-                                       [shown[value] for value in values], left=name, name=name))
+        known = [value for value in values if value is not None]
+        if not known:
+            continue
+        name = not isinstance(known[0], float)
+        shown = {value: printable(str(value)) for value in known} if name else parameters(known)
+        _place(shared, columns, Column(_NUMBERS.get(key, key), ["" if value is None else
+                                                                shown[value] for value in values],
+                                       left=name, name=name))
     brief = _brief_names(name for row in rows for name in (
-        row["winner"], *row["equal"], row["runner_up"] or "", *row["rivals"]))
+        row["winner"] or _NO_COST, *row["equal"], row["runner_up"] or "", *row["rivals"]))
 
     def listed(names: Sequence[str]) -> str:
         return ", ".join(brief[name] for name in names)
 
     columns += [
-        Column("cheapest", [brief[row["winner"]] + (f" (= {listed(row['equal'])})" if row["equal"]
-                                                    else "") for row in rows],
+        Column("cheapest", [brief[row["winner"] or _NO_COST] + (
+            f" (= {listed(row['equal'])})" if row["equal"] else "") for row in rows],
                left=True, name=True),
         Column("total ± sem", [with_error(row["total_mean"], row["total_sem"]) for row in rows]),
         Column("next best", [brief[row["runner_up"] or ""] for row in rows], left=True, name=True),

@@ -17,6 +17,9 @@ other schedule by the same paired test. The winner was chosen by the same trials
 at the level 1 - 0.05 / (S - 1) for S schedules (Bonferroni): at any given C, the schedule that is
 truly the cheapest is then the winner or among its rivals with a probability of at least 95 %.
 
+**Bits.** Where a bit has a price instead, mean(pulls) + c mean(bits) is a line in c, and at any
+given c the same comparisons hold. A schedule whose bits were not counted has no such cost.
+
 **Trials in which two schedules do the same** say nothing about which is cheaper, and make the
 standard error look small: as in `intervals`, tests use only the k trials in which the two differ,
 and no test is surer than 2^-k.
@@ -31,10 +34,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastfed.faces import Faced
 from fastfed.statistics.moments import (
+    BITS,
     PULLS,
     UPLINKS,
     Batch,
@@ -53,6 +57,23 @@ Interval = tuple[float, float]
 """From, to; the end may be infinite."""
 
 
+class Unit(NamedTuple):
+    """What is paid for beside pulls: a price of 1 for each, and a pull with it."""
+
+    alone: Prices
+    with_a_pull: Prices
+    column: str
+    """Of a cost of this kind, in frames."""
+
+    def total(self, cost: float) -> Prices:
+        """Of a pull, and ``cost`` of the unit."""
+        return Prices.total_of_bits(cost) if self.alone.bit else Prices.total(cost)
+
+
+UPLINK = Unit(UPLINKS, Prices.total(1), "cost")
+BIT = Unit(BITS, Prices.total_of_bits(1), "bit_cost")
+
+
 @dataclass(frozen=True)
 class Difference:
     """One schedule's cost less another's, over the trials that both ended."""
@@ -60,46 +81,47 @@ class Difference:
     pairs: int
     """Those trials."""
     differ: int
-    """Those among them in which pulls or uplinks differ; the numbers below are over these."""
+    """Those among them in which pulls or what was sent differ; the numbers below are over
+    these."""
     pulls: float
-    uplinks: float
-    """The means of the two differences."""
+    sent: float
+    """The means of the two differences; what was sent are uplinks or bits."""
     var_pulls: float
     covariance: float
-    var_uplinks: float
+    var_sent: float
     """Of one trial."""
 
     def mean(self, cost: float) -> float:
         """Over all pairs."""
-        return (self.pulls + cost * self.uplinks) * self.differ / self.pairs
+        return (self.pulls + cost * self.sent) * self.differ / self.pairs
 
     def sem(self, cost: float) -> float | None:
         """The standard error of that mean; None below two trials that differ."""
         if self.differ < 2:
             return None
         k, n = self.differ, self.pairs
-        one = self.pulls + cost * self.uplinks
+        one = self.pulls + cost * self.sent
         squares = self._variance(cost) * (k - 1) + k * one * one * (1 - k / n)
         return math.sqrt(squares / (n - 1) / n)
 
     def _variance(self, cost: float) -> float:
         return max(0.0, self.var_pulls + 2 * cost * self.covariance
-                   + cost * cost * self.var_uplinks)
+                   + cost * cost * self.var_sent)
 
     def undecided(self, level: float) -> list[Interval]:
         """The costs C >= 0 at which the difference cannot be told from 0."""
         if not self._enough(level):
             return [(0.0, math.inf)]
         reach = _student(self.differ - 1, level) ** 2 / self.differ
-        return _where_not_positive(self.uplinks**2 - reach * self.var_uplinks,
-                                   self.pulls * self.uplinks - reach * self.covariance,
+        return _where_not_positive(self.sent**2 - reach * self.var_sent,
+                                   self.pulls * self.sent - reach * self.covariance,
                                    self.pulls**2 - reach * self.var_pulls)
 
     def not_above(self, level: float) -> list[Interval]:
         """The costs C >= 0 at which the difference is not surely above 0."""
         if not self._enough(level):
             return [(0.0, math.inf)]
-        below = _where_not_positive(0.0, self.uplinks / 2, self.pulls)
+        below = _where_not_positive(0.0, self.sent / 2, self.pulls)
         return _merged([*self.undecided(level), *below])
 
     def _enough(self, level: float) -> bool:
@@ -107,10 +129,10 @@ class Difference:
         return self.differ >= 2 and 2.0**-self.differ <= (1 - level) / 2
 
 
-def difference(moments: Moments, one: str, other: str) -> Difference:
+def difference(moments: Moments, one: str, other: str, unit: Unit = UPLINK) -> Difference:
     """``one``'s cost less ``other``'s; one of the two must be among the moments' partners."""
     sums, squares = [], []
-    for prices in (PULLS, UPLINKS, Prices.total(1)):
+    for prices in (PULLS, unit.alone, unit.with_a_pull):
         paired = moments.pair(one, other, prices)
         sums.append(paired.x - paired.y)
         squares.append(paired.xx - 2 * paired.xy + paired.yy)
@@ -162,20 +184,26 @@ class Envelope:
     """The least and the largest number of trials of a schedule."""
     moments: Moments = field(repr=False, compare=False)
 
-    def at(self, cost: float) -> dict[str, Any]:
-        """The winner at one C, its margin over the next best, and who is not separable."""
-        names = _measured(self.moments)
-        prices = Prices.total(cost)
+    def at(self, cost: float, unit: Unit = UPLINK) -> dict[str, Any]:
+        """The winner at one cost, its margin over the next best, and who is not separable. There
+        is none where no schedule has a cost."""
+        names = _measured(self.moments, unit)
+        prices = unit.total(cost)
         mean = {name: _mean(self.moments, name, prices) for name in names}
-        order = sorted(names, key=lambda name: (mean[name], _uplinks(self.moments, name)))
+        order = sorted(names, key=lambda name: (mean[name],
+                                                _mean(self.moments, name, unit.alone)))
+        row: dict[str, Any] = {
+            **self.cell, "cost": None, "bit_cost": None, unit.column: cost, "winner": None,
+            "total_mean": None, "total_sem": None, "equal": [], "runner_up": None, "margin": None,
+            "margin_sem": None, "pairs": None, "rivals": []}
+        if not order:
+            return row
         winner = order[0]
-        against = {name: difference(self.moments, name, winner) for name in order[1:]}
+        against = {name: difference(self.moments, name, winner, unit) for name in order[1:]}
         equal = [name for name, other in against.items() if other.pairs and not other.differ]
         behind = [name for name in order[1:] if name not in equal]
-        row: dict[str, Any] = {
-            **self.cell, "cost": cost, "winner": winner, "total_mean": mean[winner],
-            "total_sem": self.moments.sem(winner, prices), "equal": equal, "runner_up": None,
-            "margin": None, "margin_sem": None, "pairs": None, "rivals": []}
+        row |= {"winner": winner, "total_mean": mean[winner],
+                "total_sem": self.moments.sem(winner, prices), "equal": equal}
         if behind:
             nearest = against[behind[0]]
             row |= {"runner_up": behind[0], "pairs": nearest.pairs}
@@ -211,11 +239,13 @@ class Best(Faced):
         the winner, and ``rivals`` that may be as cheap somewhere on the piece."""
         return _frame([row for one in self.envelopes for row in one.rows()])
 
-    def at(self, costs: Iterable[float]) -> pl.DataFrame:
-        """One row for each cell and cost: the winner, its mean total cost, the paired margin of
-        the runner-up over it with its standard error, and the rivals at this cost."""
-        wanted = list(costs)
-        return _frame([one.at(float(cost)) for one in self.envelopes for cost in wanted])
+    def at(self, costs: Iterable[float], bit_costs: Iterable[float] = ()) -> pl.DataFrame:
+        """One row for each cell and cost, of an uplink or of a bit: the winner, its mean total
+        cost, the paired margin of the runner-up over it with its standard error, and the rivals
+        at this cost."""
+        wanted = [*((float(cost), UPLINK) for cost in costs),
+                  *((float(cost), BIT) for cost in bit_costs)]
+        return _frame([one.at(cost, unit) for one in self.envelopes for cost, unit in wanted])
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self.envelopes)) or "no rows yet"
@@ -244,8 +274,10 @@ def envelope_of(batches: Iterable[Batch], schedules: Sequence[str], cell: Mappin
     return envelope(moments, cell)
 
 
-def _measured(moments: Moments) -> list[str]:
-    return [name for name in moments.schedules if moments.ended(name)]
+def _measured(moments: Moments, unit: Unit = UPLINK) -> list[str]:
+    """The schedules that have a cost."""
+    return [name for name in moments.schedules if moments.ended(name)
+            and (unit is UPLINK or moments.counted(name))]
 
 
 def _mean(moments: Moments, name: str, prices: Prices) -> float:
@@ -254,16 +286,12 @@ def _mean(moments: Moments, name: str, prices: Prices) -> float:
     return mean
 
 
-def _uplinks(moments: Moments, name: str) -> float:
-    return _mean(moments, name, UPLINKS)
-
-
 def _pieces(moments: Moments, names: Sequence[str]) -> Iterator[Piece]:
     """From C = 0 on: always the line that cuts the present one first."""
     if not names:
         return
     pulls = {name: _mean(moments, name, PULLS) for name in names}
-    uplinks = {name: _uplinks(moments, name) for name in names}
+    uplinks = {name: _mean(moments, name, UPLINKS) for name in names}
     winner = min(names, key=lambda name: (pulls[name], uplinks[name]))
     low, level = 0.0, _simultaneous(len(names))
     while True:
@@ -357,7 +385,7 @@ def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     kinds: dict[str, Any] = {
         "winner": pl.String, "runner_up": pl.String, "equal": pl.List(pl.String),
         "rivals": pl.List(pl.String), "pairs": pl.Int64,
-        **dict.fromkeys(("cost_from", "cost_to", "cost_to_low", "cost_to_high", "cost",
+        **dict.fromkeys(("cost_from", "cost_to", "cost_to_low", "cost_to_high", "cost", "bit_cost",
                          "total_mean", "total_sem", "margin", "margin_sem"), pl.Float64)}
     overrides = {name: kind for name, kind in kinds.items() if rows and name in rows[0]}
     return pl.DataFrame(rows, schema_overrides=overrides)

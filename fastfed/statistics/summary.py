@@ -20,7 +20,7 @@ over them is enough, memory stays flat, and every bit of the result is independe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import TYPE_CHECKING
 
 from fastfed.choices import USUAL
@@ -52,6 +52,9 @@ COLUMNS = (
     "quantile_error", "error_rate", "error_low", "error_high", "ratio_to_fedelim0", "ratio_sem",
 )
 """``quantile_error`` is the largest relative error of the quantiles: 0 up to 262,144 trials."""
+
+Costs = Sequence[float] | float
+"""Costs of an uplink or of a bit, one or several."""
 
 _SHARES = (0.05, 0.5, 0.95)
 
@@ -147,10 +150,10 @@ def summary_of(batches: Iterable[Batch], schedules: Sequence[str], costs: Sequen
     return list(summary.rows())
 
 
-def relative_error(moments: Moments, schedule: str, cost: float) -> float | None:
+def relative_error(moments: Moments, schedule: str, prices: Prices) -> float | None:
     """The standard error of the mean total cost over that mean; None below two trials that ended,
-    and where nothing is spent."""
-    mean, sem = (f(schedule, Prices.total(cost)) for f in (moments.mean, moments.sem))
+    where nothing is spent, and where bits have a price and were not counted."""
+    mean, sem = (f(schedule, prices) for f in (moments.mean, moments.sem))
     return None if not mean or sem is None else sem / mean
 
 
@@ -172,14 +175,22 @@ def frame_batch(frame: pl.DataFrame) -> Batch:
                 ["schedule"], maintain_order=True)}
 
 
-def wanted_costs(costs: Sequence[float] | None, bit_costs: Sequence[float] | None,
-                 usual: Sequence[float]) -> tuple[list[float], list[float]]:
-    """The costs of an uplink and those of a bit: of an uplink the usual ones, if neither is
-    given."""
-    if costs is None and bit_costs is not None:
-        return [], checked_costs(bit_costs, "a bit")
-    return (checked_costs(usual if costs is None else costs),
-            [] if bit_costs is None else checked_costs(bit_costs, "a bit"))
+def wanted_costs(costs: Costs | None, bit_costs: Costs | None, usual: Sequence[float],
+                 usual_bits: Sequence[float] = ()) -> tuple[list[float], list[float]]:
+    """The costs of an uplink and those of a bit: the usual ones if neither is given; and if one
+    of them is, or is not empty, none of the other."""
+    if costs is None and bit_costs is None:
+        return list(usual), list(usual_bits)
+    of_uplinks, of_bits = (None if _none(one) else one for one in (costs, bit_costs))
+    if of_uplinks is None and of_bits is not None:
+        return [], checked_costs(of_bits, "a bit")
+    return (checked_costs([] if of_uplinks is None else of_uplinks),
+            [] if of_bits is None else checked_costs(of_bits, "a bit"))
+
+
+def _none(costs: Costs | None) -> bool:
+    """Whether no cost is given: one alone is a number, and not a list."""
+    return costs is None or (isinstance(costs, Sized) and not len(costs))
 
 
 def summarise(frame: pl.DataFrame, costs: Sequence[float], bit_costs: Sequence[float] = ()

@@ -42,7 +42,8 @@ def keep(folder: str | Path, cells: Sequence[Cell], jobs: Sequence[Job], blocks:
     with Store(checked_folder(folder)).lock() as store:
         before = store.record_if_any()
         if before is not None:  # costs are no part of rows: the folder keeps its own
-            spec = replace(spec, costs=tuple(before.spec.cost))
+            spec = replace(spec, costs=tuple(before.spec.cost),
+                           bit_costs=tuple(before.spec.bit_cost))
         grid = Grid(spec, [(one, job.instance) for one in cells])
         if before is not None:
             reject_other_sweeps(store, before, grid)
@@ -50,7 +51,7 @@ def keep(folder: str | Path, cells: Sequence[Cell], jobs: Sequence[Job], blocks:
         store.write_record(manifest.record_of(grid, before))
         for one, its_job, its_block in zip(cells, jobs, blocks, strict=True):
             _write_missing(store, one, its_job, its_block, spec)
-        write_summary(store, spec.costs)
+        write_summary(store, spec.costs, spec.bit_costs)
 
 
 def _write_missing(store: Store, cell: Cell, job: Job, block: Block, spec: Spec) -> None:

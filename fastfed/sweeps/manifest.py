@@ -58,6 +58,7 @@ class SpecRecord(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     radius: list[str] = []
     goal: list[str] = []
     uplink: list[str] = []
+    bit_cost: list[float] = []
 
     @staticmethod
     def of(spec: Spec) -> SpecRecord:
@@ -236,7 +237,7 @@ def _united(one: SpecRecord, other: SpecRecord, folder: Path) -> SpecRecord:
                              f"({name} {getattr(one, name)} and {getattr(other, name)}); move "
                              "those of one of them away")
     lists = {name: list(dict.fromkeys([*getattr(one, name), *getattr(other, name)]))
-             for name in ("instance", "delta", "cost", "schedule", "sigma")}
+             for name in ("instance", "delta", "cost", "bit_cost", "schedule", "sigma")}
     for name, usual in USUAL.items():  # where none is written down, the usual one is meant
         lists[name] = written_choices(name, dict.fromkeys(
             [*(getattr(one, name) or [usual]), *(getattr(other, name) or [usual])]))
@@ -248,9 +249,9 @@ def _record(spec: SpecRecord, cells: dict[str, Cell], instances: dict[str, str])
                   max_steps=spec.max_steps, versions=versions(), cells=cells, instances=instances)
 
 
-def with_costs(record: Record, costs: list[float]) -> Record:
+def with_costs(record: Record, costs: list[float], bit_costs: list[float]) -> Record:
     """The same record with other costs: they are no part of what rows depend on."""
-    spec = msgspec.structs.replace(record.spec, cost=costs)
+    spec = msgspec.structs.replace(record.spec, cost=costs, bit_cost=bit_costs)
     return msgspec.structs.replace(record, spec=spec, spec_hash=spec.hash)
 
 

@@ -57,7 +57,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Merged:
                     merged.left_out.append(f"{part.path}: of another sweep")
             merged.left_out += [str(problem) for problem in source.problems()
                                 if problem.kind != REPEATS]
-        write_summary(target, record.spec.cost)
+        write_summary(target, record.spec.cost, record.spec.bit_cost)
         merged.missing = _missing(target, record)
     return merged
 
@@ -71,7 +71,7 @@ def _put_aside(target: Store) -> list[Problem]:
 
 def _common_record(stores: list[Store]) -> Record:
     """The sweep.json of folders that belong together."""
-    first, costs = stores[0], dict[float, None]()
+    first, costs, bit_costs = stores[0], dict[float, None](), dict[float, None]()
     known = {cell.instance: cell.digest for cell in first.record().cells.values()}
     for store in stores:
         theirs = _about(store.record())
@@ -88,7 +88,8 @@ def _common_record(stores: list[Store]) -> Record:
                     f"{first.folder} has {name} {_text(ours)}; only folders of one sweep can be "
                     "merged")
         costs.update(dict.fromkeys(store.record().spec.cost))
-    return with_costs(first.record(), list(costs))
+        bit_costs.update(dict.fromkeys(store.record().spec.bit_cost))
+    return with_costs(first.record(), list(costs), list(bit_costs))
 
 
 def _about(record: Record) -> dict[str, Any]:

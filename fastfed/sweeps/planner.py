@@ -7,7 +7,7 @@ from collections import Counter, deque
 from dataclasses import dataclass
 
 from fastfed.problem.instance import Instance
-from fastfed.statistics.moments import Moments, Trials
+from fastfed.statistics.moments import Moments, Prices, Trials
 from fastfed.statistics.summary import relative_error
 from fastfed.sweeps.grid import Cell, Grid, Shard
 from fastfed.sweeps.store import Store
@@ -139,7 +139,8 @@ class Planner:
         moments = Moments(names)
         for batch in self.store.batches(cell, names, until=trials):
             moments.add(Trials.of(batch, names))
-        errors = [relative_error(moments, name, cost) for name in names
-                  for cost in self.spec.costs]
+        errors = [relative_error(moments, name, prices) for name in names for prices in (
+            *map(Prices.total, self.spec.costs),
+            *map(Prices.total_of_bits, self.spec.bit_costs))]
         return all(map(moments.trials, names)) and all(
             error is None or error < self.spec.target_rse for error in errors)

@@ -77,7 +77,7 @@ def iterate(
         yield run, None
         if not planner.finished:
             yield from _run(run, planner, executor or Threads(checked_threads(threads)))
-        write_summary(store, spec.costs)
+        write_summary(store, spec.costs, spec.bit_costs)
 
 
 def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, Part | None]]:

@@ -54,6 +54,7 @@ class Spec:
     radii: tuple[str, ...] = (USUAL["radius"],)
     goals: tuple[str, ...] = (USUAL["goal"],)
     uplinks: tuple[str, ...] = (USUAL["uplink"],)
+    bit_costs: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As in a spec file: what `make_spec` reads back."""
@@ -66,12 +67,13 @@ class Spec:
             "max_steps": self.max_steps, "target_rse": self.target_rse,
             **{name: written_choices(name, getattr(self, several))
                for name, several in PLURAL.items()},
+            "bit_cost": list(self.bit_costs),
         }
         return {key: value for key, value in content.items() if value not in (None, [])}
 
 
 SPEC_KEYS = ("instance", "delta", "cost", "schedule", "period", "trials", "seed", "engine",
-             "sigma", "max_steps", "target_rse", *USUAL)
+             "sigma", "max_steps", "target_rse", *USUAL, "bit_cost")
 
 
 def make_spec(options: dict[str, Any]) -> Spec:
@@ -89,7 +91,7 @@ def make_spec(options: dict[str, Any]) -> Spec:
     instances = _list(given.get("instance", ("synthetic",)))
     if not instances:
         raise InputError("no instances: give at least one, as in synthetic")
-    most = given.get("max_steps")
+    most, of_bits = given.get("max_steps"), _list(given.get("bit_cost"))
     return Spec(
         instances=tuple(_from_inline(one) for one in instances),
         deltas=tuple(deltas),
@@ -104,6 +106,7 @@ def make_spec(options: dict[str, Any]) -> Spec:
         radii=tuple(_radii(given.get("radius", USUAL["radius"]))),
         goals=tuple(map(str, parse_goals(given.get("goal", USUAL["goal"])))),
         uplinks=tuple(map(str, parse_uplinks(given.get("uplink", USUAL["uplink"])))),
+        bit_costs=tuple(checked_costs(of_bits, "a bit")) if of_bits else (),
     )
 
 

@@ -29,8 +29,8 @@ def stored_summary(folder: Path | Store, costs: Sequence[float] | None = None,
 
     store = Store.of(folder)
     record = store.record()
-    wanted, of_bits = wanted_costs(costs, bit_costs, record.spec.cost)
-    kept = None if of_bits else _kept(store, _key(store, wanted))
+    wanted, of_bits = wanted_costs(costs, bit_costs, record.spec.cost, record.spec.bit_cost)
+    kept = _kept(store, _key(store, wanted, of_bits))
     if kept is None:
         return _summarise(store, wanted, of_bits)
     frame = pl.from_arrow(kept.file.read())
@@ -38,11 +38,11 @@ def stored_summary(folder: Path | Store, costs: Sequence[float] | None = None,
     return frame
 
 
-def write_summary(store: Store, costs: Sequence[float]) -> None:
+def write_summary(store: Store, costs: Sequence[float], bit_costs: Sequence[float]) -> None:
     """Write summary.parquet unless it is up to date."""
-    key = _key(store, costs)
+    key = _key(store, costs, bit_costs)
     if _kept(store, key) is None:
-        frame = _summarise(store, costs)
+        frame = _summarise(store, costs, bit_costs)
         sealed.write(store.summary_path, _plain(frame), key, max(1, frame.height),
                      store.check_lock)
 
@@ -54,9 +54,10 @@ def _plain(frame: pl.DataFrame) -> Any:
     return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
-def _key(store: Store, costs: Sequence[float]) -> bytes:
+def _key(store: Store, costs: Sequence[float], bit_costs: Sequence[float]) -> bytes:
     """What a summary of the folder as it is now sums up."""
     content = {"rows": ROWS, "columns": COLUMNS, "costs": list(costs),
+               "bit_costs": list(bit_costs),
                "cells": [cell.id for cell in store.held()],
                "parts": sorted(part.content for part in store.parts())}
     return hashlib.sha256(json.dumps(content).encode()).hexdigest().encode()
@@ -71,7 +72,7 @@ def _kept(store: Store, key: bytes) -> sealed.Sealed | None:
     return None
 
 
-def _summarise(store: Store, costs: Sequence[float], bit_costs: Sequence[float] = ()
+def _summarise(store: Store, costs: Sequence[float], bit_costs: Sequence[float]
                ) -> pl.DataFrame:
     rows: list[dict[str, object]] = []
     for cell, schedules in store.held().items():

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 from fastfed.errors import InputError
 from fastfed.radius import Confidence
 from fastfed.uplinks.base import Uplink
-from fastfed.validation import shown
+from fastfed.validation import read_number, shown
 
 LEAST, MOST = 1e-9, 1e6
 """Steps below are as good as exact, and would leave the digits of a double; steps above let nobody
@@ -35,7 +35,7 @@ class Lattice(Uplink):
     @classmethod
     def from_text(cls, text: str, options: str | None) -> Self:
         try:
-            number = float(options or "")
+            number = read_number(options or "")
         except ValueError:
             raise InputError(f"uplink {shown(text)}: write {cls.grammar} with a number {cls.option}"
                              f" from {LEAST:g} to {MOST:g}, as in {cls.family}:1") from None
