@@ -18,12 +18,9 @@ from scipy import stats
 
 from fastfed.kernels.compiling import from_python, kernel
 from fastfed.kernels.random import halves, normal
-from fastfed.kernels.random.halves import (
-    half,
-    near_half,
-    spare_bits,
-)
+from fastfed.kernels.random.halves import half, near_half
 from fastfed.kernels.random.philox import philox
+from fastfed.kernels.random.words import spare_bits
 
 FALSE_ALARM = 1e-6
 SEED = np.uint64(20261116)
