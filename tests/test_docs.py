@@ -25,6 +25,7 @@ from fastfed.problem.rewards import KINDS as LAWS
 from fastfed.problem.schedule import KINDS as SCHEDULES
 from fastfed.radius import NAMES as RADII
 from fastfed.statistics import summary
+from fastfed.sweeps.manifest import FORMAT
 from fastfed.sweeps.spec import SPEC_KEYS
 from fastfed.uplinks import FAMILIES as UPLINKS
 
@@ -138,6 +139,13 @@ def test_the_picture_shows_every_room(room: str) -> None:
 @pytest.mark.parametrize("key", SPEC_KEYS)
 def test_every_key_of_a_spec_file_has_its_place(key: str) -> None:
     assert key in first_cells(text_of("files.md"))
+
+
+def test_versions_of_rows_and_folders_are_the_present_ones() -> None:
+    assert (f"a *format* (now {FORMAT}), and the rows have a *version* (now {rows.VERSION})"
+            in text_of("files.md"))
+    unreleased = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n## ")[2]
+    assert f"Rows are version {rows.VERSION}, folders have format {FORMAT}." in unreleased
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md",
