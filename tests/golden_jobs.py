@@ -36,8 +36,11 @@ def _instances() -> dict[str, ff.Instance]:
                       name="ten values")
     gap = np.zeros((2, 2, 2))
     gap[0, :, 1], gap[1, :, 0], gap[1, 0, 1] = 1.0, 1.0, 1e-6
+    events = ff.Instance([[3.0, 1.0], [2.0, 0.5], [0.5, 0.7]], ff.Poisson(sigma=1.5), name="events")
+    uneven = ff.Instance([[0.9, 0.3], [0.2, 0.8], [0.1, 0.2]],
+                         ff.Gaussian([[0.5, 1.0], [1.5, 0.7], [0.4, 2.0]]), name="uneven")
     sure = ff.Instance(rewards=ff.Finite([0.0, 1.0], gap), name="nearly sure")
-    made = [lone, two, noisy, coins, three, ten, sure]
+    made = [lone, two, noisy, coins, three, ten, sure, events, uneven]
     names = ["synthetic", "scaled:synthetic,0.01", "random:2,1,3", "random:5,4,2", "random:9,7,5",
              "random:20,38,1", "bernoulli", "movielens"]
     return {one.name: one for one in [*(ff.Instance.load(name) for name in names), *made]}
@@ -68,13 +71,25 @@ JOBS: list[dict[str, Any]] = [
         ("three values", 20, 0.05, 14, "skip", None),
         ("ten values", 10, 0.2, 15, "skip", 1.5),
         ("nearly sure", 20, 0.05, 16, "skip", 0.5),
+        ("events", 10, 0.05, 17, "skip", None),
+        ("uneven", 20, 0.05, 18, "skip", 1.0),
     ]
 ]
+
+# other radii, goals and uplinks, each of which has a kernel of its own to compile
+CHOICES = [
+    *({"radius": name} for name in ("stitched", "mixture", "stitched-pairs", "mixture-pairs")),
+    *({"goal": name} for name in ("top:2", "eps:0.3", "threshold:0.6", "threshold:0.6,0.1")),
+    *({"uplink": name} for name in ("dither:0.5", "round:0.2")),
+]
+JOBS += [{"instance": name, "trials": 5, "delta": 0.1, "seed": 19 + i, "engine": "skip",
+          "sigma": None, **choice}
+         for i, choice in enumerate(CHOICES) for name in ("random:5,4,2", "three values")]
 
 
 def rows(job: dict[str, Any]) -> pl.DataFrame:
     """The rows of a job, with the looks and draws of each trial."""
-    options = {key: job[key] for key in ("trials", "delta", "seed", "engine", "sigma")}
+    options = {key: value for key, value in job.items() if key != "instance"}
     most = 2**22 if job["engine"] == "dense" else 2**40
     result = ff.simulate(INSTANCES[job["instance"]], SCHEDULES, threads=1, max_steps=most,
                          **options)

@@ -25,10 +25,10 @@ from fastfed.engine.walk import values_at
 from fastfed.kernels.compiling import kernel
 from fastfed.kernels.laws import hooks
 from fastfed.kernels.memory import BAR, DRAWN, LEFT, MIDDLE, RIGHT, STEP, A, B
+from fastfed.kernels.random.binomial import binomial
 from fastfed.kernels.random.discrete import (
     VARIATE_ERROR,
     VARIATE_ERROR_A_SIGMA,
-    binomial,
     hypergeometric,
 )
 from fastfed.problem.rewards.base import Floats, Rewards

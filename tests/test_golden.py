@@ -14,22 +14,28 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from fastfed import goals, radius, uplinks
+
 KEPT = pl.read_parquet(golden_jobs.FILE)
 
 
 @pytest.mark.parametrize("job", golden_jobs.JOBS, ids=lambda job: (
-    f"{job['instance']}-{job['engine']}-{job['delta']}"))
+    "-".join(str(job[key]) for key in job if key not in ("trials", "seed", "sigma"))))
 def test_rows_are_those_of_their_version(job: dict[str, Any]) -> None:
     found = golden_jobs.rows(job)
-    same = pl.all_horizontal(pl.col(name) == found[name][0]
-                             for name in ("instance", "delta", "seed", "sigma", "engine"))
+    which = ("instance", "delta", "seed", "sigma", "engine", "radius", "goal", "uplink")
+    same = pl.all_horizontal(pl.col(name) == found[name][0] for name in which)
     kept = KEPT.filter(same)
     assert kept.height == len(golden_jobs.SCHEDULES) * job["trials"]
     assert_frame_equal(found.select(kept.columns), kept, check_exact=True)
 
 
 def test_the_jobs_cover_what_rows_depend_on() -> None:
-    """Both laws, both engines, at least twelve instances, errors and cut-offs among the rows."""
+    """Both engines, at least twelve instances, every radius, every family of goals and uplinks,
+    errors and cut-offs among the rows."""
+    for column, names in (("radius", radius.NAMES), ("goal", goals.FAMILIES),
+                          ("uplink", uplinks.FAMILIES)):
+        assert {name.partition(":")[0] for name in KEPT[column]} == set(names)
     assert KEPT["instance"].n_unique() >= 12
     assert set(KEPT["engine"]) == {"skip", "dense"}
     assert (KEPT["local_errors"] > 0).any()

@@ -15,15 +15,13 @@ import numpy as np
 import pytest
 from numba import uint64
 from scipy import stats
+from test_variates import log_factorial
 
 from fastfed.kernels.compiling import from_python, kernel
 from fastfed.kernels.random import halves, normal
-from fastfed.kernels.random.halves import (
-    half,
-    near_half,
-    spare_bits,
-)
+from fastfed.kernels.random.halves import half, near_half
 from fastfed.kernels.random.philox import philox
+from fastfed.kernels.random.words import spare_bits
 
 FALSE_ALARM = 1e-6
 SEED = np.uint64(20261116)
@@ -202,18 +200,6 @@ def test_what_is_rejected_begins_where_it_must(marked, length):
             found += 1
             assert abs(rejected - share * SPARE) < 2
     assert found > (100 if share < 0.999 else 0)
-
-
-def log_factorial(n):
-    """60 digits, of any whole n."""
-    if n < 200:
-        return Decimal(math.factorial(n)).ln()
-    x = Decimal(n)
-    series = [(1, 12), (-1, 360), (1, 1260), (-1, 1680), (1, 1188), (-691, 360360), (1, 156),
-              (-3617, 122400), (43867, 244188), (-174611, 125400)]
-    tail = sum(Decimal(a) / (Decimal(b) * x ** (2 * i + 1)) for i, (a, b) in enumerate(series))
-    two_pi = Decimal("6.28318530717958647692528676655900576839433879875021164194989")
-    return x * x.ln() - x + (two_pi * x).ln() / 2 + tail
 
 
 def test_log_share_keeps_its_digits():

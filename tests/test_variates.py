@@ -16,23 +16,16 @@ from scipy.special import gammaln
 
 from fastfed.kernels.compiling import from_python, kernel
 from fastfed.kernels.random import discrete as variates
-from fastfed.kernels.random.discrete import (
-    binomial,
-    hypergeometric,
-)
+from fastfed.kernels.random.binomial import binomial
+from fastfed.kernels.random.binomial import binomial_cells as compiled_cells
+from fastfed.kernels.random.discrete import hypergeometric
 
 FALSE_ALARM = 1e-6
 SEED = np.uint64(20240611)
 
 binomial_cells, hypergeometric_cells, log_ratio, hat_width = map(from_python, (
-    variates.binomial_cells, variates.hypergeometric_cells, variates.log_ratio,
+    compiled_cells, variates.hypergeometric_cells, variates.log_ratio,
     variates.hat_width))
-
-
-@kernel
-def draw_binomial(count, p, seed, out):
-    for trial in range(out.shape[0]):
-        out[trial] = binomial(count, p, (seed, trial, 2, 3, 8), 0)
 
 
 @kernel
@@ -46,12 +39,6 @@ def draw_half(successes, total, seed, out):
     for trial in range(out.shape[0]):
         out[trial] = hypergeometric(successes, total - successes, total // 2,
                                     (seed, trial, 2, 3, 8), 0)
-
-
-def binomials(count, p, size, seed=SEED):
-    out = np.zeros(size, np.int64)
-    draw_binomial(count, p, seed, out)
-    return out
 
 
 def hypergeometrics(good, bad, draws, size, seed=SEED):
@@ -81,16 +68,6 @@ def law_fits(sample, law, lowest, highest):
     assert sample.max() <= highest
     k = np.arange(lowest, highest + 1)
     return chi_square(np.bincount(sample - lowest, minlength=len(k)), law.pmf(k))
-
-
-BINOMIALS = [(1, 0.3), (2, 0.5), (5, 0.9), (30, 0.07), (31, 0.5), (32, 0.5), (33, 0.5), (40, 0.6),
-             (100, 0.15), (100, 0.17), (1000, 0.016), (1000, 0.99), (5000, 0.3), (10**6, 2e-5)]
-
-
-@pytest.mark.parametrize(("count", "p"), BINOMIALS)
-def test_binomial_against_scipy(count, p):
-    sample = binomials(count, p, 400_000)
-    assert law_fits(sample, stats.binom(count, p), 0, count) > FALSE_ALARM / len(BINOMIALS)
 
 
 HYPERGEOMETRICS = [
@@ -132,15 +109,6 @@ def smirnov(sample, z, law=None):
 LARGE = [2**20, 2**30, 2**40, 2**52]
 
 
-@pytest.mark.parametrize("p", [0.5, 0.25, 0.9, 0.01])
-@pytest.mark.parametrize("count", LARGE)
-def test_large_binomial_moments(count, p):
-    sample = binomials(count, p, 400_000)
-    z = moments_fit(sample, count * p, count * p * (1 - p), comparisons=3 * 16)
-    law = stats.binom(count, p).cdf if count == 2**20 else None
-    assert smirnov(sample, z, law) > FALSE_ALARM / (3 * 16)
-
-
 @pytest.mark.parametrize("part", [2, 4, 100])
 @pytest.mark.parametrize("total", LARGE)
 def test_large_half_moments(total, part):
@@ -164,14 +132,6 @@ def test_large_hypergeometric_moments():
         z = moments_fit(sample, draws * share, variance, 9)
         law = stats.hypergeom(total, good, draws).cdf if variance < 1e6 else None
         assert smirnov(sample, z, law) > FALSE_ALARM / 9
-
-
-@pytest.mark.parametrize("count", [0, 1, 5, 1000, 2**40, 2**52])
-def test_binomial_edges(count):
-    assert (binomials(count, 0.0, 100) == 0).all()
-    assert (binomials(count, 1.0, 100) == count).all()
-    rare = binomials(count, 1e-300, 100)
-    assert (rare == 0).all()
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 100, 2**39, 2**51])
@@ -264,12 +224,7 @@ def test_the_hat_covers_its_law():
         mean = good * draws / total
         return excess_of_hat(log_p, k, mean, mean * (1 - good / total) * (1 - draws / total))
 
-    def of_binomial(count, p):
-        k = np.arange(count + 1)
-        log_p = k * math.log(p / (1 - p)) - log_factorials[k] - log_factorials[count - k]
-        return excess_of_hat(log_p, k, count * p, count * p * (1 - p))
-
-    least = variates.INVERTED
+    least = variates._INVERTED
     for total in range(64, 120):
         for draws in range(32, total // 2 + 1):
             for good in range(math.ceil(least * total / draws), draws + 1):
@@ -281,9 +236,6 @@ def test_the_hat_covers_its_law():
         good = int(draws * 2 ** rng.uniform(-8, 0))
         if good * draws >= least * total:
             assert of_hypergeometric(good, draws, total) < -0.039
-    for mean in np.linspace(16, 200, 185):
-        for p in (0.5, 0.4, 0.2, 0.1, 0.01, 0.001):
-            assert of_binomial(math.ceil(mean / p), p) < -0.039
 
 
 @kernel

@@ -1,19 +1,21 @@
 """Pages that are made when the site is built: the command line, and files that lie elsewhere.
 
 The reference of the command line comes from the Typer application itself, so no option can be
-missing from it. CONTRIBUTING.md and its neighbours are pages of the site, too, with their links
-turned so that they fit there.
+missing from it. CONTRIBUTING.md and its neighbours are pages of the site, too. Links in them and
+to them are written as they lead from file to file in the repository, and turned for the site.
 """
 
 from __future__ import annotations
 
 import inspect
+import posixpath
 import re
 from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from fastfed.commands.options import RANGES
 
@@ -33,6 +35,18 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for page, content in made.items():
         files.append(File.generated(config, page, content=content))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """What MkDocs calls for every page: links to files that are pages of the site lead to these."""
+    here = posixpath.dirname(page.file.src_uri)
+    pages = {path: name for name, path in ELSEWHERE.items()}
+
+    def turned(found: re.Match[str]) -> str:
+        target = pages.get(posixpath.normpath(posixpath.join("docs", here, found[1])))
+        return found[0] if target is None else f"]({posixpath.relpath(target, here or '.')}"
+
+    return re.sub(r"\]\(([^)#\s:]+)", turned, markdown)
 
 
 def from_elsewhere(source: str) -> str:

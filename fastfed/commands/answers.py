@@ -1,4 +1,5 @@
-"""Commands that ask a sweep's folder: best, plot, replay. Nothing is simulated anew."""
+"""Commands that ask a sweep's folder: best, plot, replay. Only replay simulates anything: the one
+trial that it tells, of a folder or of an instance."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from fastfed.choices import USUAL
 if TYPE_CHECKING:
     import polars as pl
 
-VERSION = 3
+VERSION = 4
 """Changes when the same job and seed would give other rows than before."""
 
 # What is the same in all rows of a job, what names a row within it, what the kernel counts (in the

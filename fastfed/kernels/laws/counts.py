@@ -25,11 +25,12 @@ import numpy as np
 from numba import uint64
 
 from fastfed.kernels.compiling import inlined, inner
-from fastfed.kernels.random.discrete import INVERTED, binomial, inverted_binomial, words_at
+from fastfed.kernels.random.binomial import binomial_from
 from fastfed.kernels.random.halves import half as random_half
-from fastfed.kernels.random.halves import near_half, ones, spare_bits
+from fastfed.kernels.random.halves import near_half, ones
 from fastfed.kernels.random.normal import is_power_of_four, quarter_words
 from fastfed.kernels.random.philox import multiply_wide
+from fastfed.kernels.random.words import spare_bits, words_at
 
 LEAF = 4
 _PICKS = 4  # from one word: the low half of a product serves as the next word, 2^-54 off at worst
@@ -37,7 +38,7 @@ _PLACES = 256  # the longest interval that is split by a set of places
 _WORD = 64  # places of a word
 # streams of words that belong to no single value
 _BY_PLACES, _BY_VALUES = np.int64(1 << 30), np.int64(1 << 31)
-_ONE_BY_ONE = 16  # so many rewards of three values or more are drawn one by one
+_ONE_BY_ONE = 8  # so many rewards of three values or more are drawn one by one
 
 
 @inlined
@@ -59,18 +60,13 @@ def extend_cell(before, extending, kinds, half, address, out):
         _add_rewards(before, upto, kinds, half, address, out)
         return
     left = np.int64(half)
-    words, block = (uint64(0), uint64(0), uint64(0), uint64(0)), np.int64(-1)
+    words = (uint64(0), uint64(0), uint64(0), uint64(0))
     for v in range(kinds):
-        p = min(shares[v], 1.0 - shares[v])
-        if float(left) * p < INVERTED:  # one word is enough, and four values share a block
-            if v >> 2 != block:
-                block = np.int64(v >> 2)
-                words = words_at(address, _BY_VALUES + block, np.int64(1))
-            count = inverted_binomial(left, p, logs[v], words[v & 3])
-            if shares[v] > 0.5:
-                count = left - count
-        else:
-            count = binomial(left, shares[v], address, v)
+        place = v % 3
+        if place == 0:  # three values share a block: see `random.words`
+            words = words_at(address, _BY_VALUES + v // 3, np.int64(1))
+        count = binomial_from(left, shares[v], logs[v],
+                              (words[place], spare_bits(words[3], place)), address, v)
         out[v] = before[v] + count
         left -= count
 

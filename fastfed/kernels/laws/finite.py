@@ -52,8 +52,8 @@ from fastfed.kernels.memory import (
 )
 from fastfed.kernels.random.discrete import VARIATE_ERROR, VARIATE_ERROR_A_SIGMA
 from fastfed.kernels.random.halves import half as random_half
-from fastfed.kernels.random.halves import spare_bits
 from fastfed.kernels.random.normal import is_power_of_four, quarter_words
+from fastfed.kernels.random.words import spare_bits
 
 
 class FiniteMemory(NamedTuple):

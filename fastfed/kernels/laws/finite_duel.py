@@ -28,8 +28,8 @@ from fastfed.kernels.laws.duel import End, carry_out
 from fastfed.kernels.laws.permuted import both_stay_below
 from fastfed.kernels.memory import DEPTHS, LEFT, RIGHT, SAFE_PAIRS, A, B, ints
 from fastfed.kernels.random.halves import half as random_half
-from fastfed.kernels.random.halves import spare_bits
 from fastfed.kernels.random.normal import is_power_of_four, quarter_words
+from fastfed.kernels.random.words import spare_bits
 
 _FIRST, _SECOND = np.int64(0), np.int64(1)  # of the two arms
 

@@ -36,15 +36,15 @@ import numpy.typing as npt
 from fastfed.kernels.compiling import inner
 from fastfed.kernels.laws import hooks
 from fastfed.kernels.memory import BAR, DRAWN, LEFT, MIDDLE, RIGHT, STEP, A, B
+from fastfed.kernels.random.binomial import binomial
 from fastfed.kernels.random.discrete import (
     VARIATE_ERROR,
     VARIATE_ERROR_A_SIGMA,
-    binomial,
     hat_width,
     log_rise,
-    words_at,
 )
 from fastfed.kernels.random.normal import unit
+from fastfed.kernels.random.words import words_at
 
 _LEAF = 2
 _INVERTED = 16.0  # below this mean inversion from 0 is quicker

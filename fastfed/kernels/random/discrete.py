@@ -1,7 +1,8 @@
-"""Binomial and hypergeometric variates of any parameters as pure functions of an address.
+"""Hypergeometric variates of any parameters as pure functions of an address, and the logarithms of
+probabilities that `binomial` needs, too.
 
-The walks of rewards with finite support are extended by binomial draws; they are split by `halves`,
-which fall back on the hypergeometric variates here where a draw is far from a half.
+The walks of rewards with finite support are split by `halves`, which fall back on the variates here
+where a draw is far from a half.
 
 Large draws. Ratio of uniforms, as in Stadlober ("The ratio of uniforms approach for generating
 discrete random variates", J. Comput. Appl. Math. 31, 1990): with m the mode, a = mean + 1/2 and
@@ -24,7 +25,7 @@ cells of a binomial or the four of a hypergeometric, up to t tilt, tilt = ln(1 +
 two cells), and e, which is m - n p or m total - good draws, is computed without rounding.
 
 What error is left, in total variation: at most VARIATE_ERROR + VARIATE_ERROR_A_SIGMA sigma for a
-variate of standard deviation sigma, those of `halves` included.
+variate of standard deviation sigma, those of `halves` and `binomial` included.
 
 * ln p(k) / p(m) is wrong by at most 4e-13 where that is above -40 (tested against 60 digits, up to
   counts of 2^52). An acceptance that is wrong by a factor 1 + e moves the law by at most e.
@@ -32,16 +33,8 @@ variate of standard deviation sigma, those of `halves` included.
   of v the cell of a whole number is u / (2 s) wide, with 2 s about 1.7 sigma, and each of its two
   borders may be off by 2^-53, and by as much again for each of ten sigma of x: 2^-47 sigma in all,
   because 1 / u is 3 on average where draws are accepted.
-* Inversion: exp(n ln(1 - p)) has a relative error of 22 units in the last place, each of the up to
+* Inversion: p(0) has a relative error of some 22 units in the last place, each of the up to
   128 factors after it one of 3, so that no cumulative probability is off by more than 5e-14.
-
-`p` is taken for the double that it is:
-the true 0.1 instead of the double next to it would move a binomial's mean by up to
-2^-54 sqrt(n p / (1 - p)) standard deviations, 2^-34 at n = 2^40.
-
-Addresses map to counters as in `normal`: (n, trial, client 2^32 + arm, stream 2^32 + position),
-position = 1, 2, ...; position 0 is left to the normals. `address` is (seed, trial, client, arm,
-n), the seed a uint64; values of one reward law are streams 0, 1, ... of one address.
 """
 
 from __future__ import annotations
@@ -54,16 +47,17 @@ import numpy.typing as npt
 from numba import uint64
 
 from fastfed.kernels.compiling import inner
-from fastfed.kernels.random.normal import further_words, unit
+from fastfed.kernels.random.normal import unit
 from fastfed.kernels.random.philox import multiply_wide
+from fastfed.kernels.random.words import words_at
 
 VARIATE_ERROR = 5e-13
 VARIATE_ERROR_A_SIGMA = 2.0**-47
 
-INVERTED = 16.0  # below this mean inversion is quicker: at 15, 75 ns against 90
+_INVERTED = 16.0  # below this mean inversion is quicker: at 15, 75 ns against 90
 _LONGEST = 128  # steps of an inversion: at a mean of 16 more have a probability below 1e-60
 _PLACED = 4  # items that are placed one by one: the words of one block
-_NO_CELL = math.inf  # the third and fourth of a binomial
+NO_CELL = math.inf  # in place of the third and the fourth cell, which a binomial has not
 
 _TABLE = 1024
 _SHIFT = math.log(_TABLE) - 1.0
@@ -81,13 +75,6 @@ def _shifted_logarithms() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float
 
 
 _FACTORIAL, _LOG = _shifted_logarithms()
-
-
-@inner
-def words_at(address, stream, position):
-    seed, trial, client, arm, n = address
-    attempt = (uint64(stream) << uint64(32)) | uint64(position)
-    return further_words(seed, trial, client, arm, n, attempt)
 
 
 @inner
@@ -117,7 +104,7 @@ def log_ratio(c1, c2, c3, c4, tilt, t):
     """ln p(m + t) / p(m) of a law whose cells at m are c1, c2, c3, c4 and at m + t are c1 + t,
     c2 - t, c3 - t, c4 + t."""
     rise = log_rise(c1, t) + log_rise(c2, -t)
-    if c4 < _NO_CELL:
+    if c4 < NO_CELL:
         rise += log_rise(c3, -t) + log_rise(c4, t)
     return -rise - t * tilt
 
@@ -153,29 +140,8 @@ def _from_mode(cells, variance, address, stream):
 
 
 @inner
-def _product_error(a, b, product):
-    """a b - product, exactly, where product is a b rounded (Dekker 1971)."""
-    big = 134217729.0 * a
-    a_high = big - (big - a)
-    big = 134217729.0 * b
-    b_high = big - (big - b)
-    a_low, b_low = a - a_high, b - b_high
-    return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
-@inner
-def binomial_cells(count, p):
-    """The cells at the mode, the tilt, and the mean less the mode; 0 < p <= 1/2."""
-    n = float(count)
-    product = n * p
-    m = float(math.floor(product + p))
-    excess = (m - product) - _product_error(n, p, product)
-    return m, n - m, _NO_CELL, _NO_CELL, math.log1p(excess / ((n - m) * p)), -excess
-
-
-@inner
 def hypergeometric_cells(good, draws, total):
-    """The same, for good <= draws <= total / 2."""
+    """The cells at the mode, the tilt, and the mean less the mode; good <= draws <= total / 2."""
     g, d, n = float(good), float(draws), float(total)
     m = float(math.floor((g + 1.0) * (d + 1.0) / (n + 2.0)))
     # either product may overflow, their difference does not: it is right modulo 2^64, and small
@@ -183,41 +149,6 @@ def hypergeometric_cells(good, draws, total):
     excess = float(np.int64(wrapped))
     tilt = math.log1p(excess / ((g - m) * (d - m)))
     return m, g - m, d - m, n - g - d + m, tilt, -excess / n
-
-
-@inner
-def binomial(count, p, address, stream):
-    """How many of `count` <= 2^52 independent trials succeed, each with probability p."""
-    if p > 0.5:
-        return count - _binomial_below(count, 1.0 - p, address, stream)
-    return _binomial_below(count, p, address, stream)
-
-
-@inner
-def _binomial_below(count, p, address, stream):
-    """`binomial` for p <= 1/2."""
-    if count == 0 or p <= 0.0:
-        return np.int64(0)
-    n = float(count)
-    if n * p >= INVERTED:
-        cells = binomial_cells(count, p)
-        return np.int64(cells[0]) + _from_mode(cells, n * p * (1.0 - p), address, stream)
-    return inverted_binomial(count, p, math.log1p(-p), words_at(address, stream, np.int64(1))[0])
-
-
-@inner
-def inverted_binomial(count, p, log_q, word):
-    """`binomial` from one word, where count p is below INVERTED; p <= 1/2, log_q = ln(1 - p)."""
-    n = float(count)
-    odds = p / (1.0 - p)
-    share = math.exp(n * log_q)
-    u = unit(word)
-    k = 0
-    while u > share and k < min(count, _LONGEST):
-        u -= share
-        share *= odds * (n - k) / (k + 1.0)
-        k += 1
-    return np.int64(k)
 
 
 @inner
@@ -248,7 +179,7 @@ def _hypergeometric_below(marked, drawn, total, address, stream):
         return k
     g, d, n = float(good), float(draws), float(total)
     mean = g * (d / n)
-    if mean >= INVERTED:
+    if mean >= _INVERTED:
         cells = hypergeometric_cells(good, draws, total)
         variance = mean * (1.0 - g / n) * (1.0 - d / n)
         return np.int64(cells[0]) + _from_mode(cells, variance, address, stream)

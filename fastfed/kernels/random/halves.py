@@ -1,9 +1,9 @@
 """How many of s marked items fall into the first half of 2 N items in random order.
 
 This is the symmetric hypergeometric law, p(k) = C(s, k) C(2 N - s, N - k) / C(2 N, N), and it is
-drawn as a pure function of an address from a word, 21 spare bits, and, rarely, further words. Let
-s <= N (otherwise the unmarked items are counted) and t = k - s / 2, which is a whole number or, for
-odd s, half of one. The law is symmetric in t.
+drawn as a pure function of an address from a word, 21 spare bits (see `words`), and, rarely,
+further words. Let s <= N (otherwise the unmarked items are counted) and t = k - s / 2, which is a
+whole number or, for odd s, half of one. The law is symmetric in t.
 
 Up to 64 items: inversion. Cumulative probabilities, the likeliest outcome first, are tabulated as
 thresholds for a 64-bit word. N is a power of two here, elsewhere it is any whole number.
@@ -56,9 +56,6 @@ smallest cell at mu, because psi(z + 1) is between ln(z + 1/2) and ln(z + 1/2) +
 (1 + 2 e)^2 / (4 sigma + 1/2), and e < 0.01 for s > 64 and |2 d - T| <= T / 10. ln p is counted from
 the whole number nearest to mu, where it is at most 0.15 / v smaller than at mu.
 
-How the spare bits are used: they say that a uniform lies in an interval of length 2^-21. Nearly
-always that is below, or above, the probability of acceptance; otherwise a further word says where.
-
 How far a draw may be from the law, in total variation; HALF_ERROR + HALF_ERROR_A_SIGMA sigma covers
 every branch:
 
@@ -87,14 +84,13 @@ from numba.extending import intrinsic
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.random.discrete import hypergeometric, hypergeometric_cells, log_ratio
 from fastfed.kernels.random.normal import further_words, normal_from, unit
+from fastfed.kernels.random.words import SPARE_UNIT
 
 HALF_ERROR = 4e-13
 HALF_ERROR_A_SIGMA = 2.0**-48
 
 _TABULATED = 64  # half of the longest interval that has a table
 _BITS = 64  # marked items whose places are the bits of one word
-_SPARE = 21  # spare bits of a draw: a third of a word
-_SPARE_UNIT = 2.0**-_SPARE
 _ATTEMPTS = 16  # then the general hypergeometric variate is drawn instead: 0.3^16 is 4e-9
 _UNDECIDED = np.int64(-1)
 _TAG = 53  # attempt i for value v at step n, at most 2^52, stands at n + (16 (v + 1) + i) 2^53
@@ -154,16 +150,10 @@ def ones(typing_context, word):
     return signature, generate
 
 
-@inlined
-def spare_bits(word, place):
-    """The spare bits of the draw at `place` = 0, 1, 2 from a word that serves three."""
-    return (word >> uint64(_SPARE * place)) & uint64((1 << _SPARE) - 1)
-
-
 @inner
 def half(marked, length, word, spare, address):
     """How many of `marked` fall into the first `length` of 2 `length` items; `length` is a power
-    of two, or above 64. `word` is a random word, `spare` has _SPARE random bits, and further words
+    of two, or above 64. `word` is a random word, `spare` has 21 random bits, and further words
     are those of `address`, (seed, trial, client, arm, n)."""
     few = min(marked, 2 * length - marked)
     if few == 0:
@@ -273,7 +263,7 @@ def _further(address, stream, attempt):
 
 @inner
 def _from_bits(s, total, draws, word, spare, address, stream):
-    low, width = _SPARE_UNIT * float(spare), _SPARE_UNIT
+    low, width = SPARE_UNIT * float(spare), SPARE_UNIT
     rest = total - s
     middle = 0.5 * float(rest) + 1.0
     for attempt in range(1, _ATTEMPTS):
@@ -295,7 +285,7 @@ def _from_bits(s, total, draws, word, spare, address, stream):
 @inner
 def _from_normal(s, length, word, spare, address):
     seed, trial, client, arm, n = address
-    low, width = _SPARE_UNIT * float(spare), _SPARE_UNIT
+    low, width = SPARE_UNIT * float(spare), SPARE_UNIT
     stream = np.int64(0)
     a = 0.5 * float(s) + 0.6
     b = float(length) + 1.2 - a
@@ -346,7 +336,7 @@ def _from_near_normal(s, total, draws, word, spare, address, stream):
 @inner
 def _from_near_normal_below(s, total, draws, word, spare, address, stream):
     seed, trial, client, arm, n = address
-    low, width = _SPARE_UNIT * float(spare), _SPARE_UNIT
+    low, width = SPARE_UNIT * float(spare), SPARE_UNIT
     a = 0.5 * float(s) + 0.6
     b = 0.5 * float(total) + 1.2 - a
     v = a * b / (float(total) + 2.4)
