@@ -92,6 +92,9 @@ def test_costs_of_bits_are_kept(out: Path, calls: list[Call]) -> None:
     run(out, bit_costs=[2.0])
     assert calls == []
     assert set(ff.open_sweep(out).summary()["bit_cost"]) == {None, 2.0}
+    run(out, bit_costs=[2.0], trials=30)
+    (out / "sweep.json").unlink()  # of parts that were asked for with different costs
+    assert set(ff.open_sweep(out).summary()["bit_cost"]) == {None, 0.5, 2.0}
 
 
 @pytest.mark.usefixtures("small_parts")
