@@ -214,6 +214,22 @@ def test_true_winner_is_the_winner_or_a_rival() -> None:
     assert alone < 100
 
 
+def test_rivals_are_those_of_paired_tests_at_the_level_for_all_of_them() -> None:
+    """By SciPy: with S schedules, those that Student's paired test at 5 % / (S - 1) leaves."""
+    rng = np.random.default_rng(20)
+    borderline = 0
+    for _ in range(200):
+        luck = rng.gamma(4, 100, 60)
+        pulls = np.stack([luck + rng.gamma(4, 30, 60) + 1000 + 8 * i for i in range(4)])
+        pulls = pulls.astype(np.int64)
+        found = envelope(moments_of(pulls, pulls * 0 + 10), CELL).at(1.0)
+        won = NAMES.index(found["winner"])
+        p = {NAMES[i]: stats.ttest_rel(pulls[i], pulls[won]).pvalue for i in range(4) if i != won}
+        assert set(found["rivals"]) == {name for name, one in p.items() if one >= 0.05 / 3}
+        borderline += any(0.05 / 3 <= one < 0.05 for one in p.values())
+    assert borderline > 20  # or a test at 5 % for each of them would have passed
+
+
 # Costs that are given
 
 
