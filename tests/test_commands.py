@@ -6,10 +6,13 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+import typer
 from command_line import ENVIRONMENT
 from helpers import SMALL, refused
 
@@ -132,8 +135,9 @@ def test_the_trials_that_erred(swept: Path, capsys: pytest.CaptureFixture[str]) 
     some = rows.filter(schedule="fedelim", delta=0.5)
     shown = printed(capsys, "replay", str(swept), "--wrong", "--schedule", "fedelim", "--delta",
                     "0.5").splitlines()
-    assert len(shown) == 1 + some.height + 1
-    assert [int(line.split()[4]) for line in shown[1:-1]] == some["trial"].to_list()
+    assert shown[0] == "rewards: Gaussian(sigma=1.0)"
+    assert len(shown) == 2 + some.height + 1
+    assert [int(line.split()[4]) for line in shown[2:-1]] == some["trial"].to_list()
     command = shown[-1].partition("story: fastfed ")[2].split()
     assert "not every answer right" in printed(capsys, *command) or (
         "truncated" in printed(capsys, *command))
@@ -270,9 +274,16 @@ def test_bare_help_has_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
         assert len(shown.out.splitlines()) > 8
 
 
-@pytest.mark.parametrize("command", ["sweep", "summary", "merge", "best", "plot", "replay",
-                                     "bounds", "check", "errors", "report", "reproduce",
-                                     "instances", "movielens build"])
+def commands(group: Any, before: str = "") -> Iterator[str]:
+    """Every command that there is, as it is typed."""
+    for name, one in group.commands.items():
+        if hasattr(one, "commands"):
+            yield from commands(one, f"{before}{name} ")
+        else:
+            yield f"{before}{name}"
+
+
+@pytest.mark.parametrize("command", list(commands(typer.main.get_command(cli.app))))
 def test_help_has_examples_and_readable_names(command: str, capsys: pytest.CaptureFixture[str]
                                               ) -> None:
     shown = printed(capsys, *command.split(), "--help")

@@ -285,3 +285,29 @@ def test_names_are_shown_as_text(opened: Opened) -> None:
     assert "<img src=x onerror=alert(2)>" in opened.page.inner_text("#table-title")
     assert opened.page.locator("img").count() == 0
     assert "\x1b" not in opened.page.content()
+
+
+def test_two_goals_and_two_uplinks(browser: Any, tmp_path: Path) -> None:
+    """Each choice shows its own rows and lines, and numbers in one notation."""
+    goals, uplinks = ["best", "eps:0.1"], ["exact", "dither:1"]
+    swept = ff.sweep(instances="synthetic", deltas=[0.1], costs=[10, 1000], goals=goals,
+                     uplinks=uplinks, schedules=["fedelim", "fedelim0"], periods=[10], trials=30,
+                     out=tmp_path / "sweep", threads=1, progress=False)
+    one = Opened(browser, swept.report(tmp_path / "report.html"), 1400)
+    one.type_cost("10")
+    summary, verdicts = swept.summary([10.0]), swept.check().frame
+    for place, goal in enumerate(goals):
+        one.choose("goal", place)
+        for number, uplink in enumerate(uplinks):
+            one.choose("uplink", number)
+            frame = summary.filter(goal=goal, uplink=uplink)
+            shown = {row[0]: [row[2], row[3], row[5], row[6]] for row in one.rows()}
+            assert shown == printed(frame)
+            assert f"goal {goal}, uplink {uplink}" in one.page.inner_text("#table-title")
+            lines = one.rows("lines")
+            assert len(lines) == len(verdicts.filter(goal=goal, uplink=uplink))
+            assert {line[2] for line in lines} == {"", "10", "1,000"}
+    assert verdicts["tightness"].max() > 100  # a lower bound, far below what is measured
+    assert not [row for row in one.rows("claims") if "e2" in row[-1]]
+    assert one.said == []
+    one.context.close()

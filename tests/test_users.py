@@ -17,12 +17,12 @@ import pytest
 import fastfed as ff
 
 ROOT = Path(__file__).resolve().parents[1]
-MODULES = ("fastfed.api.simulate", "fastfed.api.sweep", "fastfed.api.answers",
-           "fastfed.problem.instance", "fastfed.problem.schedule", "fastfed.problem.rewards.finite",
-           "fastfed.problem.rewards.gaussian", "fastfed.problem.rewards.poisson",
-           "fastfed.theory.bounds", "fastfed.theory.check", "fastfed.engine.replay",
-           "fastfed.errors", "fastfed.radius", "fastfed.theory.error_probability")
-FUNCTIONS = ("simulate", "sweep", "open_sweep", "replay", "bounds", "check", "error_probability")
+PUBLIC = [getattr(ff, name) for name in ff.__all__ if name != "__version__"]
+MODULES = sorted({one.__module__ for one in PUBLIC} | {"fastfed.api.answers"})
+FUNCTIONS = [one.__name__ for one in PUBLIC if inspect.isfunction(one)]
+HELD = (ff.Result, ff.Sweep, ff.Replay, ff.Bounds, ff.Check, ff.ErrorProbability, ff.Instance,
+        ff.Schedule)
+"""What users are given and call methods of; goals, uplinks and laws are called by the engine."""
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -38,9 +38,10 @@ def test_examples_in_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.M
 def test_docstrings_tell_every_parameter(name: str) -> None:
     function = getattr(ff, name)
     text = inspect.getdoc(function) or ""
-    for section in ("Parameters\n-----", "Returns\n-----", "Examples\n-----"):
+    gives = "Yields" if name == "sweep_parts" else "Returns"
+    for section in ("Parameters\n-----", f"{gives}\n-----", "Examples\n-----"):
         assert section in text, section
-    told = text.partition("Parameters\n")[2].partition("Returns\n")[0]
+    told = text.partition("Parameters\n")[2].partition(f"{gives}\n")[0]
     names = {word.strip() for line in told.splitlines() if not line.startswith(" ")
              for word in line.split(",")}
     assert set(inspect.signature(function).parameters) <= names
@@ -51,6 +52,19 @@ def test_classes_have_docstrings_of_their_own(name: str) -> None:
     found = getattr(ff, name)
     assert found.__doc__
     assert not found.__doc__.startswith(f"{name}(")  # what dataclasses write by themselves
+    assert "Examples\n    -----" in found.__doc__
+
+
+@pytest.mark.parametrize("held", HELD, ids=lambda held: held.__name__)
+def test_methods_tell_what_they_take_and_give(held: type) -> None:
+    own = ("read",)  # hooks of families of schedules
+    for name, method in inspect.getmembers(held, inspect.isfunction):
+        if name.startswith("_") or name in own:
+            continue
+        text = inspect.getdoc(method) or ""
+        takes = set(inspect.signature(method).parameters) - {"self"}
+        assert not takes or "Parameters\n-----" in text, name
+        assert "Returns\n-----" in text, name
 
 
 USER = """

@@ -204,7 +204,19 @@ class Answers(Faced, ABC):
 
     def plot_frame(self, x: str = "delta", y: str = "total",
                    costs: Sequence[float] | None = None) -> pl.DataFrame:
-        """The summary that `plot` draws: with steps or gaps where they are asked for."""
+        """The summary that `plot` draws: with steps or gaps where they are asked for.
+
+        Parameters
+        ----------
+        x, y
+            As of `plot`.
+        costs
+            Costs C of an uplink; None: the usual ones.
+
+        Returns
+        -------
+        polars.DataFrame
+        """
         from fastfed.results.series import with_gaps
 
         frame = self.summary(self.costs if costs is None else costs)

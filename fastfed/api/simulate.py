@@ -47,6 +47,13 @@ class Result(Answers):
 
     Two results are equal if they hold the same rows of the same instance. ``result + more`` joins
     trials that follow each other, of the same job: see `simulate`'s ``first``.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> res = ff.simulate([[0.9], [0.1]], ["fedelim", "fedelim0"], delta=0.1, trials=20)
+    >>> res.frame.height, res.summary(costs=[10])["schedule"].to_list()
+    (40, ['fedelim', 'fedelim0'])
     """
 
     jobs: tuple[Job, ...]
@@ -102,7 +109,12 @@ class Result(Answers):
         return found
 
     def scan(self) -> pl.LazyFrame:
-        """The rows as a Polars LazyFrame."""
+        """The rows as a Polars LazyFrame.
+
+        Returns
+        -------
+        polars.LazyFrame
+        """
         return self.frame.lazy()
 
     def summary(self, costs: Sequence[float] | None = None,

@@ -35,6 +35,19 @@ class Sweep(Answers):
 
     Made by `sweep` and `open_sweep`. It shows the folder as it was when it was first asked; open
     it again to see what another process has added since.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import fastfed as ff
+    >>> saved = ff.simulate([[0.9], [0.1]], delta=0.1, trials=20).save(tempfile.mkdtemp())
+    >>> saved.frame.height, saved.problems
+    (20, [])
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -318,6 +331,16 @@ def sweep_parts(
         When a part is safely written, and (run, None) now and then in between;
         ``run.progress`` says where things stand, ``run.failures`` what went wrong. Nothing is
         lost by leaving early.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import fastfed as ff
+    >>> for run, part in ff.sweep_parts(deltas=[0.1], schedules=["fedelim"], trials=20,
+    ...                                 part_size=10, out=tempfile.mkdtemp()):
+    ...     done = run.progress.trials_done
+    >>> done
+    20
     """
     if isinstance(schedules, Schedule):
         schedules = [schedules]

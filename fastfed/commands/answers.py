@@ -194,6 +194,8 @@ def _replay_folder(folder: Path, which: dict[str, Any], trial: str | None, wrong
 
     sweep = open_sweep(folder)
     if wrong:
+        if not json:
+            show_laws(sweep)
         _show_wrong(sweep.wrong(**which), folder, json)
     else:
         if trial is None:

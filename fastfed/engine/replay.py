@@ -57,7 +57,17 @@ class Event:
 
 @dataclass(frozen=True, repr=False)
 class Replay(Faced):
-    """The events of a trial, and the row that they add up to."""
+    """The events of a trial, and the row that they add up to; as text, the story.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> story = ff.replay([[0.9], [0.1]], "fedelim", delta=0.1)
+    >>> [(event.actor, event.event, event.arm) for event in story.events][-1]
+    ('server', 'declared', '0')
+    >>> story.events[-1].pulls == story.row["pulls"]
+    True
+    """
 
     title: str
     events: list[Event]

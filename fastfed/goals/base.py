@@ -64,7 +64,16 @@ class Right(NamedTuple):
 
 
 class Goal(Named):
-    """A question that every client answers for itself and the server for all of them."""
+    """A question that every client answers for itself and the server for all of them.
+
+    Made by its subclasses, or by the names that options take.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> isinstance(ff.Top(3), ff.Goal), str(ff.Threshold(0.5, 0.05))
+    (True, 'threshold:0.5,0.05')
+    """
 
     one_arm: ClassVar[bool] = True
     """Whether an answer is one arm (``global_arm``), and not a set (``global_answer``)."""

@@ -174,7 +174,18 @@ class Instance(Faced):
 
     @staticmethod
     def of(source: Instance | str | Path | npt.ArrayLike) -> Instance:
-        """An instance as it is; one by name or from a file; or one of these means, Gaussian."""
+        """What is meant by an instance, in all the ways that functions take one.
+
+        Parameters
+        ----------
+        source
+            An `Instance`, a built-in's name or a file, or a K x M array of means.
+
+        Returns
+        -------
+        Instance
+            The same; or the one of that name or file; or one of these means, Gaussian.
+        """
         if isinstance(source, Instance):
             return source
         if isinstance(source, str | Path):
@@ -185,8 +196,18 @@ class Instance(Faced):
         return Instance(source)
 
     def save(self, path: str | Path) -> None:
-        """Write ``.toml`` (everything), ``.csv`` (means and names) or ``.parquet`` (a histogram
-        of rewards with finite support)."""
+        """Write the instance to a file.
+
+        Parameters
+        ----------
+        path
+            By its suffix: ``.toml`` (everything), ``.csv`` (means and names) or ``.parquet`` (a
+            histogram of rewards with finite support).
+
+        Returns
+        -------
+        None
+        """
         from fastfed.problem.instance_files import save
 
         save(self, Path(path))
@@ -208,7 +229,17 @@ class Instance(Faced):
         return f"<Instance {self.name}: {arms} arms x {clients} clients, {self.rewards}>"
 
     def client_text(self, m: int) -> str:
-        """A client by number and name."""
+        """A client by number and name, for messages.
+
+        Parameters
+        ----------
+        m
+            Its number.
+
+        Returns
+        -------
+        str
+        """
         return str(m) if self.clients[m] == str(m) else f"{m} ({self.clients[m]})"
 
 

@@ -23,7 +23,14 @@ _MOST_TIMES = 2**24  # a list of times longer than this is a periodic schedule i
 
 
 class Schedule:
-    """The times at which clients talk: made by one of the subclasses, or by `parse`."""
+    """The times at which clients talk: made by one of the subclasses, or by `parse`.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> isinstance(ff.Periodic(100), ff.Schedule), str(ff.Periodic(100))
+    (True, 'periodic:100')
+    """
 
     period: int | None = None
     """H if the clients talk at H, 2H, 3H, ...; None if the times are a list."""
@@ -63,7 +70,18 @@ class Schedule:
         raise TypeError("a schedule is one of its subclasses")
 
     def times(self, until: int) -> npt.NDArray[np.int64]:
-        """The communication times up to and including ``until``, ascending."""
+        """List the communication times.
+
+        Parameters
+        ----------
+        until
+            The last step that is looked at.
+
+        Returns
+        -------
+        numpy.ndarray
+            The times up to and including ``until``, ascending.
+        """
         if self.period is None:
             raise TypeError("a schedule without a period lists its times")
         count = until // self.period

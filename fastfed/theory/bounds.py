@@ -90,7 +90,17 @@ class Scheme:
 @dataclass(frozen=True, eq=False)
 class Bounds(Faced):
     """What `bounds` returns; as text, its table. ``...`` in a shape is the grid of delta and
-    cost, () for numbers."""
+    cost, () for numbers.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> found = ff.bounds("synthetic", delta=[0.1, 0.01], cost=10)
+    >>> found.T.shape, found.T_km.shape
+    ((2,), (2, 4, 3))
+    >>> found.table().filter(scheme="fedelim")["delta"].to_list()
+    [0.1, 0.01]
+    """
 
     instance: Instance
     delta: Grid
@@ -154,20 +164,42 @@ class Bounds(Faced):
         return lists.reshape(self.condition.shape[:-1]).tolist()
 
     def table(self, variant: str = "summed") -> pl.DataFrame:
-        """The schemes side by side, one row per (delta, cost, scheme): numbers for the O()s of
-        the paper's comparison. ``variant`` is "as_stated", "summed" or "sharp"."""
+        """The schemes side by side: numbers for the O()s of the paper's comparison.
+
+        Parameters
+        ----------
+        variant
+            "as_stated", "summed" or "sharp".
+
+        Returns
+        -------
+        polars.DataFrame
+            One row for each delta, cost and scheme.
+        """
         from fastfed.theory.bounds_table import table
 
         return table(self, variant)
 
     def to_frame(self) -> pl.DataFrame:
-        """Everything, one number per row, by (delta, cost)."""
+        """Everything, one number per row.
+
+        Returns
+        -------
+        polars.DataFrame
+            By delta and cost.
+        """
         from fastfed.theory.bounds_table import to_frame
 
         return to_frame(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain lists and numbers, for JSON; an infinite gap is None."""
+        """Everything as plain lists and numbers, for JSON.
+
+        Returns
+        -------
+        dict
+            An infinite gap is None.
+        """
         from fastfed.theory.bounds_table import to_dict
 
         return to_dict(self)

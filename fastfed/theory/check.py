@@ -67,7 +67,15 @@ _Line = dict[str, Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Check(Faced):
-    """What `check` returns; as text, its table."""
+    """What `check` returns; as text, its table.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> found = ff.simulate([[0.9], [0.1]], delta=0.1, trials=200).check(costs=[10])
+    >>> found.violated, found.counts()["violated"]
+    (False, 0)
+    """
 
     frame: pl.DataFrame
     """One row per line: ``instance``, ``delta``, ``sigma``, ``radius``, ``goal``, ``uplink``,
@@ -84,7 +92,13 @@ class Check(Faced):
         return self.counts()[VIOLATED] > 0
 
     def counts(self) -> dict[str, int]:
-        """How many lines have each verdict."""
+        """How many lines have each verdict.
+
+        Returns
+        -------
+        dict
+            From the verdict to the number.
+        """
         found = self.frame["verdict"].to_list()
         return {verdict: found.count(verdict) for verdict in VERDICTS}
 

@@ -117,9 +117,19 @@ class Estimate:
         return min(1.0, _power(self.log10_left_out))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ErrorProbability:
-    """What `error_probability` returns; as text, its table."""
+    """What `error_probability` returns; as text, its table.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> found = ff.error_probability([[0.9], [0.1]], delta=0.1, trials=200)
+    >>> found.joint.estimate <= 0.1
+    True
+    >>> found.frame["answer"].to_list()[-1]
+    'any'
+    """
 
     instance: Instance
     schedule: Schedule
@@ -196,6 +206,8 @@ class ErrorProbability:
                          f"{_text(one.bound, one.log10_bound):>10}")
         lines += [f"warning: {printable(text)}" for text in self.warnings]
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def error_probability(

@@ -10,7 +10,16 @@ from fastfed.radius import Confidence
 
 
 class Uplink(Named):
-    """How a client's empirical means reach the server: as they are, or in a few bits."""
+    """How a client's empirical means reach the server: as they are, or in a few bits.
+
+    Made by its subclasses, or by the names that options take.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> isinstance(ff.Exact(), ff.Uplink), str(ff.Dither(0.5))
+    (True, 'dither:0.5')
+    """
 
     @abstractmethod
     def widened(self, server: Confidence) -> Confidence:

@@ -377,6 +377,9 @@
       make("tr", {}, ...row.map((text) => make("td", {}, text)))));
   };
 
+  // a few digits, and no power of ten where none is needed
+  const ratio = (value, digits) => model.short(Number(model.general(value, digits)));
+
   function fillVerdicts() {
     if (!data.claims) return;
     find("verdicts").hidden = false;
@@ -388,8 +391,8 @@
       const lines = every.filter((line) => line[0] === place);
       const ratios = lines.map((line) => line[5]).filter((value) => value !== null);
       return [claim, ...used.map((at) => String(lines.filter((line) => line[6] === at).length)),
-        ratios.length ? `${model.general(Math.min(...ratios), 2)} to `
-          + model.general(Math.max(...ratios), 2) : ""];
+        ratios.length ? `${ratio(Math.min(...ratios), 2)} to ${ratio(Math.max(...ratios), 2)}`
+          : ""];
     }));
   }
 
@@ -398,8 +401,8 @@
     table("lines", ["claim", "schedule", "C", "mean", "bound", "measured / bound", "verdict"],
       here().lines.map(([claim, schedule, cost, mean, bound, tightness, verdict, power, reason]) =>
         [data.claims[claim], byName.get(schedule)?.words ?? schedule,
-          cost === null ? "" : String(cost), model.short(mean), model.short(bound),
-          tightness === null ? "" : model.general(tightness, 3), data.verdicts[verdict]
+          cost === null ? "" : model.short(cost), model.short(mean), model.short(bound),
+          tightness === null ? "" : ratio(tightness, 3), data.verdicts[verdict]
           + (data.verdicts[verdict] === "not refuted" && power !== null
             ? ` (power ${model.general(power, 2)})` : "")
           + (data.reasons[reason] ? `: ${data.reasons[reason]}` : "")]));
