@@ -42,6 +42,8 @@ from fastfed.validation import checked_delta, checked_engine, checked_max_steps,
 if TYPE_CHECKING:
     import polars as pl
 
+Floats = npt.NDArray[np.float64]
+
 _CHUNK_SECONDS = 0.2  # what one call of the kernel aims at: short enough for bar and Ctrl-C
 _PATIENCE = 0.3  # seconds for threads to stop when nobody wants their rows any more
 
@@ -133,8 +135,10 @@ class Job:
         ) if keep_departures else None
         # a walk is drawn up to the power of two that follows the last step; what is drawn for other
         # schedules does not count: a row is the same in whatever company it was computed
-        steps = np.maximum(found.ints[:, :, kernel.STEPS], 1)
-        draw_error = found.draws * self._problem.law.draw_error(2.0 * steps)
+        drawn_to = 2.0 * np.maximum(found.ints[:, :, kernel.STEPS], 1)
+        summed = self.instance.rewards.sum_error(self.instance.means, drawn_to,
+                                                 self._boundaries(drawn_to))
+        draw_error = np.minimum(1.0, found.draws * self._problem.law.draw_error(drawn_to) + summed)
         if len(self.schedules) == passes:
             return Block(first, found.ints, found.skip_error, found.pulls, found.called,
                          found.work, draw_error, departures)
@@ -142,6 +146,13 @@ class Job:
         called = found.called if self.goal.one_arm else found.called[self._pass_of]
         return Block(first, found.ints[self._pass_of], found.skip_error[self._pass_of], pulls,
                      called, found.work, draw_error[self._pass_of], departures)
+
+    def _boundaries(self, steps: Floats) -> tuple[Floats, Floats]:
+        """Upper bounds on g at a client and at the server."""
+        at_client, at_server = (
+            np.sqrt(steps * (one.unit * one.exponent(float(MAX_STEPS))))
+            for one in (self.local_radius, self.global_radius))
+        return at_client, at_server
 
     def space(self) -> Space:
         """Scratch memory for `run`."""

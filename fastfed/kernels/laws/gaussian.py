@@ -9,6 +9,10 @@ sits inside a Brownian motion of variance rate v = 2 (hi - lo) noise^2. Between 
 that is a bridge, and it crosses a line that is d1 above it at a and d2 above it at b with
 probability exactly exp(-2 d1 d2 / (v (b - a))) (see Karatzas and Shreve, Brownian Motion and
 Stochastic Calculus, 4.3.40).
+
+What is summed. All means are taken less the same number, half-way between the smallest and the
+largest of them: it drops out of every comparison, and so means c and c + 1 make the sums of 0 and
+1, however large c is.
 """
 
 from __future__ import annotations
@@ -60,19 +64,22 @@ def gaussian_memory(arms: int, clients: int) -> GaussianMemory:
                           np.zeros((2 * DEPTHS, 6)))
 
 
+def centred(means: Floats) -> tuple[Floats, float]:
+    """The means less what all sums leave out, and that."""
+    origin = float(0.5 * means.min() + 0.5 * means.max())
+    return means - origin, origin
+
+
 class GaussianLaw(NamedTuple):
     """The same noise for every arm and client."""
 
-    means: Any  # (K, M)
+    means: Any  # (K, M), less the origin
     noise: Any
+    origin: Any
 
     @property
     def longest_walk(self) -> int:
         return LEAF
-
-    @property
-    def origin(self) -> float:
-        return 0.0
 
     def draw_error(self, steps: Floats) -> Floats:
         """Normals have 53 bits, as rewards of a step-by-step simulation have."""
@@ -130,12 +137,13 @@ def _leaf(law):
 
 
 def _left_out(law):
-    return 0.0
+    return law.origin
 
 
 def _walk_value(law, memory, address):
     client, arm = address[2], address[3]
-    return value_at(address, law.means[arm, client], noise_at(law, arm, client))
+    x = value_at(address, law.means[arm, client], noise_at(law, arm, client))
+    return x + law.origin * float(address[4])
 
 
 def _extend_spine(law, memory, who, walks, tree, level):

@@ -26,17 +26,14 @@ from fastfed.kernels.memory import BAR, DRAWN, A, B
 class GaussianCellsLaw(NamedTuple):
     """A noise for every arm and client."""
 
-    means: Any  # (K, M)
+    means: Any  # (K, M), less the origin
     noise: Any  # (K, M)
     floor: Any  # the smallest noise
+    origin: Any
 
     @property
     def longest_walk(self) -> int:
         return LEAF
-
-    @property
-    def origin(self) -> float:
-        return 0.0
 
     def draw_error(self, steps: Floats) -> Floats:
         """Normals have 53 bits, as rewards of a step-by-step simulation have."""

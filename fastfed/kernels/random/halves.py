@@ -5,7 +5,7 @@ drawn as a pure function of an address from a word, 21 spare bits (see `words`),
 further words. Let s <= N (otherwise the unmarked items are counted) and t = k - s / 2, which is a
 whole number or, for odd s, half of one. The law is symmetric in t.
 
-Up to 64 items: inversion. Cumulative probabilities, the likeliest outcome first, are tabulated as
+N up to 64: inversion. Cumulative probabilities, the likeliest outcome first, are tabulated as
 thresholds for a 64-bit word. N is a power of two here, elsewhere it is any whole number.
 
 Up to 64 marked items: s random bits have a binomial number k of ones, and p(k) differs from that

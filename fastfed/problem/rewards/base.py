@@ -36,6 +36,12 @@ class Rewards(ABC):
     def kernel_law(self, means: Floats) -> Any:
         """The law as the kernels know it, from a file of `fastfed.kernels.laws`."""
 
+    def sum_error(self, means: Floats, steps: Floats, boundaries: tuple[Floats, Floats]) -> Floats:
+        """A bound on the probability that the rounding of sums changes a decision of a trial of so
+        many steps; ``boundaries`` are upper bounds on g at these steps, at a client and at the
+        server. None is needed where sums are exact, as those of whole numbers are."""
+        return np.zeros_like(steps)
+
     @abstractmethod
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
         """(arm, client) -> one reward from a NumPy generator: for the reference."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fastfed.errors import InputError
 from fastfed.problem.rewards.base import Floats, Rewards
+from fastfed.problem.rewards.rounding import sum_error
 from fastfed.validation import SCALES, number, numbers, refuse_odd_scale, shown
 
 
@@ -48,13 +49,18 @@ class Gaussian(Rewards):
                              f"{_shape(means.shape)}; give one for each arm and client")
 
     def kernel_law(self, means: Floats) -> Any:
-        if isinstance(self.sigma, float):
-            from fastfed.kernels.laws.gaussian import GaussianLaw
-
-            return GaussianLaw(means, self.sigma)
+        from fastfed.kernels.laws.gaussian import GaussianLaw, centred
         from fastfed.kernels.laws.gaussian_cells import GaussianCellsLaw
 
-        return GaussianCellsLaw(means, self.sigma, float(self.sigma.min()))
+        around, origin = centred(means)
+        if isinstance(self.sigma, float):
+            return GaussianLaw(around, self.sigma, origin)
+        return GaussianCellsLaw(around, self.sigma, float(self.sigma.min()), origin)
+
+    def sum_error(self, means: Floats, steps: Floats, boundaries: tuple[Floats, Floats]) -> Floats:
+        from fastfed.kernels.laws.gaussian import centred
+
+        return sum_error(centred(means)[0], np.asarray(self.sigma), steps, boundaries)
 
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
         noise = np.broadcast_to(self.sigma, means.shape)
