@@ -4,7 +4,8 @@
     python benchmarks/paper.py paper
 
 Writes docs/figures/contact-sheet.png, true-errors.png and radii.png, the README's sentence on the
-radii and the table of savings in docs/explanation/radii.md.
+radii, the table of savings in docs/explanation/radii.md and that of true errors in
+docs/explanation/error-probability.md.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ def main() -> None:
     table = json.loads((folder / "radii.json").read_text())
     write_between(ROOT / "README.md", "radii", in_a_sentence(table))
     write_between(ROOT / "docs" / "explanation" / "radii.md", "savings", savings(table))
+    _, _, errors = (folder / "true-errors.md").read_text().partition("\n\n")
+    write_between(ROOT / "docs" / "explanation" / "error-probability.md", "errors", errors.strip())
 
 
 if __name__ == "__main__":

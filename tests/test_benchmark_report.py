@@ -73,3 +73,11 @@ def test_the_markers_are_there(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     marker = "speed" if name == "README.md" else "benchmarks"
     assert text.count(f"<!-- {marker} -->") == text.count(f"<!-- /{marker} -->") == 1
+
+
+def test_benchmarks_can_be_collected() -> None:
+    """They run on demand only, so nothing else would notice a name that has moved."""
+    found = subprocess.run([sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0",
+                            str(ROOT / "benchmarks")], capture_output=True, text=True, cwd=ROOT,
+                           check=False)
+    assert found.returncode == 0, found.stdout[-2000:]

@@ -369,7 +369,7 @@ def test_the_command_says_the_law_and_cuts_no_name(tmp_path, capsys):
 
 
 def test_the_figure_of_true_errors_comes_with_its_table_and_rows(tmp_path):
-    paths = true_errors.write(tmp_path, instances=["synthetic"], deltas=[0.1, 0.01], trials=200)
+    paths = true_errors.write(tmp_path, instances=["synthetic"], deltas=[0.1, 0.01], trials=1000)
     assert {path.name for path in paths} == {
         "true-errors.parquet", "true-errors.md", "true-errors.png", "synthetic-errors.png",
         "synthetic-errors.pdf", "synthetic-errors.svg"}

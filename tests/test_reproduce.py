@@ -35,7 +35,7 @@ def small() -> Any:
         patch.setattr(reproduce, "DELTAS", FEW)
         patch.setattr(reproduce, "BASES", (1.05, 1.5, 10))
         patch.setattr(true_errors, "DELTAS", (0.1, 0.01))
-        patch.setattr(true_errors, "TRIALS", 100)
+        patch.setattr(true_errors, "TRIALS", 500)
         yield patch
 
 

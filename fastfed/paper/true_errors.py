@@ -24,7 +24,8 @@ from fastfed.theory.error_probability import error_frame, error_probability
 INSTANCES = ("synthetic", "bernoulli", "movielens")
 DELTAS = (0.1, 0.03, 0.01, 0.003, 0.001)
 QUICK_DELTAS = (0.1, 0.001)
-TRIALS, QUICK_TRIALS = 500, 100  # for each answer: MovieLens has 39
+TRIALS, QUICK_TRIALS = 20_000, 4_000  # for all estimates of an instance: MovieLens has 40
+_LEAST = 100  # for one estimate
 _SCHEDULE = "fedelim"
 _ASKED = "fastfed"
 _SHEET_DPI = 100
@@ -33,13 +34,15 @@ _SHEET_DPI = 100
 def measure(instances: Sequence[str] = INSTANCES, deltas: Sequence[float] = DELTAS, *,
             trials: int = TRIALS, seed: int = 0, threads: int | None = None,
             report: Callable[[str], object] = lambda _: None) -> pl.DataFrame:
-    """One row per instance, delta and answer; see `ErrorProbability.frame`."""
+    """One row per instance, delta and answer; see `ErrorProbability.frame`. The estimates
+    of an instance share its ``trials``: one for each client, the server's, and that of any."""
     found = []
     for name in instances:
         instance = Instance.load(name)
         for delta in deltas:
             report(f"{name}: true errors at delta {delta:g}")
-            found.append(error_probability(instance, _SCHEDULE, delta=delta, trials=trials,
+            found.append(error_probability(instance, _SCHEDULE, delta=delta,
+                                           trials=max(_LEAST, trials // (instance.shape[1] + 2)),
                                            seed=seed, threads=threads))
     return error_frame(found)
 
@@ -112,7 +115,7 @@ def as_text(frame: pl.DataFrame) -> str:
     lines = ["# True errors of FedElim", "",
              "Probabilities of a wrong answer by importance sampling, with standard errors; the "
              "exponent is the slope of ln p in ln δ. `at step`: by then half of the errors have "
-             "happened.", "",
+             f"happened. Trials for each estimate: {_trials(frame)}.", "",
              "| instance | δ | any answer | server | worst client | at step | exponent |",
              "|---|---|---|---|---|---|---|"]
     for (name,), rows in frame.group_by(["instance"], maintain_order=True):
@@ -130,6 +133,12 @@ def as_text(frame: pl.DataFrame) -> str:
         lines.append(f"\nNot to be trusted: {line['instance']}, δ = {line['delta']:g}, "
                      f"{line['answer']}: {line['warning']}.")
     return "\n".join(lines) + "\n"
+
+
+def _trials(frame: pl.DataFrame) -> str:
+    servers = frame.filter(pl.col("answer") == "server")  # clients that cannot err have none
+    least = servers.group_by("instance", maintain_order=True).agg(pl.col("trials").min())
+    return ", ".join(f"{name} {count:,}" for name, count in least.iter_rows())
 
 
 def _clients(rows: pl.DataFrame) -> list[str]:
