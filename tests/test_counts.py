@@ -85,15 +85,15 @@ def test_every_order_of_single_steps_is_as_likely_as_it_should_be():
 def test_counts_of_disjoint_intervals_after_three_splits(top):
     """Each eighth of (top / 2, top] is a multinomial of its own: values against SciPy's binomial,
     eighths and values against each other by their correlations."""
-    weights = np.array([1.0, 0.0, 6.0, 3.0, 10.0])
+    weights = np.array([1.0, 0.0, 6.0, 3.0, 10.0, 4.0, 5.0])
     p = weights / weights.sum()
     size, length = 40_000, top // 16
     counts = eighths(weights, top, size)
     assert (counts.sum(axis=2) == length).all()
     assert (counts[:, :, 1] == 0).all()
     assert counts.min() >= 0
-    present = [0, 2, 3, 4]
-    comparisons = 5 * (8 * 4 + 32 * 31 / 2)
+    present = [0, 2, 3, 4, 5, 6]
+    comparisons = 5 * (8 * 6 + 48 * 47 / 2)
     for i in range(8):
         for v in present:
             sample = counts[:, i, v]
