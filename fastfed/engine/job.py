@@ -33,6 +33,7 @@ from fastfed.problem.limits import (
     resolve_radii,
     resolve_sigma,
 )
+from fastfed.problem.rewards.rounding import Spent
 from fastfed.problem.schedule import Periodic, Schedule, parse_all
 from fastfed.radius import MAX_STEPS, Radius, parse
 from fastfed.uplinks import Uplink
@@ -91,6 +92,9 @@ class Job:
             self.engine = "skip"
         # one pass serves schedules that are two names for the same times
         self._times, self._horizon, self._pass_of = _lay_out(self.schedules, self.max_steps)
+        self._local_g, self._global_g = (
+            np.array([one.boundary(2.0**t) for t in range(MAX_STEPS.bit_length())])
+            for one in (self.local_radius, self.global_radius))
         self._every = _lay_out([Periodic(1)], self.max_steps)[0]
         law = instance.rewards.kernel_law(instance.means)
         self._problem = kernel.Problem(
@@ -136,8 +140,9 @@ class Job:
         # a walk is drawn up to the power of two that follows the last step; what is drawn for other
         # schedules does not count: a row is the same in whatever company it was computed
         drawn_to = 2.0 * np.maximum(found.ints[:, :, kernel.STEPS], 1)
-        summed = self.instance.rewards.sum_error(self.instance.means, drawn_to,
-                                                 self._boundaries(drawn_to))
+        summed = self.instance.rewards.sum_error(
+            self.instance.means, self._spent(drawn_to, found.ints[:, :, kernel.PULLS]),
+            str(self.uplink) == USUAL["uplink"])
         draw_error = np.minimum(1.0, found.draws * self._problem.law.draw_error(drawn_to) + summed)
         if len(self.schedules) == passes:
             return Block(first, found.ints, found.skip_error, found.pulls, found.called,
@@ -147,12 +152,12 @@ class Job:
         return Block(first, found.ints[self._pass_of], found.skip_error[self._pass_of], pulls,
                      called, found.work, draw_error[self._pass_of], departures)
 
-    def _boundaries(self, steps: Floats) -> tuple[Floats, Floats]:
-        """Upper bounds on g at a client and at the server."""
-        at_client, at_server = (
-            np.sqrt(steps * (one.unit * one.exponent(float(MAX_STEPS))))
-            for one in (self.local_radius, self.global_radius))
-        return at_client, at_server
+    def _spent(self, steps: Floats, pulls: npt.NDArray[np.int64]) -> Spent:
+        """What trials took. g is concave and positive, so it never falls: the next power of two
+        has a larger one."""
+        mean = np.maximum(pulls / self.instance.means.size, 1.0)
+        power = np.minimum(np.frexp(mean)[1], MAX_STEPS.bit_length() - 1)
+        return Spent(steps, mean, self._local_g[power], self._global_g[power])
 
     def space(self) -> Space:
         """Scratch memory for `run`."""

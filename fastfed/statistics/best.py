@@ -412,7 +412,7 @@ def _envelope_text(found: Envelope) -> list[str]:
     lines += [f"  no cost: {name}, of which no trial ended" for name in found.never_ended]
     if found.unfinished:
         worst = max(found.unfinished.values())
-        lines.append(f"  trials that did not end are left out, up to {100 * worst:.2g} % of a "
+        lines.append(f"  trials that did not end are left out, up to {100 * worst:.3g} % of a "
                      "schedule's: " + ", ".join(found.unfinished))
     if any(piece.high_interval for piece in found.pieces):
         lines.append("  in brackets: 95 % interval of the C at which the next schedule takes over")

@@ -93,7 +93,7 @@ class FiniteLaw(NamedTuple):
 
     def draw_error(self, steps: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """A draw is as many variates as a cell has values, less one. Draws by words alone (places,
-        single rewards, shuffles) are nearer to their law than that: 16 rewards, each found among 64
+        single rewards, shuffles) are nearer to their law than that: 8 rewards, each found among 64
         thresholds or fewer that are rounded to 2^-53, by 2e-14 a value."""
         each = VARIATE_ERROR + VARIATE_ERROR_A_SIGMA * 0.5 * np.sqrt(steps)
         return np.asarray(self.rise.shape[2] * each)

@@ -58,7 +58,7 @@ from fastfed.kernels.random.normal import unit
 from fastfed.kernels.random.words import SPARE_UNIT, spare_bits, words_at
 
 INVERTED = 20.0  # at half as many nine values are 18 % slower, at 26 no faster
-_LONGEST = 128  # steps of an inversion: at a mean of 10 more have a probability below 1e-60
+_LONGEST = 128  # steps of an inversion: at a mean of 20 more have a probability below 1e-58
 _INVERSE = 1.0 / np.arange(1.0, _LONGEST + 1.0)
 _BOX = 0.07  # 1/2 less the largest |u| in it
 _GUESSED = 36.0  # up to so many sigma^2 for t^2
@@ -172,18 +172,18 @@ def _by_rejection(count, p, word, spare, address, stream):
 @inner
 def exact_share(count, p, t):
     """p(m + t) / p(m)."""
-    c1, c2, c3, c4, tilt, _ = binomial_cells(count, p)
+    c1, c2, c3, c4, tilt = binomial_cells(count, p)
     return math.exp(log_ratio(c1, c2, c3, c4, tilt, t))
 
 
 @inner
 def binomial_cells(count, p):
-    """The cells at the mode, the tilt, and the mean less the mode; 0 < p <= 1/2."""
+    """The cells at the mode, and the tilt; 0 < p <= 1/2."""
     n = float(count)
     product = n * p
     m = float(math.floor(product + p))
     excess = (m - product) - _product_error(n, p, product)
-    return m, n - m, NO_CELL, NO_CELL, math.log1p(excess / ((n - m) * p)), -excess
+    return m, n - m, NO_CELL, NO_CELL, math.log1p(excess / ((n - m) * p))
 
 
 @inner

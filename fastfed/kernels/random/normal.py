@@ -44,7 +44,7 @@ _EDGE, _RATIO = _tables()
 
 @inner
 def unit(word):
-    """A uniform in (0, 1), never 0 or 1, from the upper 53 bits."""
+    """A uniform from the upper 53 bits: never 0, and 1 for the largest of them alone."""
     return (np.float64(word >> uint64(11)) + 0.5) * 2.0**-53
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.errors import InputError
+from fastfed.problem.rewards.rounding import Spent
 from fastfed.radius import MAX_STEPS
 
 Floats = npt.NDArray[np.float64]
@@ -36,11 +37,11 @@ class Rewards(ABC):
     def kernel_law(self, means: Floats) -> Any:
         """The law as the kernels know it, from a file of `fastfed.kernels.laws`."""
 
-    def sum_error(self, means: Floats, steps: Floats, boundaries: tuple[Floats, Floats]) -> Floats:
-        """A bound on the probability that the rounding of sums changes a decision of a trial of so
-        many steps; ``boundaries`` are upper bounds on g at these steps, at a client and at the
-        server. None is needed where sums are exact, as those of whole numbers are."""
-        return np.zeros_like(steps)
+    def sum_error(self, means: Floats, spent: Spent, centred: bool) -> Floats:
+        """A bound on the probability that the rounding of sums changes a decision of a trial;
+        ``centred``: what all means share never enters the sums, not even in messages. 0 where sums
+        are exact, as those of whole numbers are, and where no bound is known."""
+        return np.zeros_like(spent.steps)
 
     @abstractmethod
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:

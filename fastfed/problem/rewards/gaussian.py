@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastfed.errors import InputError
 from fastfed.problem.rewards.base import Floats, Rewards
-from fastfed.problem.rewards.rounding import sum_error
+from fastfed.problem.rewards.rounding import Spent, sum_error
 from fastfed.validation import SCALES, number, numbers, refuse_odd_scale, shown
 
 
@@ -57,10 +57,10 @@ class Gaussian(Rewards):
             return GaussianLaw(around, self.sigma, origin)
         return GaussianCellsLaw(around, self.sigma, float(self.sigma.min()), origin)
 
-    def sum_error(self, means: Floats, steps: Floats, boundaries: tuple[Floats, Floats]) -> Floats:
-        from fastfed.kernels.laws.gaussian import centred
+    def sum_error(self, means: Floats, spent: Spent, centred: bool) -> Floats:
+        from fastfed.kernels.laws.gaussian import centred as around
 
-        return sum_error(centred(means)[0], np.asarray(self.sigma), steps, boundaries)
+        return sum_error(around(means)[0] if centred else means, np.asarray(self.sigma), spent)
 
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
         noise = np.broadcast_to(self.sigma, means.shape)
