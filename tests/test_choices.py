@@ -151,7 +151,9 @@ def test_the_story_that_is_suggested_can_be_told(several: Path, capsys: pytest.C
                                                  ) -> None:
     assert cli.run(["replay", str(several), "--wrong"]) == 0
     shown = capsys.readouterr().out
-    assert shown.splitlines()[0].split()[:4] == ["instance", "schedule", "goal", "uplink"]
+    law, head = shown.splitlines()[:2]
+    assert law.startswith("rewards: ")
+    assert head.split()[:4] == ["instance", "schedule", "goal", "uplink"]
     command = shlex.split(shown.splitlines()[-1].partition("story: fastfed ")[2])
     assert cli.run(command) == 0
     assert "not every answer right" in capsys.readouterr().out

@@ -26,10 +26,26 @@ def rows(means: np.ndarray, noise: object = 1.0, **options: object) -> pl.DataFr
 
 
 @pytest.mark.parametrize("noise", [1.0, NOISE], ids=["one noise", "a noise for each cell"])
-@pytest.mark.parametrize("shift", [1e3, -1e6, 1e9])
-def test_what_all_means_share_does_not_matter(noise: object, shift: float) -> None:
+@pytest.mark.parametrize("shift", [1e3, -1e6, 1e9, [[1e9, -1e9]]])
+def test_what_the_means_of_a_client_share_does_not_matter(noise: object, shift: object) -> None:
     """With sums of the rewards as they are, 24 of 4,000 rows changed for 1e9."""
-    assert rows(MEANS + shift, noise).equals(rows(MEANS, noise))
+    assert rows(MEANS + np.array(shift), noise).equals(rows(MEANS, noise))
+
+
+@pytest.mark.parametrize("apart", [0, 2.0**30])
+def test_nor_what_the_values_of_a_client_share(apart: float) -> None:
+    """38 of 6,000 rows changed where one client's values lay 2^30 above another's."""
+    low, high = 104857 / 2**20, 314573 / 2**20
+    weights = np.array([[5, 5], [4, 6], [7, 3]])  # of the low and of the high value
+
+    def found(shift: float) -> pl.DataFrame:
+        cells = np.zeros((3, 2, 4))
+        cells[:, 0, 2:], cells[:, 1, :2] = weights, weights
+        values = [low - apart, high - apart, shift + low, shift + high]
+        instance = ff.Instance(rewards=ff.Finite(values, cells), name="far values")
+        return ff.simulate(instance, SCHEDULES, delta=0.05, trials=500, seed=3, sigma=0.1).frame
+
+    assert found(1.0).equals(found(2.0**30))
 
 
 @pytest.mark.long
@@ -57,12 +73,13 @@ def test_sums_are_off_by_no_more_than_is_said() -> None:
 
 
 def test_rows_tell_where_rounding_matters() -> None:
-    """Clients whose means lie far apart leave sums large, and some decisions change."""
-    apart, together = rows(MEANS + np.array([[1e9, -1e9]])), rows(MEANS)
-    assert 0 < (apart["pulls"] != together["pulls"]).mean() < 0.1
-    assert apart["draw_error"].min() == 1
-    assert rows(MEANS + np.array([[1e5, -1e5]]))["draw_error"].mean() < 0.01
-    assert together["draw_error"].mean() < 1e-7
+    """Arms that differ by a billion at each client, one way and the other, and by 1/8 on average:
+    the server's sums stay large, and some of its decisions change."""
+    apart = np.array([[1, -1], [-1, 1]])
+    near, far = (rows(MEANS[:2] * [[0, 0], [0, 1]] + by * apart) for by in (2.0**3, 2.0**30))
+    assert 0 < (near["pulls"] != far["pulls"]).mean() < 0.1
+    assert far["draw_error"].min() == 1
+    assert near["draw_error"].mean() < 1e-6
 
 
 def test_messages_keep_what_means_share() -> None:

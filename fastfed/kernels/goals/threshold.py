@@ -42,7 +42,7 @@ class ThresholdGoal(NamedTuple):
     local_must_not: Any  # (M, K)
     global_must: Any  # (K,)
     global_must_not: Any  # (K,)
-    tau: Any  # of the rewards as the law counts them: see `laws.hooks`
+    tau: Any  # (M,) of the rewards as the law counts them: see `laws.hooks`
     slack: Any  # E
 
     def notes(self, arms: int, schedules: int) -> NoNotes:
@@ -58,13 +58,12 @@ class ThresholdRule(NamedTuple):
 
 @hooks.at_client.of(ThresholdGoal)
 def _at_client(goal, m):
-    return ThresholdRule(goal.tau, goal.slack)
+    return ThresholdRule(goal.tau[m], goal.slack)
 
 
 @hooks.at_server.of(ThresholdGoal)
 def _at_server(goal):
-    walks = float(goal.local_must.shape[0])
-    return ThresholdRule(walks * goal.tau, walks * goal.slack)
+    return ThresholdRule(goal.tau.sum(), float(goal.tau.shape[0]) * goal.slack)
 
 
 @hooks.client_errs.of(ThresholdGoal)

@@ -2,10 +2,10 @@
 
 The counts are in `counts`, what a pair is known not to do inside an interval in `permuted`.
 
-Sums of rewards are kept less n times the smallest value of all, which is the same for every arm and
-so drops out of every comparison: values c and c + 1 make the same sums as 0 and 1, digit for digit,
-however large c is. What is said of the rewards in an interval is said from their counts, not from
-differences of sums.
+Sums of rewards are kept less n times the smallest value of the client, which is the same for every
+arm and so drops out of every comparison, at the client and at the server: values c and c + 1 make
+the same sums as 0 and 1, digit for digit, however large c is. What is said of the rewards in an
+interval is said from their counts, not from differences of sums.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class FiniteMemory(NamedTuple):
 class FiniteLaw(NamedTuple):
     """Each arm and client pays one of its own values, the rarest first."""
 
-    smallest: Any  # of all values
+    origin: Any  # (M,) the smallest value of each client
     kinds: Any  # (K, M) the number of the cell's own values, less one
-    base: Any  # (K, M) its last value, less the smallest of all
+    base: Any  # (K, M) its last value, less the client's smallest
     rise: Any  # (K, M, V - 1) its other values, less its last
     shares: Any  # (K, M, V - 1) the weight of a value as a share of that and all that follow
     logs: Any  # (K, M, V - 1) ln(1 - share), or ln(share) if that is above 1/2
@@ -86,10 +86,6 @@ class FiniteLaw(NamedTuple):
     @property
     def longest_walk(self) -> int:
         return LEAF
-
-    @property
-    def origin(self) -> float:
-        return float(self.smallest)
 
     def draw_error(self, steps: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """A draw is as many variates as a cell has values, less one. Draws by words alone (places,
@@ -114,12 +110,13 @@ def finite_law(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]
     rise, shares, logs = np.zeros((3, arms, clients, support - 1))
     upto = np.zeros((arms, clients, support - 1), np.uint64)
     reach, deviation = np.zeros((2, arms, clients))
+    origin = values[(weights > 0).any(axis=0).argmax(axis=1)]
     for k in range(arms):
         for m in range(clients):
             weight = weights[k, m]
             own = np.argsort(weight, kind="stable")[np.count_nonzero(weight == 0):]
             count = kinds[k, m] = len(own) - 1
-            base[k, m] = values[own[-1]] - values[0]
+            base[k, m] = values[own[-1]] - origin[m]
             rise[k, m, :count] = values[own[:-1]] - values[own[-1]]
             left = np.cumsum(weight[own][::-1])[::-1]
             shares[k, m, :count] = (weight[own] / left)[:-1]
@@ -132,7 +129,7 @@ def finite_law(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]
             deviation[k, m] = math.sqrt(max(0.0, share @ (away - share @ away) ** 2))
     varies = deviation[deviation > 0]
     noise = float(varies.min()) if len(varies) else 1.0
-    return FiniteLaw(float(values[0]), kinds, base, rise, shares, logs, upto, reach, noise)
+    return FiniteLaw(origin, kinds, base, rise, shares, logs, upto, reach, noise)
 
 
 @hooks.leaf.of(FiniteLaw)
@@ -143,11 +140,6 @@ def _leaf(law):
 @hooks.noise_floor.of(FiniteLaw)
 def _noise_floor(law):
     return law.noise
-
-
-@hooks.left_out.of(FiniteLaw)
-def _left_out(law):
-    return law.smallest
 
 
 @hooks.judge_by.of(FiniteLaw)
@@ -179,7 +171,7 @@ def _walk_value(law, memory, address):
     x = count_walk_value(address, law.kinds[arm, client], law.rise[arm, client],
                          (law.shares[arm, client], law.logs[arm, client], law.upto[arm, client]),
                          law.base[arm, client], memory.single, memory.steps)
-    return x + law.smallest * float(address[4])
+    return x + law.origin[client] * float(address[4])
 
 
 @hooks.extend_spine.of(FiniteLaw)

@@ -10,9 +10,10 @@ that is a bridge, and it crosses a line that is d1 above it at a and d2 above it
 probability exactly exp(-2 d1 d2 / (v (b - a))) (see Karatzas and Shreve, Brownian Motion and
 Stochastic Calculus, 4.3.40).
 
-What is summed. All means are taken less the same number, half-way between the smallest and the
-largest of them: it drops out of every comparison, and so means c and c + 1 make the sums of 0 and
-1, however large c is.
+What is summed. The means of a client are taken less a number of its own, half-way between the
+smallest and the largest of them: it is the same for all arms and so drops out of every comparison,
+at the client and at the server. Means c and c + 1 make the sums of -1/2 and 1/2, however large c
+is.
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ def gaussian_memory(arms: int, clients: int) -> GaussianMemory:
                           np.zeros((2 * DEPTHS, 6)))
 
 
-def centred(means: Floats) -> tuple[Floats, float]:
-    """The means less what all sums leave out, and that."""
-    origin = float(0.5 * means.min() + 0.5 * means.max())
+def centred(means: Floats) -> tuple[Floats, Floats]:
+    """The means less what the sums of each client leave out, and that, (M,)."""
+    origin = 0.5 * means.min(axis=0) + 0.5 * means.max(axis=0)
     return means - origin, origin
 
 
@@ -75,7 +76,7 @@ class GaussianLaw(NamedTuple):
 
     means: Any  # (K, M), less the origin
     noise: Any
-    origin: Any
+    origin: Any  # (M,)
 
     @property
     def longest_walk(self) -> int:
@@ -124,7 +125,6 @@ def _safe_alone(law, d_a, d_b, least, slack, variance):
 def draws_as_gaussian(cls: type) -> None:
     """Register what all Gaussian laws have in common: leaves, draws, duels, single values."""
     hooks.leaf.of(cls)(_leaf)
-    hooks.left_out.of(cls)(_left_out)
     hooks.extend_spine.of(cls)(_extend_spine)
     hooks.split_interval.of(cls)(_split_interval)
     hooks.walk_interval.of(cls)(_walk_interval)
@@ -136,14 +136,10 @@ def _leaf(law):
     return LEAF
 
 
-def _left_out(law):
-    return law.origin
-
-
 def _walk_value(law, memory, address):
     client, arm = address[2], address[3]
     x = value_at(address, law.means[arm, client], noise_at(law, arm, client))
-    return x + law.origin * float(address[4])
+    return x + law.origin[client] * float(address[4])
 
 
 def _extend_spine(law, memory, who, walks, tree, level):

@@ -29,7 +29,7 @@ class GaussianCellsLaw(NamedTuple):
     means: Any  # (K, M), less the origin
     noise: Any  # (K, M)
     floor: Any  # the smallest noise
-    origin: Any
+    origin: Any  # (M,)
 
     @property
     def longest_walk(self) -> int:

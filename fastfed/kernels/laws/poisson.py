@@ -62,14 +62,11 @@ class PoissonLaw(NamedTuple):
     """Each arm and client has an intensity."""
 
     means: Any  # (K, M)
+    origin: Any  # (M,) zeros: all of a reward is summed
 
     @property
     def longest_walk(self) -> int:
         return _LEAF
-
-    @property
-    def origin(self) -> float:
-        return 0.0
 
     def draw_error(self, steps: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Of one Poisson variate, or of a half, whose sigma is smaller."""
@@ -146,11 +143,6 @@ def _leaf(law):
 @hooks.noise_floor.of(PoissonLaw)
 def _noise_floor(law):
     return 1.0
-
-
-@hooks.left_out.of(PoissonLaw)
-def _left_out(law):
-    return 0.0
 
 
 @hooks.judge_by.of(PoissonLaw)

@@ -147,22 +147,22 @@ def _hear(uplink, law, who, walks, curve, talks, here):
         step = uplink.unit * math.sqrt(float(n))
     else:
         step = uplink.share * exact(curve, float(n)) / float(who.hi - who.lo)
-    _listen(uplink, who, walks, talks, (s, n, slot, arms), step, laws.left_out(law))
+    _listen(uplink, who, walks, talks, (s, n, slot, arms), step, law.origin)
     return HEARD
 
 
 @inner
-def _listen(uplink, who, walks, talks, here, step, left_out):
+def _listen(uplink, who, walks, talks, here, step, origin):
     """Every client sends every arm of the list that is alive; what is heard is summed up."""
     s, n, slot, arms = here
     state, out_at, means = talks.state, talks.out_at, talks.heard.means
     value, sums = walks.value[slot], walks.total[HEARD]
     counting = state[s, TALKS] < uplink.most
     bits = np.int64(0)
-    ahead = left_out * float(n)
     for j in range(arms[out_at.shape[1]]):
         sums[arms[j]] = 0.0
     for m in range(who.lo, who.hi):
+        ahead = origin[m] * float(n)
         block = np.int64(-1)
         words = (np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0))
         for j in range(arms[out_at.shape[1]]):
