@@ -135,7 +135,7 @@ def test_laws_of_cells():
     """Own values only, the rarest first, the last one not counted."""
     law = finite_law(np.array([-1.0, 0.5, 2.0]),
                      np.array([[[1.0, 0.0, 3.0], [0.0, 2.0, 0.0]], [[5.0, 1.0, 2.0], [1, 1, 0]]]))
-    assert law.smallest == -1
+    assert law.origin.tolist() == [-1, -1]
     assert law.kinds.tolist() == [[1, 0], [2, 1]]
     assert law.base.tolist() == [[3.0, 1.5], [0.0, 1.5]]
     assert law.rise.tolist() == [[[-3.0, 0.0], [0.0, 0.0]], [[1.5, 3.0], [-1.5, 0.0]]]
