@@ -73,9 +73,9 @@ class FiniteMemory(NamedTuple):
 class FiniteLaw(NamedTuple):
     """Each arm and client pays one of its own values, the rarest first."""
 
-    origin: Any  # (M,) the smallest value of each client
     kinds: Any  # (K, M) the number of the cell's own values, less one
-    base: Any  # (K, M) its last value, less the client's smallest
+    # (K + 1, M) its last value, less the client's smallest, which is the last row: see `gaussian`
+    base: Any
     rise: Any  # (K, M, V - 1) its other values, less its last
     shares: Any  # (K, M, V - 1) the weight of a value as a share of that and all that follow
     logs: Any  # (K, M, V - 1) ln(1 - share), or ln(share) if that is above 1/2
@@ -86,6 +86,10 @@ class FiniteLaw(NamedTuple):
     @property
     def longest_walk(self) -> int:
         return LEAF
+
+    @property
+    def origin(self) -> npt.NDArray[np.float64]:
+        return np.asarray(self.base[-1])
 
     def draw_error(self, steps: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """A draw is as many variates as a cell has values, less one. Draws by words alone (places,
@@ -106,11 +110,11 @@ class FiniteLaw(NamedTuple):
 def finite_law(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> FiniteLaw:
     """The law of rewards with these values (V,), ascending, and weights (K, M, V)."""
     arms, clients, support = weights.shape
-    kinds, base = np.zeros((arms, clients), np.int64), np.zeros((arms, clients))
+    kinds, base = np.zeros((arms, clients), np.int64), np.zeros((arms + 1, clients))
     rise, shares, logs = np.zeros((3, arms, clients, support - 1))
     upto = np.zeros((arms, clients, support - 1), np.uint64)
     reach, deviation = np.zeros((2, arms, clients))
-    origin = values[(weights > 0).any(axis=0).argmax(axis=1)]
+    origin = base[-1] = values[(weights > 0).any(axis=0).argmax(axis=1)]
     for k in range(arms):
         for m in range(clients):
             weight = weights[k, m]
@@ -129,7 +133,7 @@ def finite_law(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]
             deviation[k, m] = math.sqrt(max(0.0, share @ (away - share @ away) ** 2))
     varies = deviation[deviation > 0]
     noise = float(varies.min()) if len(varies) else 1.0
-    return FiniteLaw(origin, kinds, base, rise, shares, logs, upto, reach, noise)
+    return FiniteLaw(kinds, base, rise, shares, logs, upto, reach, noise)
 
 
 @hooks.leaf.of(FiniteLaw)
@@ -140,6 +144,11 @@ def _leaf(law):
 @hooks.noise_floor.of(FiniteLaw)
 def _noise_floor(law):
     return law.noise
+
+
+@hooks.left_out.of(FiniteLaw)
+def _left_out(law, m):
+    return law.base[law.base.shape[0] - 1, m]
 
 
 @hooks.judge_by.of(FiniteLaw)
@@ -171,7 +180,7 @@ def _walk_value(law, memory, address):
     x = count_walk_value(address, law.kinds[arm, client], law.rise[arm, client],
                          (law.shares[arm, client], law.logs[arm, client], law.upto[arm, client]),
                          law.base[arm, client], memory.single, memory.steps)
-    return x + law.origin[client] * float(address[4])
+    return x + hooks.left_out(law, client) * float(address[4])
 
 
 @hooks.extend_spine.of(FiniteLaw)

@@ -26,14 +26,17 @@ from fastfed.kernels.memory import BAR, DRAWN, A, B
 class GaussianCellsLaw(NamedTuple):
     """A noise for every arm and client."""
 
-    means: Any  # (K, M), less the origin
+    means: Any  # (K + 1, M), less the origin, which is the last row
     noise: Any  # (K, M)
     floor: Any  # the smallest noise
-    origin: Any  # (M,)
 
     @property
     def longest_walk(self) -> int:
         return LEAF
+
+    @property
+    def origin(self) -> Floats:
+        return np.asarray(self.means[-1])
 
     def draw_error(self, steps: Floats) -> Floats:
         """Normals have 53 bits, as rewards of a step-by-step simulation have."""

@@ -3,14 +3,14 @@
 A law is a NamedTuple class with what its walks are made of (means, noise, values ...). It offers
 four things to Python: ``longest_walk``, the number of steps of the longest interval that it walks
 step by step; ``origin``, (M,), what it takes off every reward of a client before it sums them up,
-because that is the same for all arms and drops out of comparisons (messages hold it: uplinks read
-it, too); ``memory(slots, arms, clients)``, which makes its own scratch memory as another
-NamedTuple; and ``draw_error(steps)``, a bound on the total variation distance between a draw, as it
-is counted in ``walks.work``, and its law, in walks of up to so many steps. What a pass and a
-look-up of single values ask of it are the functions below, each implemented for the class by
-``@hooks.NAME.of(Class)`` in the law's own file; the elimination does not know which law it runs.
-``who``, ``walks`` and ``tree`` are those of `kernels.memory`; the interval at ``depth`` is
-``tree.frame[depth]``, its arms are listed in ``tree.drawn``.
+because that is the same for all arms and drops out of comparisons; ``memory(slots, arms,
+clients)``, which makes its own scratch memory as another NamedTuple; and ``draw_error(steps)``, a
+bound on the total variation distance between a draw, as it is counted in ``walks.work``, and its
+law, in walks of up to so many steps. What a pass and a look-up of single values ask of it are the
+functions below, each implemented for the class by ``@hooks.NAME.of(Class)`` in the law's own file;
+the elimination does not know which law it runs. ``who``, ``walks`` and ``tree`` are those of
+`kernels.memory`; the interval at ``depth`` is ``tree.frame[depth]``, its arms are listed in
+``tree.drawn``.
 """
 
 from __future__ import annotations
@@ -62,6 +62,12 @@ def safe_alone(law, d_a, d_b, least, slack, variance):
 def noise_floor(law):
     """How near bounds on g have to be: about the noise of one step. Any value is safe, a poor one
     costs time."""
+
+
+@generic
+def left_out(law, m):
+    """What the sums of client m leave out of every reward, the ``origin``: the same for all arms,
+    it drops out of comparisons; but a message holds it."""
 
 
 @generic

@@ -62,11 +62,15 @@ class PoissonLaw(NamedTuple):
     """Each arm and client has an intensity."""
 
     means: Any  # (K, M)
-    origin: Any  # (M,) zeros: all of a reward is summed
 
     @property
     def longest_walk(self) -> int:
         return _LEAF
+
+    @property
+    def origin(self) -> npt.NDArray[np.float64]:
+        """All of a reward is summed."""
+        return np.zeros(self.means.shape[1])
 
     def draw_error(self, steps: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Of one Poisson variate, or of a half, whose sigma is smaller."""
@@ -143,6 +147,11 @@ def _leaf(law):
 @hooks.noise_floor.of(PoissonLaw)
 def _noise_floor(law):
     return 1.0
+
+
+@hooks.left_out.of(PoissonLaw)
+def _left_out(law, m):
+    return 0.0
 
 
 @hooks.judge_by.of(PoissonLaw)

@@ -76,6 +76,7 @@ class LatticeMemory(NamedTuple):
     """What was heard."""
 
     means: Any  # (S, K, M) the last of each client, under each schedule
+    ahead: Any  # (M,) what the sums of each client leave out
 
 
 class LatticeUplink(NamedTuple):
@@ -90,7 +91,7 @@ class LatticeUplink(NamedTuple):
     most: Any  # communication times of a trial whose bits are counted
 
     def memory(self, schedules: int, arms: int, clients: int) -> LatticeMemory:
-        return LatticeMemory(np.zeros((schedules, arms, clients)))
+        return LatticeMemory(np.zeros((schedules, arms, clients)), np.zeros(clients))
 
 
 def dithered_uplink(unit: float, clients: int) -> LatticeUplink:
@@ -147,12 +148,14 @@ def _hear(uplink, law, who, walks, curve, talks, here):
         step = uplink.unit * math.sqrt(float(n))
     else:
         step = uplink.share * exact(curve, float(n)) / float(who.hi - who.lo)
-    _listen(uplink, who, walks, talks, (s, n, slot, arms), step, law.origin)
+    for m in range(who.lo, who.hi):
+        talks.heard.ahead[m] = laws.left_out(law, m) * float(n)
+    _listen(uplink, who, walks, talks, (s, n, slot, arms), step)
     return HEARD
 
 
 @inner
-def _listen(uplink, who, walks, talks, here, step, origin):
+def _listen(uplink, who, walks, talks, here, step):
     """Every client sends every arm of the list that is alive; what is heard is summed up."""
     s, n, slot, arms = here
     state, out_at, means = talks.state, talks.out_at, talks.heard.means
@@ -162,7 +165,7 @@ def _listen(uplink, who, walks, talks, here, step, origin):
     for j in range(arms[out_at.shape[1]]):
         sums[arms[j]] = 0.0
     for m in range(who.lo, who.hi):
-        ahead = origin[m] * float(n)
+        ahead = talks.heard.ahead[m]
         block = np.int64(-1)
         words = (np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0))
         for j in range(arms[out_at.shape[1]]):

@@ -52,15 +52,14 @@ class Gaussian(Rewards):
         from fastfed.kernels.laws.gaussian import GaussianLaw, centred
         from fastfed.kernels.laws.gaussian_cells import GaussianCellsLaw
 
-        around, origin = centred(means)
         if isinstance(self.sigma, float):
-            return GaussianLaw(around, self.sigma, origin)
-        return GaussianCellsLaw(around, self.sigma, float(self.sigma.min()), origin)
+            return GaussianLaw(centred(means), self.sigma)
+        return GaussianCellsLaw(centred(means), self.sigma, float(self.sigma.min()))
 
     def sum_error(self, means: Floats, spent: Spent, centred: bool) -> Floats:
         from fastfed.kernels.laws.gaussian import centred as around
 
-        return sum_error(around(means)[0] if centred else means, np.asarray(self.sigma), spent)
+        return sum_error(around(means)[:-1] if centred else means, np.asarray(self.sigma), spent)
 
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
         noise = np.broadcast_to(self.sigma, means.shape)

@@ -55,7 +55,7 @@ class Poisson(Rewards):
     def kernel_law(self, means: Floats) -> Any:
         from fastfed.kernels.laws.poisson import PoissonLaw
 
-        return PoissonLaw(means, np.zeros(means.shape[1]))
+        return PoissonLaw(means)
 
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
         return lambda k, m: float(rng.poisson(means[k, m]))
