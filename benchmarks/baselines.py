@@ -22,8 +22,9 @@ from fastfed.problem.schedule import FedElim
 def literal(means: np.ndarray, delta: float, trials: int, seed: int = 0) -> np.ndarray:
     instance, rng = Instance(means), np.random.default_rng(seed)
     rewards = reference.independent_rewards(instance, rng)
-    return np.array([reference.fedelim(instance, FedElim(), delta, rewards).pulls.sum()
-                     for _ in range(trials)])
+    return np.array(
+        [reference.fedelim(instance, FedElim(), delta, rewards).pulls.sum() for _ in range(trials)]
+    )
 
 
 def numpy_batch(means: np.ndarray, delta: float, trials: int, seed: int = 0) -> np.ndarray:

@@ -39,16 +39,30 @@ def measure(benchmark: Any) -> Callable[..., tuple[Any, float]]:
 def time_trials(benchmark: Any, measure: Callable[..., tuple[Any, float]]) -> Callable[..., None]:
     """Time ``count`` trials of a job on this thread, best of several rounds."""
 
-    def run(instance: Instance, schedules: list[str], count: int, *, delta: float = 0.01,
-            engine: str = "auto", sigma: float | None = None, goal: str = "best") -> None:
+    def run(
+        instance: Instance,
+        schedules: list[str],
+        count: int,
+        *,
+        delta: float = 0.01,
+        engine: str = "auto",
+        sigma: float | None = None,
+        goal: str = "best",
+    ) -> None:
         job = Job(instance, schedules, delta=delta, engine=engine, sigma=sigma, goal=goal)
         job.run(0, 1)  # compiles
         block, seconds = measure(lambda: job.run(0, count))
         work = Work()
         work.add(block)
         arms, clients = instance.shape
-        benchmark.extra_info.update({
-            "instance": instance.name, "arms": arms, "clients": clients, "engine": job.engine,
-            **work.told(seconds)})
+        benchmark.extra_info.update(
+            {
+                "instance": instance.name,
+                "arms": arms,
+                "clients": clients,
+                "engine": job.engine,
+                **work.told(seconds),
+            }
+        )
 
     return run

@@ -22,8 +22,14 @@ def main() -> None:
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     schedules = [ff.FedElim(), ff.SuperExponential(), *map(ff.Periodic, PERIODS)]
     result = ff.simulate("synthetic", schedules, delta=0.01, trials=trials)
-    plot_files(result.summary([10.0]), ROOT / "docs" / "figures" / "total-period", ["png"],
-               x="period", y="total", errors="std")
+    plot_files(
+        result.summary([10.0]),
+        ROOT / "docs" / "figures" / "total-period",
+        ["png"],
+        x="period",
+        y="total",
+        errors="std",
+    )
 
 
 if __name__ == "__main__":

@@ -64,25 +64,37 @@ def countries_with_a_top() -> ff.Instance:
         if (first[:-1] - first[1:] > 0.01).all():
             kept.append(m)
     rewards = ff.Finite(whole.rewards.values, whole.rewards.weights[:, kept])
-    return ff.Instance(rewards=rewards, arms=whole.arms, clients=[whole.clients[m] for m in kept],
-                       name=f"movielens, {len(kept)} countries")
+    return ff.Instance(
+        rewards=rewards,
+        arms=whole.arms,
+        clients=[whole.clients[m] for m in kept],
+        name=f"movielens, {len(kept)} countries",
+    )
 
 
-def study(instance: ff.Instance, lines: dict[str, list[Point]], trials: int
-          ) -> dict[str, list[list[float]]]:
+def study(
+    instance: ff.Instance, lines: dict[str, list[Point]], trials: int
+) -> dict[str, list[list[float]]]:
     """For each line, x, and mean pulls and standard error of each schedule at each point."""
     reference = measure(instance, "best", trials)
-    print(f"\n{instance.name}, {trials:,} trials: best " + ", ".join(
-        f"{one} {mean:,.0f} ± {sem:,.0f}" for one, (mean, sem) in reference.items()))
+    print(
+        f"\n{instance.name}, {trials:,} trials: best "
+        + ", ".join(f"{one} {mean:,.0f} ± {sem:,.0f}" for one, (mean, sem) in reference.items())
+    )
     found: dict[str, list[list[float]]] = {}
     for line, points in lines.items():
         found[line] = []
         for x, goal in points:
             seen = measure(instance, goal, trials)
             found[line].append([x, *(number for one in SCHEDULES for number in seen[one])])
-            print(f"{goal:<20} " + ", ".join(
-                f"{one} {mean:,.0f} ± {sem:,.0f} ({mean / reference[one][0]:.3g} of best)"
-                for one, (mean, sem) in seen.items()), flush=True)
+            print(
+                f"{goal:<20} "
+                + ", ".join(
+                    f"{one} {mean:,.0f} ± {sem:,.0f} ({mean / reference[one][0]:.3g} of best)"
+                    for one, (mean, sem) in seen.items()
+                ),
+                flush=True,
+            )
     found["best"] = [[0.0, *(number for one in SCHEDULES for number in reference[one])]]
     return found
 
@@ -102,8 +114,17 @@ def draw(path: Path, found: dict[str, list[list[float]]], title: str, axis: Char
     for schedule in SCHEDULES:
         _, (mean,), _ = _columns(found["best"], schedule)
         lines.append(Line(f"best arm, {in_words(schedule)}", ends, [mean] * 2, plain=True))
-    write_chart(replace(axis, lines=lines, y_label="pulls", log_y=True, title=[
-        title, "mean ± one standard error"]), path, ["png"])
+    write_chart(
+        replace(
+            axis,
+            lines=lines,
+            y_label="pulls",
+            log_y=True,
+            title=[title, "mean ± one standard error"],
+        ),
+        path,
+        ["png"],
+    )
 
 
 def _columns(points: list[list[float]], schedule: str) -> tuple[list[float], ...]:
@@ -121,21 +142,33 @@ def main() -> None:
     folder = Path(sys.argv[2] if len(sys.argv) > 2 else "docs/figures")
     some = max(10, trials // 20)  # a trial on movielens is as dear as fifty on synthetic
     countries = countries_with_a_top()
-    draw(folder / "goal-top", study(countries, {"": TOP}, some),
-         f"{countries.name}, delta {DELTA:g}, {some:,} trials",
-         axis("goal: the N best arms", categories=[goal for _, goal in TOP]))
-    draw(folder / "goal-eps", study(ff.Instance.load("synthetic"), {"": EPS}, trials),
-         f"synthetic, delta {DELTA:g}, {trials:,} trials",
-         axis("goal: an arm at most E worse than the best"))
-    lines = {f"E = {e:g}": [(tau, f"threshold:{tau:g},{e:g}") for tau in TAUS]
-             for e in (0.02, 0.1)}
-    draw(folder / "goal-threshold", study(ff.Instance.load("bernoulli"), lines, some),
-         f"bernoulli, delta {DELTA:g}, {some:,} trials",
-         axis("goal: the arms above this threshold, with a slack of E", linear_x=True))
+    draw(
+        folder / "goal-top",
+        study(countries, {"": TOP}, some),
+        f"{countries.name}, delta {DELTA:g}, {some:,} trials",
+        axis("goal: the N best arms", categories=[goal for _, goal in TOP]),
+    )
+    draw(
+        folder / "goal-eps",
+        study(ff.Instance.load("synthetic"), {"": EPS}, trials),
+        f"synthetic, delta {DELTA:g}, {trials:,} trials",
+        axis("goal: an arm at most E worse than the best"),
+    )
+    lines = {f"E = {e:g}": [(tau, f"threshold:{tau:g},{e:g}") for tau in TAUS] for e in (0.02, 0.1)}
+    draw(
+        folder / "goal-threshold",
+        study(ff.Instance.load("bernoulli"), lines, some),
+        f"bernoulli, delta {DELTA:g}, {some:,} trials",
+        axis("goal: the arms above this threshold, with a slack of E", linear_x=True),
+    )
     print("\nmicroseconds a trial, means x 1, 0.1, 0.01")
     for goal in ("best", "top:1", "eps:{:g}", "threshold:{:g}"):
-        spent = [microseconds(ff.Instance.load(f"scaled:synthetic,{factor}"),
-                              goal.format(0.13 * factor), 200) for factor in (1, 0.1, 0.01)]
+        spent = [
+            microseconds(
+                ff.Instance.load(f"scaled:synthetic,{factor}"), goal.format(0.13 * factor), 200
+            )
+            for factor in (1, 0.1, 0.01)
+        ]
         print(f"{goal.partition(':')[0]:<12} " + " ".join(f"{one:>8.0f}" for one in spent))
 
 

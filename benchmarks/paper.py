@@ -30,22 +30,31 @@ _DPI = 130  # of the README's figure, which stays small
 
 def savings(rows: list[dict[str, Any]]) -> str:
     """The cost with each radius over that with the paper's, as a Markdown table."""
-    lines = [f"| instance, schedule, δ | trials | {' | '.join(f'`{name}`' for name in OTHERS)} |",
-             f"|---|---:|{'---:|' * len(OTHERS)}"]
+    lines = [
+        f"| instance, schedule, δ | trials | {' | '.join(f'`{name}`' for name in OTHERS)} |",
+        f"|---|---:|{'---:|' * len(OTHERS)}",
+    ]
     names = {"fedelim": "FedElim", "fedelim0": "FedElim0"}
     for instance, schedule, delta in dict.fromkeys(
-            (row["instance"], row["schedule"], row["delta"]) for row in rows):
-        some = {row["radius"]: row for row in rows if (
-            row["instance"], row["schedule"], row["delta"]) == (instance, schedule, delta)}
+        (row["instance"], row["schedule"], row["delta"]) for row in rows
+    ):
+        some = {
+            row["radius"]: row
+            for row in rows
+            if (row["instance"], row["schedule"], row["delta"]) == (instance, schedule, delta)
+        }
         shown = (number(some[name]["ratio"], some[name]["ratio_sem"]) for name in OTHERS)
-        lines.append(f"| {instance}, {names[schedule]}, {delta:g} | "
-                     f"{min(row['trials'] for row in some.values()):,} | {' | '.join(shown)} |")
+        lines.append(
+            f"| {instance}, {names[schedule]}, {delta:g} | "
+            f"{min(row['trials'] for row in some.values()):,} | {' | '.join(shown)} |"
+        )
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, help="where `fastfed reproduce` wrote")
     folder = parser.parse_args().folder
     figures = ROOT / "docs" / "figures"

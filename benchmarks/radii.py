@@ -26,8 +26,10 @@ def main() -> None:
     trials = int(float(sys.argv[1])) if len(sys.argv) > 1 else 10_000
     delta = float(sys.argv[2]) if len(sys.argv) > 2 else 0.01
     print(f"delta {delta:g}; ratio of pulls to the paper's radius (standard error)")
-    print(f"{'instance':<10} {'trials':>7} {'radius':<15} {'fedelim0':>18} {'fedelim':>18} "
-          f"{'wrong':>6} {'us a trial':>11}")
+    print(
+        f"{'instance':<10} {'trials':>7} {'radius':<15} {'fedelim0':>18} {'fedelim':>18} "
+        f"{'wrong':>6} {'us a trial':>11}"
+    )
     for name, share in SHARES.items():
         count = max(2, int(share * trials))
         instance = ff.Instance.load(name)
@@ -45,11 +47,15 @@ def main() -> None:
             pulls = block.column("pulls").astype(float)
             ratio = pulls.mean(axis=1) / base.mean(axis=1)
             spread = (pulls - ratio[:, None] * base).std(axis=1, ddof=1) / math.sqrt(count)
-            texts = [f"{r:.4f} ({e:.4f})" for r, e in
-                     zip(ratio, spread / base.mean(axis=1), strict=True)]
+            texts = [
+                f"{r:.4f} ({e:.4f})" for r, e in zip(ratio, spread / base.mean(axis=1), strict=True)
+            ]
             wrong = int((~block.column("correct").astype(np.bool_)).any(axis=0).sum())
-            print(f"{name:<10} {count:>7} {radius:<15} {texts[0]:>18} {texts[1]:>18} {wrong:>6} "
-                  f"{1e6 * least[radius]:>11.1f}", flush=True)
+            print(
+                f"{name:<10} {count:>7} {radius:<15} {texts[0]:>18} {texts[1]:>18} {wrong:>6} "
+                f"{1e6 * least[radius]:>11.1f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

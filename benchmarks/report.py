@@ -27,19 +27,26 @@ BASELINES = {
 }
 FACTORS = ("1", "0.1", "0.01", "0.001")
 INSTANCES = ("synthetic", "bernoulli", "movielens", "random:20,38", "random:100,100")
-SCHEDULES = {"fedelim": "FedElim", "fedelim0": "FedElim0",
-             "eight schedules": "eight schedules at once"}
-STARTS = {"test_help": "`fastfed --help`",
-          "test_first_call_warm_cache": "a first call with kernels that are in the cache",
-          "test_first_call_empty_cache": "a first call that compiles them"}
+SCHEDULES = {
+    "fedelim": "FedElim",
+    "fedelim0": "FedElim0",
+    "eight schedules": "eight schedules at once",
+}
+STARTS = {
+    "test_help": "`fastfed --help`",
+    "test_first_call_warm_cache": "a first call with kernels that are in the cache",
+    "test_first_call_empty_cache": "a first call that compiles them",
+}
 
 Info = dict[str, Any]  # what one benchmark told
 Found = dict[str, Info]  # by the benchmark's name
 
 
 def read(content: Info) -> Found:
-    return {one["name"]: {**one["extra_info"], "best_seconds": one["stats"]["min"]}
-            for one in content["benchmarks"]}
+    return {
+        one["name"]: {**one["extra_info"], "best_seconds": one["stats"]["min"]}
+        for one in content["benchmarks"]
+    }
 
 
 def fastfed_at(found: Found, factor: str) -> Info:
@@ -107,8 +114,9 @@ def against_baselines(found: Found) -> str:
             lines.append([words, duration(time_of(theirs)), times(time_of(theirs), ours)])
     if not math.isnan(ours):
         lines.append(["fastfed", duration(ours), ""])
-    return table(["FedElim on `synthetic`, delta 0.01, one thread", "a trial",
-                  "fastfed is faster by"], lines)
+    return table(
+        ["FedElim on `synthetic`, delta 0.01, one thread", "a trial", "fastfed is faster by"], lines
+    )
 
 
 def on_harder_means(found: Found) -> str:
@@ -116,20 +124,38 @@ def on_harder_means(found: Found) -> str:
     for factor in FACTORS:
         ours, theirs = fastfed_at(found, factor), baseline_at(found, STEPPER, factor)
         if ours:
-            lines.append([factor, f"{ours['pulls_a_trial']:.2e}", f"{ours['draws_a_trial']:,.0f}",
-                          duration(time_of(ours)), duration(time_of(theirs)),
-                          times(time_of(theirs), time_of(ours))])
+            lines.append(
+                [
+                    factor,
+                    f"{ours['pulls_a_trial']:.2e}",
+                    f"{ours['draws_a_trial']:,.0f}",
+                    duration(time_of(ours)),
+                    duration(time_of(theirs)),
+                    times(time_of(theirs), time_of(ours)),
+                ]
+            )
         if theirs:
             few.append(f"{theirs['trials']} at means x {factor}")
-    text = table(["the same, means times", "pulls a trial", "fastfed's draws", "fastfed, a trial",
-                  BASELINES[STEPPER], "fastfed is faster by"], lines)
+    text = table(
+        [
+            "the same, means times",
+            "pulls a trial",
+            "fastfed's draws",
+            "fastfed, a trial",
+            BASELINES[STEPPER],
+            "fastfed is faster by",
+        ],
+        lines,
+    )
     line = points([fastfed_at(found, factor) for factor in FACTORS])
     said = []
     if len(line) > 1:
         said.append(f"fastfed's time grows as the pulls to the power {slope(line):.2f}.")
     if few:
-        said.append(f"Baselines ran few trials (the last one {', '.join(few)}): their time is what "
-                    "a pull took, times the mean pulls.")
+        said.append(
+            f"Baselines ran few trials (the last one {', '.join(few)}): their time is what "
+            "a pull took, times the mean pulls."
+        )
     return "\n\n".join(filter(None, (text, " ".join(said))))
 
 
@@ -138,17 +164,23 @@ def in_short(found: Found) -> str:
     start takes."""
     said = []
     if hardest := fastfed_at(found, FACTORS[-1]):
-        said.append(f"With all means times {FACTORS[-1]} a trial has "
-                    f"{hardest['pulls_a_trial']:.2e} pulls and takes fastfed "
-                    f"{duration(time_of(hardest))}.")
+        said.append(
+            f"With all means times {FACTORS[-1]} a trial has "
+            f"{hardest['pulls_a_trial']:.2e} pulls and takes fastfed "
+            f"{duration(time_of(hardest))}."
+        )
     said += [first_starts(found)]
-    return "\n\n".join(filter(None, (against_baselines(found), every_trial(found),
-                                     " ".join(filter(None, said)))))
+    return "\n\n".join(
+        filter(None, (against_baselines(found), every_trial(found), " ".join(filter(None, said))))
+    )
 
 
 def first_starts(found: Found) -> str:
-    starts = [f"{words}, {duration(found[name]['best_seconds'] * 1e6)}"
-              for name, words in STARTS.items() if name in found]
+    starts = [
+        f"{words}, {duration(found[name]['best_seconds'] * 1e6)}"
+        for name, words in STARTS.items()
+        if name in found
+    ]
     return f"From a fresh process: {'; '.join(starts)}." if starts else ""
 
 
@@ -161,16 +193,23 @@ def every_trial(found: Found) -> str:
         twins = [found.get(f"test_twin[{instance}-{name}]", {}) for name in SCHEDULES]
         if known := next(filter(None, own), None):
             shape = f"{known['arms']} arms x {known['clients']} clients"
-            lines.append([f"`{known['instance']}`, {shape}",
-                          *(duration(time_of(info)) for info in own)])
+            lines.append(
+                [f"`{known['instance']}`, {shape}", *(duration(time_of(info)) for info in own)]
+            )
         if any(twins):
             lines.append(["its Gaussian twin", *(duration(time_of(info)) for info in twins)])
         if own[0] and twins[0]:
             prices.append(f"{times(time_of(own[0]), time_of(twins[0]))} on `{instance}`")
     text = table(["A trial, delta 0.01, one thread", *SCHEDULES.values()], lines)
-    said = ("A Gaussian twin has the same means and confidence scale (noise 1/2 for `bernoulli`, "
+    said = (
+        (
+            "A Gaussian twin has the same means and confidence scale (noise 1/2 for `bernoulli`, "
             f"1 for `movielens`). Exact discrete rewards take FedElim {' and '.join(prices)} of "
-            "the twin's time.") if prices else ""
+            "the twin's time."
+        )
+        if prices
+        else ""
+    )
     return "\n\n".join(filter(None, (text, said)))
 
 
@@ -184,17 +223,25 @@ def in_sentences(found: Found) -> str:
             f"{percent(sweep['kernel_share'])}, frames {percent(sweep['frame_share'])}, Parquet "
             f"{percent(sweep['parquet_share'])}, the rest {percent(sweep['rest_share'])}: "
             f"{percent(sweep['waiting_share'])} waiting, "
-            f"{percent(sweep['rest_share'] - sweep['waiting_share'])} other work.")
-    threads = {info["threads"]: info["trials_a_second"] for name, info in found.items()
-               if name.startswith("test_threads")}
+            f"{percent(sweep['rest_share'] - sweep['waiting_share'])} other work."
+        )
+    threads = {
+        info["threads"]: info["trials_a_second"]
+        for name, info in found.items()
+        if name.startswith("test_threads")
+    }
     if len(threads) > 1:
         most, least = max(threads), min(threads)
-        said.append(f"Trials a second on {most} threads: {threads[most] / threads[least]:.2f} x "
-                    f"those on {least}.")
+        said.append(
+            f"Trials a second on {most} threads: {threads[most] / threads[least]:.2f} x "
+            f"those on {least}."
+        )
     said += filter(None, [first_starts(found)])
-    draws = [f"{found[name]['draws_a_second'] / 1e6:,.0f} million {words}"
-             for words in ("Philox words", "normals")
-             if (name := f"test_generator[{words}]") in found]
+    draws = [
+        f"{found[name]['draws_a_second'] / 1e6:,.0f} million {words}"
+        for words in ("Philox words", "normals")
+        if (name := f"test_generator[{words}]") in found
+    ]
     if draws:
         said.append(f"A second of the generator: {', '.join(draws)}.")
     return "\n\n".join(said)
@@ -209,8 +256,11 @@ def machine(content: Info) -> str:
 
 def noise(content: Info) -> float:
     """How much longer than the best round the median round took, of the benchmark in the middle."""
-    spreads = [one["stats"]["median"] / one["stats"]["min"] for one in content["benchmarks"]
-               if one["stats"]["rounds"] >= 3]
+    spreads = [
+        one["stats"]["median"] / one["stats"]["min"]
+        for one in content["benchmarks"]
+        if one["stats"]["rounds"] >= 3
+    ]
     return median(spreads) if spreads else 1.0
 
 
@@ -236,18 +286,33 @@ def plot(found: Found, path: Path) -> None:
     with style() as plt:
         figure, ax = plt.subplots(figsize=(5.2, 3.6), layout="constrained")
         for (name, words), marker, colour in zip(
-                BASELINES.items(), "sD^v", ("#c8502b", "#2f7d4f", "#7a4fa0", "#8a6d1d"),
-                strict=True):
+            BASELINES.items(), "sD^v", ("#c8502b", "#2f7d4f", "#7a4fa0", "#8a6d1d"), strict=True
+        ):
             line = points([baseline_at(found, name, factor) for factor in FACTORS])
             if line:
                 ax.plot(*zip(*line, strict=True), color=colour, marker=marker, label=words)
                 pulls, seconds = line[-1]
-                ax.plot([pulls, last], [seconds, seconds / pulls * last], color=colour,
-                        linestyle="--", linewidth=0.9)
-        ax.plot([], [], color="#555555", linestyle="--", linewidth=0.9,
-                label="extrapolated: at its cost a pull")
-        ax.plot(*zip(*fastfed, strict=True), color="#1b4f8f", marker="o",
-                label=f"fastfed (slope {slope(fastfed):.2f})")
+                ax.plot(
+                    [pulls, last],
+                    [seconds, seconds / pulls * last],
+                    color=colour,
+                    linestyle="--",
+                    linewidth=0.9,
+                )
+        ax.plot(
+            [],
+            [],
+            color="#555555",
+            linestyle="--",
+            linewidth=0.9,
+            label="extrapolated: at its cost a pull",
+        )
+        ax.plot(
+            *zip(*fastfed, strict=True),
+            color="#1b4f8f",
+            marker="o",
+            label=f"fastfed (slope {slope(fastfed):.2f})",
+        )
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.set_xlabel("pulls a trial")
@@ -258,8 +323,9 @@ def plot(found: Found, path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("json", type=Path)
     parser.add_argument("--readme", type=Path, help="a file with the markers of the small table")
     parser.add_argument("--page", type=Path, help="a file with the markers of all tables")
@@ -268,14 +334,21 @@ def main() -> None:
     given = parser.parse_args()
     content = json.loads(given.json.read_text())
     found = read(content)
-    parts = [against_baselines(found), on_harder_means(found), every_trial(found),
-             in_sentences(found), machine(content)]
+    parts = [
+        against_baselines(found),
+        on_harder_means(found),
+        every_trial(found),
+        in_sentences(found),
+        machine(content),
+    ]
     text = "\n\n".join(filter(None, parts))
     print(text)
     spread = noise(content)
     if spread > NOISY and not given.noisy and (given.readme or given.page or given.plot):
-        raise SystemExit(f"nothing written: a median round took {spread:.2f} x the best one, more "
-                         f"than {NOISY} x. Measure on an idle machine, or add --noisy")
+        raise SystemExit(
+            f"nothing written: a median round took {spread:.2f} x the best one, more "
+            f"than {NOISY} x. Measure on an idle machine, or add --noisy"
+        )
     if given.readme:
         write_between(given.readme, "speed", in_short(found))
     if given.page:

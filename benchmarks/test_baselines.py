@@ -61,30 +61,40 @@ def told(pulls: np.ndarray, seconds: float, factor: str) -> dict[str, object]:
     """A baseline's few trials may have more or fewer pulls than the mean: what is measured is the
     cost of a pull, and a trial is said to take that many times fastfed's mean pulls."""
     mean = expected(factor)[1].mean
-    return {"trials": len(pulls), "pulls_a_second": pulls.sum() / seconds,
-            "nanoseconds_a_pull": seconds / pulls.sum() * 1e9,
-            "trials_a_second": pulls.sum() / seconds / mean,
-            "microseconds_a_trial": seconds / pulls.sum() * mean * 1e6, "pulls_a_trial": mean,
-            "pulls_a_trial_as_measured": pulls.mean(),
-            "microseconds_a_trial_is": "measured time a pull x fastfed's mean pulls a trial"}
+    return {
+        "trials": len(pulls),
+        "pulls_a_second": pulls.sum() / seconds,
+        "nanoseconds_a_pull": seconds / pulls.sum() * 1e9,
+        "trials_a_second": pulls.sum() / seconds / mean,
+        "microseconds_a_trial": seconds / pulls.sum() * mean * 1e6,
+        "pulls_a_trial": mean,
+        "pulls_a_trial_as_measured": pulls.mean(),
+        "microseconds_a_trial_is": "measured time a pull x fastfed's mean pulls a trial",
+    }
 
 
 @pytest.mark.benchmark(group=f"baselines, {MEANS} 1")
-@pytest.mark.parametrize(("name", "trials"), [
-    pytest.param("literal", 20, id="literal"),
-    pytest.param("numpy_batch", 100, id="numpy_batch"),
-    pytest.param("numba_plain", 50, id="numba_plain"),
-    pytest.param("numba_stepper", 50, id="numba_stepper"),
-])
+@pytest.mark.parametrize(
+    ("name", "trials"),
+    [
+        pytest.param("literal", 20, id="literal"),
+        pytest.param("numpy_batch", 100, id="numpy_batch"),
+        pytest.param("numba_plain", 50, id="numba_plain"),
+        pytest.param("numba_stepper", 50, id="numba_stepper"),
+    ],
+)
 def test_baseline(benchmark: Any, measure: Any, name: str, trials: int) -> None:
     pulls, seconds = measure(checked(name, "1", trials))
     benchmark.extra_info.update(told(pulls, seconds, "1"))
 
 
 @pytest.mark.benchmark(group=f"the tight stepper, {MEANS}")
-@pytest.mark.parametrize(("factor", "trials", "rounds"), [
-    pytest.param("0.1", 10, None, id="0.1"), pytest.param("0.01", 1, 1, id="0.01")])
-def test_stepper_on_harder_means(benchmark: Any, measure: Any, factor: str, trials: int,
-                                 rounds: int | None) -> None:
+@pytest.mark.parametrize(
+    ("factor", "trials", "rounds"),
+    [pytest.param("0.1", 10, None, id="0.1"), pytest.param("0.01", 1, 1, id="0.01")],
+)
+def test_stepper_on_harder_means(
+    benchmark: Any, measure: Any, factor: str, trials: int, rounds: int | None
+) -> None:
     pulls, seconds = measure(checked("numba_stepper", factor, trials), rounds=rounds)
     benchmark.extra_info.update(told(pulls, seconds, factor))

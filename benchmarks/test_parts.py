@@ -67,18 +67,25 @@ def test_reading_back(benchmark: Any, measure: Any, tmp_path: Path) -> None:
 
 def fresh(code: str, cache: Path) -> dict[str, float]:
     """Run code in a Python of its own, with its own cache of kernels; its peak memory."""
-    tell = ("import atexit, json, sys, memory; peak = memory.watch(); "
-            "atexit.register(lambda: print(json.dumps(peak()), file=sys.stderr)); ")
+    tell = (
+        "import atexit, json, sys, memory; peak = memory.watch(); "
+        "atexit.register(lambda: print(json.dumps(peak()), file=sys.stderr)); "
+    )
     path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": path}
-    done = subprocess.run([sys.executable, "-c", tell + code], check=True, env=environment,
-                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", tell + code],
+        check=True,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     return json.loads(done.stderr.splitlines()[-1])
 
 
 HELP = "from fastfed.cli import run; run(['--help'])"
-ONE_TRIAL = ("import fastfed as ff; "
-             "ff.simulate(ff.Instance.load('synthetic'), delta=0.01, trials=1)")
+ONE_TRIAL = "import fastfed as ff; ff.simulate(ff.Instance.load('synthetic'), delta=0.01, trials=1)"
 
 
 @pytest.mark.benchmark(group="start-up")

@@ -48,8 +48,9 @@ class Split:
 
 
 @pytest.mark.benchmark(group="sweep, default grid, 10,000 trials")
-def test_sweep(benchmark: Any, measure: Any, tmp_path: Path,
-               monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sweep(
+    benchmark: Any, measure: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Kernel, frame, Parquet and the rest are shares of the threads' time, threads x wall.
 
     The rest: planning, handing over as an Arrow stream, the summary, and waiting, whose share is
@@ -74,7 +75,17 @@ def test_sweep(benchmark: Any, measure: Any, tmp_path: Path,
     whole = CORES * wall
     seconds = {f"{name}_seconds": split.seconds[name] for name, _, _ in places}
     shares = {f"{name}_share": split.seconds[name] / whole for name, _, _ in places}
-    benchmark.extra_info.update({
-        **split.work.told(wall), "trials_a_cell": TRIALS, "rows": rows,
-        "rows_a_second": rows / wall, "threads": CORES, "seconds": wall, **seconds,
-        **shares, "rest_share": 1 - sum(shares.values()), "waiting_share": 1 - busy / whole})
+    benchmark.extra_info.update(
+        {
+            **split.work.told(wall),
+            "trials_a_cell": TRIALS,
+            "rows": rows,
+            "rows_a_second": rows / wall,
+            "threads": CORES,
+            "seconds": wall,
+            **seconds,
+            **shares,
+            "rest_share": 1 - sum(shares.values()),
+            "waiting_share": 1 - busy / whole,
+        }
+    )

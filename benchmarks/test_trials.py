@@ -15,28 +15,37 @@ Timer = Callable[..., None]
 
 
 @pytest.mark.benchmark(group="a trial")
-@pytest.mark.parametrize("schedules", [["fedelim"], ["fedelim0"], EIGHT],
-                         ids=["fedelim", "fedelim0", "eight schedules"])
-@pytest.mark.parametrize(("instance", "count"), [
-    pytest.param("synthetic", 200, id="synthetic"),
-    pytest.param("bernoulli", 50, id="bernoulli"),
-    pytest.param("movielens", 5, id="movielens"),
-    pytest.param("random:20,38,1", 5, id="random:20,38"),
-    pytest.param("random:100,100,1", 2, id="random:100,100"),
-])
+@pytest.mark.parametrize(
+    "schedules", [["fedelim"], ["fedelim0"], EIGHT], ids=["fedelim", "fedelim0", "eight schedules"]
+)
+@pytest.mark.parametrize(
+    ("instance", "count"),
+    [
+        pytest.param("synthetic", 200, id="synthetic"),
+        pytest.param("bernoulli", 50, id="bernoulli"),
+        pytest.param("movielens", 5, id="movielens"),
+        pytest.param("random:20,38,1", 5, id="random:20,38"),
+        pytest.param("random:100,100,1", 2, id="random:100,100"),
+    ],
+)
 def test_trial(time_trials: Timer, instance: str, count: int, schedules: list[str]) -> None:
     time_trials(Instance.load(instance), schedules, count)
 
 
 @pytest.mark.benchmark(group="a trial")
-@pytest.mark.parametrize("schedules", [["fedelim"], ["fedelim0"], EIGHT],
-                         ids=["fedelim", "fedelim0", "eight schedules"])
-@pytest.mark.parametrize(("instance", "noise", "count"), [
-    pytest.param("bernoulli", 0.5, 100, id="bernoulli"),
-    pytest.param("movielens", 1.0, 5, id="movielens"),
-])
-def test_twin(time_trials: Timer, instance: str, noise: float, count: int, schedules: list[str]
-              ) -> None:
+@pytest.mark.parametrize(
+    "schedules", [["fedelim"], ["fedelim0"], EIGHT], ids=["fedelim", "fedelim0", "eight schedules"]
+)
+@pytest.mark.parametrize(
+    ("instance", "noise", "count"),
+    [
+        pytest.param("bernoulli", 0.5, 100, id="bernoulli"),
+        pytest.param("movielens", 1.0, 5, id="movielens"),
+    ],
+)
+def test_twin(
+    time_trials: Timer, instance: str, noise: float, count: int, schedules: list[str]
+) -> None:
     """Gaussian rewards of the same means and the same confidence scale, and of about the noise
     that the discrete ones have: what the discrete ones cost beyond them is their price."""
     means = Instance.load(instance).means
@@ -52,12 +61,19 @@ def test_hardness(time_trials: Timer, factor: str) -> None:
 
 @pytest.mark.benchmark(group="goals, four arms at two clients, fedelim")
 @pytest.mark.parametrize("factor", [1.0, 0.1, 0.01], ids=lambda one: f"means x {one:g}")
-@pytest.mark.parametrize("goal", ["best", "top:1", "top:2", "eps:{:g}", "threshold:{:g}"],
-                         ids=["best", "top 1", "top 2", "eps", "threshold"])
+@pytest.mark.parametrize(
+    "goal",
+    ["best", "top:1", "top:2", "eps:{:g}", "threshold:{:g}"],
+    ids=["best", "top 1", "top 2", "eps", "threshold"],
+)
 def test_goals(time_trials: Timer, goal: str, factor: float) -> None:
     means = factor * np.array([[0.9, 0.5], [0.4, 0.7], [0.2, -0.3], [-0.4, 0.1]])
-    time_trials(Instance(means, name=f"four arms x {factor:g}"), ["fedelim"], 100,
-                goal=goal.format(0.31 * factor))
+    time_trials(
+        Instance(means, name=f"four arms x {factor:g}"),
+        ["fedelim"],
+        100,
+        goal=goal.format(0.31 * factor),
+    )
 
 
 @pytest.mark.benchmark(group="scaling in arms, 4 clients, fedelim")
@@ -78,20 +94,28 @@ def test_threads(benchmark: Any, measure: Any, threads: int) -> None:
     """With the frame of the rows, as a user calls it."""
     instance = Instance.load("synthetic")
     result, seconds = measure(
-        lambda: simulate(instance, EIGHT, delta=0.01, trials=10_000, threads=threads), rounds=7)
+        lambda: simulate(instance, EIGHT, delta=0.01, trials=10_000, threads=threads), rounds=7
+    )
     work = Work()
     work.add(result.block)
     benchmark.extra_info.update({"threads": threads, **work.told(seconds)})
 
 
 @pytest.mark.benchmark(group="engines, bernoulli, fedelim")
-@pytest.mark.parametrize(("engine", "factor", "count"), [
-    pytest.param("skip", 1.0, 20, id="skip, gaps x 1"),
-    pytest.param("dense", 1.0, 20, id="dense, gaps x 1"),
-    pytest.param("skip", 0.1, 20, id="skip, gaps x 0.1"),
-    pytest.param("dense", 0.1, 1, id="dense, gaps x 0.1"),
-])
+@pytest.mark.parametrize(
+    ("engine", "factor", "count"),
+    [
+        pytest.param("skip", 1.0, 20, id="skip, gaps x 1"),
+        pytest.param("dense", 1.0, 20, id="dense, gaps x 1"),
+        pytest.param("skip", 0.1, 20, id="skip, gaps x 0.1"),
+        pytest.param("dense", 0.1, 1, id="dense, gaps x 0.1"),
+    ],
+)
 def test_engines(time_trials: Timer, engine: str, factor: float, count: int) -> None:
     means = 0.5 + factor * (Instance.load("bernoulli").means - 0.5)
-    time_trials(Instance(means, Bernoulli(), name=f"bernoulli, gaps x {factor:g}"), ["fedelim"],
-                count, engine=engine)
+    time_trials(
+        Instance(means, Bernoulli(), name=f"bernoulli, gaps x {factor:g}"),
+        ["fedelim"],
+        count,
+        engine=engine,
+    )

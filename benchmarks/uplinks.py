@@ -49,8 +49,11 @@ def table(name: str, schedules: list[str], trials: int) -> None:
     instance = ff.Instance.load(name)
     base = Job(instance, schedules, delta=DELTA).run(0, trials).column("pulls").astype(float)
     print(f"\n{name}, delta {DELTA:g}, {trials:,} trials\n")
-    print("| uplink | " + " | ".join(f"{one}: pulls | bits a message" for one in schedules)
-          + " | wrong |")
+    print(
+        "| uplink | "
+        + " | ".join(f"{one}: pulls | bits a message" for one in schedules)
+        + " | wrong |"
+    )
     print("|---|" + "---|---|" * len(schedules) + "---|")
     for uplink in [*(f"dither:{kappa:g}" for kappa in KAPPAS), *(f"round:{c:g}" for c in SHARES)]:
         block = Job(instance, schedules, delta=DELTA, uplink=uplink).run(0, trials)
@@ -86,31 +89,36 @@ def best_kappa(pulls: _Floats, bits: _Floats, cost: float) -> float:
     i = int(total.argmin())
     if i in (0, len(total) - 1):
         return math.nan
-    left, here, right = total[i - 1:i + 2]
+    left, here, right = total[i - 1 : i + 2]
     shift = 0.5 * (left - right) / (left - 2 * here + right)
     return float(2 ** (math.log2(GRID[i]) + 0.5 * shift))
 
 
 def rule(found: dict[str, Any], j: int, cost: float, factor: float) -> float:
     """sqrt(factor C U / (T ln 2)), with the messages U and pulls T of exact messages."""
-    return math.sqrt(factor * cost * found["uplinks"][-1, j] / (found["pulls"][-1, j]
-                                                                * math.log(2)))
+    return math.sqrt(
+        factor * cost * found["uplinks"][-1, j] / (found["pulls"][-1, j] * math.log(2))
+    )
 
 
 def report(found: dict[str, Any]) -> None:
     """The best KAPPA at some costs, and what it saves, for FedElim and for the best base."""
     two = BASES.index(2.0)
-    print("\n| cost of a bit | best KAPPA | sqrt(6 C U / (T ln 2)) | sqrt(12 C U / (T ln 2)) "
-          "| total of exact | of the best KAPPA | best base of all | and KAPPA | total |")
+    print(
+        "\n| cost of a bit | best KAPPA | sqrt(6 C U / (T ln 2)) | sqrt(12 C U / (T ln 2)) "
+        "| total of exact | of the best KAPPA | best base of all | and KAPPA | total |"
+    )
     print("|---" * 9 + "|")
     for cost in (0.1, 1.0, 10.0, 100.0, 1000.0):
         total = found["pulls"] + cost * found["bits"]
         i, j = np.unravel_index(total[:-1].argmin(), total[:-1].shape)
         best = best_kappa(found["pulls"][:-1, two], found["bits"][:-1, two], cost)
-        print(f"| {cost:g} | {best:.2f} | {rule(found, two, cost, 6):.2f} "
-              f"| {rule(found, two, cost, 12):.2f} | {total[-1, two]:,.0f} "
-              f"| {total[:-1, two].min():,.0f} | {BASES[j]:g} | {GRID[i]:g} | {total[i, j]:,.0f} |",
-              flush=True)
+        print(
+            f"| {cost:g} | {best:.2f} | {rule(found, two, cost, 6):.2f} "
+            f"| {rule(found, two, cost, 12):.2f} | {total[-1, two]:,.0f} "
+            f"| {total[:-1, two].min():,.0f} | {BASES[j]:g} | {GRID[i]:g} | {total[i, j]:,.0f} |",
+            flush=True,
+        )
 
 
 def draw(found: dict[str, Any], path: Path, trials: int) -> None:
@@ -125,17 +133,36 @@ def pulls_against_bits(found: dict[str, Any], trials: int) -> Chart:
     level, as it were, what a KAPPA gives with all of them."""
     shown = [*reversed([i for i, kappa in enumerate(GRID) if kappa <= 4]), len(GRID)]
     schedules = ["fedelim" if base == 2 else f"exponential:{base:g}" for base in BASES]
-    lines = [Line(in_words(schedule), found["bits"][shown, j].tolist(),
-                  found["pulls"][shown, j].tolist(), style=style_of(schedule))
-             for j, schedule in enumerate(schedules)]
+    lines = [
+        Line(
+            in_words(schedule),
+            found["bits"][shown, j].tolist(),
+            found["pulls"][shown, j].tolist(),
+            style=style_of(schedule),
+        )
+        for j, schedule in enumerate(schedules)
+    ]
     for kappa in (0.25, 1.0, 2.0, 4.0):
         i = GRID.index(kappa)
         order = np.argsort(found["bits"][i])
-        lines.append(Line(f"all with κ = {kappa:g}", found["bits"][i, order].tolist(),
-                          found["pulls"][i, order].tolist(), plain=True))
-    return Chart(lines, "bits a trial", "pulls a trial", [
-        "synthetic, delta 0.01, dither κ from 4 (left) to 1/32, last point: 64-bit scalars",
-        f"means of {trials:,} trials"], log_y=True)
+        lines.append(
+            Line(
+                f"all with κ = {kappa:g}",
+                found["bits"][i, order].tolist(),
+                found["pulls"][i, order].tolist(),
+                plain=True,
+            )
+        )
+    return Chart(
+        lines,
+        "bits a trial",
+        "pulls a trial",
+        [
+            "synthetic, delta 0.01, dither κ from 4 (left) to 1/32, last point: 64-bit scalars",
+            f"means of {trials:,} trials",
+        ],
+        log_y=True,
+    )
 
 
 def best_step(found: dict[str, Any], trials: int) -> Chart:
@@ -148,11 +175,23 @@ def best_step(found: dict[str, Any], trials: int) -> Chart:
         lines.append(_line(f"measured, {in_words(schedule)}", points, style=style_of(schedule)))
         for factor in (6, 12):
             points = [(c, rule(found, j, c, factor)) for c in COSTS]
-            guides.append(_line(f"√({factor}CU / (T ln 2)), {in_words(schedule)}", [
-                (c, kappa) for c, kappa in points if GRID[0] <= kappa <= GRID[-1]], plain=True))
-    return Chart([*lines, *guides], "cost C of a bit (in pulls)", "best κ", [
-        "synthetic, delta 0.01: the κ with the least pulls + C x bits",
-        f"from means of {trials:,} trials"], log_y=True)
+            guides.append(
+                _line(
+                    f"√({factor}CU / (T ln 2)), {in_words(schedule)}",
+                    [(c, kappa) for c, kappa in points if GRID[0] <= kappa <= GRID[-1]],
+                    plain=True,
+                )
+            )
+    return Chart(
+        [*lines, *guides],
+        "cost C of a bit (in pulls)",
+        "best κ",
+        [
+            "synthetic, delta 0.01: the κ with the least pulls + C x bits",
+            f"from means of {trials:,} trials",
+        ],
+        log_y=True,
+    )
 
 
 def _line(label: str, points: list[tuple[float, float]], **how: Any) -> Line:

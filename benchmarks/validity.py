@@ -26,8 +26,15 @@ INSTANCE = ff.Instance([[1e-12], [0.0]], name="centred")
 def frequency(name: str, a: float, trials: int, steps: int, shrunk: float = 1.0) -> int:
     """How many of so many walks leave the radius with budget a within so many steps."""
     pairs = parse(name).pairs
-    job = Job(INSTANCE, ["at:1"], delta=a * (2 if pairs else 4), radius=name, engine="skip",
-              sigma=shrunk * (1.0 if pairs else math.sqrt(0.5)), max_steps=steps)
+    job = Job(
+        INSTANCE,
+        ["at:1"],
+        delta=a * (2 if pairs else 4),
+        radius=name,
+        engine="skip",
+        sigma=shrunk * (1.0 if pairs else math.sqrt(0.5)),
+        max_steps=steps,
+    )
     left = 0
     for first in range(0, trials, CHUNK):
         block = job.run(first, min(CHUNK, trials - first), keep_departures=True)
@@ -49,8 +56,11 @@ def main() -> None:
             few = trials // 10
             control = frequency(name, a, few, steps, 0.8)
             least = clopper_pearson(control, few)[0]
-            print(f"{name:<16} {a:>6g} {left / trials:>10.3g} {low:>10.3g} {high:>10.3g}   "
-                  f"{control / few:>8.3g} {'refuted' if least > a else ''}", flush=True)
+            print(
+                f"{name:<16} {a:>6g} {left / trials:>10.3g} {low:>10.3g} {high:>10.3g}   "
+                f"{control / few:>8.3g} {'refuted' if least > a else ''}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

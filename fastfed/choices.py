@@ -22,12 +22,15 @@ PLURAL = {"radius": "radii", "goal": "goals", "uplink": "uplinks"}
 
 def unusual(choices: Mapping[str, object]) -> dict[str, str]:
     """Those that differ from what the paper does. A choice that is not there is the usual one."""
-    return {name: str(choices[name]) for name, usual in USUAL.items()
-            if name in choices and str(choices[name]) != usual}
+    return {
+        name: str(choices[name])
+        for name, usual in USUAL.items()
+        if name in choices and str(choices[name]) != usual
+    }
 
 
 def unusual_text(choices: Mapping[str, object]) -> str:
-    """", radius mixture, goal top:3" for what differs from the paper; empty if nothing does."""
+    """ ", radius mixture, goal top:3" for what differs from the paper; empty if nothing does."""
     return "".join(f", {name} {value}" for name, value in unusual(choices).items())
 
 
@@ -62,8 +65,9 @@ def parse_named(kind: str, families: Mapping[str, type[_T]], value: object) -> _
         raise InputError(f"{kind} {shown(value)}: must be one of {known}")
     family, colon, options = value.strip().partition(":")
     if family not in families:
-        raise InputError(f"{kind} {shown(value)}{nearest(family, families)}: must be one of "
-                         f"{known}")
+        raise InputError(
+            f"{kind} {shown(value)}{nearest(family, families)}: must be one of {known}"
+        )
     return families[family].from_text(value, options if colon else None)
 
 

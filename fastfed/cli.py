@@ -57,8 +57,9 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _common(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True,
-                                          help="Show the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
 ) -> None:
     pass
 
@@ -69,10 +70,13 @@ app.command()(sweep)
 @app.command()
 def summary(
     folder: Folder,
-    cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
-                                        "[those of the sweep].")] = None,
-    bit_cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"{BIT_COST} [those of the "
-                                            "sweep].")] = None,
+    cost: Annotated[
+        Texts,
+        typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} [those of the sweep]."),
+    ] = None,
+    bit_cost: Annotated[
+        Texts, typer.Option(metavar="LIST", help=f"{BIT_COST} [those of the sweep].")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
 ) -> None:
@@ -102,8 +106,9 @@ def summary(
 @app.command()
 def merge(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Sweeps' folders.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for all their rows.",
-                                      parser=checked_folder)],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for all their rows.", parser=checked_folder)
+    ],
 ) -> None:
     """Join the folders of one sweep, as its shards wrote them; the same command again goes on.
 
@@ -121,8 +126,10 @@ def merge(
         console.say(f"{left}: left out")
     if merged.missing:
         go_on = shlex.join(["fastfed", "sweep", "--spec", f"{out}/sweep.json", "--out", str(out)])
-        console.say(f"{merged.missing:,} rows of the spec are in none of the folders; compute "
-                    f"them with: {go_on}")
+        console.say(
+            f"{merged.missing:,} rows of the spec are in none of the folders; compute "
+            f"them with: {go_on}"
+        )
     console.show(f"{merged.parts} parts added to {out}/trials/   summary: {out}/summary.parquet")
     if merged.damaged or merged.left_out:  # a script must not go on as if all were there
         raise typer.Exit(1)
@@ -136,8 +143,12 @@ app.command()(answers.replay)
 @app.command()
 def report(
     folder: Folder,
-    out: Annotated[Optional[Path], typer.Option(  # noqa: UP045
-        metavar="FILE", help="The file to write [DIR/report.html].")] = None,
+    out: Annotated[
+        Optional[Path],
+        typer.Option(  # noqa: UP045
+            metavar="FILE", help="The file to write [DIR/report.html]."
+        ),
+    ] = None,
     open: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """Write one interactive page of HTML that needs no network: choose C, sort, save figures.
@@ -162,24 +173,46 @@ def report(
 
 @app.command()
 def bounds(
-    instance: Annotated[str, typer.Argument(metavar="INSTANCE", help=f"{INSTANCE}.",
-                                            autocompletion=completing.instances)],
-    delta: Annotated[Texts, typer.Option(metavar="LIST", help=f"Error probabilities, {RANGES} "
-                                         "[0.01].")] = None,
-    cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
-                                        "[10].")] = None,
+    instance: Annotated[
+        str,
+        typer.Argument(
+            metavar="INSTANCE", help=f"{INSTANCE}.", autocompletion=completing.instances
+        ),
+    ],
+    delta: Annotated[
+        Texts, typer.Option(metavar="LIST", help=f"Error probabilities, {RANGES} [0.01].")
+    ] = None,
+    cost: Annotated[
+        Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} [10].")
+    ] = None,
     period: Annotated[Text, typer.Option(metavar="NUMBER", help="Period H [the best one].")] = None,
-    base: Annotated[Text, typer.Option(metavar="NUMBER", help="Base lambda of an exponential "
-                                       "scheme [none].")] = None,
-    sigma: Annotated[Text, typer.Option(metavar="NUMBER", help="Confidence scale, or proxy [what "
-                                        "fits the instance].")] = None,
+    base: Annotated[
+        Text, typer.Option(metavar="NUMBER", help="Base lambda of an exponential scheme [none].")
+    ] = None,
+    sigma: Annotated[
+        Text,
+        typer.Option(metavar="NUMBER", help="Confidence scale, or proxy [what fits the instance]."),
+    ] = None,
     rewards: Rewards = None,
-    radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii [paper].",
-                                          autocompletion=completing.radii)] = None,
-    goal: Annotated[Texts, typer.Option(metavar="LIST", help="Goals, as of sweep [best].",
-                                        autocompletion=completing.goals)] = None,
-    json: Annotated[bool, typer.Option("--json", help="Everything, as a JSON list with one item "
-                                       "for each goal, radius, delta and cost.")] = False,
+    radius: Annotated[
+        Texts,
+        typer.Option(
+            metavar="LIST", help="Confidence radii [paper].", autocompletion=completing.radii
+        ),
+    ] = None,
+    goal: Annotated[
+        Texts,
+        typer.Option(
+            metavar="LIST", help="Goals, as of sweep [best].", autocompletion=completing.goals
+        ),
+    ] = None,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Everything, as a JSON list with one item for each goal, radius, delta and cost.",
+        ),
+    ] = False,
 ) -> None:
     """The theorems as numbers for an instance: T, the bounds of each scheme, the best H and lambda.
 
@@ -193,11 +226,13 @@ def bounds(
     from fastfed.theory.bounds import bounds as bounds_of
 
     one = Instance.load(instance, rewards)
-    found = [bounds_of(one, d, c, sigma, period, base, r, g)  # type: ignore[arg-type]
-             for g in options.goals(goal) or ["best"]
-             for r in options.split("radius", radius) or ["paper"]
-             for d in options.numbers("delta", delta) or ["0.01"]
-             for c in options.costs(cost) or [10.0]]
+    found = [
+        bounds_of(one, d, c, sigma, period, base, r, g)  # type: ignore[arg-type]
+        for g in options.goals(goal) or ["best"]
+        for r in options.split("radius", radius) or ["paper"]
+        for d in options.numbers("delta", delta) or ["0.01"]
+        for c in options.costs(cost) or [10.0]
+    ]
     if json:
         from json import dumps
 
@@ -209,8 +244,10 @@ def bounds(
 @app.command()
 def check(
     folder: Folder,
-    cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} "
-                                        "[those of the sweep].")] = None,
+    cost: Annotated[
+        Texts,
+        typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} [those of the sweep]."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Compare a sweep with the theorems: a verdict per claim, exit status 1 if one is violated.
@@ -240,20 +277,40 @@ def check(
 
 @app.command()
 def errors(
-    instance: Annotated[str, typer.Argument(metavar="INSTANCE", help=f"{INSTANCE}.",
-                                            autocompletion=completing.instances)],
-    schedule: Annotated[Text, typer.Option(metavar="NAME", help=f"Schedule: {SCHEDULES} "
-                                           "[fedelim].",
-                                           autocompletion=completing.schedules)] = None,
-    delta: Annotated[Texts, typer.Option(metavar="LIST", help="Error probabilities that the radii "
-                                         f"allow, {RANGES} [0.01].")] = None,
-    radius: Annotated[Texts, typer.Option(metavar="LIST", help="Confidence radii [paper].",
-                                          autocompletion=completing.radii)] = None,
-    trials: Annotated[Text, typer.Option(metavar="NUMBER", help="Trials for each answer "
-                                         "[10000].")] = None,
+    instance: Annotated[
+        str,
+        typer.Argument(
+            metavar="INSTANCE", help=f"{INSTANCE}.", autocompletion=completing.instances
+        ),
+    ],
+    schedule: Annotated[
+        Text,
+        typer.Option(
+            metavar="NAME",
+            help=f"Schedule: {SCHEDULES} [fedelim].",
+            autocompletion=completing.schedules,
+        ),
+    ] = None,
+    delta: Annotated[
+        Texts,
+        typer.Option(
+            metavar="LIST", help=f"Error probabilities that the radii allow, {RANGES} [0.01]."
+        ),
+    ] = None,
+    radius: Annotated[
+        Texts,
+        typer.Option(
+            metavar="LIST", help="Confidence radii [paper].", autocompletion=completing.radii
+        ),
+    ] = None,
+    trials: Annotated[
+        Text, typer.Option(metavar="NUMBER", help="Trials for each answer [10000].")
+    ] = None,
     seed: Annotated[Text, typer.Option(metavar="NUMBER", help="Seed [0].")] = None,
-    sigma: Annotated[Text, typer.Option(metavar="NUMBER", help="Confidence scale, or proxy [what "
-                                        "fits the instance].")] = None,
+    sigma: Annotated[
+        Text,
+        typer.Option(metavar="NUMBER", help="Confidence scale, or proxy [what fits the instance]."),
+    ] = None,
     rewards: Rewards = None,
     threads: Annotated[Text, typer.Option(metavar="NUMBER", help="Threads [all cores].")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
@@ -272,10 +329,19 @@ def errors(
     progress = _counting if sys.stderr.isatty() else None
     given = {"schedule": schedule, "trials": trials, "seed": seed}
     usual: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    found = [error_probability(one, delta=d, radius=r, sigma=sigma, threads=threads,  # type: ignore[arg-type]
-                               progress=progress, **usual)
-             for r in options.split("radius", radius) or ["paper"]
-             for d in options.numbers("delta", delta) or ["0.01"]]
+    found = [
+        error_probability(
+            one,
+            delta=d,
+            radius=r,
+            sigma=sigma,
+            threads=threads,  # type: ignore[arg-type]
+            progress=progress,
+            **usual,
+        )
+        for r in options.split("radius", radius) or ["paper"]
+        for d in options.numbers("delta", delta) or ["0.01"]
+    ]
     if json:
         print(error_frame(found).write_json())
     else:
@@ -296,19 +362,21 @@ def instances() -> None:
     """
     from fastfed.problem.instance_files import FAMILIES, builtin_names, load
 
-    print(f"{'name':<12} {'arms':>4} {'clients':>7} {'local gap':>9} {'global gap':>10}  "
-          "description")
+    print(
+        f"{'name':<12} {'arms':>4} {'clients':>7} {'local gap':>9} {'global gap':>10}  description"
+    )
     for name in builtin_names():
         one = load(name)
         arms, clients = one.shape
-        print(f"{name:<12} {arms:>4} {clients:>7} {one.local_gaps.min():>9.4g} "
-              f"{one.global_gaps.min():>10.4g}  {one.description}")
+        print(
+            f"{name:<12} {arms:>4} {clients:>7} {one.local_gaps.min():>9.4g} "
+            f"{one.global_gaps.min():>10.4g}  {one.description}"
+        )
     print("families: " + "; ".join(FAMILIES.values()))
     print("files: .toml, .csv, .parquet")
 
 
-movielens = typer.Typer(help="The MovieLens instance.", no_args_is_help=True,
-                        rich_markup_mode=None)
+movielens = typer.Typer(help="The MovieLens instance.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(movielens, name="movielens")
 
 
@@ -319,16 +387,33 @@ def _movielens() -> None:
 
 @movielens.command("build")
 def movielens_build(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the original files are: "
-                                           "user_ratedmovies.dat (or -timestamps), "
-                                           "movie_countries.dat, movie_genres.dat.")],
-    out: Annotated[Path, typer.Option(metavar="FILE", show_default=False, help="Where to write "
-                                      "the instance [movielens.parquet].")] = Path(
-        "movielens.parquet"),
-    rule: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="Clean-up: paper or "
-                                      "ties [paper].")] = "paper",
-    empty: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="Empty cells: zero "
-                                       "or drop-country [zero].")] = "zero",
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            help="Where the original files are: "
+            "user_ratedmovies.dat (or -timestamps), "
+            "movie_countries.dat, movie_genres.dat.",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Where to write the instance [movielens.parquet].",
+        ),
+    ] = Path("movielens.parquet"),
+    rule: Annotated[
+        str,
+        typer.Option(metavar="NAME", show_default=False, help="Clean-up: paper or ties [paper]."),
+    ] = "paper",
+    empty: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", show_default=False, help="Empty cells: zero or drop-country [zero]."
+        ),
+    ] = "zero",
 ) -> None:
     """Make the instance from the original data files, and compare its counts with the paper's.
 
@@ -342,8 +427,10 @@ def movielens_build(
     instance, report = build_instance(folder, rule, empty)
     instance.save(out)
     console.show(report)
-    console.show(f"{instance.shape[0]} arms x {instance.shape[1]} clients written to {out}; "
-          f"use it as --instance {out}")
+    console.show(
+        f"{instance.shape[0]} arms x {instance.shape[1]} clients written to {out}; "
+        f"use it as --instance {out}"
+    )
 
 
 def run_process(arguments: list[str]) -> int:
@@ -405,5 +492,9 @@ def _interrupted(arguments: list[str]) -> int:
 
 def _counting(done: int, total: int) -> None:
     """Progress on a terminal, on a line that is gone in the end."""
-    print("\r\033[K" if done == total else f"\r{done} of {total} answers", end="", flush=True,
-          file=sys.stderr)
+    print(
+        "\r\033[K" if done == total else f"\r{done} of {total} answers",
+        end="",
+        flush=True,
+        file=sys.stderr,
+    )

@@ -64,11 +64,15 @@ class _Named(io.FileIO):
 
 def _opened(number: int, name: str, before: TextIO | None) -> TextIO:
     """A standard file anew. ``before`` is Python's own, None if it was closed."""
-    at_once = name == "stderr" or (isinstance(before, io.TextIOWrapper) and (
-        before.line_buffering or before.write_through))
-    return io.TextIOWrapper(io.BufferedWriter(_Named(number, name)), errors="fastfed",
-                            encoding=before.encoding if before else "utf-8",
-                            line_buffering=at_once)
+    at_once = name == "stderr" or (
+        isinstance(before, io.TextIOWrapper) and (before.line_buffering or before.write_through)
+    )
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Named(number, name)),
+        errors="fastfed",
+        encoding=before.encoding if before else "utf-8",
+        line_buffering=at_once,
+    )
 
 
 def lost_output() -> bool:
@@ -87,7 +91,7 @@ def _spelt(error: UnicodeError) -> tuple[str, int]:
     """How to write what an encoding lacks: the escapes are JSON's, so that JSON stays JSON."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    lacking = error.object[error.start:error.end]
+    lacking = error.object[error.start : error.end]
     return "".join(_SPELT.get(c) or json.dumps(c)[1:-1] for c in lacking), error.end
 
 

@@ -109,6 +109,7 @@ def checked_folder(given: str | os.PathLike[str]) -> Path:
     """The folder that a user names for results: an empty text is a slip, not the current one."""
     text = os.fspath(given)
     if not text.strip():
-        raise InputError(f"folder {text!r}: must have a name, as in results, or . for the current "
-                         "one")
+        raise InputError(
+            f"folder {text!r}: must have a name, as in results, or . for the current one"
+        )
     return Path(text)

@@ -63,6 +63,7 @@ _BENT = 2.0**-44  # how much of g rounding may bend it the wrong way: the kernel
 
 # ---- the formulas ------------------------------------------------------------------------------
 
+
 def exponent(kind: int, n: float, constant: float, shift: float) -> float:
     """L(n) of a built-in radius; `_constants` says what ``constant`` and ``shift`` are.
 
@@ -136,6 +137,7 @@ def alpha_global(n: float, arms: int, clients: int, delta: float, sigma: float =
 
 # ---- one answer's radius -----------------------------------------------------------------------
 
+
 @dataclass(frozen=True)
 class Confidence:
     """The radius of the answers of one kind, a client's or the server's: `Radius.at_client` and
@@ -180,8 +182,9 @@ class Confidence:
         """The confidence radius: an arm is eliminated when a mean is 2 alpha ahead of its own."""
         if self.kind == PAPER:
             return radius(n, self.walks, self.constant, self.sigma)
-        return self.sigma * math.sqrt((1.0 if self.pairs else 2.0) * self.exponent(n)
-                                      / (self.walks * n))
+        return self.sigma * math.sqrt(
+            (1.0 if self.pairs else 2.0) * self.exponent(n) / (self.walks * n)
+        )
 
     def boundary(self, n: float) -> float:
         """g(n) = 2 walks n alpha(n): the lead, in sums, at which an arm is eliminated."""
@@ -254,6 +257,7 @@ def _last_above(excess: Callable[[float], float]) -> float:
 
 # ---- a radius as a user names it ---------------------------------------------------------------
 
+
 class Radius:
     """A confidence radius of your own: ``Radius(function)``, with L(n) = function(n, a).
 
@@ -287,27 +291,33 @@ class Radius:
 
     def __init__(self, function: Exponent, *, pairs: bool = False, name: str = "own") -> None:
         if not callable(function):
-            raise InputError(f"radius {shown(function)}: must be a function of (n, a), or one of "
-                             f"{', '.join(NAMES)}")
+            raise InputError(
+                f"radius {shown(function)}: must be a function of (n, a), or one of "
+                f"{', '.join(NAMES)}"
+            )
         if not isinstance(name, str) or not name.isprintable() or not name.strip() or "," in name:
-            raise InputError(f"name {shown(name)} of a radius: must be printable text without "
-                             "commas")
+            raise InputError(
+                f"name {shown(name)} of a radius: must be printable text without commas"
+            )
         if name.partition(":")[0] in NAMES:
-            raise InputError(f"name {shown(name)} of a radius: taken by a built-in one; choose "
-                             "another")
+            raise InputError(
+                f"name {shown(name)} of a radius: taken by a built-in one; choose another"
+            )
         self.name, self.pairs, self.function = name, bool(pairs), function
         self.kind, self.tuned_at = OWN, TUNED_AT
 
-    def at_client(self, arms: int, clients: int, delta: float, sigma: float,
-                  pairs: int | None = None) -> Confidence:
+    def at_client(
+        self, arms: int, clients: int, delta: float, sigma: float, pairs: int | None = None
+    ) -> Confidence:
         """The radius of an arm (or a pair of arms) at one client."""
         if self.kind == PAPER:
             return self._confidence(1.0, 0.0, sigma, local_log(arms, clients, delta))
         share = 2.0 * self._compared(arms, pairs) * clients
         return self._confidence(1.0, delta / share, sigma)
 
-    def at_server(self, arms: int, clients: int, delta: float, sigma: float,
-                  pairs: int | None = None) -> Confidence:
+    def at_server(
+        self, arms: int, clients: int, delta: float, sigma: float, pairs: int | None = None
+    ) -> Confidence:
         """The radius of an arm (or a pair of arms) averaged over all clients."""
         if self.kind == PAPER:
             return self._confidence(float(clients), 0.0, sigma, global_log(arms, delta))
@@ -325,10 +335,14 @@ class Radius:
     def _confidence(
         self, walks: float, budget: float, sigma: float, log_c: float | None = None
     ) -> Confidence:
-        constant, shift = (log_c, 0.0) if log_c is not None else (
-            _constants(self.kind, budget, self.pairs, self.tuned_at))
-        made = Confidence(self.kind, walks, sigma, self.pairs, budget, constant, shift,
-                          self.function)
+        constant, shift = (
+            (log_c, 0.0)
+            if log_c is not None
+            else (_constants(self.kind, budget, self.pairs, self.tuned_at))
+        )
+        made = Confidence(
+            self.kind, walks, sigma, self.pairs, budget, constant, shift, self.function
+        )
         if made.function is not None:
             _refuse_odd_exponent(self.name, made.function, budget)
         return made
@@ -359,8 +373,11 @@ class _BuiltIn(Radius):
 
 
 _BUILT_IN = {
-    "paper": (PAPER, False), "stitched": (STITCHED, False), "mixture": (MIXTURE, False),
-    "stitched-pairs": (STITCHED, True), "mixture-pairs": (MIXTURE_ONE_SIDED, True),
+    "paper": (PAPER, False),
+    "stitched": (STITCHED, False),
+    "mixture": (MIXTURE, False),
+    "stitched-pairs": (STITCHED, True),
+    "mixture-pairs": (MIXTURE_ONE_SIDED, True),
 }
 """Name: formula, and whether it is per pair."""
 
@@ -372,23 +389,30 @@ def parse(radius: object) -> Radius:
     if isinstance(radius, Radius):
         return radius
     if not isinstance(radius, str):
-        raise InputError(f"radius {shown(radius)}: must be one of {', '.join(NAMES)}, or "
-                         "fastfed.Radius(function)")
+        raise InputError(
+            f"radius {shown(radius)}: must be one of {', '.join(NAMES)}, or "
+            "fastfed.Radius(function)"
+        )
     family, colon, option = radius.strip().partition(":")
     if family not in NAMES:
-        raise InputError(f"radius {shown(radius)}{nearest(family, NAMES)}: must be one of "
-                         f"{', '.join(NAMES)}")
+        raise InputError(
+            f"radius {shown(radius)}{nearest(family, NAMES)}: must be one of {', '.join(NAMES)}"
+        )
     if not colon:
         return _BuiltIn(family)
     if _BUILT_IN[family][0] not in (MIXTURE, MIXTURE_ONE_SIDED):
-        raise InputError(f"radius {shown(radius)}: {family} takes no option; mixture and "
-                         "mixture-pairs do, as in mixture:5000")
+        raise InputError(
+            f"radius {shown(radius)}: {family} takes no option; mixture and "
+            "mixture-pairs do, as in mixture:5000"
+        )
     try:
         return _BuiltIn(family, checked_whole("step", option, 1, MAX_STEPS))
     except InputError:
-        raise InputError(f"radius {shown(radius)}: what follows the colon is the step at which "
-                         "the mixture is tuned, a whole number from 1 to 2^52, as in "
-                         f"{family}:5000") from None
+        raise InputError(
+            f"radius {shown(radius)}: what follows the colon is the step at which "
+            "the mixture is tuned, a whole number from 1 to 2^52, as in "
+            f"{family}:5000"
+        ) from None
 
 
 def parse_all(radii: object) -> list[Radius]:
@@ -404,7 +428,8 @@ def parse_all(radii: object) -> list[Radius]:
 def grid() -> list[float]:
     """The nodes, GRID in an octave, from 1 to 2^53."""
     return [2.0**t * (1.0 + i / GRID) for t in range(_OCTAVES) for i in range(GRID)] + [
-        2.0**_OCTAVES]
+        2.0**_OCTAVES
+    ]
 
 
 def _refuse_odd_exponent(name: str, function: Exponent, a: float) -> None:
@@ -415,11 +440,15 @@ def _refuse_odd_exponent(name: str, function: Exponent, a: float) -> None:
         try:
             value = float(function(n, a))
         except Exception as error:
-            raise InputError(f"radius {name}: L({n:g}) with a = {a:.3g} fails "
-                             f"({type(error).__name__}: {shown(str(error))})") from None
+            raise InputError(
+                f"radius {name}: L({n:g}) with a = {a:.3g} fails "
+                f"({type(error).__name__}: {shown(str(error))})"
+            ) from None
         if not 0.0 < value < math.inf:
-            raise InputError(f"radius {name}: L({n:g}) = {value:g} with a = {a:.3g}; it must be "
-                             "finite and above 0 for every n >= 1")
+            raise InputError(
+                f"radius {name}: L({n:g}) = {value:g} with a = {a:.3g}; it must be "
+                "finite and above 0 for every n >= 1"
+            )
         g.append(math.sqrt(n * value))
     _refuse_bent(name, nodes, g, a)
 
@@ -429,6 +458,8 @@ def _refuse_bent(name: str, nodes: Sequence[float], g: Sequence[float], a: float
         left, right = nodes[i] - nodes[i - 1], nodes[i + 1] - nodes[i]
         chord = (g[i - 1] * right + g[i + 1] * left) / (left + right)
         if g[i] < chord * (1.0 - _BENT):
-            raise InputError(f"radius {name}: sqrt(n L(n)) is not concave at n = {nodes[i]:g} with "
-                             f"a = {a:.3g} ({g[i]:.9g} lies below its chord, {chord:.9g}), and "
-                             "skipping rests on that")
+            raise InputError(
+                f"radius {name}: sqrt(n L(n)) is not concave at n = {nodes[i]:g} with "
+                f"a = {a:.3g} ({g[i]:.9g} lies below its chord, {chord:.9g}), and "
+                "skipping rests on that"
+            )

@@ -59,7 +59,8 @@ def numbers(rule: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     try:
         given = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
         if given.dtype.kind not in "iuf" and any(
-                isinstance(one, str | bytes | bool | np.bool_) for one in given.flat):
+            isinstance(one, str | bytes | bool | np.bool_) for one in given.flat
+        ):
             raise InputError(rule)
         return np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -118,8 +119,9 @@ def checked_costs(costs: Iterable[float | str] | float, of: str = "an uplink") -
     for cost in several:
         value = number("cost", cost, f"the cost of {of} must be a number, as in 0, 10, 100")
         if not 0 <= value <= MOST_COST:
-            raise InputError(f"cost {shown(cost)}: the cost of {of} must lie from 0 to "
-                             f"{MOST_COST:g}")
+            raise InputError(
+                f"cost {shown(cost)}: the cost of {of} must lie from 0 to {MOST_COST:g}"
+            )
         if value not in checked:
             checked.append(value)
     if not checked:
@@ -149,15 +151,19 @@ def refuse_many_weights(arms: int, clients: int, values: int) -> None:
     """Refuse more weights than fit into memory, before anything is allocated for them."""
     refuse_many_cells("weights", arms, clients)
     if arms * clients * values > MOST_WEIGHTS:
-        raise InputError(f"weights: {arms:,} arms x {clients:,} clients x {values:,} values, at "
-                         f"most {MOST_WEIGHTS:,} weights fit into memory")
+        raise InputError(
+            f"weights: {arms:,} arms x {clients:,} clients x {values:,} values, at "
+            f"most {MOST_WEIGHTS:,} weights fit into memory"
+        )
 
 
 def refuse_many_cells(what: str, arms: int, clients: int) -> None:
     """Refuse more arms and clients than fit into memory, before anything is allocated for them."""
     if arms * clients > MOST_CELLS:
-        raise InputError(f"{what}: {arms:,} arms x {clients:,} clients, at most "
-                         f"{MOST_CELLS:,} cells fit into memory")
+        raise InputError(
+            f"{what}: {arms:,} arms x {clients:,} clients, at most "
+            f"{MOST_CELLS:,} cells fit into memory"
+        )
 
 
 def checked_sigma(sigma: object) -> float | str:
@@ -176,20 +182,27 @@ def refuse_odd_scale(value: float, given: object, rule: str) -> None:
         raise InputError(f"sigma = {shown(given)}: {rule}")
     least, most = SCALES
     if not least <= value <= most:
-        raise InputError(f"sigma = {shown(given)}: must lie from {least:g} to {most:g}; measure "
-                         "rewards in another unit")
+        raise InputError(
+            f"sigma = {shown(given)}: must lie from {least:g} to {most:g}; measure "
+            "rewards in another unit"
+        )
 
 
 def checked_threads(threads: object) -> int:
     """How many threads; None: as many as this process has cores."""
     if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
-            os.cpu_count() or 1)
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else (os.cpu_count() or 1)
+        )
     return checked_whole("threads", threads, 1, MOST_THREADS)
 
 
 def checked_engine(engine: object) -> str:
     if engine not in ENGINES:
-        raise InputError(f"engine {shown(engine)}{nearest(str(engine), ENGINES)}: must be one of "
-                         f"{', '.join(ENGINES)}")
+        raise InputError(
+            f"engine {shown(engine)}{nearest(str(engine), ENGINES)}: must be one of "
+            f"{', '.join(ENGINES)}"
+        )
     return str(engine)

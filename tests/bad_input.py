@@ -26,10 +26,13 @@ def refused_by_command(
 
 def listing(place: Path) -> dict[str, bytes | None]:
     """Every file with its content; the lock, which holds nothing, aside."""
-    return {str(path.relative_to(place)):
-            path.read_bytes() if path.is_file() and not path.is_symlink()
-            and path.stat().st_size < 2**28 else None
-            for path in place.rglob("*") if path.name != ".lock"}
+    return {
+        str(path.relative_to(place)): path.read_bytes()
+        if path.is_file() and not path.is_symlink() and path.stat().st_size < 2**28
+        else None
+        for path in place.rglob("*")
+        if path.name != ".lock"
+    }
 
 
 def assert_one_line(status: int, told: Any, named: str) -> None:

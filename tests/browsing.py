@@ -10,13 +10,25 @@ from typing import Any
 
 import pytest
 
-playwright = pytest.importorskip("playwright.sync_api", reason=(
-    "Playwright is not installed: pip install 'fastfed[browser]'"))
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason=("Playwright is not installed: pip install 'fastfed[browser]'")
+)
 
-BROWSER = next(filter(None, map(shutil.which, (
-    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason=(
-    "no Chromium is installed (apt-get install chromium): the page is not tested in a browser"))
+BROWSER = next(
+    filter(
+        None,
+        map(
+            shutil.which, ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+        ),
+    ),
+    None,
+)
+pytestmark = pytest.mark.skipif(
+    BROWSER is None,
+    reason=(
+        "no Chromium is installed (apt-get install chromium): the page is not tested in a browser"
+    ),
+)
 
 EVIL = "<script>alert(1)</script> \"q\" 'r' & \x1b[31m <img src=x onerror=alert(2)> " + "x" * 300
 """A name that would like to be markup, and is too long besides."""
@@ -35,10 +47,12 @@ def launched() -> Iterator[Any]:
 class Opened:
     """A page, and everything that it said or asked for."""
 
-    def __init__(self, browser: Any, path: Path, width: int, ready: str = "#errors svg",
-                 **options: Any) -> None:
-        self.context = browser.new_context(viewport={"width": width, "height": 900}, offline=True,
-                                           accept_downloads=True, **options)
+    def __init__(
+        self, browser: Any, path: Path, width: int, ready: str = "#errors svg", **options: Any
+    ) -> None:
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 900}, offline=True, accept_downloads=True, **options
+        )
         self.page = self.context.new_page()
         self.said: list[str] = []
         self.asked: list[str] = []
@@ -52,12 +66,15 @@ class Opened:
     def rows(self, table: str = "table") -> list[list[str]]:
         found: list[list[str]] = self.page.evaluate(
             "id => [...document.querySelectorAll(`#${id} tbody tr`)].map("
-            "row => [...row.cells].map(cell => cell.textContent))", table)
+            "row => [...row.cells].map(cell => cell.textContent))",
+            table,
+        )
         return found
 
     def choose(self, label: str, place: int) -> None:
         self.page.locator("#choices label", has_text=label).locator("select").select_option(
-            index=place)
+            index=place
+        )
 
     def type_cost(self, cost: str) -> None:
         self.page.fill("#cost", cost)

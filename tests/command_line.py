@@ -19,10 +19,23 @@ import pytest
 from fastfed import cli
 
 ROOT = Path(__file__).resolve().parents[1]
-ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "", "PYTHONPATH": os.pathsep.join(
-    filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
-GRID = ["--delta", "0.1", "--schedule", "fedelim,fedelim0", "--period", "10", "--trials", "20",
-        "--threads", "1"]
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONUNBUFFERED": "",
+    "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+}
+GRID = [
+    "--delta",
+    "0.1",
+    "--schedule",
+    "fedelim,fedelim0",
+    "--period",
+    "10",
+    "--trials",
+    "20",
+    "--threads",
+    "1",
+]
 
 
 def twice(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -38,23 +51,38 @@ def twice(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def fastfed(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
-    return subprocess.run([sys.executable, "-m", "fastfed", *arguments], env=ENVIRONMENT,
-                          capture_output=True, text=True, check=False, **options)
+    return subprocess.run(
+        [sys.executable, "-m", "fastfed", *arguments],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
 
 
 def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A line for sh, in which $FASTFED is the command."""
     command = shlex.join([sys.executable, "-m", "fastfed"])
-    return subprocess.run(["sh", "-c", line.replace("$FASTFED", command)], text=True, check=False,
-                          env={**ENVIRONMENT, **environment}, capture_output=True)
+    return subprocess.run(
+        ["sh", "-c", line.replace("$FASTFED", command)],
+        text=True,
+        check=False,
+        env={**ENVIRONMENT, **environment},
+        capture_output=True,
+    )
 
 
 def on_a_terminal(*arguments: str) -> tuple[str, str]:
     """What a command that ends well shows on a terminal as stderr, and what on stdout."""
     ours, theirs = pty.openpty()
-    with subprocess.Popen([sys.executable, "-m", "fastfed", *arguments],
-                          env={**ENVIRONMENT, "TERM": "xterm", "COLUMNS": "120"},
-                          stdout=subprocess.PIPE, stderr=theirs, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-m", "fastfed", *arguments],
+        env={**ENVIRONMENT, "TERM": "xterm", "COLUMNS": "120"},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+    ) as process:
         os.close(theirs)
         shown = io.BytesIO()
         with contextlib.suppress(OSError):  # the other end has gone
@@ -69,12 +97,18 @@ def on_a_terminal(*arguments: str) -> tuple[str, str]:
 def interrupted_on_a_terminal(code: str, *arguments: str, until: str) -> tuple[int, list[str]]:
     """Python code whose terminal gets a Ctrl-C when it has shown something that matches ``until``:
     its exit status, and the lines that are left on the screen."""
-    code = ("import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-            f"{code}")  # it may be ignored where tests run
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"{code}"
+    )  # it may be ignored where tests run
     ours, theirs = pty.openpty()
-    with subprocess.Popen([sys.executable, "-c", code, *arguments], start_new_session=True,
-                          env={**ENVIRONMENT, "TERM": "xterm", "COLUMNS": "120"},
-                          stdout=theirs, stderr=theirs) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        start_new_session=True,
+        env={**ENVIRONMENT, "TERM": "xterm", "COLUMNS": "120"},
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
         os.close(theirs)
         shown = b""
         with contextlib.suppress(OSError):  # the other end has gone
@@ -102,6 +136,6 @@ def screen(text: str) -> list[str]:
             lines[row] = ""
         elif not piece.startswith("\x1b"):
             line = lines[row].ljust(column)
-            lines[row] = line[:column] + piece + line[column + len(piece):]
+            lines[row] = line[:column] + piece + line[column + len(piece) :]
             column += len(piece)
     return [line.rstrip() for line in lines if line.strip()]

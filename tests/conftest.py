@@ -42,8 +42,15 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     real = tasks.compute
 
     def spy(task: tasks.Task, control: Any = None) -> tuple[Any, int]:
-        seen.append((task.cell.instance, task.cell.delta, task.schedules, task.first,
-                     task.first + task.count))
+        seen.append(
+            (
+                task.cell.instance,
+                task.cell.delta,
+                task.schedules,
+                task.first,
+                task.first + task.count,
+            )
+        )
         return real(task, control)
 
     monkeypatch.setattr(tasks, "compute", spy)
@@ -71,8 +78,15 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sweep with nothing wrong; whoever changes it takes a copy."""
     folder = tmp_path_factory.mktemp("good") / "good"
-    ff.sweep(instances=[SMALL], deltas=[0.1], costs=[0, 10], schedules=["fedelim", "fedelim0"],
-             trials=200, out=folder, threads=1)
+    ff.sweep(
+        instances=[SMALL],
+        deltas=[0.1],
+        costs=[0, 10],
+        schedules=["fedelim", "fedelim0"],
+        trials=200,
+        out=folder,
+        threads=1,
+    )
     return folder
 
 
@@ -91,9 +105,22 @@ def folder(two_parts: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(two_parts, tmp_path / "results"))
 
 
-LONG = ("dask", "reproduce", "radii", "resume", "halves", "adding_a_law", "report_browser",
-        "claims_browser", "fuzz", "error_probability", "laws", "guarantees", "validity",
-        "uplink_laws")
+LONG = (
+    "dask",
+    "reproduce",
+    "radii",
+    "resume",
+    "halves",
+    "adding_a_law",
+    "report_browser",
+    "claims_browser",
+    "fuzz",
+    "error_probability",
+    "laws",
+    "guarantees",
+    "validity",
+    "uplink_laws",
+)
 """Files of clusters, kills, browsers, fuzzing, long compiles and statistics: `pytest -m long`."""
 
 

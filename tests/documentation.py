@@ -35,8 +35,12 @@ _DOTS = "..."
 
 def pages() -> list[Path]:
     """Everything that a reader is shown."""
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md",
-            *sorted((ROOT / "docs").rglob("*.md"))]
+    return [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "SECURITY.md",
+        *sorted((ROOT / "docs").rglob("*.md")),
+    ]
 
 
 @dataclass
@@ -53,8 +57,12 @@ class Block:
 
     @property
     def to_run(self) -> bool:
-        return self.language in ("python", "sh") and self.comment("not run") is None and (
-            self.comment("output") is None) and self.comment("file") is None
+        return (
+            self.language in ("python", "sh")
+            and self.comment("not run") is None
+            and (self.comment("output") is None)
+            and self.comment("file") is None
+        )
 
     @property
     def wanted(self) -> str:
@@ -90,8 +98,10 @@ def blocks(path: Path) -> list[Block]:
 
 def same(shown: str, printed: str) -> bool:
     """Whether a page shows what was printed; three dots stand for any lines."""
-    pieces = [re.escape(line.rstrip()) if line != _DOTS else "(.*\n)*?.*"
-              for line in shown.rstrip().splitlines()]
+    pieces = [
+        re.escape(line.rstrip()) if line != _DOTS else "(.*\n)*?.*"
+        for line in shown.rstrip().splitlines()
+    ]
     lines = "\n".join(line.rstrip() for line in printed.rstrip().splitlines())
     return re.fullmatch("\n".join(pieces), lines) is not None
 
@@ -117,10 +127,21 @@ def run(path: Path, folder: Path) -> dict[int, str]:
 
 def _shell(code: str, folder: Path, where: str) -> str:
     paths = [str(Path(sys.executable).parent), os.environ["PATH"]]
-    environment = {**os.environ, "PATH": os.pathsep.join(paths), "PYTHONPATH": str(ROOT),
-                   "COLUMNS": "100", "MPLBACKEND": "agg"}
-    done = subprocess.run(["bash", "-euo", "pipefail", "-c", code], cwd=folder, env=environment,
-                          capture_output=True, text=True, check=False)
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join(paths),
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": "100",
+        "MPLBACKEND": "agg",
+    }
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", code],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, f"{where}: exit status {done.returncode}\n{done.stderr}"
     return done.stdout
 
@@ -143,8 +164,9 @@ def renew(path: Path) -> None:
     for block in sorted(blocks(path), key=lambda one: -one.line):
         if block.line in outputs and _DOTS not in block.code.splitlines():
             end = block.line + 1 + len(block.code.splitlines())
-            lines[block.line + 1:end] = [line.rstrip()
-                                         for line in outputs[block.line].rstrip().splitlines()]
+            lines[block.line + 1 : end] = [
+                line.rstrip() for line in outputs[block.line].rstrip().splitlines()
+            ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

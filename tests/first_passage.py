@@ -25,8 +25,9 @@ _WIDTH = 3.0  # of a panel, in standard deviations of one step
 _FAR = 11.0  # standard deviations: the kernel is below 1e-26 there
 
 
-def gaussian(gap: float, noise: float, boundary: Boundary, looks: Sequence[int],
-             width: float = _WIDTH) -> float:
+def gaussian(
+    gap: float, noise: float, boundary: Boundary, looks: Sequence[int], width: float = _WIDTH
+) -> float:
     """P(the better arm, ahead by ``gap`` a step, is eliminated at one of the looks)."""
     rate = math.sqrt(2.0) * noise
     nodes, weights = np.zeros(1), np.ones(1)  # weights hold density x quadrature weight
@@ -42,8 +43,9 @@ def gaussian(gap: float, noise: float, boundary: Boundary, looks: Sequence[int],
     return wrong
 
 
-def exits(drift: float, rate: float, boundary: Boundary, looks: Sequence[int],
-          width: float = _WIDTH) -> np.ndarray:
+def exits(
+    drift: float, rate: float, boundary: Boundary, looks: Sequence[int], width: float = _WIDTH
+) -> np.ndarray:
     """(looks, 2): P(a walk with this drift and noise a step leaves at each look, up and down), if
     it leaves where it is ``boundary`` or more away from 0. Where the boundary is 0 or less, what
     is left leaves by its sign."""
@@ -61,8 +63,9 @@ def exits(drift: float, rate: float, boundary: Boundary, looks: Sequence[int],
     return found
 
 
-def _carried(fresh: np.ndarray, places: np.ndarray, weights: np.ndarray, spread: float
-             ) -> np.ndarray:
+def _carried(
+    fresh: np.ndarray, places: np.ndarray, weights: np.ndarray, spread: float
+) -> np.ndarray:
     """The density at the fresh nodes: Gaussian steps from the old ones, near ones only."""
     density = np.zeros(len(fresh))
     low = np.searchsorted(places, fresh - _FAR * spread)

@@ -6,8 +6,14 @@ import numpy as np
 
 import fastfed as ff
 
-SCHEDULES = ["fedelim", "fedelim0", "periodic:7", "exponential:1.5", "superexponential",
-             "at:1,5,25,125,3125"]
+SCHEDULES = [
+    "fedelim",
+    "fedelim0",
+    "periodic:7",
+    "exponential:1.5",
+    "superexponential",
+    "at:1,5,25,125,3125",
+]
 FAMILIES = ("top", "eps", "threshold")
 LAWS = ("gaussian", "cells", "finite", "poisson")
 

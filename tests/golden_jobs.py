@@ -17,8 +17,15 @@ import polars as pl
 import fastfed as ff
 
 FILE = Path(__file__).parent / "golden" / "rows.parquet"
-SCHEDULES = ["fedelim", "fedelim0", "periodic:7", "periodic:1000", "exponential:1.5",
-             "superexponential", "at:1,5,25,125,3125,78125,1953125"]
+SCHEDULES = [
+    "fedelim",
+    "fedelim0",
+    "periodic:7",
+    "periodic:1000",
+    "exponential:1.5",
+    "superexponential",
+    "at:1,5,25,125,3125,78125,1953125",
+]
 
 
 def _weights(seed: int, arms: int, clients: int, support: int) -> np.ndarray:
@@ -30,27 +37,46 @@ def _instances() -> dict[str, ff.Instance]:
     two = ff.Instance([[1.0], [0.0]], name="two arms")
     noisy = ff.Instance([[3.0, -1.0], [1.0, 2.5], [-2.0, 0.1]], ff.Gaussian(2.5), name="noisy")
     coins = ff.Instance([[0.0, 0.7], [1.0, 0.2], [0.6, 0.9]], ff.Bernoulli(), name="coins")
-    three = ff.Instance(rewards=ff.Finite([-1.5, 0.25, 2 ** 0.5], _weights(1, 3, 2, 3)),
-                        name="three values")
-    ten = ff.Instance(rewards=ff.Finite(np.arange(10) / 3, _weights(2, 4, 3, 10)),
-                      name="ten values")
+    three = ff.Instance(
+        rewards=ff.Finite([-1.5, 0.25, 2**0.5], _weights(1, 3, 2, 3)), name="three values"
+    )
+    ten = ff.Instance(
+        rewards=ff.Finite(np.arange(10) / 3, _weights(2, 4, 3, 10)), name="ten values"
+    )
     gap = np.zeros((2, 2, 2))
     gap[0, :, 1], gap[1, :, 0], gap[1, 0, 1] = 1.0, 1.0, 1e-6
     events = ff.Instance([[3.0, 1.0], [2.0, 0.5], [0.5, 0.7]], ff.Poisson(sigma=1.5), name="events")
-    uneven = ff.Instance([[0.9, 0.3], [0.2, 0.8], [0.1, 0.2]],
-                         ff.Gaussian([[0.5, 1.0], [1.5, 0.7], [0.4, 2.0]]), name="uneven")
+    uneven = ff.Instance(
+        [[0.9, 0.3], [0.2, 0.8], [0.1, 0.2]],
+        ff.Gaussian([[0.5, 1.0], [1.5, 0.7], [0.4, 2.0]]),
+        name="uneven",
+    )
     sure = ff.Instance(rewards=ff.Finite([0.0, 1.0], gap), name="nearly sure")
     made = [lone, two, noisy, coins, three, ten, sure, events, uneven]
-    names = ["synthetic", "scaled:synthetic,0.01", "random:2,1,3", "random:5,4,2", "random:9,7,5",
-             "random:20,38,1", "bernoulli", "movielens"]
+    names = [
+        "synthetic",
+        "scaled:synthetic,0.01",
+        "random:2,1,3",
+        "random:5,4,2",
+        "random:9,7,5",
+        "random:20,38,1",
+        "bernoulli",
+        "movielens",
+    ]
     return {one.name: one for one in [*(ff.Instance.load(name) for name in names), *made]}
 
 
 INSTANCES = _instances()
 
 JOBS: list[dict[str, Any]] = [
-    {"instance": name, "trials": trials, "delta": delta, "seed": seed, "engine": engine,
-     "sigma": sigma}
+    {
+        "instance": name,
+        "trials": trials,
+        "delta": delta,
+        "seed": seed,
+        "engine": engine,
+        "sigma": sigma,
+    }
     for name, trials, delta, seed, engine, sigma in [
         ("synthetic", 40, 0.01, 0, "skip", None),
         ("synthetic", 6, 0.1, 7, "dense", None),
@@ -82,17 +108,28 @@ CHOICES = [
     *({"goal": name} for name in ("top:2", "eps:0.3", "threshold:0.6", "threshold:0.6,0.1")),
     *({"uplink": name} for name in ("dither:0.5", "round:0.2")),
 ]
-JOBS += [{"instance": name, "trials": 5, "delta": 0.1, "seed": 19 + i, "engine": "skip",
-          "sigma": None, **choice}
-         for i, choice in enumerate(CHOICES) for name in ("random:5,4,2", "three values")]
+JOBS += [
+    {
+        "instance": name,
+        "trials": 5,
+        "delta": 0.1,
+        "seed": 19 + i,
+        "engine": "skip",
+        "sigma": None,
+        **choice,
+    }
+    for i, choice in enumerate(CHOICES)
+    for name in ("random:5,4,2", "three values")
+]
 
 
 def rows(job: dict[str, Any]) -> pl.DataFrame:
     """The rows of a job, with the looks and draws of each trial."""
     options = {key: value for key, value in job.items() if key != "instance"}
     most = 2**22 if job["engine"] == "dense" else 2**40
-    result = ff.simulate(INSTANCES[job["instance"]], SCHEDULES, threads=1, max_steps=most,
-                         **options)
+    result = ff.simulate(
+        INSTANCES[job["instance"]], SCHEDULES, threads=1, max_steps=most, **options
+    )
     looks, draws = np.tile(result.block.work, (len(SCHEDULES), 1)).T
     return result.frame.with_columns(engine=pl.lit(job["engine"]), looks=looks, draws=draws)
 

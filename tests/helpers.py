@@ -33,8 +33,14 @@ def refused(make: Callable[[], Any], *words: str) -> None:
 
 def run(out: Path, **options: Any) -> pl.DataFrame:
     """A small sweep; its summary."""
-    grid = {"instances": [SMALL], "deltas": [0.1], "costs": [0, 10], "trials": 20, "threads": 1,
-            "schedules": ["fedelim", "fedelim0"]}
+    grid = {
+        "instances": [SMALL],
+        "deltas": [0.1],
+        "costs": [0, 10],
+        "trials": 20,
+        "threads": 1,
+        "schedules": ["fedelim", "fedelim0"],
+    }
     wanted = {**grid, **options}
     return ff.sweep(out=out, **wanted).summary(wanted["costs"])
 
@@ -45,8 +51,11 @@ def rows(out: Path) -> pl.DataFrame:
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).digest()
-            for path in folder.rglob("*") if path.is_file() and path.name != ".lock"}
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).digest()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
 
 
 def assert_whole(frame: pl.DataFrame, cells: int, trials: int) -> None:

@@ -53,6 +53,8 @@ class SignLaw(NamedTuple):
 
     def draw_error(self, steps: Floats) -> Floats:
         return VARIATE_ERROR + VARIATE_ERROR_A_SIGMA * 0.5 * np.sqrt(steps)
+
+
 # --8<-- [end:law]
 
 
@@ -70,6 +72,8 @@ def middle_of(left, right, length, address):
     half = length // 2
     found = hypergeometric(ups, length - ups, half, address, np.int64(0))
     return left + 2.0 * float(found) - float(half)
+
+
 # --8<-- [end:draws]
 
 
@@ -107,8 +111,12 @@ def _split_interval(law, memory, who, walks, tree, depth):
         k = np.int64(tree.drawn[depth + 1, j])
         total = 0.0
         for m in range(who.lo, who.hi):
-            x = middle_of(walks.value[left, k, m], walks.value[right, k, m], b - a,
-                          (who.seed, who.trial, m, k, (a + b) >> 1))
+            x = middle_of(
+                walks.value[left, k, m],
+                walks.value[right, k, m],
+                b - a,
+                (who.seed, who.trial, m, k, (a + b) >> 1),
+            )
             walks.value[MIDDLE + depth, k, m] = x
             total += x
         walks.total[MIDDLE + depth, k] = total
@@ -122,10 +130,16 @@ def _walk_interval(law, memory, who, walks, tree, depth):
         k = np.int64(tree.drawn[depth + 1, j])
         total = 0.0
         for m in range(who.lo, who.hi):
-            total += middle_of(walks.value[left, k, m], walks.value[right, k, m], np.int64(2),
-                               (who.seed, who.trial, m, k, a + 1))
+            total += middle_of(
+                walks.value[left, k, m],
+                walks.value[right, k, m],
+                np.int64(2),
+                (who.seed, who.trial, m, k, a + 1),
+            )
         walks.total[STEP + 1, k] = total
         walks.total[STEP + 2, k] = walks.total[right, k]
+
+
 # --8<-- [end:hooks]
 
 
@@ -142,6 +156,8 @@ def _judge_by(law, memory, who, walks, tree, depth):
 def _safe(law, d_a, d_b, least, slack, variance):
     d = min(d_a, d_b)
     return d > 0.0 and d * d >= least
+
+
 # --8<-- [end:safe]
 
 
@@ -206,6 +222,8 @@ class Signs(Rewards):
 
     def toml(self) -> str:
         return ""
+
+
 # --8<-- [end:rewards]
 
 
@@ -215,11 +233,14 @@ SCHEDULES = ["fedelim", "fedelim0", "periodic:7", "superexponential"]
 
 # --8<-- [start:tests]
 def test_skip_is_dense_and_algorithm_1() -> None:
-    skip, dense = (ff.simulate(INSTANCE, SCHEDULES, delta=0.1, trials=30, seed=4, engine=engine,
-                               threads=1).frame for engine in ("skip", "dense"))
+    skip, dense = (
+        ff.simulate(
+            INSTANCE, SCHEDULES, delta=0.1, trials=30, seed=4, engine=engine, threads=1
+        ).frame
+        for engine in ("skip", "dense")
+    )
     assert_frame_equal(skip.drop(BOUNDS), dense.drop(BOUNDS))
-    told = reference.fedelim(INSTANCE, ff.FedElim(), 0.1,
-                             reference.walk_rewards(INSTANCE, 4, 3))
+    told = reference.fedelim(INSTANCE, ff.FedElim(), 0.1, reference.walk_rewards(INSTANCE, 4, 3))
     assert told.pulls.sum() == skip["pulls"][3]
 
 
@@ -231,6 +252,8 @@ def test_the_walk_is_one_of_independent_rewards() -> None:
     expected = np.diff(law.cdf(cuts)) * 5_000
     seen = np.histogram((sums + 20) / 2, bins=cuts + 0.5)[0]
     assert stats.chisquare(seen, expected).pvalue > 1e-6
+
+
 # --8<-- [end:tests]
 
 
@@ -244,11 +267,14 @@ def test_everything_else_works_with_it() -> None:
 def test_a_foreign_law_leaves_the_cache_as_it_was(tmp_path: Path) -> None:
     """Compiled code of a class that other processes do not have is not kept: they could not even
     read the index in which it is listed."""
-    code = ("import sys, test_adding_a_law as one, fastfed as ff\n"
-            "ff.simulate(one.INSTANCE, delta=0.1, trials=1, threads=1)")
+    code = (
+        "import sys, test_adding_a_law as one, fastfed as ff\n"
+        "ff.simulate(one.INSTANCE, delta=0.1, trials=1, threads=1)"
+    )
     paths = os.pathsep.join([str(Path(__file__).parent), str(Path(ff.__file__).parents[1])])
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": paths}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True,
-                          text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert not list(tmp_path.rglob("*run_trials*.nb?"))

@@ -77,17 +77,39 @@ INSTANCES: dict[str, tuple[str | bytes, str]] = {
     "sigma-boolean.toml": ("means = [[0.1], [0.2]]\n[rewards]\nsigma = true\n", "sigma = True"),
     "wide.csv": ("\n".join(",".join(map(str, range(600))) for _ in range(500)), "at most 250,000"),
     "large.toml": ("means = [[1e308], [-1e308]]\n", "too large"),
-    **{f"finite-{name}.toml": (f'[rewards]\nkind = "finite"\n{rewards}\n', named)
-       for name, rewards, named in (
-        ("empty", "values = [0, 1]\nweights = [[[0, 0]], [[1, 1]]]\nempty = nan", "empty = nan"),
-        ("empty-far", "values = [0, 1]\nweights = [[[0, 0]], [[1, 1]]]\nempty = 1e308", "empty"),
-        ("empty-true", "values = [0, 1]\nweights = [[[0, 0]], [[1, 1]]]\nempty = true", "empty"),
-        ("values", "values = [0, 1e308]\nweights = [[[1, 0]], [[1, 1]]]", "values: 1e+308"),
-        ("weights", "values = [0, 1]\nweights = [[[1, 1e308]], [[1e308, 1]]]", "weights: 1e+308"),
-        ("small", "values = [0, 1]\nweights = [[[1, 5e-324]], [[1, 1]]]", "weights: 4.9"),
-        ("quoted", 'values = ["0", "1"]\nweights = [[[1, 0]], [[1, 1]]]', "must be numbers"),
-        ("boolean", "values = [0, 1]\nweights = [[[true, false]], [[1, 1]]]", "must be numbers"),
-    )},
+    **{
+        f"finite-{name}.toml": (f'[rewards]\nkind = "finite"\n{rewards}\n', named)
+        for name, rewards, named in (
+            (
+                "empty",
+                "values = [0, 1]\nweights = [[[0, 0]], [[1, 1]]]\nempty = nan",
+                "empty = nan",
+            ),
+            (
+                "empty-far",
+                "values = [0, 1]\nweights = [[[0, 0]], [[1, 1]]]\nempty = 1e308",
+                "empty",
+            ),
+            (
+                "empty-true",
+                "values = [0, 1]\nweights = [[[0, 0]], [[1, 1]]]\nempty = true",
+                "empty",
+            ),
+            ("values", "values = [0, 1e308]\nweights = [[[1, 0]], [[1, 1]]]", "values: 1e+308"),
+            (
+                "weights",
+                "values = [0, 1]\nweights = [[[1, 1e308]], [[1e308, 1]]]",
+                "weights: 1e+308",
+            ),
+            ("small", "values = [0, 1]\nweights = [[[1, 5e-324]], [[1, 1]]]", "weights: 4.9"),
+            ("quoted", 'values = ["0", "1"]\nweights = [[[1, 0]], [[1, 1]]]', "must be numbers"),
+            (
+                "boolean",
+                "values = [0, 1]\nweights = [[[true, false]], [[1, 1]]]",
+                "must be numbers",
+            ),
+        )
+    },
 }
 
 # Spec files
@@ -176,8 +198,9 @@ def test_bad_instance(
 @pytest.mark.parametrize("name", SPECS)
 def test_bad_spec(name: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     content, named = SPECS[name]
-    refused_by_command(["sweep", "--spec", written(place / f"spec-{name}", content)], named, place,
-                       capsys)
+    refused_by_command(
+        ["sweep", "--spec", written(place / f"spec-{name}", content)], named, place, capsys
+    )
 
 
 # What is no regular file
@@ -197,16 +220,24 @@ def of_other_kind(path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(("command", "name", "named"), [
-    *((["sweep", "--instance"], f"memory.{kind}", "memory") for kind in ("csv", "toml")),
-    *((["sweep", "--instance"], f"folder.{kind}", "folder") for kind in ("csv", "toml")),
-    *((["sweep", "--instance"], f"zero.{kind}", "a pipe or device")
-      for kind in ("csv", "toml", "parquet")),
-    *((["replay"], f"pipe.{kind}", "a pipe or device") for kind in ("csv", "toml", "parquet")),
-    *((["bounds"], f"sparse.{kind}", "bytes, more than") for kind in ("csv", "toml", "parquet")),
-    (["sweep", "--spec"], "memory.toml", "memory"),
-    (["sweep", "--spec"], "folder.toml", "folder"),
-])
+@pytest.mark.parametrize(
+    ("command", "name", "named"),
+    [
+        *((["sweep", "--instance"], f"memory.{kind}", "memory") for kind in ("csv", "toml")),
+        *((["sweep", "--instance"], f"folder.{kind}", "folder") for kind in ("csv", "toml")),
+        *(
+            (["sweep", "--instance"], f"zero.{kind}", "a pipe or device")
+            for kind in ("csv", "toml", "parquet")
+        ),
+        *((["replay"], f"pipe.{kind}", "a pipe or device") for kind in ("csv", "toml", "parquet")),
+        *(
+            (["bounds"], f"sparse.{kind}", "bytes, more than")
+            for kind in ("csv", "toml", "parquet")
+        ),
+        (["sweep", "--spec"], "memory.toml", "memory"),
+        (["sweep", "--spec"], "folder.toml", "folder"),
+    ],
+)
 def test_no_regular_file(
     command: list[str], name: str, named: str, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -222,22 +253,43 @@ def observed(place: Path, **columns: Any) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(("columns", "named"), [
-    ({"arm": [], "client": [], "reward": []}, "column 'arm' holds null"),
-    ({"arm": ["a"], "client": ["x"]}, "no column 'reward'"),
-    ({"arm": ["a", None], "client": ["x", "x"], "reward": [1.0, 2.0]}, "missing arm"),
-    ({"arm": ["a", "a"], "client": ["x", "x"], "reward": [1.0, 1.0], "count": [1, None]},
-     "missing arm, client, reward or count"),
-    ({"arm": ["a", "a"], "client": ["x", "x"], "reward": [1.0, 1.0], "count": [-1, 3]}, "negative"),
-    ({"arm": ["a"], "client": ["x"], "reward": ["1"]}, "column 'reward' holds string"),
-    ({"arm": [["a"]], "client": ["x"], "reward": [1.0]}, "column 'arm' holds list"),
-    ({"arm": ["a", "b"], "client": ["x", "x"], "reward": [1e308, 0.0]}, "too large"),
-    ({"arm": ["a", "b"], "client": ["x", "x"], "reward": [float("nan"), 0.0]}, "finite"),
-    ({"arm": [f"a{i}" for i in range(30_000)], "client": [f"c{i}" for i in range(30_000)],
-      "reward": [1.0] * 30_000}, "at most 250,000 cells"),
-    ({"arm": [f"a{i % 400}" for i in range(40_000)], "client": [f"c{i // 400}" for i in
-      range(40_000)], "reward": [float(i) for i in range(40_000)]}, "at most 2,000,000 weights"),
-], ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        ({"arm": [], "client": [], "reward": []}, "column 'arm' holds null"),
+        ({"arm": ["a"], "client": ["x"]}, "no column 'reward'"),
+        ({"arm": ["a", None], "client": ["x", "x"], "reward": [1.0, 2.0]}, "missing arm"),
+        (
+            {"arm": ["a", "a"], "client": ["x", "x"], "reward": [1.0, 1.0], "count": [1, None]},
+            "missing arm, client, reward or count",
+        ),
+        (
+            {"arm": ["a", "a"], "client": ["x", "x"], "reward": [1.0, 1.0], "count": [-1, 3]},
+            "negative",
+        ),
+        ({"arm": ["a"], "client": ["x"], "reward": ["1"]}, "column 'reward' holds string"),
+        ({"arm": [["a"]], "client": ["x"], "reward": [1.0]}, "column 'arm' holds list"),
+        ({"arm": ["a", "b"], "client": ["x", "x"], "reward": [1e308, 0.0]}, "too large"),
+        ({"arm": ["a", "b"], "client": ["x", "x"], "reward": [float("nan"), 0.0]}, "finite"),
+        (
+            {
+                "arm": [f"a{i}" for i in range(30_000)],
+                "client": [f"c{i}" for i in range(30_000)],
+                "reward": [1.0] * 30_000,
+            },
+            "at most 250,000 cells",
+        ),
+        (
+            {
+                "arm": [f"a{i % 400}" for i in range(40_000)],
+                "client": [f"c{i // 400}" for i in range(40_000)],
+                "reward": [float(i) for i in range(40_000)],
+            },
+            "at most 2,000,000 weights",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
 def test_observed_rewards(
     place: Path, columns: dict[str, Any], named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -248,15 +300,12 @@ def test_observed_rewards(
 # What is odd and right
 
 
-def test_a_mark_at_the_beginning_of_a_file(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mark_at_the_beginning_of_a_file(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Some editors put one there."""
     (place / "marked.toml").write_text("means = [[0.9], [0.1]]\n", encoding="utf-8-sig")
     (place / "marked.csv").write_text("0.9\n0.1\n", encoding="utf-8-sig")
     assert ff.Instance.load("marked.toml") == ff.Instance.load("marked.csv")
-    (place / "spec.toml").write_text('instance = "marked.toml"\ntrials = 2\n',
-                                     encoding="utf-8-sig")
+    (place / "spec.toml").write_text('instance = "marked.toml"\ntrials = 2\n', encoding="utf-8-sig")
     assert cli.run(["sweep", "--spec", "spec.toml", "--quiet"]) == 0
     assert capsys.readouterr().err == ""
 
@@ -266,8 +315,15 @@ def test_a_mark_at_the_beginning_of_a_file(
 def test_names_in_figures(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """matplotlib reads formulas between dollar signs, and warns of letters that it lacks."""
     inst = ff.Instance([[0.9, 0.1], [0.1, 0.4]], name=name)
-    ff.sweep(instances=[inst], deltas=[0.1], costs=[1e100], trials=3, out="r", threads=1,
-             schedules=["fedelim"])
+    ff.sweep(
+        instances=[inst],
+        deltas=[0.1],
+        costs=[1e100],
+        trials=3,
+        out="r",
+        threads=1,
+        schedules=["fedelim"],
+    )
     assert cli.run(["plot", "r", "--x", "delta"]) == 0
     assert capsys.readouterr().err == ""
 

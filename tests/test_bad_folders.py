@@ -40,27 +40,45 @@ DAMAGED: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "record is empty": (lambda f: (f / "sweep.json").write_text(""), "JSON", "both"),
     "record is cut": (lambda f: os.truncate(f / "sweep.json", 100), "JSON", "both"),
     "record is text": (lambda f: (f / "sweep.json").write_text("hello"), "JSON", "both"),
-    "record is binary": (lambda f: (f / "sweep.json").write_bytes(b"\xff\xfe\x00"), "sweep.json",
-                         "both"),
-    "record is nested": (lambda f: (f / "sweep.json").write_text("[" * 200_000), "sweep.json",
-                         "both"),
+    "record is binary": (
+        lambda f: (f / "sweep.json").write_bytes(b"\xff\xfe\x00"),
+        "sweep.json",
+        "both",
+    ),
+    "record is nested": (
+        lambda f: (f / "sweep.json").write_text("[" * 200_000),
+        "sweep.json",
+        "both",
+    ),
     "record is a list": (lambda f: (f / "sweep.json").write_text("[]"), "sweep.json", "both"),
-    "record of something else": (lambda f: (f / "sweep.json").write_text('{"name": "x"}'),
-                                 "sweep.json", "both"),
+    "record of something else": (
+        lambda f: (f / "sweep.json").write_text('{"name": "x"}'),
+        "sweep.json",
+        "both",
+    ),
     "record is a folder": (lambda f: _replace_by_folder(f / "sweep.json"), "sweep.json", "both"),
-    "record with a cost that is none": (lambda f: _record(f, spec={"cost": ["x"]}), "sweep.json",
-                                        "summary"),
+    "record with a cost that is none": (
+        lambda f: _record(f, spec={"cost": ["x"]}),
+        "sweep.json",
+        "summary",
+    ),
     "record with no costs": (lambda f: _record(f, spec={"cost": []}), "sweep.json", "summary"),
     "record with cells that are none": (lambda f: _record(f, cells=[3]), "sweep.json", "sweep"),
     "record with a number for cells": (lambda f: _record(f, cells=3), "sweep.json", "sweep"),
-    "record with a cell that lacks something": (lambda f: _record(f, cells=[{"instance": "x"}]),
-                                                "sweep.json", "sweep"),
+    "record with a cell that lacks something": (
+        lambda f: _record(f, cells=[{"instance": "x"}]),
+        "sweep.json",
+        "sweep",
+    ),
     "record of another seed": (lambda f: _record(f, seed=1), "seed 1", "sweep"),
     "record of another engine": (lambda f: _record(f, engine="dense"), "engine dense", "sweep"),
     "record with a limit": (lambda f: _record(f, max_steps=7), "max_steps 7", "sweep"),
     "record of other rows": (lambda f: _record(f, rows=0), "version of the rows 0", "sweep"),
-    "trials are a file": (lambda f: (shutil.rmtree(f / "trials"), (f / "trials").touch()),
-                          "trials", "sweep"),
+    "trials are a file": (
+        lambda f: (shutil.rmtree(f / "trials"), (f / "trials").touch()),
+        "trials",
+        "sweep",
+    ),
     "lock is a folder": (lambda f: _replace_by_folder(f / ".lock"), "good", "sweep"),
 }
 
@@ -73,9 +91,15 @@ def folder(place: Path, good: Path) -> Path:
     return Path(shutil.copytree(good, place / "good"))
 
 
-@pytest.mark.parametrize(("what", "command"), [
-    (what, command) for what, (_, _, who) in DAMAGED.items() for command in ("sweep", "summary")
-    if who in (command, "both")])
+@pytest.mark.parametrize(
+    ("what", "command"),
+    [
+        (what, command)
+        for what, (_, _, who) in DAMAGED.items()
+        for command in ("sweep", "summary")
+        if who in (command, "both")
+    ],
+)
 def test_damaged_folder(
     what: str, command: str, folder: Path, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -83,14 +107,18 @@ def test_damaged_folder(
     damage(folder)
     folder.mkdir(exist_ok=True)
     SMALL.save(place / "small.toml")
-    arguments = {"sweep": ["sweep", "--instance", "small.toml", "--trials", "7", "--out"],
-                 "summary": ["summary"]}[command]
+    arguments = {
+        "sweep": ["sweep", "--instance", "small.toml", "--trials", "7", "--out"],
+        "summary": ["summary"],
+    }[command]
     refused_by_command([*arguments, str(folder)], named, place, capsys)
 
 
-@pytest.mark.parametrize("name", ["missing", "file.txt", "file.txt/below", "/dev/null",
-                                  "/proc/self/mem", "folder", "x" * 5000],
-                         ids=lambda name: name[:20])
+@pytest.mark.parametrize(
+    "name",
+    ["missing", "file.txt", "file.txt/below", "/dev/null", "/proc/self/mem", "folder", "x" * 5000],
+    ids=lambda name: name[:20],
+)
 def test_what_is_no_folder_of_a_sweep(
     name: str, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -107,15 +135,14 @@ def test_folder_that_may_not_be_written(
     assert_one_line(status, capsys.readouterr(), "closed")
 
 
-def test_folder_that_another_sweep_holds(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_folder_that_another_sweep_holds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from fastfed.sweeps.store import Store
 
     before = listing(folder)
     with Store(folder).lock():
-        status = cli.run(["sweep", "--spec", str(folder / "sweep.json"), "--out", str(folder),
-                          "--trials", "900"])
+        status = cli.run(
+            ["sweep", "--spec", str(folder / "sweep.json"), "--out", str(folder), "--trials", "900"]
+        )
     assert_one_line(status, capsys.readouterr(), "another sweep is writing here")
     assert listing(folder) == before
 
@@ -127,8 +154,19 @@ def test_disk_that_is_full(
     """The disk fills up at the first, second, ... file: no half of one is left, and once there is
     room the same command goes on."""
     SMALL.save("small.toml")
-    command = ["sweep", "--instance", "small.toml", "--delta", "0.1,0.2", "--trials", "10",
-               "--threads", "1", "--schedule", "fedelim,fedelim0"]
+    command = [
+        "sweep",
+        "--instance",
+        "small.toml",
+        "--delta",
+        "0.1,0.2",
+        "--trials",
+        "10",
+        "--threads",
+        "1",
+        "--schedule",
+        "fedelim,fedelim0",
+    ]
     real, left = os.fsync, after
 
     def sync(number: int) -> None:
@@ -149,14 +187,24 @@ def test_disk_that_is_full(
     assert {row["trials"] for row in json.loads(capsys.readouterr().out)} == {10}
 
 
-@pytest.mark.parametrize("changes", [
-    {"cells": 3}, {"cells": [3]}, {"cells": [{"instance": "x"}]}, {"cells": None}, {"cells": {}},
-    {"spec": {"cost": 5}}, {"spec": {"cost": None}}, {"versions": 3}, {"summary_of": [1]},
-], ids=str)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"cells": 3},
+        {"cells": [3]},
+        {"cells": [{"instance": "x"}]},
+        {"cells": None},
+        {"cells": {}},
+        {"spec": {"cost": 5}},
+        {"spec": {"cost": None}},
+        {"versions": 3},
+        {"summary_of": [1]},
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("cost", [[], ["--cost", "7"]], ids=["own costs", "other costs"])
 def test_summary_of_a_record_that_was_edited(
-    folder: Path, changes: dict[str, Any], cost: list[str],
-    capsys: pytest.CaptureFixture[str]
+    folder: Path, changes: dict[str, Any], cost: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The rows are there: it works, or says what it cannot read."""
     _record(folder, **changes)
@@ -178,15 +226,14 @@ def test_summary_file_that_is_none_is_made_again(
     assert capsys.readouterr() == (shown, "")
 
 
-def test_part_that_is_a_folder(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_part_that_is_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Named, and left alone."""
     odd = folder / "trials" / "odd.parquet"
     odd.mkdir()
     (odd / "mine.txt").write_text("mine")
-    status = cli.run(["sweep", "--spec", str(folder / "sweep.json"), "--out", str(folder),
-                      "--quiet"])
+    status = cli.run(
+        ["sweep", "--spec", str(folder / "sweep.json"), "--out", str(folder), "--quiet"]
+    )
     told = capsys.readouterr()
     assert status in (0, 2)
     assert "odd.parquet" in told.err

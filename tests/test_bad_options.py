@@ -9,15 +9,51 @@ from bad_input import refused_by_command
 from helpers import SMALL
 
 OPTIONS: dict[str, list[str]] = {
-    "--delta": ["0", "1", "-0.1", "1.5", "nan", "inf", "abc", "", ",", "0.1;0.2", "1e-400", "0.1,x",
-                "10%", "0x1", "5e-324", "1e-301"],
+    "--delta": [
+        "0",
+        "1",
+        "-0.1",
+        "1.5",
+        "nan",
+        "inf",
+        "abc",
+        "",
+        ",",
+        "0.1;0.2",
+        "1e-400",
+        "0.1,x",
+        "10%",
+        "0x1",
+        "5e-324",
+        "1e-301",
+    ],
     "--cost": ["-1", "nan", "inf", "-inf", "ten", "", "1,,x", "1e308", "1e101"],
     "--period": ["0", "-5", "1.5", "x", "9007199254740993", "nan", "inf"],
-    "--schedule": ["fedelin", "periodic", "periodic:", "periodic:0", "periodic:x", "exponential:1",
-                   "exponential:0.5", "exponential:abc", "exponential:inf", "exponential:nan",
-                   "exponential:1.0000000001", "exponential:1e308", "at:", "at:5,1", "at:0,1",
-                   "at:1,1", "at:x", "fedelim:3", "superexponential:2", "", "fedelim,fedelim",
-                   "Periodic(100)", "at:1.5"],
+    "--schedule": [
+        "fedelin",
+        "periodic",
+        "periodic:",
+        "periodic:0",
+        "periodic:x",
+        "exponential:1",
+        "exponential:0.5",
+        "exponential:abc",
+        "exponential:inf",
+        "exponential:nan",
+        "exponential:1.0000000001",
+        "exponential:1e308",
+        "at:",
+        "at:5,1",
+        "at:0,1",
+        "at:1,1",
+        "at:x",
+        "fedelim:3",
+        "superexponential:2",
+        "",
+        "fedelim,fedelim",
+        "Periodic(100)",
+        "at:1.5",
+    ],
     "--trials": ["0", "-1", "1.5", "abc", "1e12", "nan", "inf", "", "1" * 5000],
     "--seed": ["-1", "1.5", "abc", "18446744073709551616", "nan", ""],
     "--threads": ["0", "-2", "many", "1.5", "5000", ""],
@@ -25,17 +61,48 @@ OPTIONS: dict[str, list[str]] = {
     "--sigma": ["0", "-1", "nan", "inf", "x"],
     "--max-steps": ["0", "-1", "abc", "1e17", "0.5", ""],
     "--target-rse": ["0", "1", "-0.1", "abc", "nan", "2", "inf", ""],
-    "--instance": ["", "syntetic", "no such", "random:1", "random:a,b,c", "random:0,3,1",
-                   "random:3,0,1", "random:2,2,-1", "random:100000,100000,1", "random:2,2,1,1",
-                   "random:2000,2000,1", "random:501,500,1",
-                   "random:", "scaled:synthetic", "scaled:synthetic,0", "scaled:synthetic,-1",
-                   "scaled:synthetic,x", "scaled:nope,1", "scaled:,1", "scaled:synthetic,nan",
-                   "scaled:synthetic,1e-9", "scaled:synthetic,1e400", "scaled:synthetic,1e-400",
-                   "missing.csv", "missing.toml", "folder/missing.toml", "file.txt", "folder",
-                   "x" * 5000 + ".csv"],
+    "--instance": [
+        "",
+        "syntetic",
+        "no such",
+        "random:1",
+        "random:a,b,c",
+        "random:0,3,1",
+        "random:3,0,1",
+        "random:2,2,-1",
+        "random:100000,100000,1",
+        "random:2,2,1,1",
+        "random:2000,2000,1",
+        "random:501,500,1",
+        "random:",
+        "scaled:synthetic",
+        "scaled:synthetic,0",
+        "scaled:synthetic,-1",
+        "scaled:synthetic,x",
+        "scaled:nope,1",
+        "scaled:,1",
+        "scaled:synthetic,nan",
+        "scaled:synthetic,1e-9",
+        "scaled:synthetic,1e400",
+        "scaled:synthetic,1e-400",
+        "missing.csv",
+        "missing.toml",
+        "folder/missing.toml",
+        "file.txt",
+        "folder",
+        "x" * 5000 + ".csv",
+    ],
     "--spec": ["missing.toml", "missing.json", "", "x" * 5000],
-    "--out": ["file.txt", "file.txt/below", "file.txt/below/deep", "/dev/null", "/dev/full/results",
-              "/proc/no/such/folder", "x" * 5000, "dangling"],
+    "--out": [
+        "file.txt",
+        "file.txt/below",
+        "file.txt/below/deep",
+        "/dev/null",
+        "/dev/full/results",
+        "/proc/no/such/folder",
+        "x" * 5000,
+        "dangling",
+    ],
 }
 
 BOUNDS: dict[str, list[str]] = {
@@ -73,9 +140,13 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "replay of a gap that is too small": (["replay", "gap.csv"], "gap 1e-09"),
     "stray argument of instances": (["instances", "all"], "all"),
     "two instances of one name": (
-        ["sweep", "--instance", "small.toml", "--instance", "other/small.toml"], "'small'"),
+        ["sweep", "--instance", "small.toml", "--instance", "other/small.toml"],
+        "'small'",
+    ),
     "steps beyond counting": (
-        ["sweep", "--instance", "random:60,60,1", "--max-steps", "4503599627370496"], "max_steps"),
+        ["sweep", "--instance", "random:60,60,1", "--max-steps", "4503599627370496"],
+        "max_steps",
+    ),
 }
 
 
@@ -88,11 +159,15 @@ def _cases() -> dict[str, tuple[list[str], str]]:
     for option, values in REPLAY.items():
         for value in values:
             cases[f"replay {option} {value[:30]}"] = (
-                ["replay", "synthetic", option, value], _named(option, value))
+                ["replay", "synthetic", option, value],
+                _named(option, value),
+            )
     for option, values in BOUNDS.items():
         for value in values:
             cases[f"bounds {option} {value}"] = (
-                ["bounds", "synthetic", option, value], option.removeprefix("--"))
+                ["bounds", "synthetic", option, value],
+                option.removeprefix("--"),
+            )
     return cases
 
 
@@ -112,9 +187,7 @@ CASES = _cases()
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_bad_option(
-    case: str, place: Path, good: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_option(case: str, place: Path, good: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments, named = CASES[case]
     SMALL.save(place / "small.toml")
     (place / "other").mkdir()

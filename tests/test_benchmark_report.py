@@ -12,25 +12,41 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-OLD = ("before\n<!-- speed -->\nold\n<!-- /speed -->\n"
-       "<!-- benchmarks -->\nold\n<!-- /benchmarks -->\nafter\n")
+OLD = (
+    "before\n<!-- speed -->\nold\n<!-- /speed -->\n"
+    "<!-- benchmarks -->\nold\n<!-- /benchmarks -->\nafter\n"
+)
 
 
 def content(spread: float) -> dict[str, Any]:
     """A run of two benchmarks whose median round took ``spread`` times the best one."""
+
     def one(name: str, microseconds: float) -> dict[str, Any]:
-        return {"name": name, "stats": {"min": 1.0, "median": spread, "rounds": 5},
-                "extra_info": {"microseconds_a_trial": microseconds, "pulls_a_trial": 1e5,
-                               "draws_a_trial": 1e3, "trials": 50}}
+        return {
+            "name": name,
+            "stats": {"min": 1.0, "median": spread, "rounds": 5},
+            "extra_info": {
+                "microseconds_a_trial": microseconds,
+                "pulls_a_trial": 1e5,
+                "draws_a_trial": 1e3,
+                "trials": 50,
+            },
+        }
+
     def trial(name: str, microseconds: float) -> dict[str, Any]:
         made = one(name, microseconds)
         made["extra_info"] |= {"instance": "bernoulli", "arms": 3, "clients": 2}
         return made
-    return {"benchmarks": [one("test_hardness[1]", 20.0),
-                           one("test_baseline[numba_stepper]", 500.0),
-                           trial("test_trial[bernoulli-fedelim]", 60.0),
-                           trial("test_twin[bernoulli-fedelim]", 20.0)],
-            "machine_info": {"cpu": {"count": 2, "brand_raw": "X"}, "python_version": "3.11"}}
+
+    return {
+        "benchmarks": [
+            one("test_hardness[1]", 20.0),
+            one("test_baseline[numba_stepper]", 500.0),
+            trial("test_trial[bernoulli-fedelim]", 60.0),
+            trial("test_twin[bernoulli-fedelim]", 20.0),
+        ],
+        "machine_info": {"cpu": {"count": 2, "brand_raw": "X"}, "python_version": "3.11"},
+    }
 
 
 def report(tmp_path: Path, spread: float, *more: str) -> tuple[int, str, str]:
@@ -39,8 +55,19 @@ def report(tmp_path: Path, spread: float, *more: str) -> tuple[int, str, str]:
     page.write_text(OLD)
     (tmp_path / "bench.json").write_text(json.dumps(content(spread)))
     done = subprocess.run(
-        [sys.executable, str(ROOT / "benchmarks" / "report.py"), str(tmp_path / "bench.json"),
-         "--readme", str(page), "--page", str(page), *more], capture_output=True, text=True)
+        [
+            sys.executable,
+            str(ROOT / "benchmarks" / "report.py"),
+            str(tmp_path / "bench.json"),
+            "--readme",
+            str(page),
+            "--page",
+            str(page),
+            *more,
+        ],
+        capture_output=True,
+        text=True,
+    )
     return done.returncode, page.read_text(), done.stderr
 
 
@@ -51,8 +78,13 @@ def test_a_quiet_run_is_written_between_the_markers(tmp_path: Path) -> None:
     assert text.endswith("<!-- /benchmarks -->\nafter\n")
     assert text.count("| Numba, every step, fast generator | 500 µs | 25.0 x |") == 2
     assert text.count("Measured on 2 cores") == 1
-    assert text.count("| `bernoulli`, 3 arms x 2 clients | 60.0 µs |  |  |\n"
-                      "| its Gaussian twin | 20.0 µs |  |  |") == 2
+    assert (
+        text.count(
+            "| `bernoulli`, 3 arms x 2 clients | 60.0 µs |  |  |\n"
+            "| its Gaussian twin | 20.0 µs |  |  |"
+        )
+        == 2
+    )
     assert "take FedElim 3.00 x on `bernoulli` of the twin's time" in text
     assert "old" not in text
 
@@ -77,7 +109,20 @@ def test_the_markers_are_there(name: str) -> None:
 
 def test_benchmarks_can_be_collected() -> None:
     """They run on demand only, so nothing else would notice a name that has moved."""
-    found = subprocess.run([sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0",
-                            str(ROOT / "benchmarks")], capture_output=True, text=True, cwd=ROOT,
-                           check=False)
+    found = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--collect-only",
+            "-q",
+            "-n",
+            "0",
+            str(ROOT / "benchmarks"),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
     assert found.returncode == 0, found.stdout[-2000:]

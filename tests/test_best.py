@@ -28,17 +28,25 @@ CELL = {"instance": "here", "delta": 0.1, "sigma": 1.0}
 NAMES = ("fedelim0", "periodic:10", "fedelim", "superexponential", "at:1")
 
 
-def moments_of(pulls: Any, uplinks: Any, ended: Any = None, names: tuple[str, ...] = NAMES,
-               parts: int = 1) -> Moments:
+def moments_of(
+    pulls: Any, uplinks: Any, ended: Any = None, names: tuple[str, ...] = NAMES, parts: int = 1
+) -> Moments:
     """Moments of trials (schedule, trial), in a number of batches."""
     pulls, uplinks = (np.asarray(a, dtype=np.int64) for a in (pulls, uplinks))
-    names = names[:len(pulls)]
+    names = names[: len(pulls)]
     ended = np.full(pulls.shape, True) if ended is None else np.asarray(ended)
     moments = Moments(names, names)
     for part in np.array_split(np.arange(pulls.shape[1]), parts):
-        batch = {name: {"trial": part, "pulls": pulls[i, part], "uplinks": uplinks[i, part],
-                        "correct": np.full(len(part), True), "truncated": ~ended[i, part]}
-                 for i, name in enumerate(names)}
+        batch = {
+            name: {
+                "trial": part,
+                "pulls": pulls[i, part],
+                "uplinks": uplinks[i, part],
+                "correct": np.full(len(part), True),
+                "truncated": ~ended[i, part],
+            }
+            for i, name in enumerate(names)
+        }
         moments.add(Trials.of(batch, names))
     return moments
 
@@ -46,10 +54,12 @@ def moments_of(pulls: Any, uplinks: Any, ended: Any = None, names: tuple[str, ..
 def simulated(rng: np.random.Generator, trials: int, schedules: int = 4) -> tuple[Any, Any]:
     """Costs that share a trial's luck: fewer uplinks for more pulls."""
     luck = rng.lognormal(0, 0.4, trials)
-    pulls = np.stack([1000 * (1 + 0.3 * i) * luck * rng.lognormal(0, 0.05, trials)
-                      for i in range(schedules)])
-    uplinks = np.stack([500 / 3**i * luck * rng.lognormal(0, 0.05, trials)
-                        for i in range(schedules)])
+    pulls = np.stack(
+        [1000 * (1 + 0.3 * i) * luck * rng.lognormal(0, 0.05, trials) for i in range(schedules)]
+    )
+    uplinks = np.stack(
+        [500 / 3**i * luck * rng.lognormal(0, 0.05, trials) for i in range(schedules)]
+    )
     return pulls.astype(np.int64), uplinks.astype(np.int64)
 
 
@@ -86,8 +96,10 @@ def test_pieces_of_three_lines_by_hand() -> None:
     uplinks = [[100, 100], [10, 10], [9, 9], [0, 0]]
     found = envelope(moments_of(pulls, uplinks), CELL)
     assert [(p.winner, p.low) for p in found.pieces] == [
-        ("fedelim0", 0.0), ("periodic:10", pytest.approx(20 / 90)),
-        ("superexponential", pytest.approx(470 / 10))]
+        ("fedelim0", 0.0),
+        ("periodic:10", pytest.approx(20 / 90)),
+        ("superexponential", pytest.approx(470 / 10)),
+    ]
 
 
 def test_batches_do_not_matter() -> None:
@@ -98,8 +110,12 @@ def test_batches_do_not_matter() -> None:
 
 def test_schedules_that_do_the_same_are_equal_and_no_rivals() -> None:
     pulls, uplinks = simulated(np.random.default_rng(4), 200, 2)
-    found = envelope(moments_of([*pulls, pulls[0]], [*uplinks, uplinks[0]],
-                                names=("fedelim0", "fedelim", "periodic:1")), CELL)
+    found = envelope(
+        moments_of(
+            [*pulls, pulls[0]], [*uplinks, uplinks[0]], names=("fedelim0", "fedelim", "periodic:1")
+        ),
+        CELL,
+    )
     assert found.pieces[0].winner == "fedelim0"
     assert found.pieces[0].equal == ("periodic:1",)
     assert "periodic:1" not in {one.schedule for one in found.pieces[0].rivals}
@@ -166,8 +182,9 @@ def test_interval_of_a_crossover_covers_it() -> None:
     truth = (1300 - 1000) / (500 - 500 / 3)
     for _ in range(repetitions):
         pulls, uplinks = simulated(rng, 40, 2)
-        low, high = difference(moments_of(pulls, uplinks), "periodic:10",
-                               "fedelim0").undecided(0.95)[0]
+        low, high = difference(moments_of(pulls, uplinks), "periodic:10", "fedelim0").undecided(
+            0.95
+        )[0]
         covered += low <= truth <= high
         long += high == math.inf
     assert stats.binom.sf(2789, repetitions, 0.95) > 1 - 1e-6
@@ -256,8 +273,9 @@ def test_rivals_of_a_piece_are_those_at_its_costs() -> None:
     found = envelope(moments_of(pulls, uplinks), CELL)
     for piece in found.pieces:
         for cost in np.geomspace(piece.low + 1e-6, min(piece.high, 1e5) * (1 - 1e-9), 30):
-            here = {one.schedule for one in piece.rivals
-                    if any(a <= cost <= b for a, b in one.where)}
+            here = {
+                one.schedule for one in piece.rivals if any(a <= cost <= b for a, b in one.where)
+            }
             row = found.at(float(cost))
             assert row["winner"] == piece.winner
             assert set(row["rivals"]) == here
@@ -265,8 +283,12 @@ def test_rivals_of_a_piece_are_those_at_its_costs() -> None:
 
 def test_frame_has_every_piece() -> None:
     pulls, uplinks = simulated(np.random.default_rng(13), 200, 4)
-    found = Best((envelope(moments_of(pulls, uplinks), CELL),
-                  envelope(moments_of(pulls[:1], uplinks[:1]), {**CELL, "delta": 0.01})))
+    found = Best(
+        (
+            envelope(moments_of(pulls, uplinks), CELL),
+            envelope(moments_of(pulls[:1], uplinks[:1]), {**CELL, "delta": 0.01}),
+        )
+    )
     frame = found.frame
     assert frame.height == sum(len(one.pieces) for one in found.envelopes)
     assert frame["delta"].to_list() == [0.1] * (frame.height - 1) + [0.01]
@@ -323,10 +345,14 @@ def test_text() -> None:
     pulls, uplinks = simulated(np.random.default_rng(17), 2000, 3)
     text = str(Best((envelope(moments_of(pulls, uplinks), CELL),)))
     first, *pieces, foot = text.splitlines()
-    assert first == ("here, delta 0.1, sigma 1: the cheapest schedule by the cost C of an uplink, "
-                     "2,000 trials")
+    assert first == (
+        "here, delta 0.1, sigma 1: the cheapest schedule by the cost C of an uplink, 2,000 trials"
+    )
     assert [line.split(": ")[1] for line in pieces if not line.startswith("    ")] == [
-        "fedelim0", "periodic:10", "fedelim"]
+        "fedelim0",
+        "periodic:10",
+        "fedelim",
+    ]
     assert pieces[0].startswith("  C from 0 to 0.")
     assert pieces[-1].startswith("  C from ") or "not separable" in pieces[-1]
     assert foot == "  in brackets: 95 % interval of the C at which the next schedule takes over"
@@ -335,15 +361,21 @@ def test_text() -> None:
 
 def test_table_for_given_costs() -> None:
     pulls, uplinks = simulated(np.random.default_rng(18), 500, 3)
-    moments = moments_of([*pulls, pulls[0]], [*uplinks, uplinks[0]],
-                         names=("fedelim0", "periodic:10", "fedelim", "periodic:1"))
+    moments = moments_of(
+        [*pulls, pulls[0]],
+        [*uplinks, uplinks[0]],
+        names=("fedelim0", "periodic:10", "fedelim", "periodic:1"),
+    )
     best = Best((envelope(moments, CELL), envelope(moments, {**CELL, "delta": 0.01})))
     above, head, *rows = best_text(best, [0.0, 1000.0]).splitlines()
     assert above == "all rows: instance here, sigma 1"
     assert head.split()[:3] == ["delta", "C", "cheapest"]
     assert [row.split()[:3] for row in rows] == [
-        ["0.1", "0", "fedelim0"], ["0.1", "1,000", "fedelim"], ["0.01", "0", "fedelim0"],
-        ["0.01", "1,000", "fedelim"]]
+        ["0.1", "0", "fedelim0"],
+        ["0.1", "1,000", "fedelim"],
+        ["0.01", "0", "fedelim0"],
+        ["0.01", "1,000", "fedelim"],
+    ]
     assert "fedelim0 (= periodic:1)" in rows[0]
     margin = pulls[1] - pulls[0]
     assert f"{margin.mean():.1f} ± {stats.sem(margin):.1f}" in rows[0]
@@ -353,8 +385,13 @@ def test_table_for_given_costs() -> None:
 
 def test_costs_of_a_bit_by_hand() -> None:
     """The same comparisons with bits in place of uplinks; who has none counted has no cost."""
-    res = ff.simulate([[0.9, 0.2], [0.1, 0.8]], ["fedelim", "fedelim0", "periodic:7"], delta=0.1,
-                      trials=60, uplink="dither:1")
+    res = ff.simulate(
+        [[0.9, 0.2], [0.1, 0.8]],
+        ["fedelim", "fedelim0", "periodic:7"],
+        delta=0.1,
+        trials=60,
+        uplink="dither:1",
+    )
     costs = [0.0, 0.01, 0.1, 1.0, 10.0]
     table = res.summary(bit_costs=costs)
     found = res.best(bit_costs=costs)
@@ -365,8 +402,10 @@ def test_costs_of_a_bit_by_hand() -> None:
         winners.append(row["winner"])
         assert (row["winner"], row["runner_up"]) == (first["schedule"], second["schedule"])
         assert row["total_sem"] == pytest.approx(first["total_sem"])
-        total = {name: one["pulls"] + row["bit_cost"] * one["bits"]
-                 for (name,), one in res.frame.group_by("schedule")}
+        total = {
+            name: one["pulls"] + row["bit_cost"] * one["bits"]
+            for (name,), one in res.frame.group_by("schedule")
+        }
         apart = total[row["runner_up"]] - total[row["winner"]]
         assert row["margin"] == pytest.approx(apart.mean())
         assert row["margin_sem"] == pytest.approx(stats.sem(apart))
@@ -382,11 +421,18 @@ def test_costs_of_a_bit_by_hand() -> None:
 def test_long_names_in_the_table_have_keys_below_it() -> None:
     """Three columns of schedules leave too little of a list of times to be recognised."""
     pulls, uplinks = simulated(np.random.default_rng(18), 500, 3)
-    long = [f"at:1,5,25,125,625,3125,15625,78125,390625,{last},5000000" for last in (
-        1953125, 1953126)]
-    best = Best((envelope(moments_of(pulls, uplinks, names=("fedelim0", *long)), {
-        **CELL, "instance": "x" * 60}), envelope(moments_of(pulls, uplinks, names=(
-            "fedelim0", *long)), CELL)))
+    long = [
+        f"at:1,5,25,125,625,3125,15625,78125,390625,{last},5000000" for last in (1953125, 1953126)
+    ]
+    best = Best(
+        (
+            envelope(
+                moments_of(pulls, uplinks, names=("fedelim0", *long)),
+                {**CELL, "instance": "x" * 60},
+            ),
+            envelope(moments_of(pulls, uplinks, names=("fedelim0", *long)), CELL),
+        )
+    )
     lines = best_text(best, [0.0, 1000.0]).splitlines()
     assert lines[-2:] == [f"at#1: {long[0]}", f"at#2: {long[1]}"]
     assert max(map(len, lines)) <= 100
@@ -401,8 +447,10 @@ def test_frame_of_trials_and_batches_give_the_same() -> None:
     found = result.best()
     assert [one.cell["delta"] for one in found.envelopes] == [0.1, 0.01]
     part = result.frame.filter(pl.col("delta") == 0.1)
-    batches = (frame_batch(part.filter(pl.col("trial").is_between(first, first + 19)))
-               for first in (0, 20, 40))
+    batches = (
+        frame_batch(part.filter(pl.col("trial").is_between(first, first + 19)))
+        for first in (0, 20, 40)
+    )
     assert envelope_of(batches, names, found.envelopes[0].cell) == found.envelopes[0]
     summary = ff.simulate(instance, names, delta=0.1, trials=60).summary([7.0])
     row = found.at([7.0]).row(0, named=True)

@@ -17,8 +17,9 @@ from fastfed.kernels.compiling import from_python, kernel
 from fastfed.kernels.random import binomial as module
 from fastfed.kernels.random.binomial import INVERTED, binomial
 
-hat, box, guess, exact_share = map(from_python, (module.hat, module.box, module.guess,
-                                                 module.exact_share))
+hat, box, guess, exact_share = map(
+    from_python, (module.hat, module.box, module.guess, module.exact_share)
+)
 
 
 @kernel
@@ -33,10 +34,29 @@ def binomials(count, p, size, seed=SEED):
     return out
 
 
-CASES = [(1, 0.3), (2, 0.5), (5, 0.9), (30, 0.07), (39, 0.5), (40, 0.5), (41, 0.5), (50, 0.6),
-         (100, 0.19), (100, 0.2), (100, 0.21), (100, 0.81), (130, 0.15), (1000, 0.0199),
-         (1000, 0.0201), (1000, 0.99), (1000, 0.4), (5000, 0.3), (10**5, 0.01), (10**6, 2.1e-5),
-         (2**40, 30 / 2**40)]
+CASES = [
+    (1, 0.3),
+    (2, 0.5),
+    (5, 0.9),
+    (30, 0.07),
+    (39, 0.5),
+    (40, 0.5),
+    (41, 0.5),
+    (50, 0.6),
+    (100, 0.19),
+    (100, 0.2),
+    (100, 0.21),
+    (100, 0.81),
+    (130, 0.15),
+    (1000, 0.0199),
+    (1000, 0.0201),
+    (1000, 0.99),
+    (1000, 0.4),
+    (5000, 0.3),
+    (10**5, 0.01),
+    (10**6, 2.1e-5),
+    (2**40, 30 / 2**40),
+]
 
 
 @pytest.mark.parametrize(("count", "p"), CASES)
@@ -147,8 +167,10 @@ def count_between(count, p, low, high, seed, size):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("count", "p", "low", "high"), [(4000, 0.1, 396, 404), (100, 0.3, 25, 27),
-                                                         (10**6, 0.4, 401_000, 10**6)])
+@pytest.mark.parametrize(
+    ("count", "p", "low", "high"),
+    [(4000, 0.1, 396, 404), (100, 0.3, 25, 27), (10**6, 0.4, 401_000, 10**6)],
+)
 def test_acceptance(count, p, low, high):
     """60 million variates, the share of those near the mode, on one side of it, and in a tail
     against SciPy's: an acceptance that is wrong by a hundredth moves them by a thousandth of

@@ -36,8 +36,9 @@ def setting(log_c: float, walks: float, scale: float) -> boundary.PaperCurve:
     return curve
 
 
-steps = st.one_of(st.integers(1, 2**52), st.integers(0, 52).map(lambda t: 2**t),
-                  st.integers(1, 1000))
+steps = st.one_of(
+    st.integers(1, 2**52), st.integers(0, 52).map(lambda t: 2**t), st.integers(1, 1000)
+)
 log_cs = st.floats(math.log(16.0), 60.0)
 scales = st.floats(1e-3, 1e3)
 steady = settings(derandomize=True, deadline=None)  # the first example compiles
@@ -53,8 +54,13 @@ def test_the_bound_is_below_and_near(n, log_c, walks, scale):
 
 
 @steady
-@given(n=steps, log_c=log_cs, walks=st.integers(1, 100), scale=scales,
-       off=st.sampled_from([0.0, 1e-15, -1e-15, 1e-10, -1e-10, 3e-6, -3e-6, 1e-3, -1e-3]))
+@given(
+    n=steps,
+    log_c=log_cs,
+    walks=st.integers(1, 100),
+    scale=scales,
+    off=st.sampled_from([0.0, 1e-15, -1e-15, 1e-10, -1e-10, 3e-6, -3e-6, 1e-3, -1e-3]),
+)
 def test_who_reaches_the_boundary_is_decided_by_the_formula(n, log_c, walks, scale, off):
     """At g itself, the next numbers on either side of it, and further off."""
     curve = setting(log_c, walks, scale)
@@ -65,8 +71,14 @@ def test_who_reaches_the_boundary_is_decided_by_the_formula(n, log_c, walks, sca
 
 
 @steady
-@given(level=st.integers(3, 52), place=st.floats(0.0, 1.0), depth=st.integers(0, 49),
-       log_c=log_cs, walks=st.integers(1, 100), noise=scales)
+@given(
+    level=st.integers(3, 52),
+    place=st.floats(0.0, 1.0),
+    depth=st.integers(0, 49),
+    log_c=log_cs,
+    walks=st.integers(1, 100),
+    noise=scales,
+)
 def test_the_bound_in_the_middle_of_an_interval(level, place, depth, log_c, walks, noise):
     """Below g, off by a fifth of the noise of one reward, or by what the table is off."""
     length = 2 ** max(1, level - 1 - depth)
@@ -74,8 +86,10 @@ def test_the_bound_in_the_middle_of_an_interval(level, place, depth, log_c, walk
     a = start + int(place * (start // length - 1)) * length
     b = a + length
     curve = setting(log_c, walks, noise)
-    g_a, g_middle, g_b = (radius.boundary(n, float(walks), log_c, noise)
-                          for n in (float(a), float((a + b) // 2), float(b)))
+    g_a, g_middle, g_b = (
+        radius.boundary(n, float(walks), log_c, noise)
+        for n in (float(a), float((a + b) // 2), float(b))
+    )
     low = between(a, b, g_a, g_b, level, curve, noise)
     assert low < g_middle
     assert g_middle - low < 0.2 * noise + 3e-5 * g_middle

@@ -62,12 +62,30 @@ def random_instance(rng: np.random.Generator) -> Instance:
 #   n_k: 600 ln(3200 n^2) is 16495.59 at 16496 and 16495.52 at 16495: 16496.
 #   n_k has passed 2^14, so FedElim waits until 2^15 = 32768, its 16th time.
 BY_HAND = {
-    0.1: {"T_k": 19076.73, "T_km": (6009.39, 1282.16), "T": 228920.75, "n_k": 15000,
-          "n_km": (4761, 1038), "settled": 16384, "turns": 15, "lower": 214.0675,
-          "period": 436.769, "base": 1.071894},
-    0.01: {"T_k": 21278.58, "T_km": (6743.34, 1465.64), "T": 255342.91, "n_k": 16496,
-           "n_km": (5262, 1165), "settled": 32768, "turns": 16, "lower": 559.4552,
-           "period": 461.287, "base": 1.068447},
+    0.1: {
+        "T_k": 19076.73,
+        "T_km": (6009.39, 1282.16),
+        "T": 228920.75,
+        "n_k": 15000,
+        "n_km": (4761, 1038),
+        "settled": 16384,
+        "turns": 15,
+        "lower": 214.0675,
+        "period": 436.769,
+        "base": 1.071894,
+    },
+    0.01: {
+        "T_k": 21278.58,
+        "T_km": (6743.34, 1465.64),
+        "T": 255342.91,
+        "n_k": 16496,
+        "n_km": (5262, 1165),
+        "settled": 32768,
+        "turns": 16,
+        "lower": 559.4552,
+        "period": 461.287,
+        "base": 1.068447,
+    },
 }
 
 
@@ -142,8 +160,13 @@ def test_radii_at_n_on_random_instances() -> None:
 def test_tighter_variants_are_tighter() -> None:
     rng = np.random.default_rng(6)
     for _ in range(200):
-        b = bounds(random_instance(rng), 10.0 ** rng.uniform(-6, -0.1), 10.0 ** rng.uniform(-1, 4),
-                   base=float(rng.uniform(1.05, 20.0)), period=int(rng.integers(1, 1000)))
+        b = bounds(
+            random_instance(rng),
+            10.0 ** rng.uniform(-6, -0.1),
+            10.0 ** rng.uniform(-1, 4),
+            base=float(rng.uniform(1.05, 20.0)),
+            period=int(rng.integers(1, 1000)),
+        )
         slack = 1 + 1e-12
         assert b.lower <= b.T_sharp * slack
         assert b.T_sharp <= b.T * slack
@@ -157,8 +180,14 @@ def test_tighter_variants_are_tighter() -> None:
 
 
 def costs_of(b: Bounds, names: tuple[str, ...] = COSTS) -> np.ndarray:
-    return np.array([getattr(getattr(scheme, variant), name)
-                     for scheme in b.schemes for variant in VARIANTS for name in names])
+    return np.array(
+        [
+            getattr(getattr(scheme, variant), name)
+            for scheme in b.schemes
+            for variant in VARIANTS
+            for name in names
+        ]
+    )
 
 
 def not_above(low: np.ndarray, high: np.ndarray) -> bool:
@@ -264,8 +293,22 @@ def test_theorem_4_needs_more_than_its_condition(synthetic: Instance) -> None:
 
 
 def leaves(b: Bounds) -> dict[str, np.ndarray]:
-    names = ("delta", "cost", "T_km", "T_k", "n_km", "n_k", "T", "T_sharp", "lower",
-             "lower_as_stated", "condition", "three_T_follows", "period_opt", "base_opt")
+    names = (
+        "delta",
+        "cost",
+        "T_km",
+        "T_k",
+        "n_km",
+        "n_k",
+        "T",
+        "T_sharp",
+        "lower",
+        "lower_as_stated",
+        "condition",
+        "three_T_follows",
+        "period_opt",
+        "base_opt",
+    )
     found = {name: np.asarray(getattr(b, name)) for name in names}
     for scheme in b.schemes:
         if scheme.parameter is not None:
@@ -293,8 +336,9 @@ def test_arrays_equal_a_loop(period: int | None) -> None:
             for name in one:
                 np.testing.assert_allclose(many[name][i, j], one[name], rtol=1e-12, err_msg=name)
     paired = bounds(instance, deltas[:3], costs)
-    np.testing.assert_allclose(paired.fedelim.sharp.total,
-                               np.diag(grid.fedelim.sharp.total[:3]), rtol=1e-12)
+    np.testing.assert_allclose(
+        paired.fedelim.sharp.total, np.diag(grid.fedelim.sharp.total[:3]), rtol=1e-12
+    )
 
 
 def test_numbers_give_numbers(synthetic: Instance) -> None:
@@ -321,13 +365,15 @@ def on_the_edge(instance: Instance, delta: float) -> reference.Rewards:
     return lambda k, m, n: total(k, n) - total(k, n - 1)
 
 
-@pytest.mark.parametrize("schedule", [FedElim(), Periodic(1), Periodic(7), Exponential(1.5),
-                                      Exponential(3), SuperExponential()], ids=str)
+@pytest.mark.parametrize(
+    "schedule",
+    [FedElim(), Periodic(1), Periodic(7), Exponential(1.5), Exponential(3), SuperExponential()],
+    ids=str,
+)
 def test_sharp_bounds_are_attained(schedule: FedElim | Periodic | SuperExponential) -> None:
     delta = 0.1
     instance = Instance([[3.0], [0.6], [1.0], [0.3]])
-    b = bounds(instance, delta, 10.0, period=schedule.period,
-               base=getattr(schedule, "base", None))
+    b = bounds(instance, delta, 10.0, period=schedule.period, base=getattr(schedule, "base", None))
     name = str(schedule).split(":")[0]
     sharp = getattr(b, name).sharp
     out = reference.fedelim(instance, schedule, delta, on_the_edge(instance, delta))
@@ -346,8 +392,10 @@ def test_paths_on_the_good_event_obey_the_sharp_bounds() -> None:
     b = bounds(instance, delta)
     steps = 2 * int(b.n_k.max() + b.n_km.max())
     n = np.arange(1, steps + 1)
-    local, overall = (np.array([alpha(i, K, M, delta) for i in n])
-                      for alpha in (radius.alpha_local, radius.alpha_global))
+    local, overall = (
+        np.array([alpha(i, K, M, delta) for i in n])
+        for alpha in (radius.alpha_local, radius.alpha_global)
+    )
     good = 0
     for _ in range(40):
         draws = instance.means[..., None] + rng.normal(size=(K, M, steps))
@@ -355,8 +403,9 @@ def test_paths_on_the_good_event_obey_the_sharp_bounds() -> None:
         if (np.abs(errors) > local).any() or (np.abs(errors.mean(axis=1)) > overall).any():
             continue
         good += 1
-        out = reference.fedelim(instance, FedElim(), delta,
-                                lambda k, m, i, draws=draws: float(draws[k, m, i - 1]))
+        out = reference.fedelim(
+            instance, FedElim(), delta, lambda k, m, i, draws=draws: float(draws[k, m, i - 1])
+        )
         assert out.pulls.sum() <= b.fedelim.sharp.pulls
         assert out.uplinks <= b.fedelim.sharp.uplinks
         for step, client, arm in out.eliminations:
@@ -396,7 +445,10 @@ def test_wide_gaps_take_one_pull() -> None:
 
 def test_lower_bound_is_never_negative(synthetic: Instance) -> None:
     assert bounds(synthetic, [0.4, 0.42, 0.9]).lower.tolist() == [
-        pytest.approx(150 * math.log(1 / 0.96)), 0.0, 0.0]
+        pytest.approx(150 * math.log(1 / 0.96)),
+        0.0,
+        0.0,
+    ]
 
 
 def test_table(synthetic: Instance) -> None:
@@ -435,8 +487,10 @@ def test_to_frame_holds_everything(synthetic: Instance) -> None:
     assert value(quantity="local_gaps", arm=0, client=1) == b.local_gaps[0, 1]
     assert value(quantity="T_k", arm=2) == b.T_k[1, 2, 2]
     assert value(quantity="base_opt") == b.base_opt[1, 2]
-    assert value(scheme="exponential", variant="sharp", quantity="total") == (
-        b.exponential.sharp.total[1, 2])
+    assert (
+        value(scheme="exponential", variant="sharp", quantity="total")
+        == (b.exponential.sharp.total[1, 2])
+    )
     assert frame.schema["arm"] == pl.Int32
 
 
@@ -454,32 +508,38 @@ def test_to_dict_is_json(synthetic: Instance, grid: bool) -> None:
     assert read["schemes"]["fedelim"]["summed"]["total"] == (total.tolist() if grid else total)
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"delta": 0.0}, "delta = 0: must lie strictly between 0 and 1"),
-    ({"delta": 1.0}, "delta = 1: "),
-    ({"delta": [0.1, -0.5]}, "delta = -0.5: "),
-    ({"delta": math.nan}, "delta = nan: "),
-    ({"delta": "small"}, "delta = 'small': must be a number"),
-    ({"delta": []}, "delta: empty"),
-    ({"delta": 1e-310}, "delta = 1e-310: too small"),
-    ({"cost": -1.0}, "cost = -1: must be finite, from 0"),
-    ({"cost": math.inf}, "cost = inf: "),
-    ({"cost": [1.0, math.nan]}, "cost = nan: "),
-    ({"cost": [[1.0], [1.0, 2.0]]}, "cost = .*: must be a number"),
-    ({"delta": [0.1, 0.2], "cost": [1.0, 2.0, 3.0]}, r"must broadcast; .* delta\[:, None\]"),
-    ({"sigma": 0.0}, "sigma = 0.0: the confidence scale must be finite and above 0, or 'proxy'"),
-    ({"sigma": math.inf}, "sigma = inf: "),
-    ({"sigma": [1.0, 2.0]}, "sigma = "),
-    ({"period": 0}, "period H = 0: must be a whole number"),
-    ({"period": 2.5}, "period H = 2.5: "),
-    ({"period": "often"}, "period H = 'often': "),
-    ({"base": 1.0}, "base lambda = 1.0: must be above 1"),
-    ({"base": 0.5}, "base lambda = 0.5: "),
-    ({"base": math.nan}, "base lambda = nan: "),
-    ({"base": math.inf}, "base lambda = inf: "),
-    ({"sigma": 1e100}, "smallest gap 0.133 with sigma = 1e\\+100"),
-    ({"sigma": 1e200}, "sigma = 1e\\+200: must lie from 1e-100 to 1e\\+100"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delta": 0.0}, "delta = 0: must lie strictly between 0 and 1"),
+        ({"delta": 1.0}, "delta = 1: "),
+        ({"delta": [0.1, -0.5]}, "delta = -0.5: "),
+        ({"delta": math.nan}, "delta = nan: "),
+        ({"delta": "small"}, "delta = 'small': must be a number"),
+        ({"delta": []}, "delta: empty"),
+        ({"delta": 1e-310}, "delta = 1e-310: too small"),
+        ({"cost": -1.0}, "cost = -1: must be finite, from 0"),
+        ({"cost": math.inf}, "cost = inf: "),
+        ({"cost": [1.0, math.nan]}, "cost = nan: "),
+        ({"cost": [[1.0], [1.0, 2.0]]}, "cost = .*: must be a number"),
+        ({"delta": [0.1, 0.2], "cost": [1.0, 2.0, 3.0]}, r"must broadcast; .* delta\[:, None\]"),
+        (
+            {"sigma": 0.0},
+            "sigma = 0.0: the confidence scale must be finite and above 0, or 'proxy'",
+        ),
+        ({"sigma": math.inf}, "sigma = inf: "),
+        ({"sigma": [1.0, 2.0]}, "sigma = "),
+        ({"period": 0}, "period H = 0: must be a whole number"),
+        ({"period": 2.5}, "period H = 2.5: "),
+        ({"period": "often"}, "period H = 'often': "),
+        ({"base": 1.0}, "base lambda = 1.0: must be above 1"),
+        ({"base": 0.5}, "base lambda = 0.5: "),
+        ({"base": math.nan}, "base lambda = nan: "),
+        ({"base": math.inf}, "base lambda = inf: "),
+        ({"sigma": 1e100}, "smallest gap 0.133 with sigma = 1e\\+100"),
+        ({"sigma": 1e200}, "sigma = 1e\\+200: must lie from 1e-100 to 1e\\+100"),
+    ],
+)
 def test_bad_input(synthetic: Instance, options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         bounds(synthetic, **options)  # type: ignore[arg-type]

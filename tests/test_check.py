@@ -41,8 +41,13 @@ B = bounds(SYNTHETIC, DELTA, 10.0)
 
 
 def made_up(
-    folder: Path, samples: dict[str, dict[str, Any]], *, costs: Sequence[float] = (10.0,),
-    sigma: float = 1.0, instance: str = "synthetic", digest: str = SYNTHETIC.digest,
+    folder: Path,
+    samples: dict[str, dict[str, Any]],
+    *,
+    costs: Sequence[float] = (10.0,),
+    sigma: float = 1.0,
+    instance: str = "synthetic",
+    digest: str = SYNTHETIC.digest,
 ) -> Path:
     """A sweep's folder with these trials: by schedule, ``pulls``, ``uplinks``, ``correct`` and
     ``truncated``, each a number or one for each trial."""
@@ -53,9 +58,12 @@ def made_up(
     for schedule, given in samples.items():
         columns = {"uplinks": 12, "bits": 768, "correct": True, "truncated": False, **given}
         count = max(np.size(values) for values in columns.values())
-        table = pa.table({"trial": np.arange(count),
-                          **{name: np.broadcast_to(values, count).copy()
-                             for name, values in columns.items()}})
+        table = pa.table(
+            {
+                "trial": np.arange(count),
+                **{name: np.broadcast_to(values, count).copy() for name, values in columns.items()},
+            }
+        )
         store.write_part(cell, (schedule,), 0, count, table, spec)
     store.write_record(Store(folder).record())
     return folder
@@ -63,8 +71,11 @@ def made_up(
 
 def line(found: Check, claim: str, **where: object) -> dict[str, Any]:
     return found.frame.filter(pl.col("claim") == claim).row(
-        by_predicate=pl.all_horizontal(*(pl.col(name) == value for name, value in where.items()),
-                                       pl.lit(True)), named=True)
+        by_predicate=pl.all_horizontal(
+            *(pl.col(name) == value for name, value in where.items()), pl.lit(True)
+        ),
+        named=True,
+    )
 
 
 def first(count: int, value: object, rest: object, of: int = 100) -> np.ndarray:
@@ -132,8 +143,11 @@ def test_best_period_stands_beside_the_optimum(default: Path) -> None:
     assert found["cost"].to_list() == [0.0, 10.0, 100.0]
     assert found["mean"].to_list() == [1.0, 100.0, 1000.0]
     assert found["bound"].to_list() == pytest.approx([0.0, 436.769, 1381.185], abs=1e-3)
-    assert found["tightness"].to_list() == [None, pytest.approx(0.229, abs=1e-3),
-                                            pytest.approx(0.724, abs=1e-3)]
+    assert found["tightness"].to_list() == [
+        None,
+        pytest.approx(0.229, abs=1e-3),
+        pytest.approx(0.724, abs=1e-3),
+    ]
 
 
 def test_a_tenth_of_the_scale_is_violated(
@@ -141,8 +155,25 @@ def test_a_tenth_of_the_scale_is_violated(
 ) -> None:
     """With radii a tenth of what they should be, nearly every trial is wrong (over 80 %)."""
     out = str(tmp_path)
-    assert cli.run(["sweep", "--trials", "200", "--delta", "0.1,0.01", "--sigma", "0.1",
-                    "--max-steps", "1000000", "--out", out, "--quiet"]) == 0
+    assert (
+        cli.run(
+            [
+                "sweep",
+                "--trials",
+                "200",
+                "--delta",
+                "0.1,0.01",
+                "--sigma",
+                "0.1",
+                "--max-steps",
+                "1000000",
+                "--out",
+                out,
+                "--quiet",
+            ]
+        )
+        == 0
+    )
     assert cli.run(["check", out]) == 1
     table = capsys.readouterr().out
     assert max(map(len, table.splitlines())) <= 100
@@ -155,23 +186,35 @@ def test_a_tenth_of_the_scale_is_violated(
     T = bounds(SYNTHETIC, 0.01, sigma=0.1).T
     assert found.frame.filter(delta=0.01, claim="pulls <= 2T")["bound"].item() == 2 * T
     assert set(found.frame.filter(claim="mean pulls >= lower")["reason"]) == {
-        "radii below the noise: the algorithm is not delta-PAC"}
+        "radii below the noise: the algorithm is not delta-PAC"
+    }
 
 
 # Verdicts, on made-up trials at delta = 0.1
 
 
-@pytest.mark.parametrize(("outside", "verdict"), [
-    (0, HOLDS), (3, HOLDS), (4, HOLDS), (5, NOT_REFUTED), (16, NOT_ENOUGH_TRIALS),
-    (17, VIOLATED), (100, VIOLATED),
-])
+@pytest.mark.parametrize(
+    ("outside", "verdict"),
+    [
+        (0, HOLDS),
+        (3, HOLDS),
+        (4, HOLDS),
+        (5, NOT_REFUTED),
+        (16, NOT_ENOUGH_TRIALS),
+        (17, VIOLATED),
+        (100, VIOLATED),
+    ],
+)
 def test_shares_of_trials(tmp_path: Path, outside: int, verdict: str) -> None:
     # of 100: 4 have the interval 0.011 - 0.0993, 5 0.016 - 0.113, 16 0.094 - 0.247,
     # 17 0.102 - 0.258
     over = first(outside, 2 * B.T + 1, 2 * B.T - 1).astype(int)
     found = check(made_up(tmp_path / "a", {"fedelim": {"pulls": over}}))
-    wrong = check(made_up(tmp_path / "b", {
-        "fedelim": {"pulls": 50_000, "correct": first(outside, False, True)}}))
+    wrong = check(
+        made_up(
+            tmp_path / "b", {"fedelim": {"pulls": 50_000, "correct": first(outside, False, True)}}
+        )
+    )
     for row in (line(found, "pulls <= 2T"), line(wrong, "error rate <= delta")):
         assert row["verdict"] == verdict
         assert row["outside"] == outside / 100
@@ -182,17 +225,41 @@ def test_shares_of_trials(tmp_path: Path, outside: int, verdict: str) -> None:
     assert wrong.violated == (verdict == VIOLATED)
 
 
-@pytest.mark.parametrize(("schedule", "claims"), [
-    ("fedelim", {"pulls <= 2T": 2 * B.T, "pulls <= sharp": 12 * 16384, "uplinks <= sum": 192,
-                 "uplinks <= sharp": 180, "total <= 3T": 3 * B.T}),
-    ("exponential:2", {"pulls <= 2T": 2 * B.T, "total <= 3T": 3 * B.T}),
-    ("exponential:1.5", {"pulls <= 1.5T": 1.5 * B.T, "uplinks <= sum": 312,
-                         "uplinks <= sharp": 300, "total <= sum": 1.5 * B.T + 3120}),
-    ("superexponential", {"pulls <= T^2": B.T**2, "uplinks <= sharp": 60}),
-    ("fedelim0", {"pulls <= T": B.T, "uplinks <= sharp": 180_000, "pulls <= sharp": 180_000}),
-    ("periodic:100", {"pulls <= T + HMK": B.T + 1200, "uplinks <= sum": 12 * 191,
-                      "total <= sum": 12 * 19100 + 10 * 12 * 191}),
-])
+@pytest.mark.parametrize(
+    ("schedule", "claims"),
+    [
+        (
+            "fedelim",
+            {
+                "pulls <= 2T": 2 * B.T,
+                "pulls <= sharp": 12 * 16384,
+                "uplinks <= sum": 192,
+                "uplinks <= sharp": 180,
+                "total <= 3T": 3 * B.T,
+            },
+        ),
+        ("exponential:2", {"pulls <= 2T": 2 * B.T, "total <= 3T": 3 * B.T}),
+        (
+            "exponential:1.5",
+            {
+                "pulls <= 1.5T": 1.5 * B.T,
+                "uplinks <= sum": 312,
+                "uplinks <= sharp": 300,
+                "total <= sum": 1.5 * B.T + 3120,
+            },
+        ),
+        ("superexponential", {"pulls <= T^2": B.T**2, "uplinks <= sharp": 60}),
+        ("fedelim0", {"pulls <= T": B.T, "uplinks <= sharp": 180_000, "pulls <= sharp": 180_000}),
+        (
+            "periodic:100",
+            {
+                "pulls <= T + HMK": B.T + 1200,
+                "uplinks <= sum": 12 * 191,
+                "total <= sum": 12 * 19100 + 10 * 12 * 191,
+            },
+        ),
+    ],
+)
 def test_each_scheme_has_its_own_bounds(
     tmp_path: Path, schedule: str, claims: dict[str, float]
 ) -> None:
@@ -223,8 +290,9 @@ def test_listed_times_have_no_bound(tmp_path: Path) -> None:
 
 def test_lines_of_a_table_can_be_told_apart(tmp_path: Path) -> None:
     """Two schedules that begin alike, and costs in one notation; 100 columns, aligned."""
-    names = [f"at:1,5,25,125,625,3125,15625,78125,390625,{last},5000000" for last in
-             (1953125, 1953126)]
+    names = [
+        f"at:1,5,25,125,625,3125,15625,78125,390625,{last},5000000" for last in (1953125, 1953126)
+    ]
     samples = {name: {"pulls": np.full(100, 50_000)} for name in (*names, "fedelim", "fedelim0")}
     text = check_text(check(made_up(tmp_path, samples, costs=(10.0, 1000.0))))
     assert max(map(len, text.splitlines())) <= 100
@@ -237,11 +305,15 @@ def test_lines_of_a_table_can_be_told_apart(tmp_path: Path) -> None:
 
 def test_three_T_only_where_it_follows(tmp_path: Path) -> None:
     # Theorem 4's condition holds up to C = 1935, its conclusion follows up to about 1190
-    sample = {"fedelim": {"pulls": np.full(100, 50_000), "uplinks": 180},
-              "fedelim0": {"pulls": np.full(100, 40_000)}}
+    sample = {
+        "fedelim": {"pulls": np.full(100, 50_000), "uplinks": 180},
+        "fedelim0": {"pulls": np.full(100, 40_000)},
+    }
     found = check(made_up(tmp_path, sample, costs=(1100.0, 1900.0)))
-    for claim, low, high in (("total <= 3T", HOLDS, DOES_NOT_APPLY),
-                             ("total / FE0 <= 3", VIOLATED, DOES_NOT_APPLY)):
+    for claim, low, high in (
+        ("total <= 3T", HOLDS, DOES_NOT_APPLY),
+        ("total / FE0 <= 3", VIOLATED, DOES_NOT_APPLY),
+    ):
         assert line(found, claim, cost=1100.0)["verdict"] == low
         assert line(found, claim, cost=1900.0)["verdict"] == high
         assert "3T does not follow" in line(found, claim, cost=1900.0)["reason"]
@@ -251,13 +323,25 @@ def test_three_T_only_where_it_follows(tmp_path: Path) -> None:
 def test_trials_that_did_not_end_decide_nothing(tmp_path: Path) -> None:
     """Neither right nor wrong, neither cheap nor, unless they are, dear: a sweep that was cut off
     early does not refute Theorem 1, and one that errs beside it does."""
+
     def verdicts(name: str, truncated: int, pulls: object, wrong: int = 0) -> tuple[str, str]:
         cut = first(truncated, True, False)
-        found = check(made_up(tmp_path / name, {"fedelim": {
-            "pulls": first(truncated, pulls, 50_000), "truncated": cut,
-            "correct": first(truncated + wrong, False, True)}}))
-        return (line(found, "error rate <= delta")["verdict"],
-                line(found, "pulls <= 2T")["verdict"])
+        found = check(
+            made_up(
+                tmp_path / name,
+                {
+                    "fedelim": {
+                        "pulls": first(truncated, pulls, 50_000),
+                        "truncated": cut,
+                        "correct": first(truncated + wrong, False, True),
+                    }
+                },
+            )
+        )
+        return (
+            line(found, "error rate <= delta")["verdict"],
+            line(found, "pulls <= 2T")["verdict"],
+        )
 
     assert verdicts("few", 4, 1000) == (HOLDS, HOLDS)
     assert verdicts("many", 50, 1000) == (NOT_ENOUGH_TRIALS, NOT_ENOUGH_TRIALS)
@@ -272,39 +356,61 @@ def test_trials_that_did_not_end_decide_nothing(tmp_path: Path) -> None:
     assert "4 trials did not end" in line(found, "error rate <= delta")["reason"]
 
 
-@pytest.mark.parametrize(("pulls", "truncated", "verdict"), [
-    (np.full(100, 250), 0, HOLDS),  # the lower bound is 214.07
-    (np.full(100, 180), 0, VIOLATED),
-    (first(50, 100, 330), 0, NOT_ENOUGH_TRIALS),  # 215 on average, give or take 23
-    (np.array([1000]), 0, NOT_ENOUGH_TRIALS),
-    (np.full(100, 180), 1, NOT_ENOUGH_TRIALS),  # they would have pulled on
-    (np.full(100, 250), 1, HOLDS),
-])
+@pytest.mark.parametrize(
+    ("pulls", "truncated", "verdict"),
+    [
+        (np.full(100, 250), 0, HOLDS),  # the lower bound is 214.07
+        (np.full(100, 180), 0, VIOLATED),
+        (first(50, 100, 330), 0, NOT_ENOUGH_TRIALS),  # 215 on average, give or take 23
+        (np.array([1000]), 0, NOT_ENOUGH_TRIALS),
+        (np.full(100, 180), 1, NOT_ENOUGH_TRIALS),  # they would have pulled on
+        (np.full(100, 250), 1, HOLDS),
+    ],
+)
 def test_lower_bound(tmp_path: Path, pulls: np.ndarray, truncated: int, verdict: str) -> None:
     cut = first(truncated, True, False, len(pulls))
-    row = line(check(made_up(tmp_path, {"fedelim": {"pulls": pulls, "truncated": cut}})),
-               "mean pulls >= lower")
+    row = line(
+        check(made_up(tmp_path, {"fedelim": {"pulls": pulls, "truncated": cut}})),
+        "mean pulls >= lower",
+    )
     assert row["verdict"] == verdict
     assert row["tightness"] == pytest.approx(pulls[~cut].mean() / B.lower)
 
 
 def test_lower_bound_is_about_gaussian_rewards(tmp_path: Path) -> None:
-    row = line(check(made_up(tmp_path, {"fedelim": {"pulls": np.full(100, 180)}},
-                             instance="bernoulli", digest=Instance.load("bernoulli").digest)),
-               "mean pulls >= lower")
+    row = line(
+        check(
+            made_up(
+                tmp_path,
+                {"fedelim": {"pulls": np.full(100, 180)}},
+                instance="bernoulli",
+                digest=Instance.load("bernoulli").digest,
+            )
+        ),
+        "mean pulls >= lower",
+    )
     assert (row["verdict"], row["reason"]) == (
-        DOES_NOT_APPLY, "Theorem 3 is about Gaussian rewards of one variance")
+        DOES_NOT_APPLY,
+        "Theorem 3 is about Gaussian rewards of one variance",
+    )
 
 
-@pytest.mark.parametrize(("pulls", "verdict"), [
-    (np.full(100, 1900), HOLDS),
-    (np.full(100, 2100), VIOLATED),
-    (first(50, 1000, 3100), NOT_ENOUGH_TRIALS),  # 2.05, give or take 0.21
-    (np.array([1900]), NOT_ENOUGH_TRIALS),
-])
+@pytest.mark.parametrize(
+    ("pulls", "verdict"),
+    [
+        (np.full(100, 1900), HOLDS),
+        (np.full(100, 2100), VIOLATED),
+        (first(50, 1000, 3100), NOT_ENOUGH_TRIALS),  # 2.05, give or take 0.21
+        (np.array([1900]), NOT_ENOUGH_TRIALS),
+    ],
+)
 def test_ratio_of_pulls(tmp_path: Path, pulls: np.ndarray, verdict: str) -> None:
-    found = check(made_up(tmp_path, {
-        "fedelim": {"pulls": pulls}, "fedelim0": {"pulls": np.full(len(pulls), 1000)}}))
+    found = check(
+        made_up(
+            tmp_path,
+            {"fedelim": {"pulls": pulls}, "fedelim0": {"pulls": np.full(len(pulls), 1000)}},
+        )
+    )
     row = line(found, "pulls / FE0 <= 2")
     assert row["verdict"] == verdict
     assert row["mean"] == pulls.mean() / 1000
@@ -316,16 +422,28 @@ def test_ratios_are_over_trials_that_both_ended(tmp_path: Path) -> None:
     alone = check(made_up(tmp_path / "alone", {"fedelim": {"pulls": np.full(100, 1900)}}))
     row = line(alone, "pulls / FE0 <= 2")
     assert (row["verdict"], row["reason"]) == (DOES_NOT_APPLY, "no fedelim0 in the sweep")
-    cut = check(made_up(tmp_path / "cut", {
-        "fedelim": {"pulls": first(1, 2**60, 1900)},
-        "fedelim0": {"pulls": np.full(100, 1000), "truncated": first(1, True, False)}}))
+    cut = check(
+        made_up(
+            tmp_path / "cut",
+            {
+                "fedelim": {"pulls": first(1, 2**60, 1900)},
+                "fedelim0": {"pulls": np.full(100, 1000), "truncated": first(1, True, False)},
+            },
+        )
+    )
     row = line(cut, "pulls / FE0 <= 2")
     assert (row["mean"], row["verdict"]) == (1.9, HOLDS)
     assert str(cut).startswith("note: some trials did not end")
     # 50 trials of fedelim0 stand beside the first 50 of fedelim
-    half = check(made_up(tmp_path / "half", {
-        "fedelim": {"pulls": first(50, 1900, 9000)},
-        "periodic:1": {"pulls": np.full(50, 1000)}}))
+    half = check(
+        made_up(
+            tmp_path / "half",
+            {
+                "fedelim": {"pulls": first(50, 1900, 9000)},
+                "periodic:1": {"pulls": np.full(50, 1000)},
+            },
+        )
+    )
     assert line(half, "pulls / FE0 <= 2")["mean"] == 1.9
     assert "synthetic, delta 0.1, sigma 1, 50 to 100 trials" in str(half)
 
@@ -334,8 +452,27 @@ def test_lone_arm(tmp_path: Path) -> None:
     Instance([[0.3, 0.4]]).save(tmp_path / "lone.toml")
     lone = str(tmp_path / "lone.toml")
     out = tmp_path / "results"
-    assert cli.run(["sweep", "--instance", lone, "--delta", "0.1", "--trials", "50", "--period",
-                    "1,10", "--schedule", "fedelim,fedelim0", "--out", str(out), "--quiet"]) == 0
+    assert (
+        cli.run(
+            [
+                "sweep",
+                "--instance",
+                lone,
+                "--delta",
+                "0.1",
+                "--trials",
+                "50",
+                "--period",
+                "1,10",
+                "--schedule",
+                "fedelim,fedelim0",
+                "--out",
+                str(out),
+                "--quiet",
+            ]
+        )
+        == 0
+    )
     found = check(out)
     assert not found.violated
     assert set(found.frame.filter(~pl.col("claim").str.contains("FE0|H_opt"))["verdict"]) == {HOLDS}
@@ -375,8 +512,9 @@ def test_instance_that_cannot_be_had(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("prepare", ["absent", "empty"])
-def test_folder_without_rows(tmp_path: Path, prepare: str,
-                             capsys: pytest.CaptureFixture[str]) -> None:
+def test_folder_without_rows(
+    tmp_path: Path, prepare: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     if prepare == "empty":
         made_up(tmp_path / "r", {"fedelim": {"pulls": 1}})
         for path in (tmp_path / "r" / "trials").iterdir():
@@ -392,16 +530,19 @@ def test_bounds_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["bounds", "synthetic", *options]) == 0
     table = capsys.readouterr().out
     assert max(map(len, table.splitlines())) <= 100
-    found = [bounds(SYNTHETIC, d, c, base=1.5, period=100) for d in (0.1, 0.01)
-             for c in (10.0, 2000.0)]
+    found = [
+        bounds(SYNTHETIC, d, c, base=1.5, period=100) for d in (0.1, 0.01) for c in (10.0, 2000.0)
+    ]
     assert table == bounds_text(found) + "\n"
     assert table.count("T = 228,921") == table.count("T = 255,343") == 1
     assert "4 of 4 arms break C ln T_k <= T_k; FedElim's total <= 3T does not follow" in table
     assert "every arm meets C ln T_k <= T_k; FedElim's total <= 3T follows" in table
     rows = [row.split() for row in table.splitlines()]
-    for row in ("3 0.1333 19,077 15,000 0 0.4 6,009 4,761",
-                "periodic:100 as stated 230,121 2,301 23,012 253,133 1.106",
-                "sharp 196,608 180 1,800 198,408 0.8667"):
+    for row in (
+        "3 0.1333 19,077 15,000 0 0.4 6,009 4,761",
+        "periodic:100 as stated 230,121 2,301 23,012 253,133 1.106",
+        "sharp 196,608 180 1,800 198,408 0.8667",
+    ):
         assert row.split() in rows
 
     assert cli.run(["bounds", "synthetic", *options, "--sigma", "0.5", "--json"]) == 0
@@ -410,8 +551,9 @@ def test_bounds_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert read[3] == bounds(SYNTHETIC, 0.01, 2000.0, 0.5, base=1.5, period=100).to_dict()
 
 
-def test_bounds_command_of_extreme_instances(tmp_path: Path,
-                                             capsys: pytest.CaptureFixture[str]) -> None:
+def test_bounds_command_of_extreme_instances(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     Instance([[0.3, 0.4]]).save(tmp_path / "lone.toml")
     Instance([[1e-9], [0.0]], arms=["a" * 60, "b"], clients=["c" * 60]).save(tmp_path / "near.toml")
     for name in (str(tmp_path / "lone.toml"), str(tmp_path / "near.toml"), "random:50,3,1"):
@@ -421,16 +563,20 @@ def test_bounds_command_of_extreme_instances(tmp_path: Path,
     assert "... 30 more arms: --json has all" in table
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    (["--delta", "0"], "delta = 0: must lie strictly between 0 and 1"),
-    (["--delta", "small"], "delta = 'small'"),
-    (["--cost", "-1"], "cost '-1'"),
-    (["--period", "2.5"], "period H = '2.5'"),
-    (["--base", "1"], "base lambda = '1'"),
-    (["--sigma", "0"], "sigma = '0'"),
-])
-def test_bounds_command_refuses(options: list[str], message: str,
-                                capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--delta", "0"], "delta = 0: must lie strictly between 0 and 1"),
+        (["--delta", "small"], "delta = 'small'"),
+        (["--cost", "-1"], "cost '-1'"),
+        (["--period", "2.5"], "period H = '2.5'"),
+        (["--base", "1"], "base lambda = '1'"),
+        (["--sigma", "0"], "sigma = '0'"),
+    ],
+)
+def test_bounds_command_refuses(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.run(["bounds", "synthetic", *options]) == 2
     error = capsys.readouterr().err
     assert message in error
@@ -438,11 +584,13 @@ def test_bounds_command_refuses(options: list[str], message: str,
 
 
 def test_help_imports_nothing_heavy() -> None:
-    script = ("import sys; from fastfed import cli\n"
-              "for name in ('bounds', 'check', 'plot'):\n"
-              "    assert cli.run([name, '--help']) == 0\n"
-              "heavy = {'numba', 'numpy', 'polars', 'scipy', 'matplotlib'} & set(sys.modules)\n"
-              "assert not heavy, heavy")
+    script = (
+        "import sys; from fastfed import cli\n"
+        "for name in ('bounds', 'check', 'plot'):\n"
+        "    assert cli.run([name, '--help']) == 0\n"
+        "heavy = {'numba', 'numpy', 'polars', 'scipy', 'matplotlib'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
 
 
@@ -450,8 +598,9 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_bound_lines() -> None:
-    lines = {one.label.split()[0]: one for one in
-             bound_lines(SYNTHETIC, 1.0, 10.0, [0.01, 0.5, 0.1])}
+    lines = {
+        one.label.split()[0]: one for one in bound_lines(SYNTHETIC, 1.0, 10.0, [0.01, 0.5, 0.1])
+    }
     assert list(lines) == ["3T", "2T", "T", "lower"]
     assert all(one.plain for one in lines.values())
     T = [float(bounds(SYNTHETIC, d).T) for d in (0.01, 0.1, 0.5)]
@@ -472,9 +621,14 @@ def test_plot_with_bounds(tmp_path: Path) -> None:
     for options in ([], ["--bounds"]):
         out = str(tmp_path / f"figures{len(options)}")
         assert cli.run(["plot", folder, "--out", out, "--format", "svg", *options]) == 0
-    plain, drawn = ((tmp_path / f"figures{i}" / "synthetic_s1_C10-total-delta.svg").read_text()
-                    for i in (0, 1))
-    for label in ("T (FedElim0, pulls)", "2T (FedElim, pulls)", "3T (FedElim, total)",
-                  "lower bound (pulls)"):
+    plain, drawn = (
+        (tmp_path / f"figures{i}" / "synthetic_s1_C10-total-delta.svg").read_text() for i in (0, 1)
+    )
+    for label in (
+        "T (FedElim0, pulls)",
+        "2T (FedElim, pulls)",
+        "3T (FedElim, total)",
+        "lower bound (pulls)",
+    ):
         assert f">{label}<" in drawn
         assert f">{label}<" not in plain

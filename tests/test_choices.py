@@ -24,7 +24,8 @@ def test_only_what_differs_from_the_paper_is_said() -> None:
     assert unusual_text(USUAL) == ""
     assert unusual({**USUAL, "goal": "top:3"}) == {"goal": "top:3"}
     assert unusual_text({"radius": "mixture", "uplink": "dither:1"}) == (
-        ", radius mixture, uplink dither:1")
+        ", radius mixture, uplink dither:1"
+    )
 
 
 @pytest.mark.parametrize("name", list(USUAL))
@@ -43,15 +44,18 @@ def test_a_spec_writes_down_what_is_not_usual() -> None:
     assert make_spec(several.to_dict()) == several
 
 
-@pytest.mark.parametrize(("kind", "given", "message"), [
-    ("goal", "bset", "goal 'bset' (did you mean 'best'?): must be one of best"),
-    ("goal", 7, "goal 7: must be one of best"),
-    ("goal", "best:1", "goal 'best:1': best takes no option"),
-    ("goal", [], "no goals: give at least one, as in best"),
-    ("uplink", "exakt", "uplink 'exakt' (did you mean 'exact'?): must be one of exact"),
-    ("uplink", "exact:1", "uplink 'exact:1': exact takes no option"),
-    ("uplink", [], "no uplinks: give at least one, as in exact"),
-])
+@pytest.mark.parametrize(
+    ("kind", "given", "message"),
+    [
+        ("goal", "bset", "goal 'bset' (did you mean 'best'?): must be one of best"),
+        ("goal", 7, "goal 7: must be one of best"),
+        ("goal", "best:1", "goal 'best:1': best takes no option"),
+        ("goal", [], "no goals: give at least one, as in best"),
+        ("uplink", "exakt", "uplink 'exakt' (did you mean 'exact'?): must be one of exact"),
+        ("uplink", "exact:1", "uplink 'exact:1': exact takes no option"),
+        ("uplink", [], "no uplinks: give at least one, as in exact"),
+    ],
+)
 def test_bad_choices_are_named(kind: str, given: object, message: str) -> None:
     with pytest.raises(ff.InputError) as caught:
         make_spec({kind: given})
@@ -71,12 +75,16 @@ def test_objects_and_names_are_the_same_choice(tmp_path: Path) -> None:
 
 def test_numbers_belong_to_the_goal_before_them() -> None:
     assert options.goals(["threshold:0.5,0.05,best", "top:2"]) == [
-        "threshold:0.5,0.05", "best", "top:2"]
+        "threshold:0.5,0.05",
+        "best",
+        "top:2",
+    ]
     assert options.goals(None) is None
 
 
-def test_the_command_line_names_a_bad_goal(capsys: pytest.CaptureFixture[str], tmp_path: Path
-                                           ) -> None:
+def test_the_command_line_names_a_bad_goal(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     assert cli.run(["sweep", "--goal", "bets", "--out", str(tmp_path / "x")]) == 2
     assert "goal 'bets' (did you mean 'best'?)" in capsys.readouterr().err
 
@@ -96,9 +104,17 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with three goals and two uplinks, in which trials err: six kernels to compile."""
     folder = tmp_path_factory.mktemp("several") / "made"
     tied = ff.Instance([[0.9, 0.2], [0.3, 0.7], [-0.4, 0.1]], name="small")
-    ff.sweep(instances=[tied], deltas=[0.1], sigma=0.3, schedules=["fedelim"], trials=60,
-             goals=["best", "threshold:0.4,0.05", "eps:0.1"], uplinks=["exact", "dither:1"],
-             out=folder, progress=False)
+    ff.sweep(
+        instances=[tied],
+        deltas=[0.1],
+        sigma=0.3,
+        schedules=["fedelim"],
+        trials=60,
+        goals=["best", "threshold:0.4,0.05", "eps:0.1"],
+        uplinks=["exact", "dither:1"],
+        out=folder,
+        progress=False,
+    )
     return folder
 
 
@@ -107,8 +123,10 @@ def test_bounds_on_the_page_are_those_of_the_cell(several: Path, tmp_path: Path)
     sweep = ff.open_sweep(several)
     text = sweep.report(tmp_path / "page.html").read_text(encoding="utf-8")
     held = list(sweep._held())
-    found = {round(float(ff.bounds(sweep.instances["small"], 0.1, 0.0, cell.sigma, **cell.choices).T
-                         ), 3) for cell in held}
+    found = {
+        round(float(ff.bounds(sweep.instances["small"], 0.1, 0.0, cell.sigma, **cell.choices).T), 3)
+        for cell in held
+    }
     assert len(found) == len(held) == 6
     shown = {round(float(one), 3) for one in re.findall(r'"T": ?([0-9.e+]+)', text)}
     assert shown == {float(f"{one:.9g}") for one in found}
@@ -140,15 +158,20 @@ def test_wrong_rows_are_asked_for_by_any_spelling(several: Path) -> None:
     assert some["goal"].unique().to_list() == ["threshold:0.4,0.05"]
     assert some["uplink"].unique().to_list() == ["dither:1"]
     assert len(some) < len(sweep.wrong(goal="threshold:0.4,0.05")) < len(sweep.wrong())
-    for which in ({"goal": "top:1"}, {"uplink": "round:0.1"}, {"delta": 0.7},
-                  {"schedule": "fedelim0"}):
+    for which in (
+        {"goal": "top:1"},
+        {"uplink": "round:0.1"},
+        {"delta": 0.7},
+        {"schedule": "fedelim0"},
+    ):
         with pytest.raises(ff.InputError, match="the rows have"):
             sweep.wrong(**which)  # type: ignore[arg-type]
 
 
 @pytest.mark.long
-def test_the_story_that_is_suggested_can_be_told(several: Path, capsys: pytest.CaptureFixture[str]
-                                                 ) -> None:
+def test_the_story_that_is_suggested_can_be_told(
+    several: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.run(["replay", str(several), "--wrong"]) == 0
     shown = capsys.readouterr().out
     law, head = shown.splitlines()[:2]
@@ -159,9 +182,15 @@ def test_the_story_that_is_suggested_can_be_told(several: Path, capsys: pytest.C
     assert "not every answer right" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("make", [
-    lambda: ff.Dither(np.array([1.0, 2.0])), lambda: ff.Threshold(0.5, np.array([0.5, 0.6])),
-    lambda: ff.Round("x"), lambda: ff.Dither(True)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ff.Dither(np.array([1.0, 2.0])),
+        lambda: ff.Threshold(0.5, np.array([0.5, 0.6])),
+        lambda: ff.Round("x"),
+        lambda: ff.Dither(True),
+    ],
+)
 def test_odd_options_of_objects_are_refused_in_one_line(make: Callable[[], object]) -> None:
     with pytest.raises(ff.InputError) as caught:
         make()

@@ -23,9 +23,17 @@ NAMES = ("synthetic", EVIL)
 def claims() -> list[Claim]:
     found = []
     for key in ("total-three", "base-two", "minimum-map"):
-        cells = [{"instance": name, "delta": delta, "cost": 10.0, "sigma": 1.0,
-                  **share(3 * place, 0, 100, 0.1)}
-                 for name in NAMES for place, delta in enumerate((0.1, 0.01, 1e-3))]
+        cells = [
+            {
+                "instance": name,
+                "delta": delta,
+                "cost": 10.0,
+                "sigma": 1.0,
+                **share(3 * place, 0, 100, 0.1),
+            }
+            for name in NAMES
+            for place, delta in enumerate((0.1, 0.01, 1e-3))
+        ]
         cells[0] = does_not_apply(cells[0], "no reason <b>at all</b>")
         cells = [{**cell, "value": cell["value"] + 0.5} for cell in cells]
         one = conclude(key, f"What {key} says.", "Theorem <1>", "at most 1", cells)
@@ -37,22 +45,39 @@ def claims() -> list[Claim]:
 def charts() -> dict[str, Chart]:
     def chart(title: str, log_y: bool = False, **options: Any) -> Chart:
         x = [0.1, 0.01, 1e-3]
-        lines = [Line("FedElim", x, [3.0, 4.0, 5.0], [1.0, 1.0, 4.999], style=style_of("fedelim")),
-                 Line(EVIL, x, [30.0, 40.0, 50.0], style=style_of("periodic:5")),
-                 Line("level", [0.1, 1e-3], [20.0, 20.0], plain=True, low=[15.0] * 2,
-                      high=[25.0] * 2, style=style_of("fedelim0")),
-                 Line("a guide", x, [1.0, 2.0, 3.0], plain=True)]
+        lines = [
+            Line("FedElim", x, [3.0, 4.0, 5.0], [1.0, 1.0, 4.999], style=style_of("fedelim")),
+            Line(EVIL, x, [30.0, 40.0, 50.0], style=style_of("periodic:5")),
+            Line(
+                "level",
+                [0.1, 1e-3],
+                [20.0, 20.0],
+                plain=True,
+                low=[15.0] * 2,
+                high=[25.0] * 2,
+                style=style_of("fedelim0"),
+            ),
+            Line("a guide", x, [1.0, 2.0, 3.0], plain=True),
+        ]
         return Chart(lines, "delta", "cost", [title, "a note"], log_y=log_y, **options)
 
-    return {"synthetic-a": chart("synthetic (a)", small_to_the_right=True),
-            f"{EVIL}-a": chart(f"{EVIL} (a)"), "synthetic-base": chart("base", marks=[0.05]),
-            "synthetic-gap": chart("gap", log_y=True)}
+    return {
+        "synthetic-a": chart("synthetic (a)", small_to_the_right=True),
+        f"{EVIL}-a": chart(f"{EVIL} (a)"),
+        "synthetic-base": chart("base", marks=[0.05]),
+        "synthetic-gap": chart("gap", log_y=True),
+    }
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_page(tmp_path_factory.mktemp("claims") / "report.html", charts(), claims(),
-                      {"instance": EVIL}, [f"note {EVIL}"])
+    return write_page(
+        tmp_path_factory.mktemp("claims") / "report.html",
+        charts(),
+        claims(),
+        {"instance": EVIL},
+        [f"note {EVIL}"],
+    )
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +99,9 @@ def test_every_claim_has_its_figures_and_its_cells(opened: Opened) -> None:
     hrefs = opened.page.eval_on_selector_all("a", "all => all.map(one => one.getAttribute('href'))")
     assert len(hrefs) > 15
     for href in hrefs:
-        assert opened.page.evaluate("id => document.getElementById(id) !== null",
-                                    href.removeprefix("#")), href
+        assert opened.page.evaluate(
+            "id => document.getElementById(id) !== null", href.removeprefix("#")
+        ), href
     assert opened.rows()[0][:2] == ["total-three", "What total-three says."]
     opened.page.locator("#table a[href='#cells-total-three']").click()
     cells = opened.page.locator("#cells-total-three tbody tr")
@@ -98,7 +124,8 @@ def test_lines_have_the_styles_of_every_other_figure(opened: Opened) -> None:
     opened.page.wait_for_selector("#figure-synthetic-a svg")
     strokes = opened.page.eval_on_selector_all(
         "#figure-synthetic-a svg path",
-        "all => all.map(one => [one.getAttribute('stroke'), one.getAttribute('stroke-dasharray')])")
+        "all => all.map(one => [one.getAttribute('stroke'), one.getAttribute('stroke-dasharray')])",
+    )
     fedelim, period = style_of("fedelim"), style_of("periodic:5")
     assert [fedelim.colour, None] in strokes or [fedelim.colour, "1,0"] in strokes
     dashes = ",".join(f"{2 * length:g}" for length in period.dash[1])

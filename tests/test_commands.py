@@ -27,8 +27,17 @@ NAMES = ["fedelim", "fedelim0", "periodic:10"]
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With trials that erred: the radii are far too small."""
     out = tmp_path_factory.mktemp("commands") / "results"
-    ff.sweep(instances=SMALL, deltas=[0.5, 0.1], costs=[0, 10], schedules=NAMES, trials=40,
-             sigma=0.2, out=out, threads=1, progress=False)
+    ff.sweep(
+        instances=SMALL,
+        deltas=[0.5, 0.1],
+        costs=[0, 10],
+        schedules=NAMES,
+        trials=40,
+        sigma=0.2,
+        out=out,
+        threads=1,
+        progress=False,
+    )
     return out
 
 
@@ -65,20 +74,23 @@ def test_best(swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = printed(capsys, "best", str(swept), "--cost", "0,100").splitlines()
     assert len(table) == 2 + 1 + 2 * 2
     rows = json.loads(printed(capsys, "best", str(swept), "--cost", "0,100", "--json"))
-    assert [row["winner"] for row in rows] == ff.open_sweep(swept).best(
-        costs=[0, 100])["winner"].to_list()
+    assert [row["winner"] for row in rows] == ff.open_sweep(swept).best(costs=[0, 100])[
+        "winner"
+    ].to_list()
     assert json.loads(printed(capsys, "best", str(swept), "--json"))[0]["cost_from"] == 0
     rows = json.loads(printed(capsys, "best", str(swept), "--bit-cost", "0,100", "--json"))
-    assert [row["winner"] for row in rows] == ff.open_sweep(swept).best(
-        bit_costs=[0, 100])["winner"].to_list()
+    assert [row["winner"] for row in rows] == ff.open_sweep(swept).best(bit_costs=[0, 100])[
+        "winner"
+    ].to_list()
     assert "c of a bit" in printed(capsys, "best", str(swept), "--bit-cost", "0,100")
 
 
 # plot
 
 
-def test_the_usual_figures_stand_in_the_folder(swept: Path, capsys: pytest.CaptureFixture[str]
-                                               ) -> None:
+def test_the_usual_figures_stand_in_the_folder(
+    swept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     paths = printed(capsys, "plot", str(swept), "--cost", "10").splitlines()
     assert all(Path(path).parent == swept / "figures" for path in paths)
     assert len(paths) == 4
@@ -88,19 +100,29 @@ def test_a_figure_of_choice(swept: Path, folder: Path, capsys: pytest.CaptureFix
     ask = ["plot", str(swept), "--out", "f"]
     shown = printed(capsys, *ask, "--x", "cost", "--y", "total", "--cost", "1:1e3:log")
     assert shown.splitlines() == ["f/total-cost.png"]
-    shown = printed(capsys, *ask, "--y", "steps", "--group", "schedule", "--errors", "quantiles",
-                    "--format", "svg,pdf")
+    shown = printed(
+        capsys,
+        *ask,
+        "--y",
+        "steps",
+        "--group",
+        "schedule",
+        "--errors",
+        "quantiles",
+        "--format",
+        "svg,pdf",
+    )
     assert shown.splitlines() == ["f/steps-delta.svg", "f/steps-delta.pdf"]
     assert "median" in Path("f/steps-delta.svg").read_text(encoding="utf-8")
     shown = printed(capsys, *ask, "--x", "period", "--y", "communication")
-    assert shown.splitlines() == ["f/communication-period-C0.png",
-                                  "f/communication-period-C10.png"]
+    assert shown.splitlines() == ["f/communication-period-C0.png", "f/communication-period-C10.png"]
     assert "did you mean 'delta'" in complaint(capsys, *ask, "--x", "dleta")
     assert "--bounds" in complaint(capsys, *ask, "--x", "cost", "--bounds")
 
 
-def test_too_many_lines_for_one_figure(swept: Path, capsys: pytest.CaptureFixture[str],
-                                       monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_lines_for_one_figure(
+    swept: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every delta gets a figure of its own, unless deltas stand along x or were asked for."""
     from fastfed.commands import answers
 
@@ -118,8 +140,9 @@ def test_too_many_lines_for_one_figure(swept: Path, capsys: pytest.CaptureFixtur
 def test_replay_a_row_of_a_folder(swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ask = ["replay", str(swept), "--trial", "7", "--schedule", "fedelim", "--delta", "0.1"]
     shown = printed(capsys, *ask)
-    row = ff.open_sweep(swept).frame.filter(trial=7, schedule="fedelim", delta=0.1).row(
-        0, named=True)
+    row = (
+        ff.open_sweep(swept).frame.filter(trial=7, schedule="fedelim", delta=0.1).row(0, named=True)
+    )
     assert f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks" in shown
     assert shown.startswith("small, fedelim, delta 0.1, seed 0, trial 7; rewards: Gaussian(")
     assert "40" in complaint(capsys, *ask[:3], "40", *ask[4:])
@@ -131,27 +154,35 @@ def test_the_trials_that_erred(swept: Path, capsys: pytest.CaptureFixture[str]) 
     rows = ff.open_sweep(swept).frame.filter(~pl.col("correct"))
     assert rows.height > 5
     assert len(json.loads(printed(capsys, "replay", str(swept), "--wrong", "--json"))) == (
-        rows.height)
+        rows.height
+    )
     some = rows.filter(schedule="fedelim", delta=0.5)
-    shown = printed(capsys, "replay", str(swept), "--wrong", "--schedule", "fedelim", "--delta",
-                    "0.5").splitlines()
+    shown = printed(
+        capsys, "replay", str(swept), "--wrong", "--schedule", "fedelim", "--delta", "0.5"
+    ).splitlines()
     assert shown[0] == "rewards: Gaussian(sigma=1.0)"
     assert len(shown) == 2 + some.height + 1
     assert [int(line.split()[4]) for line in shown[2:-1]] == some["trial"].to_list()
     command = shown[-1].partition("story: fastfed ")[2].split()
     assert "not every answer right" in printed(capsys, *command) or (
-        "truncated" in printed(capsys, *command))
+        "truncated" in printed(capsys, *command)
+    )
 
 
 # lists and ranges
 
 
-@pytest.mark.parametrize(("text", "values"), [
-    ("1:1e5:log", ["1", "10", "100", "1000", "10000", "100000"]),
-    ("1:100:log5", ["1", "3", "10", "32", "100"]), ("1:4", ["1", "2", "3", "4"]),
-    ("0:100:25", ["0", "25", "50", "75", "100"]), ("7, 1:3 ,7", ["7", "1", "2", "3"]),
-    ("100:1:log", ["100", "10", "1"]),
-])
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1:1e5:log", ["1", "10", "100", "1000", "10000", "100000"]),
+        ("1:100:log5", ["1", "3", "10", "32", "100"]),
+        ("1:4", ["1", "2", "3", "4"]),
+        ("0:100:25", ["0", "25", "50", "75", "100"]),
+        ("7, 1:3 ,7", ["7", "1", "2", "3"]),
+        ("100:1:log", ["100", "10", "1"]),
+    ],
+)
 def test_ranges_of_periods(text: str, values: list[str]) -> None:
     assert options.numbers("period", [text], whole=True) == values
 
@@ -162,8 +193,9 @@ def test_ranges_of_numbers() -> None:
     assert options.costs(["1:100:log"]) == [1, 10, 100]
 
 
-@pytest.mark.parametrize("text", ["1:2:3:4", "a:b", "3:1", "1:10:0", "0:10:log", "1:10:logx",
-                                  "1:inf", "1:10:log0", ":"])
+@pytest.mark.parametrize(
+    "text", ["1:2:3:4", "a:b", "3:1", "1:10:0", "0:10:log", "1:10:logx", "1:inf", "1:10:log0", ":"]
+)
 def test_no_ranges(text: str) -> None:
     refused(lambda: options.numbers("period", [text]), f"--period {text!r}", "FROM:TO")
 
@@ -180,14 +212,30 @@ def test_an_option_given_twice_is_two_lists() -> None:
     assert options.schedules(["at:1,5", "25"]) == ["at:1,5", "25"]
 
 
-@pytest.mark.parametrize("command", [
-    "sweep --goal threshold:0.4 --goal 0.05", "sweep --schedule at:1,5 --schedule 25",
-    "sweep --goal top:0_2", "sweep --goal eps:0_1", "sweep --goal threshold:0.1_0",
-    "sweep --uplink dither:1_0", "sweep --uplink round:1_0", "sweep --radius mixture:1_000",
-    "sweep --schedule periodic:1_0", "sweep --schedule exponential:1_0",
-    "sweep --schedule at:1,1_0", "sweep --delta 0.0_1", "sweep --trials 1_0", "sweep --cost 1_0",
-    "sweep --period 1:1_0", "sweep --period 1:10:log1_0", "sweep --instance random:1_0,3,1",
-    "sweep --instance scaled:synthetic,1_0", "sweep --schedule periodic:١٠"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sweep --goal threshold:0.4 --goal 0.05",
+        "sweep --schedule at:1,5 --schedule 25",
+        "sweep --goal top:0_2",
+        "sweep --goal eps:0_1",
+        "sweep --goal threshold:0.1_0",
+        "sweep --uplink dither:1_0",
+        "sweep --uplink round:1_0",
+        "sweep --radius mixture:1_000",
+        "sweep --schedule periodic:1_0",
+        "sweep --schedule exponential:1_0",
+        "sweep --schedule at:1,1_0",
+        "sweep --delta 0.0_1",
+        "sweep --trials 1_0",
+        "sweep --cost 1_0",
+        "sweep --period 1:1_0",
+        "sweep --period 1:10:log1_0",
+        "sweep --instance random:1_0,3,1",
+        "sweep --instance scaled:synthetic,1_0",
+        "sweep --schedule periodic:١٠",
+    ],
+)
 def test_numbers_that_only_python_reads(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     complaint(capsys, *command.split())
 
@@ -200,11 +248,28 @@ def test_an_empty_item_is_a_slip(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_sweep_over_a_range(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     SMALL.save("small.toml")
-    printed(capsys, "sweep", "--instance", "small.toml", "--delta", "0.1:0.01:log", "--period",
-            "1:100:log", "--trials", "3", "--threads", "1")
+    printed(
+        capsys,
+        "sweep",
+        "--instance",
+        "small.toml",
+        "--delta",
+        "0.1:0.01:log",
+        "--period",
+        "1:100:log",
+        "--trials",
+        "3",
+        "--threads",
+        "1",
+    )
     frame = ff.open_sweep("results").frame
-    assert set(frame["schedule"]) == {"fedelim", "fedelim0", "periodic:1", "periodic:10",
-                                      "periodic:100"}
+    assert set(frame["schedule"]) == {
+        "fedelim",
+        "fedelim0",
+        "periodic:1",
+        "periodic:10",
+        "periodic:100",
+    }
     assert set(frame["delta"]) == {0.1, 0.01}
 
 
@@ -215,14 +280,26 @@ def test_a_law_for_files_without_one(folder: Path, capsys: pytest.CaptureFixture
     Path("p.csv").write_text("0.9,0.1\n0.1,0.4\n")
     Path("q.toml").write_text('means = [[0.9], [0.1]]\nname = "quick"\n')
     common = ["--delta", "0.1", "--schedule", "fedelim", "--trials", "3", "--threads", "1"]
-    shown = printed(capsys, "sweep", "--instance", "p.csv", "--instance", "q.toml", "--rewards",
-                    "bernoulli", *common)
+    shown = printed(
+        capsys,
+        "sweep",
+        "--instance",
+        "p.csv",
+        "--instance",
+        "q.toml",
+        "--rewards",
+        "bernoulli",
+        *common,
+    )
     assert shown.splitlines()[0] == "rewards: Bernoulli()"
     assert {one.name: one.rewards for one in ff.open_sweep("results").instances.values()} == {
-        "p": ff.Bernoulli(), "quick": ff.Bernoulli()}
+        "p": ff.Bernoulli(),
+        "quick": ff.Bernoulli(),
+    }
     assert printed(capsys, "summary", "results").splitlines()[0] == "rewards: Bernoulli()"
-    assert "rewards Gaussian(sigma=0.5)" in printed(capsys, "bounds", "p.csv", "--rewards",
-                                                    "gaussian:0.5")
+    assert "rewards Gaussian(sigma=0.5)" in printed(
+        capsys, "bounds", "p.csv", "--rewards", "gaussian:0.5"
+    )
     assert "rewards: Bernoulli()" in printed(capsys, "replay", "p.csv", "--rewards", "bernoulli")
     assert "leave it out" in complaint(capsys, "replay", "results", "--rewards", "bernoulli")
     for law in (ff.Bernoulli(), "bernoulli"):
@@ -234,8 +311,9 @@ def test_a_law_for_files_without_one(folder: Path, capsys: pytest.CaptureFixture
 
 
 def test_bounds_take_the_scale_that_sweeps_take(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "confidence scale sigma 0.5" in printed(capsys, "bounds", "bernoulli", "--sigma",
-                                                   "proxy")
+    assert "confidence scale sigma 0.5" in printed(
+        capsys, "bounds", "bernoulli", "--sigma", "proxy"
+    )
 
 
 def test_a_name_survives_its_file(folder: Path) -> None:
@@ -248,8 +326,14 @@ def test_a_name_survives_its_file(folder: Path) -> None:
 
 
 def test_observed_rewards_as_text(folder: Path) -> None:
-    frame = pl.DataFrame({"arm": ["a", "a", "b", "b"], "client": ["x", "y", "x", "y"],
-                          "reward": [1.0, 0.5, 0.0, 2.0], "count": [2, 1, 3, 4]})
+    frame = pl.DataFrame(
+        {
+            "arm": ["a", "a", "b", "b"],
+            "client": ["x", "y", "x", "y"],
+            "reward": [1.0, 0.5, 0.0, 2.0],
+            "count": [2, 1, 3, 4],
+        }
+    )
     for columns in (["arm", "client", "reward"], ["reward", "count", "client", "arm"]):
         frame.select(columns).write_parquet("r.parquet")
         frame.select(columns).write_csv("r.csv")
@@ -284,8 +368,9 @@ def commands(group: Any, before: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize("command", list(commands(typer.main.get_command(cli.app))))
-def test_help_has_examples_and_readable_names(command: str, capsys: pytest.CaptureFixture[str]
-                                              ) -> None:
+def test_help_has_examples_and_readable_names(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     shown = printed(capsys, *command.split(), "--help")
     examples = shown.partition("Examples:\n")[2].splitlines()
     assert sum(line.strip().startswith("fastfed ") for line in examples[:2]) == 2
@@ -296,11 +381,19 @@ def test_help_has_examples_and_readable_names(command: str, capsys: pytest.Captu
             assert "[" in option, option
 
 
-def test_help_tells_defaults_and_the_grammar_of_schedules(capsys: pytest.CaptureFixture[str]
-                                                          ) -> None:
+def test_help_tells_defaults_and_the_grammar_of_schedules(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     shown = " ".join(printed(capsys, "sweep", "--help").split())
-    for words in ("at:1,5,25", "exponential:1.5", "[0,10,100]", "1:1e5:log",
-                  "[0.1,0.05,0.01,0.005,0.001]", "LIST", "DIR"):
+    for words in (
+        "at:1,5,25",
+        "exponential:1.5",
+        "[0,10,100]",
+        "1:1e5:log",
+        "[0.1,0.05,0.01,0.005,0.001]",
+        "LIST",
+        "DIR",
+    ):
         assert words in shown, words
 
 
@@ -339,8 +432,13 @@ def test_shell_completion(folder: Path) -> None:
         "fastfed sweep --uplink ex": ["exact"],
         "fastfed sweep --rewards be": ["bernoulli"],
     }
-    done = subprocess.run([sys.executable, "-c", COMPLETED, json.dumps(list(wanted))], text=True,
-                          capture_output=True, check=True, env=ENVIRONMENT)
+    done = subprocess.run(
+        [sys.executable, "-c", COMPLETED, json.dumps(list(wanted))],
+        text=True,
+        capture_output=True,
+        check=True,
+        env=ENVIRONMENT,
+    )
     found, heavy = json.loads(done.stdout)
     assert found == wanted
     assert heavy == []

@@ -48,8 +48,9 @@ def called(place: Path, capsys: pytest.CaptureFixture[str]) -> Called:
         stats = module.double.stats
         said = capsys.readouterr().err
         assert said.count("\n") <= 1
-        return (f"{sum(stats.cache_hits.values())} hits, "
-                f"{sum(stats.cache_misses.values())} misses"), said
+        return (
+            f"{sum(stats.cache_hits.values())} hits, {sum(stats.cache_misses.values())} misses"
+        ), said
 
     return call
 
@@ -106,9 +107,7 @@ def test_an_index_that_names_a_module_that_is_gone(place: Path, called: Called) 
     assert called() == (FOUND, "")
 
 
-def test_content_that_cannot_be_unpickled(
-    called: Called, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_content_that_cannot_be_unpickled(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     called()
     real, tries = pickle.loads, []
 
@@ -137,15 +136,19 @@ def test_nowhere_to_write(called: Called, monkeypatch: pytest.MonkeyPatch) -> No
     """A read-only package and no home: one line for all functions, and it runs."""
 
     def nowhere(self: object, function: Callable[..., object]) -> None:
-        raise RuntimeError(f"cannot cache function {function.__name__!r}: no locator available "
-                           "for file '/somewhere/small.py'")
+        raise RuntimeError(
+            f"cannot cache function {function.__name__!r}: no locator available "
+            "for file '/somewhere/small.py'"
+        )
 
     monkeypatch.setattr(caching.CacheImpl, "__init__", nowhere)
     counts, said = called()
     assert counts == COMPILED
-    assert said == ("fastfed: compiled code cannot be kept (no folder for it can be written): "
-                    "every process compiles it again; set NUMBA_CACHE_DIR to a folder that can be "
-                    "written\n")
+    assert said == (
+        "fastfed: compiled code cannot be kept (no folder for it can be written): "
+        "every process compiles it again; set NUMBA_CACHE_DIR to a folder that can be "
+        "written\n"
+    )
 
 
 def test_whatever_the_reasons_one_line_tells_that_nothing_is_kept(
@@ -164,9 +167,11 @@ def test_full_disk(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caching.IndexDataCacheFile, "_open_for_write", full)
     counts, said = called()
     assert counts == COMPILED
-    assert said == ("fastfed: compiled code cannot be kept (No space left on device): every "
-                    "process compiles it again; set NUMBA_CACHE_DIR to a folder that can be "
-                    "written\n")
+    assert said == (
+        "fastfed: compiled code cannot be kept (No space left on device): every "
+        "process compiles it again; set NUMBA_CACHE_DIR to a folder that can be "
+        "written\n"
+    )
 
 
 def test_functions_of_kernels_are_compiled_for_kernels_only() -> None:

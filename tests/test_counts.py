@@ -40,8 +40,14 @@ def draw_eighths(extending, kinds, top, seed, node, out):
             half = step // 2
             for i in range(half, 8, step):
                 at = top // 2 + i * (top // 16)
-                middle_counts(node[i - half], node[i + half], kinds, half * (top // 16),
-                              (seed, trial, 2, 3, at), node[i])
+                middle_counts(
+                    node[i - half],
+                    node[i + half],
+                    kinds,
+                    half * (top // 16),
+                    (seed, trial, 2, 3, at),
+                    node[i],
+                )
             step = half
         for i in range(8):
             for v in range(kinds):
@@ -54,11 +60,17 @@ def eighths(weights, top, size):
     law = finite_law(np.arange(len(weights), dtype=float), weights[None, None])
     kinds = int(law.kinds[0, 0])
     drawn = np.zeros((size, 8, kinds + 1), np.int64)
-    draw_eighths((law.shares[0, 0], law.logs[0, 0], law.upto[0, 0]), kinds, top, SEED,
-                 np.zeros((9, kinds), np.int64), drawn)
+    draw_eighths(
+        (law.shares[0, 0], law.logs[0, 0], law.upto[0, 0]),
+        kinds,
+        top,
+        SEED,
+        np.zeros((9, kinds), np.int64),
+        drawn,
+    )
     drawn[:, :, kinds] = top // 16 - drawn.sum(axis=2)
     out = np.zeros((size, 8, len(weights)), np.int64)
-    order = np.argsort(weights, kind="stable")[np.count_nonzero(weights == 0):]
+    order = np.argsort(weights, kind="stable")[np.count_nonzero(weights == 0) :]
     out[:, :, order] = drawn
     return out
 
@@ -101,8 +113,7 @@ def test_counts_of_disjoint_intervals_after_three_splits(top):
                 pvalue = law_fits(sample, stats.binom(length, p[v]), 0, length)
                 assert pvalue > FALSE_ALARM / comparisons
             else:
-                z = moments_fit(sample, length * p[v], length * p[v] * (1 - p[v]),
-                                2 * comparisons)
+                z = moments_fit(sample, length * p[v], length * p[v] * (1 - p[v]), 2 * comparisons)
                 if length > 2**30:
                     assert smirnov(sample, z) > FALSE_ALARM / comparisons
     # within an eighth the values are correlated as in a multinomial, between eighths not at all
@@ -133,8 +144,10 @@ def test_the_middle_is_between_the_ends(values):
 
 def test_laws_of_cells():
     """Own values only, the rarest first, the last one not counted."""
-    law = finite_law(np.array([-1.0, 0.5, 2.0]),
-                     np.array([[[1.0, 0.0, 3.0], [0.0, 2.0, 0.0]], [[5.0, 1.0, 2.0], [1, 1, 0]]]))
+    law = finite_law(
+        np.array([-1.0, 0.5, 2.0]),
+        np.array([[[1.0, 0.0, 3.0], [0.0, 2.0, 0.0]], [[5.0, 1.0, 2.0], [1, 1, 0]]]),
+    )
     assert law.origin.tolist() == [-1, -1]
     assert law.kinds.tolist() == [[1, 0], [2, 1]]
     assert law.base[:-1].tolist() == [[3.0, 1.5], [0.0, 1.5]]

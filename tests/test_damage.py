@@ -30,8 +30,20 @@ def parts(folder: Path) -> list[Path]:
 
 
 def again(folder: Path, trials: int = 20) -> int:
-    return cli.run(["sweep", "--spec", str(folder / "sweep.json"), "--out", str(folder), "--quiet",
-                    "--threads", "1", "--trials", str(trials)])
+    return cli.run(
+        [
+            "sweep",
+            "--spec",
+            str(folder / "sweep.json"),
+            "--out",
+            str(folder),
+            "--quiet",
+            "--threads",
+            "1",
+            "--trials",
+            str(trials),
+        ]
+    )
 
 
 def flipped(content: bytes, bit: int) -> bytes:
@@ -180,9 +192,11 @@ def test_denied_permission_is_told_and_nothing_is_moved(
 ) -> None:
     path, before = parts(folder)[0], snapshot(folder)
     unreadable(monkeypatch, path)
-    for command, status in ((["summary", str(folder)], 1), (["check", str(folder)], 1),
-                            (["sweep", "--spec", str(folder / "sweep.json"), "--out", str(folder),
-                              "--quiet"], 2)):
+    for command, status in (
+        (["summary", str(folder)], 1),
+        (["check", str(folder)], 1),
+        (["sweep", "--spec", str(folder / "sweep.json"), "--out", str(folder), "--quiet"], 2),
+    ):
         assert cli.run(command) == status
         told = capsys.readouterr().err
         assert told == f"fastfed: {path}: cannot be read (Permission denied)\n"
@@ -231,13 +245,17 @@ def with_column(table: pa.Table, name: str, values: np.ndarray) -> pa.Table:
     return table.set_column(at, table.schema.field(at), pa.array(values))
 
 
-@pytest.mark.parametrize("change", [
-    lambda t: with_column(t, "trial", np.tile([*range(9), 8], 2)),
-    lambda t: with_column(t, "trial", np.tile(np.arange(10, 20), 2)),
-    lambda t: t.drop_columns(["trial"]),
-    lambda t: t.slice(0, 19),
-    lambda t: pa.concat_tables([t, t]),
-], ids=["twice", "others", "no trials", "short", "long"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: with_column(t, "trial", np.tile([*range(9), 8], 2)),
+        lambda t: with_column(t, "trial", np.tile(np.arange(10, 20), 2)),
+        lambda t: t.drop_columns(["trial"]),
+        lambda t: t.slice(0, 19),
+        lambda t: pa.concat_tables([t, t]),
+    ],
+    ids=["twice", "others", "no trials", "short", "long"],
+)
 def test_trials_other_than_the_footer_says_do_not_count(
     folder: Path, change: Callable[[pa.Table], pa.Table], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -351,8 +369,21 @@ def test_nothing_but_damaged_parts_and_no_record(folder: Path, tmp_path: Path) -
     for path in parts(folder):
         path.write_bytes(b"")
     assert cli.run(["summary", str(folder)]) == 2
-    assert cli.run(["sweep", "--spec", str(tmp_path / "spec.json"), "--out", str(folder),
-                    "--quiet", "--threads", "1"]) == 0
+    assert (
+        cli.run(
+            [
+                "sweep",
+                "--spec",
+                str(tmp_path / "spec.json"),
+                "--out",
+                str(folder),
+                "--quiet",
+                "--threads",
+                "1",
+            ]
+        )
+        == 0
+    )
     assert rows(folder).equals(whole)
     assert len(list((folder / "trials").glob("*.damaged"))) == 2
 
@@ -361,8 +392,10 @@ def test_nothing_but_damaged_parts_and_no_record(folder: Path, tmp_path: Path) -
 
 
 def test_merge_deletes_nothing(
-    folder: Path, two_parts: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch
+    folder: Path,
+    two_parts: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole, (first, second) = rows(folder), parts(folder)
     bad = first.read_bytes()[:-30]
@@ -409,7 +442,8 @@ def test_a_part_is_read_once_for_all_its_schedules(
     (tmp_path / "results" / "summary.parquet").unlink()
     stored_summary(tmp_path / "results")
     assert len([path for path in read if path.parent.name == "trials"]) == 2, (
-        "to verify it, and for all schedules together")
+        "to verify it, and for all schedules together"
+    )
 
 
 def test_batches_are_aligned_and_follow_the_parts(tmp_path: Path) -> None:
@@ -426,8 +460,12 @@ def test_batches_are_aligned_and_follow_the_parts(tmp_path: Path) -> None:
         for name, columns in batch.items():
             seen[name] += columns["pulls"].tolist()
     for name, count in (("fedelim", 20), ("fedelim0", 30)):
-        assert seen[name] == ff.simulate(SMALL, name, delta=0.1, trials=count,
-                                         threads=1).frame["pulls"].to_list()
+        assert (
+            seen[name]
+            == ff.simulate(SMALL, name, delta=0.1, trials=count, threads=1).frame["pulls"].to_list()
+        )
     cut = list(store.batches(cell, ["fedelim0"], ["trial"], until=13))
     assert [batch["fedelim0"]["trial"].tolist() for batch in cut] == [
-        list(range(10)), list(range(10, 13))]
+        list(range(10)),
+        list(range(10, 13)),
+    ]

@@ -39,10 +39,21 @@ ROOT = Path(__file__).resolve().parents[1]
 engine = importlib.import_module("fastfed.sweeps.run")
 api = importlib.import_module("fastfed.api.sweep")
 TRIALS = 2_000
-GRID = ["--instance", "random:3,2,1", "--delta", "0.1,0.01", "--schedule", "fedelim,fedelim0",
-        "--trials", str(TRIALS), "--quiet"]
+GRID = [
+    "--instance",
+    "random:3,2,1",
+    "--delta",
+    "0.1,0.01",
+    "--schedule",
+    "fedelim,fedelim0",
+    "--trials",
+    str(TRIALS),
+    "--quiet",
+]
 OPTIONS: dict[str, Any] = {
-    "instances": "random:3,2,1", "deltas": [0.1, 0.01], "schedules": ["fedelim", "fedelim0"],
+    "instances": "random:3,2,1",
+    "deltas": [0.1, 0.01],
+    "schedules": ["fedelim", "fedelim0"],
     "trials": TRIALS,
 }
 
@@ -58,9 +69,17 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Client]:
     """Two processes; what a test does to them it undoes."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1",
-                      dashboard_address="127.0.0.1:0", memory_limit=0) as local, Client(
-                          local, set_as_default=False) as client:
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            memory_limit=0,
+        ) as local,
+        Client(local, set_as_default=False) as client,
+    ):
         yield client
 
 
@@ -163,14 +182,22 @@ if __name__ == "__main__":
 
 @pytest.mark.usefixtures("small_parts")
 def test_the_scheduler_killed_in_mid_sweep(
-    tmp_path: Path, out: Path, expected: pl.DataFrame, capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    out: Path,
+    expected: pl.DataFrame,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     script = tmp_path / "cluster.py"
     script.write_text(CLUSTER)
-    with subprocess.Popen([sys.executable, str(script)], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                          env={**os.environ, "PYTHONPATH": str(ROOT)}) as scheduler:
+    with subprocess.Popen(
+        [sys.executable, str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as scheduler:
         assert scheduler.stdout is not None
         address = scheduler.stdout.readline().strip()
 
@@ -188,7 +215,8 @@ def test_the_scheduler_killed_in_mid_sweep(
             status = cli.run(["sweep", *GRID, "--out", str(out), "--dask", address])
     assert status == 2
     assert f"Dask scheduler {address}: connection lost; finished parts are kept" in one_line(
-        capfd.readouterr().err)
+        capfd.readouterr().err
+    )
     held = Store(out)
     assert 0 < len(held.parts()) < 40
     assert held.problems() == []
@@ -259,8 +287,9 @@ def test_a_worker_with_another_version_is_refused_by_name(
     finally:
         cluster.run(pretend, numba.__version__, workers=[stranger])
     assert status == 2
-    assert (f"Dask worker {stranger} has numba 0.0, this client has {numba.__version__}"
-            in one_line(capsys.readouterr().err))
+    assert f"Dask worker {stranger} has numba 0.0, this client has {numba.__version__}" in one_line(
+        capsys.readouterr().err
+    )
     assert Store(out).parts() == []
 
 
@@ -313,8 +342,14 @@ def tried_by(user: int, address: str, keys: object, seconds: int) -> str:
     """What happens to a process of another user that wants to run something on a cluster."""
     scheme = "tcp" if keys == "none" else "tls"
     asked = [re.sub("^(tcp|tls)", scheme, address), user, seconds, keys]
-    done = subprocess.run([sys.executable, "-c", STRANGER], input=json.dumps(asked), text=True,
-                          capture_output=True, check=False, timeout=3 * PATIENCE)
+    done = subprocess.run(
+        [sys.executable, "-c", STRANGER],
+        input=json.dumps(asked),
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=3 * PATIENCE,
+    )
     return done.stdout.strip() or done.stderr
 
 
@@ -325,8 +360,14 @@ def test_nobody_else_can_reach_a_local_cluster(user: int) -> None:
         pytest.skip("only root can become another user")
     ran = f"ran as {os.getuid()}"
     # a cluster without TLS runs what anybody sends: the stranger knows how to ask
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, host="tcp://127.0.0.1",
-                      dashboard_address="127.0.0.1:0", memory_limit=0) as plain:
+    with LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        processes=False,
+        host="tcp://127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        memory_limit=0,
+    ) as plain:
         assert tried_by(user, plain.scheduler_address, "none", PATIENCE) == ran
     with dask._connected("local:1") as client:
         address = client.scheduler.address
@@ -345,9 +386,12 @@ def test_nobody_else_can_reach_a_local_cluster(user: int) -> None:
 def listeners() -> list[int]:
     """Ports on which this process and its children listen."""
     mine = psutil.Process()
-    return [connection.laddr.port for process in (mine, *mine.children(recursive=True))
-            for connection in process.net_connections("tcp")
-            if connection.status == psutil.CONN_LISTEN]
+    return [
+        connection.laddr.port
+        for process in (mine, *mine.children(recursive=True))
+        for connection in process.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    ]
 
 
 def pages(ports: list[int]) -> list[int]:
@@ -371,7 +415,8 @@ def test_a_local_cluster_shows_a_dashboard_only_if_asked() -> None:
         assert pages(ports) == []
     with dask._connected("local:1", dashboard=True) as client:
         assert urllib.parse.urlparse(client.dashboard_link).port in pages(
-            [port for port in listeners() if port not in before])
+            [port for port in listeners() if port not in before]
+        )
 
 
 def test_dashboard_is_for_local_clusters(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -405,9 +450,16 @@ def test_it_is_said_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
         assert said[1].startswith("no result for ")
         return said[1]
 
-    with (LocalCluster(n_workers=0, threads_per_worker=1, host="127.0.0.1", memory_limit=0,
-                       dashboard_address="127.0.0.1:0") as local,
-          Client(local, set_as_default=False) as client):
+    with (
+        LocalCluster(
+            n_workers=0,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            memory_limit=0,
+            dashboard_address="127.0.0.1:0",
+        ) as local,
+        Client(local, set_as_default=False) as client,
+    ):
         assert "the cluster has no worker" in heard(client)
         local.scale(1)
         client.wait_for_workers(1)
@@ -441,9 +493,24 @@ def pause(dask_worker: Any) -> None:
 # Bad input
 
 
-@pytest.mark.parametrize("address", ["", "local", "local:", "local:0", "local:-1", "local:x",
-                                     "local:1.5", "somewhere", "tcp://", "tcp://127.0.0.1",
-                                     "http://127.0.0.1:8786", "tcp://127.0.0.1:x", "8786"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "local",
+        "local:",
+        "local:0",
+        "local:-1",
+        "local:x",
+        "local:1.5",
+        "somewhere",
+        "tcp://",
+        "tcp://127.0.0.1",
+        "http://127.0.0.1:8786",
+        "tcp://127.0.0.1:x",
+        "8786",
+    ],
+)
 def test_bad_address(address: str, out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", address]) == 2
     error = one_line(capsys.readouterr().err)
@@ -488,11 +555,17 @@ def server(reply: bytes | None) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "tls", "ucx", "ws"])
-@pytest.mark.parametrize("reply", [None, b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00" * 64,
-                                   b"\xff" * 64], ids=["silent", "http", "zeros", "ones"])
+@pytest.mark.parametrize(
+    "reply",
+    [None, b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00" * 64, b"\xff" * 64],
+    ids=["silent", "http", "zeros", "ones"],
+)
 def test_something_else_at_the_address(
-    scheme: str, reply: bytes | None, out: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch
+    scheme: str,
+    reply: bytes | None,
+    out: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     garbled = scheme == "tcp" and reply is not None  # is noticed, so nobody need wait to the end
     monkeypatch.setattr(dask, "_CONNECT_SECONDS", PATIENCE if garbled else 1)
@@ -500,7 +573,8 @@ def test_something_else_at_the_address(
         address = f"{scheme}://127.0.0.1:{port}"
         assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", address]) == 2
     what = {"tls": "tls needs certificates", "ucx": "ucx is not installed here"}.get(
-        scheme, "no scheduler answers there")
+        scheme, "no scheduler answers there"
+    )
     if garbled:
         what = "something answers there, but it is no Dask scheduler"
     assert f"Dask address '{address}': {what}" in one_line(capsys.readouterr().err)

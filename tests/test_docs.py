@@ -68,14 +68,16 @@ def test_every_block_is_run_or_says_why_not(name: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in PAGES if blocks(ROOT / name)])
 def test_every_block_runs_and_prints_what_is_shown(
-        name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("fastfed.problem.schedule.KINDS", dict(SCHEDULES))  # a page adds to them
     outputs = documentation.run(ROOT / name, tmp_path)
     for block in blocks(ROOT / name):
         if block.line in outputs:
             assert same(block.code, outputs[block.line]), (
                 f"{name}:{block.line + 1} shows other output than\n{outputs[block.line]}\n"
-                "python tests/documentation.py writes it anew")
+                "python tests/documentation.py writes it anew"
+            )
 
 
 def test_the_comparison_of_outputs_would_notice() -> None:
@@ -86,8 +88,9 @@ def test_the_comparison_of_outputs_would_notice() -> None:
 
 @pytest.mark.parametrize("name", ff.__all__)
 def test_every_public_name_has_its_place(name: str) -> None:
-    assert re.search(rf"^::: fastfed\.{name}$|`fastfed\.{name}`", text_of("python.md"),
-                     re.MULTILINE), name
+    assert re.search(
+        rf"^::: fastfed\.{name}$|`fastfed\.{name}`", text_of("python.md"), re.MULTILINE
+    ), name
 
 
 def test_every_option_has_its_place() -> None:
@@ -119,9 +122,12 @@ def test_types_of_columns_are_those_of_the_rows() -> None:
     result = ff.simulate([[0.9], [0.1]], ["fedelim", "fedelim0"], delta=0.1, trials=2)
     rows_part, summary_part = text_of("columns.md").split("\n## Summaries\n")
     for part, frame in ((rows_part, result.frame), (summary_part, result.summary([1]))):
-        told = {name: cells[2].strip() for line in part.splitlines()
-                if line.startswith("|") and len(cells := line.split("|")) > 4
-                for name in re.findall(r"`([^`]+)`", cells[1])}
+        told = {
+            name: cells[2].strip()
+            for line in part.splitlines()
+            if line.startswith("|") and len(cells := line.split("|")) > 4
+            for name in re.findall(r"`([^`]+)`", cells[1])
+        }
         assert {name: str(kind) for name, kind in frame.schema.items()} == told
 
 
@@ -142,8 +148,10 @@ def test_every_key_of_a_spec_file_has_its_place(key: str) -> None:
 
 
 def test_versions_of_rows_and_folders_are_the_present_ones() -> None:
-    assert (f"a *format* (now {FORMAT}), and the rows have a *version* (now {rows.VERSION})"
-            in text_of("files.md"))
+    assert (
+        f"a *format* (now {FORMAT}), and the rows have a *version* (now {rows.VERSION})"
+        in text_of("files.md")
+    )
     unreleased = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n## ")[2]
     assert f"Rows are version {rows.VERSION}, folders have format {FORMAT}." in unreleased
 
@@ -159,32 +167,48 @@ def test_links_lead_from_file_to_file(name: str) -> None:
         assert path.exists(), f"{name}: {target}"
         if anchor:
             headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-            slugs = {re.sub(r"[^\w\s-]", "", one).strip().lower().replace(" ", "-")
-                     for one in headings}
+            slugs = {
+                re.sub(r"[^\w\s-]", "", one).strip().lower().replace(" ", "-") for one in headings
+            }
             assert anchor[1:] in slugs, f"{name}: {target}{anchor}"
 
 
 def test_pages_that_the_code_names_are_there() -> None:
     """Docstrings and messages send readers to pages of the documentation."""
-    sources = [path for folder in ("fastfed", "tests", "benchmarks", "data")
-               for path in (ROOT / folder).rglob("*.py")]
-    named = {(path.relative_to(ROOT).as_posix(), page) for path in sources
-             for page in re.findall(r"\bdocs/[\w/-]+\.(?:md|png|svg|ipynb)",
-                                    path.read_text(encoding="utf-8"))}
+    sources = [
+        path
+        for folder in ("fastfed", "tests", "benchmarks", "data")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
+    named = {
+        (path.relative_to(ROOT).as_posix(), page)
+        for path in sources
+        for page in re.findall(
+            r"\bdocs/[\w/-]+\.(?:md|png|svg|ipynb)", path.read_text(encoding="utf-8")
+        )
+    }
     assert len(named) > 3
     for source, page in sorted(named):
         assert (ROOT / page).exists(), f"{source} names {page}"
 
 
 def test_verdicts_are_written_between_their_markers(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     claims = hook("claims")
     page = tmp_path / "paper.md"
     page.write_text(f"a\n{claims.BEGIN}\nformer\n{claims.END}\nb\n")
     monkeypatch.setattr(claims, "PAGE", page)
-    (tmp_path / "claims.json").write_text(json.dumps({
-        "trials": {"synthetic": 1000},
-        "claims": [{"key": "one", "claim": "A | B", "where": "Theorem 1", "verdict": "holds"}]}))
+    (tmp_path / "claims.json").write_text(
+        json.dumps(
+            {
+                "trials": {"synthetic": 1000},
+                "claims": [
+                    {"key": "one", "claim": "A | B", "where": "Theorem 1", "verdict": "holds"}
+                ],
+            }
+        )
+    )
     claims.main(str(tmp_path))
     text = page.read_text()
     assert "| A \\| B | Theorem 1 | holds |" in text

@@ -62,7 +62,7 @@ def test_failed_task_is_exit_1(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("every_task_fails")
 def test_failed_tasks_are_shown_with_the_table_of_the_others(
-    capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Even if every task failed and the table is empty."""
     assert cli.run(["sweep", "--instance", "small.toml", *GRID]) == 1
@@ -75,23 +75,40 @@ def test_reader_that_goes_away(command: list[str], good: Path) -> None:
     ready = [str(good) if word == "GOOD" else word for word in command]
     read, write = os.pipe()
     os.close(read)
-    with subprocess.Popen([sys.executable, "-m", "fastfed", *ready],
-                          env=ENVIRONMENT, stdout=write, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-m", "fastfed", *ready],
+        env=ENVIRONMENT,
+        stdout=write,
+        stderr=subprocess.PIPE,
+    ) as process:
         os.close(write)
         assert process.stderr.read() == b""
     assert process.returncode in (0, -signal.SIGPIPE)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-@pytest.mark.parametrize("command", [
-    ["summary", "GOOD"], ["summary", "GOOD", "--json"], ["instances"], ["--help"],
-    ["replay", "synthetic"],
-], ids=" ".join)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["summary", "GOOD"],
+        ["summary", "GOOD", "--json"],
+        ["instances"],
+        ["--help"],
+        ["replay", "synthetic"],
+    ],
+    ids=" ".join,
+)
 def test_full_disk_under_stdout(good: Path, command: list[str]) -> None:
     ready = [str(good) if word == "GOOD" else word for word in command]
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run([sys.executable, "-m", "fastfed", *ready], env=ENVIRONMENT,
-                              stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "fastfed", *ready],
+            env=ENVIRONMENT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
     assert (done.returncode, done.stderr) == (2, "fastfed: stdout: No space left on device\n")
 
 
@@ -111,8 +128,14 @@ sys.argv = ["fastfed", "fails"]
 main()
 """
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, stdout=full,
-                              stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=ENVIRONMENT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
     assert (done.returncode, done.stderr) == (2, "fastfed: and then no more\n")
 
 
@@ -143,9 +166,12 @@ def test_stdout_that_knows_only_ascii(good: Path) -> None:
 
 def test_json_on_a_stdout_that_knows_only_ascii() -> None:
     ff.Instance(SMALL.means).save("kleine Ärme 🎰.toml")  # without a name of its own
-    done = shell("$FASTFED sweep --instance 'kleine Ärme 🎰.toml' --trials 3 --quiet --delta 0.1 "
-                 "--schedule fedelim && "
-                 "$FASTFED summary results --json", PYTHONIOENCODING="ascii")
+    done = shell(
+        "$FASTFED sweep --instance 'kleine Ärme 🎰.toml' --trials 3 --quiet --delta 0.1 "
+        "--schedule fedelim && "
+        "$FASTFED summary results --json",
+        PYTHONIOENCODING="ascii",
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.isascii()
     assert {row["instance"] for row in json.loads(done.stdout)} == {"kleine Ärme 🎰"}
@@ -160,19 +186,40 @@ main()
 """
 
 
-@pytest.mark.parametrize("workers", [
-    ["--threads", "2"], pytest.param(["--dask", "local:2"], marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "workers", [["--threads", "2"], pytest.param(["--dask", "local:2"], marks=pytest.mark.long)]
+)
 def test_ctrl_c_keeps_what_is_finished(
     workers: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["sweep", "--instance", "small.toml", "--delta", "0.1,0.01", "--schedule",
-               "fedelim,fedelim0", "--trials", "100000000", "--out", "my results", *workers]
-    with subprocess.Popen([sys.executable, "-c", INTERRUPTED, *command], env=ENVIRONMENT,
-                          start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True) as process:
+    command = [
+        "sweep",
+        "--instance",
+        "small.toml",
+        "--delta",
+        "0.1,0.01",
+        "--schedule",
+        "fedelim,fedelim0",
+        "--trials",
+        "100000000",
+        "--out",
+        "my results",
+        *workers,
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, *command],
+        env=ENVIRONMENT,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
         patience = time.monotonic() + 120
-        while (process.poll() is None and time.monotonic() < patience
-               and len(list(folder.glob("my results/trials/*.parquet"))) < 4):
+        while (
+            process.poll() is None
+            and time.monotonic() < patience
+            and len(list(folder.glob("my results/trials/*.parquet"))) < 4
+        ):
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: workers hear it, too
         shown, told = process.communicate()
@@ -184,13 +231,19 @@ def test_ctrl_c_keeps_what_is_finished(
     line = lines[-1]
     assert shlex.split(line.split("go on with: ")[1]) == ["fastfed", *command]
     # finished parts are whole and are not done again
-    parts = {path.name: path.read_bytes()
-             for path in (folder / "my results" / "trials").glob("*.parquet")}
+    parts = {
+        path.name: path.read_bytes()
+        for path in (folder / "my results" / "trials").glob("*.parquet")
+    }
     assert parts
     command[command.index("--trials") + 1] = "250"
     twice(capsys, *command[:-2])
-    assert parts.items() <= {path.name: path.read_bytes() for path in
-                             (folder / "my results" / "trials").iterdir()}.items()
+    assert (
+        parts.items()
+        <= {
+            path.name: path.read_bytes() for path in (folder / "my results" / "trials").iterdir()
+        }.items()
+    )
     assert list(folder.rglob(".*.partial")) == []
     rows = pl.read_parquet("my results/trials/*.parquet").filter(pl.col("trial") < 250)
     assert rows.height == 2 * 2 * 250
@@ -204,9 +257,18 @@ BAR = "━"  # what bars are drawn with
 
 def test_ctrl_c_leaves_no_bar_behind() -> None:
     status, lines = interrupted_on_a_terminal(
-        "import sys; from fastfed.__main__ import main; sys.argv[0] = 'fastfed'; main()", "sweep",
-        "--instance", "small.toml", "--delta", "0.1", "--schedule", "fedelim", "--trials",
-        "100000000", until=f"{BAR}.*[1-9] trials/s")
+        "import sys; from fastfed.__main__ import main; sys.argv[0] = 'fastfed'; main()",
+        "sweep",
+        "--instance",
+        "small.toml",
+        "--delta",
+        "0.1",
+        "--schedule",
+        "fedelim",
+        "--trials",
+        "100000000",
+        until=f"{BAR}.*[1-9] trials/s",
+    )
     assert status == 130
     assert len(lines) == 1, lines
     assert lines[0].startswith("fastfed: stopped; finished parts are kept, go on with: fastfed")
@@ -217,7 +279,9 @@ def test_simulate_comes_back_after_ctrl_c_without_a_bar() -> None:
     status, lines = interrupted_on_a_terminal(
         "import fastfed as ff\n"
         "try: ff.simulate('synthetic', delta=1e-9, trials=10**9, progress=True)\n"
-        "except KeyboardInterrupt: print('back')", until=BAR)
+        "except KeyboardInterrupt: print('back')",
+        until=BAR,
+    )
     assert (status, lines) == (0, ["back"])
 
 
@@ -246,8 +310,9 @@ before = set(sys.modules)
 import fastfed.__main__
 print(sorted(set(sys.modules) - before - {"__future__"}))
 """
-    done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True,
-                          text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=True
+    )
     assert done.stdout == "['fastfed', 'fastfed.__main__', 'fastfed.version']\n"
 
 

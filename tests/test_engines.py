@@ -25,8 +25,15 @@ from fastfed.kernels.laws.gaussian_walk import value_at
 from fastfed.problem.schedule import parse
 from fastfed.radius import alpha_global, alpha_local, boundary, global_log, local_log
 
-KINDS = ["fedelim", "fedelim0", "periodic:7", "periodic:100", "exponential:1.5",
-         "superexponential", "at:1,5,25,125,625,3125,15625,78125"]
+KINDS = [
+    "fedelim",
+    "fedelim0",
+    "periodic:7",
+    "periodic:100",
+    "exponential:1.5",
+    "superexponential",
+    "at:1,5,25,125,625,3125,15625,78125",
+]
 EIGHT = [*KINDS, "exponential:1.1"]
 
 
@@ -46,8 +53,10 @@ class Case:
     trials: int = 100
 
     def __str__(self) -> str:
-        return (f"{self.arms}x{self.clients}-delta{self.delta:g}-noise{self.noise:g}"
-                f"-scale{self.scale or self.noise:g}-gap{self.gap:g}-cut{self.max_steps}")
+        return (
+            f"{self.arms}x{self.clients}-delta{self.delta:g}-noise{self.noise:g}"
+            f"-scale{self.scale or self.noise:g}-gap{self.gap:g}-cut{self.max_steps}"
+        )
 
     def instance(self) -> ff.Instance:
         rng = np.random.default_rng([self.arms, self.clients, int(self.gap * 1000)])
@@ -99,8 +108,17 @@ CASES = [
 
 
 def run(case: Case, engine: str, schedules=EIGHT) -> ff.Result:
-    return ff.simulate(case.instance(), schedules, delta=case.delta, trials=case.trials, seed=11,
-                       engine=engine, sigma=case.scale, max_steps=case.max_steps, keep_pulls=True)
+    return ff.simulate(
+        case.instance(),
+        schedules,
+        delta=case.delta,
+        trials=case.trials,
+        seed=11,
+        engine=engine,
+        sigma=case.scale,
+        max_steps=case.max_steps,
+        keep_pulls=True,
+    )
 
 
 def assert_same_but_skip_error(skip: ff.Result, dense: ff.Result) -> None:
@@ -127,8 +145,16 @@ def test_skip_equals_dense_at_a_gap_of_a_fiftieth_of_the_noise():
     inst = ff.Instance([[0.02], [0.0]])
     schedules = ["fedelim", "fedelim0", "periodic:1000", "exponential:1.5"]
     skip, dense = (
-        ff.simulate(inst, schedules, delta=0.5, trials=100, seed=2, engine=engine, sigma=0.6,
-                    keep_pulls=True)
+        ff.simulate(
+            inst,
+            schedules,
+            delta=0.5,
+            trials=100,
+            seed=2,
+            engine=engine,
+            sigma=0.6,
+            keep_pulls=True,
+        )
         for engine in ("skip", "dense")
     )
     assert_same_but_skip_error(skip, dense)
@@ -182,8 +208,16 @@ WALKS = [
 def test_engines_follow_algorithm_1_elimination_by_elimination(case, engine):
     inst = case.instance()
     for name in ["fedelim", "periodic:1", "periodic:10", "exponential:1.3", "at:3,20,50,90"]:
-        job = Job(inst, [name], delta=case.delta, seed=21, engine=engine, sigma=case.scale,
-                  max_steps=case.max_steps, keep_pulls=True)
+        job = Job(
+            inst,
+            [name],
+            delta=case.delta,
+            seed=21,
+            engine=engine,
+            sigma=case.scale,
+            max_steps=case.max_steps,
+            keep_pulls=True,
+        )
         for trial in range(case.trials):
             assert_as_printed(job, trial)
 
@@ -192,19 +226,33 @@ def test_an_arm_that_is_out_eliminates_no_other():
     """It can come to lead again a few steps later, at a confidence scale far below the noise. Even
     then that matters in one trial of some hundreds: hence so many."""
     case = Case(8, 1, 0.5, scale=0.16, gap=0.02)
-    job = Job(case.instance(), ["fedelim0"], delta=case.delta, seed=21, engine="skip",
-              sigma=case.scale, keep_pulls=True)
+    job = Job(
+        case.instance(),
+        ["fedelim0"],
+        delta=case.delta,
+        seed=21,
+        engine="skip",
+        sigma=case.scale,
+        keep_pulls=True,
+    )
     for trial in range(800):
         assert_as_printed(job, trial)
 
 
-@pytest.mark.parametrize(("arms", "scale", "trials"), [
-    (3, 0.12, 1031), (3, 0.16, 1031), (4, 0.2, 81), (6, 0.16, 1023)])
+@pytest.mark.parametrize(
+    ("arms", "scale", "trials"), [(3, 0.12, 1031), (3, 0.16, 1031), (4, 0.2, 81), (6, 0.16, 1023)]
+)
 def test_duels_with_an_arm_that_is_out(arms, scale, trials):
     """The same where few pairs are in doubt, in trials known for it: in the last one of each case
     an arm leads another by g only after it was eliminated itself."""
-    run = {"delta": 0.5, "trials": trials, "seed": 9, "sigma": scale, "max_steps": 600,
-           "keep_pulls": True}
+    run = {
+        "delta": 0.5,
+        "trials": trials,
+        "seed": 9,
+        "sigma": scale,
+        "max_steps": 600,
+        "keep_pulls": True,
+    }
     nearly_equal = ff.Instance(1e-9 * np.arange(arms)[:, None])
     skip = ff.simulate(nearly_equal, "fedelim0", engine="skip", **run)
     dense = ff.simulate(nearly_equal, "fedelim0", engine="dense", **run)
@@ -217,8 +265,12 @@ def test_any_unit_of_rewards(sigma):
     """Where squares of sums are far from 1, in either direction."""
     means = sigma * np.array([[0.0, 0.3], [0.5, 1.0], [0.9, 0.1]])
     run = {"delta": 0.1, "trials": 20, "keep_pulls": True}
-    skip, dense = (ff.simulate(ff.Instance(means, ff.Gaussian(sigma)), ["fedelim", "fedelim0"],
-                               engine=engine, **run) for engine in ("skip", "dense"))
+    skip, dense = (
+        ff.simulate(
+            ff.Instance(means, ff.Gaussian(sigma)), ["fedelim", "fedelim0"], engine=engine, **run
+        )
+        for engine in ("skip", "dense")
+    )
     assert_frame_equal(skip.frame.drop(BOUNDS), dense.frame.drop(BOUNDS))
     np.testing.assert_array_equal(skip.pulls, dense.pulls)
     assert (skip.frame["skip_error"] > 0).all()
@@ -228,21 +280,34 @@ def test_any_unit_of_rewards(sigma):
 def assert_as_printed(job: Job, trial: int) -> None:
     inst = job.instance
     printed = reference.fedelim(
-        inst, job.schedules[0], job.delta, reference.walk_rewards(inst, job.seed, trial),
-        sigma=job.sigma, max_steps=job.max_steps,
+        inst,
+        job.schedules[0],
+        job.delta,
+        reference.walk_rewards(inst, job.seed, trial),
+        sigma=job.sigma,
+        max_steps=job.max_steps,
     )
     left = departures(job, trial)
     arms, clients = inst.shape
-    at_clients = [(int(left.local[k, m]), m, k) for m in range(clients) for k in range(arms)
-                  if left.local[k, m] <= left.horizon and k != left.local_arms[m]]
-    at_server = [(int(left.server[k]), None, k) for k in range(arms)
-                 if left.server[k] <= left.horizon and k != left.global_arm]
+    at_clients = [
+        (int(left.local[k, m]), m, k)
+        for m in range(clients)
+        for k in range(arms)
+        if left.local[k, m] <= left.horizon and k != left.local_arms[m]
+    ]
+    at_server = [
+        (int(left.server[k]), None, k)
+        for k in range(arms)
+        if left.server[k] <= left.horizon and k != left.global_arm
+    ]
     # Algorithm 1 goes step by step, client by client, the server last
-    order = sorted(at_clients + at_server,
-                   key=lambda e: (e[0], clients if e[1] is None else e[1], e[2]))
+    order = sorted(
+        at_clients + at_server, key=lambda e: (e[0], clients if e[1] is None else e[1], e[2])
+    )
     assert order == printed.eliminations
-    declared = {m: int(left.local_arms[m]) for m in range(clients)
-                if left.local[:, m].max() <= left.horizon}
+    declared = {
+        m: int(left.local_arms[m]) for m in range(clients) if left.local[:, m].max() <= left.horizon
+    }
     assert declared == printed.local_arms
     assert left.global_arm == printed.global_arm
     assert left.truncated == printed.truncated
@@ -251,11 +316,17 @@ def assert_as_printed(job: Job, trial: int) -> None:
     np.testing.assert_array_equal(left.block.pulls[0, 0], printed.pulls)
     assert row["pulls"] == printed.pulls.sum()
     assert (row["uplinks"], row["rounds"], row["steps"], row["global_arm"], row["truncated"]) == (
-        printed.uplinks, printed.rounds, printed.steps, printed.global_arm, printed.truncated)
+        printed.uplinks,
+        printed.rounds,
+        printed.steps,
+        printed.global_arm,
+        printed.truncated,
+    )
     wrong = [m for m, arm in printed.local_arms.items() if arm != inst.local_best[m]]
     assert row["local_errors"] == len(wrong)
     assert row["correct"] == (
-        not wrong and len(printed.local_arms) == clients and printed.global_arm == inst.global_best)
+        not wrong and len(printed.local_arms) == clients and printed.global_arm == inst.global_best
+    )
     local = [n for n, client, _ in printed.eliminations if client is not None]
     server = [n for n, client, _ in printed.eliminations if client is None]
     if not printed.truncated:
@@ -288,8 +359,8 @@ def out_at(sums: np.ndarray, boundary: np.ndarray, times: np.ndarray) -> tuple[l
     seen, bar = sums[:, times - 1], boundary[times - 1]
     at = -1
     while len(alive) > 1:
-        here = seen[alive, at + 1:]
-        hit = here.max(axis=0) - here >= bar[at + 1:]
+        here = seen[alive, at + 1 :]
+        hit = here.max(axis=0) - here >= bar[at + 1 :]
         at += 1 + int(np.argmax(hit.any(axis=0)))
         gone = [k for k in alive if seen[alive, at].max() - seen[k, at] >= bar[at]]
         assert gone, "not decided within the walk"
@@ -307,8 +378,10 @@ def test_engines_find_every_elimination_of_a_long_walk(means, noise, scale, delt
     walks = np.empty((arms, clients, len(steps)))
     local_bar, server_bar = (
         np.array([boundary(n, count, log_c, scale) for n in steps.tolist()])
-        for count, log_c in ((1, local_log(arms, clients, delta)),
-                             (clients, global_log(arms, delta)))
+        for count, log_c in (
+            (1, local_log(arms, clients, delta)),
+            (clients, global_log(arms, delta)),
+        )
     )
     last = 0
     for trial in range(4):
@@ -335,10 +408,18 @@ def test_algorithm_1_without_noise_by_hand(name):
     out = reference.fedelim(inst, schedule, delta, lambda k, m, n: inst.means[k, m])
     steps = range(1, 1001)
     times = schedule.times(1000).tolist()
-    local = np.array([[next(n for n in steps if gap >= 2 * alpha_local(n, 3, 2, delta))
-                       for gap in row] for row in inst.local_gaps])
-    server = np.array([next(n for n in times if gap >= 2 * alpha_global(n, 3, 2, delta))
-                       for gap in inst.global_gaps])
+    local = np.array(
+        [
+            [next(n for n in steps if gap >= 2 * alpha_local(n, 3, 2, delta)) for gap in row]
+            for row in inst.local_gaps
+        ]
+    )
+    server = np.array(
+        [
+            next(n for n in times if gap >= 2 * alpha_global(n, 3, 2, delta))
+            for gap in inst.global_gaps
+        ]
+    )
     # a best arm's gap is that of the last rival, and it leaves with that rival
     np.testing.assert_array_equal(out.pulls, np.maximum(local, server[:, None]))
     assert out.uplinks == 2 * sum((server >= n).sum() for n in times)
@@ -351,9 +432,16 @@ def test_algorithm_1_without_noise_by_hand(name):
 
 # --- rows do not depend on how they are run
 
+
 def synthetic(**options) -> ff.Result:
-    given = {"schedules": EIGHT, "delta": 0.1, "trials": 300, "seed": 5, "keep_pulls": True,
-             **options}
+    given = {
+        "schedules": EIGHT,
+        "delta": 0.1,
+        "trials": 300,
+        "seed": 5,
+        "keep_pulls": True,
+        **options,
+    }
     return ff.simulate(ff.Instance.load("synthetic"), **given)
 
 
@@ -391,8 +479,9 @@ def test_a_lone_client_whose_server_talks_at_every_step(arms, max_steps):
     dense = ff.simulate(ff.Instance(means), "fedelim0", engine="dense", **run)
     without_bound = alone.frame.drop(BOUNDS)
     assert_frame_equal(without_bound, dense.frame.drop(BOUNDS))
-    assert_frame_equal(without_bound, among.frame.filter(pl.col("schedule") == "fedelim0")
-                       .drop(BOUNDS))
+    assert_frame_equal(
+        without_bound, among.frame.filter(pl.col("schedule") == "fedelim0").drop(BOUNDS)
+    )
     np.testing.assert_array_equal(alone.pulls, dense.pulls)
 
 
@@ -402,8 +491,7 @@ def test_any_range_of_trials_can_be_run_alone():
     whole = synthetic(trials=60)
     part = job.run(37, 20)
     np.testing.assert_array_equal(part.pulls, whole.pulls[:, 37:57])
-    assert_frame_equal(job.frame(part),
-                       whole.frame.filter(pl.col("trial").is_between(37, 56)))
+    assert_frame_equal(job.frame(part), whole.frame.filter(pl.col("trial").is_between(37, 56)))
 
 
 @pytest.mark.parametrize("name", EIGHT)
@@ -421,8 +509,9 @@ def test_order_of_schedules_does_not_matter():
 def test_two_names_for_the_same_times_give_the_same_rows():
     names = ["fedelim", "periodic:1", "exponential:2", "fedelim0", "at:1,2,3"]
     result = synthetic(schedules=names)
-    rows = {name: result.frame.filter(pl.col("schedule") == name).drop("schedule")
-            for name in names}
+    rows = {
+        name: result.frame.filter(pl.col("schedule") == name).drop("schedule") for name in names
+    }
     assert [len(part) for part in rows.values()] == [300] * 5
     assert_frame_equal(rows["fedelim"], rows["exponential:2"])
     assert_frame_equal(rows["fedelim0"], rows["periodic:1"])
@@ -432,8 +521,10 @@ def test_two_names_for_the_same_times_give_the_same_rows():
 
 
 def test_seeds_and_trials_differ():
-    first, *others = (synthetic(schedules="fedelim0", seed=seed, trials=1000).frame["pulls"]
-                      for seed in (5, 6, 5 + 2**63, 2**64 - 1))
+    first, *others = (
+        synthetic(schedules="fedelim0", seed=seed, trials=1000).frame["pulls"]
+        for seed in (5, 6, 5 + 2**63, 2**64 - 1)
+    )
     assert first.n_unique() > 900
     for other in others:
         assert (first != other).mean() > 0.95
@@ -441,12 +532,24 @@ def test_seeds_and_trials_differ():
 
 # --- relations on shared walks
 
+
 @pytest.fixture(scope="module")
 def shared() -> ff.Result:
-    return ff.simulate(ff.Instance.load("synthetic"),
-                       ["fedelim", "fedelim0", "periodic:10", "periodic:1000", "periodic:100000",
-                        "superexponential"],
-                       delta=0.01, trials=1000, seed=3, keep_pulls=True)
+    return ff.simulate(
+        ff.Instance.load("synthetic"),
+        [
+            "fedelim",
+            "fedelim0",
+            "periodic:10",
+            "periodic:1000",
+            "periodic:100000",
+            "superexponential",
+        ],
+        delta=0.01,
+        trials=1000,
+        seed=3,
+        keep_pulls=True,
+    )
 
 
 def by_trial(result: ff.Result, column: str) -> pl.DataFrame:
@@ -470,15 +573,17 @@ def test_pulls_are_the_later_of_the_local_and_the_global_end(shared):
             left = departures(job, trial)
             assert (shared.pulls[s, trial] >= left.local).all()
             np.testing.assert_array_equal(
-                shared.pulls[s, trial], np.maximum(left.local, left.server[:, None]))
+                shared.pulls[s, trial], np.maximum(left.local, left.server[:, None])
+            )
 
 
 def test_rows_add_up(shared):
     rows = shared.frame
     assert rows["pulls"].to_list() == shared.pulls.sum(axis=(2, 3)).ravel().tolist()
     assert rows["steps"].to_list() == shared.pulls.max(axis=(2, 3)).ravel().tolist()
-    assert (rows["steps"] == rows.select(pl.max_horizontal("local_steps", "global_steps"))
-            .to_series()).all()
+    assert (
+        rows["steps"] == rows.select(pl.max_horizontal("local_steps", "global_steps")).to_series()
+    ).all()
     clients = 3
     assert (rows["uplinks"] % clients == 0).all()
     sent = rows["uplinks"] / rows["rounds"]

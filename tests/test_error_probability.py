@@ -28,11 +28,22 @@ from fastfed.theory.tilts import Looks, Pair, rivalry, tilted_instance
 _SIGMAS = 5.5
 FEDELIM = [2**t for t in range(20)]
 # gap, delta, confidence scale: errors from 2e-3 down to 2e-13
-GAUSSIAN = [(0.3, 0.1, 0.6), (0.5, 0.1, 0.7), (0.3, 0.1, 0.9), (0.2, 0.01, 1.0), (0.5, 1e-3, 1.0),
-            (1.0, 1e-3, 1.0), (0.5, 1e-4, 1.0)]
+GAUSSIAN = [
+    (0.3, 0.1, 0.6),
+    (0.5, 0.1, 0.7),
+    (0.3, 0.1, 0.9),
+    (0.2, 0.01, 1.0),
+    (0.5, 1e-3, 1.0),
+    (1.0, 1e-3, 1.0),
+    (0.5, 1e-4, 1.0),
+]
 # the two means, delta, confidence scale: errors from 5e-6 down to 6e-91
-BERNOULLI = [(0.6, 0.4, 0.1, 0.3), (0.9, 0.85, 0.1, 0.3), (0.6, 0.4, 0.1, 0.4),
-             (0.6, 0.4, 0.1, 1.0)]
+BERNOULLI = [
+    (0.6, 0.4, 0.1, 0.3),
+    (0.9, 0.85, 0.1, 0.3),
+    (0.6, 0.4, 0.1, 0.4),
+    (0.6, 0.4, 0.1, 1.0),
+]
 
 
 def boundary(delta, scale):
@@ -47,8 +58,9 @@ def agrees(estimate: Estimate, truth: float) -> bool:
 
 @pytest.mark.parametrize(("gap", "delta", "scale"), GAUSSIAN)
 def test_gaussian_rewards_err_as_often_as_first_passage_says(gap, delta, scale):
-    found = ff.error_probability(ff.Instance([[gap], [0.0]]), "fedelim", delta=delta, sigma=scale,
-                                 trials=4000, seed=1)
+    found = ff.error_probability(
+        ff.Instance([[gap], [0.0]]), "fedelim", delta=delta, sigma=scale, trials=4000, seed=1
+    )
     g = boundary(delta, scale)
     every = first_passage.gaussian(gap, 1.0, g, range(1, 300))
     assert agrees(found.local[0], every)
@@ -72,29 +84,56 @@ def test_bernoulli_rewards_err_as_often_as_first_passage_says(better, worse, del
 
 def test_first_passage_does_not_depend_on_its_grid():
     g = boundary(0.1, 0.6)
-    coarse, fine = (first_passage.gaussian(0.3, 1.0, g, range(1, 60), width)
-                    for width in (3.0, 1.4))
+    coarse, fine = (
+        first_passage.gaussian(0.3, 1.0, g, range(1, 60), width) for width in (3.0, 1.4)
+    )
     assert coarse == pytest.approx(fine, rel=1e-11)
 
 
 COUNTED = [
     (ff.Instance([[0.9, 0.1, 0.2], [0.1, 0.6, 0.1], [0.3, 0.2, 0.8]]), "fedelim", 0.1, 0.35),
-    (ff.Instance([[0.9, 0.1], [0.2, 0.6], [0.3, 0.15], [0.5, 0.0], [0.1, 0.2]]), "fedelim0", 0.1,
-     0.4),
+    (
+        ff.Instance([[0.9, 0.1], [0.2, 0.6], [0.3, 0.15], [0.5, 0.0], [0.1, 0.2]]),
+        "fedelim0",
+        0.1,
+        0.4,
+    ),
     (ff.Instance([[1.0, 0.2, 0.1, 0.9], [0.3, 0.9, 0.4, 0.1]]), "periodic:3", 0.2, 0.35),
-    (ff.Instance([[1.0, 0.2, 0.1, 0.9], [0.3, 0.9, 0.4, 0.1], [0.0, 0.0, 0.9, 0.0]]),
-     "exponential:1.5", 0.2, 0.35),
+    (
+        ff.Instance([[1.0, 0.2, 0.1, 0.9], [0.3, 0.9, 0.4, 0.1], [0.0, 0.0, 0.9, 0.0]]),
+        "exponential:1.5",
+        0.2,
+        0.35,
+    ),
     (ff.Instance([[0.9, 0.4], [0.2, 0.8]]), "superexponential", 0.1, 0.35),
     (ff.Instance([[0.9], [0.2], [0.6]]), "at:1,5,25,125,100000", 0.1, 0.4),
-    (ff.Instance([[0.9, 0.3], [0.5, 0.6], [0.2, 0.1]], rewards=ff.Bernoulli()), "fedelim", 0.2,
-     0.22),
-    (ff.Instance(rewards=ff.Finite([0.0, 1.0, 5.0], [
-        [[1, 2, 3], [4, 1, 1]], [[2, 3, 1], [2, 1, 2]], [[4, 2, 1], [9, 1, 1]]])), "periodic:2",
-     0.2, 0.8),
+    (
+        ff.Instance([[0.9, 0.3], [0.5, 0.6], [0.2, 0.1]], rewards=ff.Bernoulli()),
+        "fedelim",
+        0.2,
+        0.22,
+    ),
+    (
+        ff.Instance(
+            rewards=ff.Finite(
+                [0.0, 1.0, 5.0],
+                [[[1, 2, 3], [4, 1, 1]], [[2, 3, 1], [2, 1, 2]], [[4, 2, 1], [9, 1, 1]]],
+            )
+        ),
+        "periodic:2",
+        0.2,
+        0.8,
+    ),
     (ff.Instance([[2.0, 1.0], [1.0, 1.8]], rewards=ff.Poisson(sigma=0.5)), "fedelim", 0.1, None),
-    (ff.Instance([[0.9, 0.1], [0.2, 0.6], [0.4, 0.0]],
-                 rewards=ff.Gaussian(sigma=[[1.0, 0.5], [0.7, 1.5], [0.3, 1.0]])), "periodic:2",
-     0.1, 0.35),
+    (
+        ff.Instance(
+            [[0.9, 0.1], [0.2, 0.6], [0.4, 0.0]],
+            rewards=ff.Gaussian(sigma=[[1.0, 0.5], [0.7, 1.5], [0.3, 1.0]]),
+        ),
+        "periodic:2",
+        0.1,
+        0.35,
+    ),
 ]
 
 
@@ -106,13 +145,18 @@ def test_frequent_errors_are_as_frequent_as_plain_counting_says(instance, schedu
     assert not rows["truncated"].any()
     wrong = rows["local_errors"].to_numpy()
     counted = {
-        "clients": wrong, "server": rows["global_arm"].to_numpy() != instance.global_best,
-        "any": ~rows["correct"].to_numpy()}
+        "clients": wrong,
+        "server": rows["global_arm"].to_numpy() != instance.global_best,
+        "any": ~rows["correct"].to_numpy(),
+    }
     estimated = {
-        "clients": (sum(one.estimate for one in found.local),
-                    math.hypot(*(one.standard_error for one in found.local))),
+        "clients": (
+            sum(one.estimate for one in found.local),
+            math.hypot(*(one.standard_error for one in found.local)),
+        ),
         "server": (found.server.estimate, found.server.standard_error),
-        "any": (found.joint.estimate, found.joint.standard_error)}
+        "any": (found.joint.estimate, found.joint.standard_error),
+    }
     for answer, seen in counted.items():
         mean, error = estimated[answer]
         assert seen.sum() > 30, (answer, seen.sum())
@@ -127,8 +171,10 @@ def test_the_intervals_cover_the_truth_as_often_as_they_say():
     instance = ff.Instance([[0.5], [0.0]])
     truth = first_passage.gaussian(0.5, 1.0, boundary(0.01, 1.0), range(1, 100))
     assert truth == pytest.approx(3.6744e-9, rel=1e-4)
-    estimates = [ff.error_probability(instance, "at:1", delta=0.01, trials=1000, seed=seed).local[0]
-                 for seed in range(100)]
+    estimates = [
+        ff.error_probability(instance, "at:1", delta=0.01, trials=1000, seed=seed).local[0]
+        for seed in range(100)
+    ]
     missed = sum(not one.low <= truth <= one.high for one in estimates)
     assert missed < 19
     errors = [(one.estimate - truth) / one.standard_error for one in estimates]
@@ -139,14 +185,17 @@ def test_the_intervals_cover_the_truth_as_often_as_they_say():
 def test_each_client_has_its_own_probability():
     """Three arms, two clients, one with small gaps: each as in an instance of its own."""
     wide, narrow = [2.0, 0.0, 0.5], [0.3, 0.2, 0.0]
-    both = ff.error_probability(ff.Instance(np.transpose([wide, narrow])), delta=0.1, sigma=0.6,
-                                trials=3000, seed=4)
+    both = ff.error_probability(
+        ff.Instance(np.transpose([wide, narrow])), delta=0.1, sigma=0.6, trials=3000, seed=4
+    )
     for client, means in enumerate((wide, narrow)):
-        alone = ff.error_probability(ff.Instance(np.transpose([means])), delta=0.05, sigma=0.6,
-                                     trials=3000, seed=5)
+        alone = ff.error_probability(
+            ff.Instance(np.transpose([means])), delta=0.05, sigma=0.6, trials=3000, seed=5
+        )
         a, b = both.local[client], alone.local[0]
-        assert abs(a.estimate - b.estimate) < _SIGMAS * math.hypot(a.standard_error,
-                                                                         b.standard_error)
+        assert abs(a.estimate - b.estimate) < _SIGMAS * math.hypot(
+            a.standard_error, b.standard_error
+        )
     assert both.local[1].estimate > 20 * both.local[0].estimate
 
 
@@ -163,8 +212,10 @@ def test_a_lost_best_arm_is_an_error_even_if_the_others_tie_for_ever():
 
 def test_the_same_seed_gives_the_same_result_on_any_number_of_threads():
     instance = ff.Instance([[0.9, 0.1], [0.2, 0.6]])
-    one, two = (ff.error_probability(instance, delta=0.05, trials=300, seed=9, threads=threads)
-                for threads in (1, 2))
+    one, two = (
+        ff.error_probability(instance, delta=0.05, trials=300, seed=9, threads=threads)
+        for threads in (1, 2)
+    )
     other = ff.error_probability(instance, delta=0.05, trials=300, seed=10)
     assert one.frame.equals(two.frame)
     assert one.tilts.equals(two.tilts)
@@ -174,9 +225,14 @@ def test_the_same_seed_gives_the_same_result_on_any_number_of_threads():
 def test_a_shift_and_another_unit_change_nothing():
     means = np.array([[0.9, 0.1], [0.2, 0.6]])
     base, moved = (
-        ff.error_probability(ff.Instance(unit * means + shift, rewards=ff.Gaussian(sigma=unit)),
-                             delta=0.05, trials=300, seed=9).joint
-        for unit, shift in ((1.0, 0.0), (1e3, 1e6)))
+        ff.error_probability(
+            ff.Instance(unit * means + shift, rewards=ff.Gaussian(sigma=unit)),
+            delta=0.05,
+            trials=300,
+            seed=9,
+        ).joint
+        for unit, shift in ((1.0, 0.0), (1e3, 1e6))
+    )
     assert moved.estimate == pytest.approx(base.estimate, rel=1e-5)
 
 
@@ -192,8 +248,9 @@ def test_what_cannot_happen_has_probability_zero():
 
 def test_a_probability_below_every_double_is_a_logarithm():
     """Two looks far apart: the logarithm of the tail of a normal, SciPy's."""
-    found = ff.error_probability(ff.Instance([[0.5], [0.0]]), "periodic:100000", delta=0.01,
-                                 trials=2000, seed=3)
+    found = ff.error_probability(
+        ff.Instance([[0.5], [0.0]]), "periodic:100000", delta=0.01, trials=2000, seed=3
+    )
     n = 100_000
     g = boundary(0.01, 1.0)(n)
     log10 = log_ndtr(-(g + 0.5 * n) / math.sqrt(2 * n)) / math.log(10)
@@ -212,8 +269,9 @@ def test_an_estimate_that_hangs_on_few_trials_is_doubted():
 
 
 def test_names_are_shown_and_not_obeyed():
-    found = ff.error_probability(ff.Instance([[0.5], [0.0]], clients=["\x1b[2J"], name="a\rb"),
-                                 delta=0.01, trials=100)
+    found = ff.error_probability(
+        ff.Instance([[0.5], [0.0]], clients=["\x1b[2J"], name="a\rb"), delta=0.01, trials=100
+    )
     assert "\x1b" not in str(found)
     assert "\r" not in str(found)
     assert "client \\x1b[2J" in str(found)
@@ -227,8 +285,9 @@ def test_two_runs_that_differ_are_doubted():
     logs = rng.normal(0.0, 0.3, 1000)
     steps = np.ones(1000, np.int64)
     ratios = np.zeros((1000, 2))
-    run, other = (Sample(counts, stratum, ratios, logs - less, steps)
-                  for less in (0.0, math.log(10.0)))
+    run, other = (
+        Sample(counts, stratum, ratios, logs - less, steps) for less in (0.0, math.log(10.0))
+    )
     question = _Question("x", None, [], 0.0, -50.0)
     assert not _estimate(question, run, run).warnings
     assert "gave 10 times as much" in _estimate(question, other, run).warnings[0]
@@ -244,10 +303,15 @@ def test_shares_of_the_tilts_are_reported():
     assert set(found.tilts.filter(found.tilts["answer"] == "any")["client"]) == {None, 0, 1}
 
 
-LAWS = [ff.Gaussian(sigma=0.5), ff.Gaussian(sigma=[[1.0, 0.5], [0.7, 1.5], [0.3, 1.0]]),
-        ff.Bernoulli(), ff.Poisson(sigma=1.0),
-        ff.Finite([0.0, 0.3, 1.5], [[[1, 2, 3], [4, 1, 2]], [[2, 3, 1], [1, 1, 4]],
-                                    [[4, 2, 1], [9, 1, 1]]])]
+LAWS = [
+    ff.Gaussian(sigma=0.5),
+    ff.Gaussian(sigma=[[1.0, 0.5], [0.7, 1.5], [0.3, 1.0]]),
+    ff.Bernoulli(),
+    ff.Poisson(sigma=1.0),
+    ff.Finite(
+        [0.0, 0.3, 1.5], [[[1, 2, 3], [4, 1, 2]], [[2, 3, 1], [1, 1, 4]], [[4, 2, 1], [9, 1, 1]]]
+    ),
+]
 
 
 def instance_of(law):
@@ -264,15 +328,17 @@ def test_cumulants_are_those_of_the_rewards_drawn(law):
     psi, slope, curvature = law.cumulants(instance.means, theta)
     draw = law.draw(instance.means, np.random.default_rng(5))
     for k, m in np.ndindex(*instance.shape):
-        seen = np.exp(theta[k, m] * (np.array([draw(k, m) for _ in range(20_000)])
-                                     - instance.means[k, m]))
+        seen = np.exp(
+            theta[k, m] * (np.array([draw(k, m) for _ in range(20_000)]) - instance.means[k, m])
+        )
         assert abs(seen.mean() - np.exp(psi[k, m])) <= 5 * seen.std() / math.sqrt(20_000) + 1e-12
     step = 1e-4
     up, down = (law.cumulants(instance.means, theta + sign * step) for sign in (1, -1))
     assert np.allclose((up[0] - down[0]) / (2 * step), slope, rtol=1e-5, atol=1e-7)
     assert np.allclose((up[1] - down[1]) / (2 * step), curvature, rtol=1e-5, atol=1e-7)
-    assert np.allclose(ff.Instance(*law.tilted(instance.means, theta)).means,
-                       instance.means + slope)
+    assert np.allclose(
+        ff.Instance(*law.tilted(instance.means, theta)).means, instance.means + slope
+    )
     part = law.part([2, 0], [1])
     few = instance.means[np.ix_([2, 0], [1])]
     assert np.allclose(part.cumulants(few, theta[np.ix_([2, 0], [1])])[0], psi[[2, 0]][:, [1]])
@@ -282,8 +348,11 @@ def test_cumulants_are_those_of_the_rewards_drawn(law):
 def test_a_tilt_leads_to_the_boundary_at_its_step(law):
     instance = instance_of(law)
     for pair, clients in (((1, 0), [0]), ((2, 1), [1]), ((2, 0), [0, 1])):
-        rival = rivalry(Pair(instance, *pair, clients), Looks.of(ff.FedElim(), 2**52),
-                        lambda n: radius.boundary(n, 1, 5.0, 0.5))
+        rival = rivalry(
+            Pair(instance, *pair, clients),
+            Looks.of(ff.FedElim(), 2**52),
+            lambda n: radius.boundary(n, 1, 5.0, 0.5),
+        )
         found = rival.tilts(rival.least + 10, 2**30, None)
         assert found
         for tilt in found:
@@ -337,8 +406,10 @@ def test_bad_input_is_one_line():
     refused(lambda: ff.error_probability(instance, delta=0.1, radius="wide"), "radius 'wide'")
     refused(lambda: ff.error_probability(instance, "fedelm", delta=0.1), "fedelm", "fedelim")
     refused(lambda: ff.error_probability(instance, delta=0.1, seed=-1), "seed")
-    refused(lambda: ff.error_probability("synthetic", delta=1e-300),
-            "delta = 1e-300: too small for the error probabilities of 3 clients, at least 3e-300")
+    refused(
+        lambda: ff.error_probability("synthetic", delta=1e-300),
+        "delta = 1e-300: too small for the error probabilities of 3 clients, at least 3e-300",
+    )
 
 
 def test_the_command_prints_a_table_and_json(capsys):
@@ -360,8 +431,12 @@ def test_the_command_says_the_law_and_cuts_no_name(tmp_path, capsys):
     file = tmp_path / "p.csv"
     names = [f"hospital of the town number {i}" for i in (1, 2)]
     file.write_text(f"arm,{','.join(names)}\na,0.9,0.1\nb,0.1,0.4\n")
-    assert cli.run(["errors", str(file), "--rewards", "bernoulli", "--trials", "100", "--delta",
-                    "0.3"]) == 0
+    assert (
+        cli.run(
+            ["errors", str(file), "--rewards", "bernoulli", "--trials", "100", "--delta", "0.3"]
+        )
+        == 0
+    )
     law, title, _, *rows = capsys.readouterr().out.splitlines()
     assert law == "rewards: Bernoulli()"
     assert title.startswith("p, fedelim, delta 0.3")
@@ -371,8 +446,13 @@ def test_the_command_says_the_law_and_cuts_no_name(tmp_path, capsys):
 def test_the_figure_of_true_errors_comes_with_its_table_and_rows(tmp_path):
     paths = true_errors.write(tmp_path, instances=["synthetic"], deltas=[0.1, 0.01], trials=1000)
     assert {path.name for path in paths} == {
-        "true-errors.parquet", "true-errors.md", "true-errors.png", "synthetic-errors.png",
-        "synthetic-errors.pdf", "synthetic-errors.svg"}
+        "true-errors.parquet",
+        "true-errors.md",
+        "true-errors.png",
+        "synthetic-errors.png",
+        "synthetic-errors.pdf",
+        "synthetic-errors.svg",
+    }
     assert all(path.stat().st_size > 0 for path in paths)
     frame = pl.read_parquet(tmp_path / "true-errors.parquet")
     assert frame.shape[0] == 10

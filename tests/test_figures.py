@@ -34,10 +34,15 @@ from fastfed.results.figures import file_stem, plot, plot_sweep
 
 LONG = "an instance of my own with $a name$ of sixty_characters & \\one"
 SCHEDULES = [
-    "fedelim", "fedelim0", "superexponential", "exponential:1.5", "exponential:3",
+    "fedelim",
+    "fedelim0",
+    "superexponential",
+    "exponential:1.5",
+    "exponential:3",
     "at:1,5,25,125,625,3125,15625,78125,390625,1953125",
     "at:1,5,25,125,625,3125,15625,78125,390625,1953126",
-    *(f"periodic:{period}" for period in (2, 5, 10, 50, 100, 500, 1000, 10_000, 100_000))]
+    *(f"periodic:{period}" for period in (2, 5, 10, 50, 100, 500, 1000, 10_000, 100_000)),
+]
 DELTAS = [0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.003, 0.002, 0.001, 0.0005, 0.0002, 0.0001]
 
 
@@ -47,9 +52,14 @@ def closed() -> Iterator[None]:
     plt.close("all")
 
 
-def made_up(names: list[str] | None = None, schedules: list[str] = SCHEDULES,
-            deltas: list[float] = DELTAS, costs: tuple[float, ...] = (10.0,),
-            sigmas: tuple[float, ...] = (1.0,), spread: float = 1.2) -> pl.DataFrame:
+def made_up(
+    names: list[str] | None = None,
+    schedules: list[str] = SCHEDULES,
+    deltas: list[float] = DELTAS,
+    costs: tuple[float, ...] = (10.0,),
+    sigmas: tuple[float, ...] = (1.0,),
+    spread: float = 1.2,
+) -> pl.DataFrame:
     """A summary of all combinations, with standard deviations as large as the means."""
     rng = np.random.default_rng(0)
     rows = []
@@ -58,18 +68,36 @@ def made_up(names: list[str] | None = None, schedules: list[str] = SCHEDULES,
             for sigma in sigmas:
                 for place, schedule in enumerate(schedules):
                     for cost in costs:
-                        pulls, uplinks = -5e4 * np.log(delta) * (1 + 0.05 * (place % 5)), (
-                            3e4 / (1 + place) ** 2)
+                        pulls, uplinks = (
+                            -5e4 * np.log(delta) * (1 + 0.05 * (place % 5)),
+                            (3e4 / (1 + place) ** 2),
+                        )
                         wrong = rng.binomial(10_000, delta / 20) / 10_000
                         row: dict[str, Any] = {
-                            "instance": name, "schedule": schedule, "delta": delta, "sigma": sigma,
-                            "cost": cost, "trials": 10_000, "error_rate": wrong,
-                            "error_low": wrong / 2, "error_high": 1.5 * wrong + 0.0004}
-                        for what, mean in (("pulls", pulls), ("communication", cost * uplinks),
-                                           ("total", pulls + cost * uplinks), ("steps", pulls)):
-                            row |= {f"{what}_mean": mean, f"{what}_sem": 0.01 * mean,
-                                    f"{what}_std": spread * mean, f"{what}_q05": 0.6 * mean,
-                                    f"{what}_q50": 0.95 * mean, f"{what}_q95": 1.7 * mean}
+                            "instance": name,
+                            "schedule": schedule,
+                            "delta": delta,
+                            "sigma": sigma,
+                            "cost": cost,
+                            "trials": 10_000,
+                            "error_rate": wrong,
+                            "error_low": wrong / 2,
+                            "error_high": 1.5 * wrong + 0.0004,
+                        }
+                        for what, mean in (
+                            ("pulls", pulls),
+                            ("communication", cost * uplinks),
+                            ("total", pulls + cost * uplinks),
+                            ("steps", pulls),
+                        ):
+                            row |= {
+                                f"{what}_mean": mean,
+                                f"{what}_sem": 0.01 * mean,
+                                f"{what}_std": spread * mean,
+                                f"{what}_q05": 0.6 * mean,
+                                f"{what}_q50": 0.95 * mean,
+                                f"{what}_q95": 1.7 * mean,
+                            }
                         rows.append(row)
     return pl.DataFrame(rows)
 
@@ -78,12 +106,21 @@ def texts(figure: Figure) -> list[Text]:
     """Every text that is drawn."""
     figure.draw_without_rendering()
     found = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
-    ticks = {id(label) for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)
-             for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks())
-             for label in (tick.label1, tick.label2)}
+    ticks = {
+        id(label)
+        for ax in figure.axes
+        for axis in (ax.xaxis, ax.yaxis)
+        for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks())
+        for label in (tick.label1, tick.label2)
+    }
     # an axis keeps ticks beyond its ends, which it does not draw
-    drawn = {id(label) for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)
-             for tick in axis._update_ticks() for label in (tick.label1, tick.label2)}
+    drawn = {
+        id(label)
+        for ax in figure.axes
+        for axis in (ax.xaxis, ax.yaxis)
+        for tick in axis._update_ticks()
+        for label in (tick.label1, tick.label2)
+    }
     return [text for text in found if id(text) not in ticks or id(text) in drawn]
 
 
@@ -111,20 +148,43 @@ def assert_readable(ax: Any) -> None:
 def looks(ax: Any) -> list[tuple[object, ...]]:
     """What can be told of each line with points."""
     lines = [container.lines[0] for container in ax.containers]
-    lines += [line for line in ax.lines if not line.get_label().startswith("_cut")
-              and line not in lines and line.get_linestyle() != "None"]
-    return [(line.get_color(), line.get_marker(), line.get_markerfacecolor(),
-             str(line._unscaled_dash_pattern)) for line in dict.fromkeys(lines)]
+    lines += [
+        line
+        for line in ax.lines
+        if not line.get_label().startswith("_cut")
+        and line not in lines
+        and line.get_linestyle() != "None"
+    ]
+    return [
+        (
+            line.get_color(),
+            line.get_marker(),
+            line.get_markerfacecolor(),
+            str(line._unscaled_dash_pattern),
+        )
+        for line in dict.fromkeys(lines)
+    ]
 
 
 # Everything is readable
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"errors": "std"}, {"errors": "quantiles"}, {"y": "pulls"}, {"y": "communication"},
-    {"y": "error_rate"}, {"y": "steps"}, {"x": "schedule"}, {"x": "period"},
-    {"x": "cost", "group": "schedule"},
-], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"errors": "std"},
+        {"errors": "quantiles"},
+        {"y": "pulls"},
+        {"y": "communication"},
+        {"y": "error_rate"},
+        {"y": "steps"},
+        {"x": "schedule"},
+        {"x": "period"},
+        {"x": "cost", "group": "schedule"},
+    ],
+    ids=str,
+)
 def test_sixty_characters_sixteen_schedules_twelve_deltas(options: dict[str, Any]) -> None:
     assert len(LONG) >= 60
     frame = made_up()
@@ -146,13 +206,25 @@ def test_many_points_at_one_place_stay_there() -> None:
     assert low < min(at) < max(at) < high
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"x": "cost"}, {"x": "period", "cost": 10.0}, {"group": "delta", "x": "schedule"},
-    {"y": "error_rate"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"x": "cost"},
+        {"x": "period", "cost": 10.0},
+        {"group": "delta", "x": "schedule"},
+        {"y": "error_rate"},
+    ],
+    ids=str,
+)
 def test_few_lines_are_labelled_at_their_ends(options: dict[str, Any]) -> None:
     costs = (0.0, 1.0, 10.0, 100.0) if "x" in options and options["x"] == "cost" else (10.0,)
-    frame = made_up(["short"], ["fedelim", "fedelim0", "periodic:10", "periodic:1000"],
-                    [0.1] if len(costs) > 1 else [0.1, 0.01], costs)
+    frame = made_up(
+        ["short"],
+        ["fedelim", "fedelim0", "periodic:10", "periodic:1000"],
+        [0.1] if len(costs) > 1 else [0.1, 0.01],
+        costs,
+    )
     ax = plot(frame, **options)
     assert_readable(ax)
     if options.get("x") != "schedule":
@@ -176,8 +248,9 @@ def test_title_tells_of_trials_that_did_not_end() -> None:
 def test_title_is_whole_and_dollars_are_no_mathematics() -> None:
     ax = plot(made_up(deltas=[0.01]), x="period", errors="std")
     title = " ".join(ax.get_title(loc="left").split())
-    assert title == (f"{LONG}, delta 0.01, C = 10, sigma 1 mean ± one standard "
-                     "deviation, 10,000 trials")
+    assert title == (
+        f"{LONG}, delta 0.01, C = 10, sigma 1 mean ± one standard deviation, 10,000 trials"
+    )
     assert not any(text.get_parse_math() for text in texts(ax.figure) if "$" in text.get_text())
 
 
@@ -205,8 +278,9 @@ def test_given_axes_are_drawn_into() -> None:
     assert len(plt.get_fignums()) == 1
 
 
-@pytest.mark.parametrize("options", [
-    {"x": "period"}, {"x": "schedule", "y": "error_rate"}, {"y": "error_rate"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"x": "period"}, {"x": "schedule", "y": "error_rate"}, {"y": "error_rate"}], ids=str
+)
 def test_text_in_given_axes_stays_in_the_figure(options: dict[str, Any]) -> None:
     """In the figure of somebody else, which makes no room: 72 lines, or 16 long names below."""
     figure, ax = plt.subplots(figsize=(7, 5))
@@ -233,8 +307,10 @@ def test_a_schedule_looks_the_same_in_every_figure() -> None:
             assert name
     few = chart(frame.filter(pl.col("schedule").is_in(["fedelim", "periodic:500"])))
     assert [line.style for line in few.lines] == [style_of("fedelim"), style_of("periodic:500")]
-    level = {line.label: line.style for line in chart(frame.filter(pl.col("delta") == 0.1),
-                                                      x="period").lines}
+    level = {
+        line.label: line.style
+        for line in chart(frame.filter(pl.col("delta") == 0.1), x="period").lines
+    }
     assert level["FedElim"] == style_of("fedelim")
 
 
@@ -263,8 +339,10 @@ def test_values_are_those_of_the_frame(errors: str) -> None:
     if errors == "quantiles":
         expected = [[row[f"total_{q}"] for row in rows] for q in ("q50", "q05", "q95")]
     else:
-        expected = [[row["total_mean"] + sign * row[f"total_{errors}"] for row in rows]
-                    for sign in (0, -1, 1)]
+        expected = [
+            [row["total_mean"] + sign * row[f"total_{errors}"] for row in rows]
+            for sign in (0, -1, 1)
+        ]
     np.testing.assert_allclose([line.y, low, high], expected)
 
 
@@ -272,7 +350,10 @@ def test_error_rate_has_its_exact_interval() -> None:
     frame = made_up(["a"], ["fedelim"], [0.1])
     (line,) = chart(frame, y="error_rate", errors="std").lines
     assert (line.y[0], line.ends()[0][0], line.ends()[1][0]) == (
-        frame["error_rate"][0], frame["error_low"][0], frame["error_high"][0])
+        frame["error_rate"][0],
+        frame["error_low"][0],
+        frame["error_high"][0],
+    )
 
 
 def test_zeros_on_a_logarithmic_axis_are_said_to_be_zeros() -> None:
@@ -301,8 +382,11 @@ def test_bars_stay_inside_logarithmic_axes(spread: float) -> None:
 def test_points_that_coincide_stand_side_by_side() -> None:
     schedules = ["fedelim", "exponential:2", "periodic:10"]
     frame = made_up(["a"], schedules, [0.1, 0.01, 0.001]).with_columns(
-        pl.when(pl.col("schedule") == "periodic:10").then(10 * pl.col("pulls_mean"))
-        .otherwise(pl.col("delta") * 0 + 5e4).alias("pulls_mean"))
+        pl.when(pl.col("schedule") == "periodic:10")
+        .then(10 * pl.col("pulls_mean"))
+        .otherwise(pl.col("delta") * 0 + 5e4)
+        .alias("pulls_mean")
+    )
     ax = plot(frame, y="pulls")
     points = [container.lines[0].get_xydata() for container in ax.containers]
     placed = {tuple(np.round(np.log10(p), 6)) for line in points for p in line}
@@ -316,7 +400,10 @@ def test_points_that_coincide_stand_side_by_side() -> None:
 def test_period_one_is_fedelim0() -> None:
     frame = made_up(["a"], ["fedelim0", "periodic:1", "periodic:10", "fedelim"], [0.1])
     assert [line.label for line in chart(frame).lines] == [
-        "FedElim", "FedElim0 (every step)", "every 10 steps"]
+        "FedElim",
+        "FedElim0 (every step)",
+        "every 10 steps",
+    ]
     curve, level = chart(frame, x="period").lines
     assert (curve.label, curve.x) == ("every H steps", [1.0, 10.0])
     assert (level.label, level.plain) == ("FedElim", True)
@@ -325,7 +412,8 @@ def test_period_one_is_fedelim0() -> None:
 
 def test_a_schedule_that_never_ended_has_no_line() -> None:
     frame = made_up(["a"], ["fedelim", "fedelim0"], [0.1]).with_columns(
-        pl.when(pl.col("schedule") == "fedelim").then(pl.col("total_mean")).alias("total_mean"))
+        pl.when(pl.col("schedule") == "fedelim").then(pl.col("total_mean")).alias("total_mean")
+    )
     assert [line.label for line in chart(frame).lines] == ["FedElim"]
 
 
@@ -349,14 +437,19 @@ def test_against_the_gap() -> None:
 # Input
 
 
-@pytest.mark.parametrize(("options", "words"), [
-    ({"x": "detla"}, r"x = 'detla' \(did you mean 'delta'\?\)"), ({"y": "cost"}, "y = 'cost'"),
-    ({"errors": "std_error"}, "errors = 'std_error'"), ({"group": "colour"}, "group = 'colour'"),
-    ({"cost": 3.0}, "cost = 3: the summary has C = 1, 1,000"),
-    ({}, "the summary has C = 1, 1,000: choose one"),
-    ({"x": "gap", "cost": 1.0}, "no column 'gap'"),
-    ({"x": "period", "cost": 1.0}, "no schedule has a period"),
-])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"x": "detla"}, r"x = 'detla' \(did you mean 'delta'\?\)"),
+        ({"y": "cost"}, "y = 'cost'"),
+        ({"errors": "std_error"}, "errors = 'std_error'"),
+        ({"group": "colour"}, "group = 'colour'"),
+        ({"cost": 3.0}, "cost = 3: the summary has C = 1, 1,000"),
+        ({}, "the summary has C = 1, 1,000: choose one"),
+        ({"x": "gap", "cost": 1.0}, "no column 'gap'"),
+        ({"x": "period", "cost": 1.0}, "no schedule has a period"),
+    ],
+)
 def test_bad_choices(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         plot(made_up(["a"], ["fedelim"], [0.1], (1.0, 1000.0)), **options)
@@ -371,18 +464,41 @@ def test_nothing_to_plot() -> None:
 
 
 def test_names_of_files_never_collide() -> None:
-    names = ["a b", "a_b", "a-b", "A b", "A-B", "a/b", "", "x" * 41, "x" * 42, "con", "é", "e",
-             "../up", "a_s1", "a-b~00000000", "nul.txt", "."]
-    cells = [{"instance": name, "sigma": sigma, "cost": cost} for name in names
-             for sigma in (1.0, 1.0000001) for cost in (0.0, 1000.0, 1e15)]
+    names = [
+        "a b",
+        "a_b",
+        "a-b",
+        "A b",
+        "A-B",
+        "a/b",
+        "",
+        "x" * 41,
+        "x" * 42,
+        "con",
+        "é",
+        "e",
+        "../up",
+        "a_s1",
+        "a-b~00000000",
+        "nul.txt",
+        ".",
+    ]
+    cells = [
+        {"instance": name, "sigma": sigma, "cost": cost}
+        for name in names
+        for sigma in (1.0, 1.0000001)
+        for cost in (0.0, 1000.0, 1e15)
+    ]
     stems = {file_stem(cell).lower() for cell in cells}
     assert len(stems) == len(cells)
     for stem in stems:
         assert not set(stem) & set('/\\:*?"<>| \n')
         assert not stem.startswith(".")
         assert len(stem) < 120
-    together = [{"instance": "a", "radius": "b", "goal": "c_d"},
-                {"instance": "a", "radius": "b_c", "goal": "d"}]
+    together = [
+        {"instance": "a", "radius": "b", "goal": "c_d"},
+        {"instance": "a", "radius": "b_c", "goal": "d"},
+    ]
     assert len({file_stem(cell) for cell in together}) == 2
 
 
@@ -394,8 +510,11 @@ def test_figures_of_a_sweep(tmp_path: Path) -> None:
     for path in paths:
         text = path.read_text()
         assert (">a b, " in text) != (">a_b, " in text)
-    again = plot_sweep(frame.filter(pl.col("instance") == "a b", pl.col("cost") == 10.0),
-                       tmp_path / "again", ["svg"])
+    again = plot_sweep(
+        frame.filter(pl.col("instance") == "a b", pl.col("cost") == 10.0),
+        tmp_path / "again",
+        ["svg"],
+    )
     assert len(again) == 3
     for path in again:
         assert path.read_bytes() == (tmp_path / "figures" / path.name).read_bytes()
@@ -403,15 +522,17 @@ def test_figures_of_a_sweep(tmp_path: Path) -> None:
 
 def test_no_screen_is_chosen_or_needed(tmp_path: Path) -> None:
     """Figures of a sweep leave a notebook's backend and its open figures alone."""
-    script = ("import sys; sys.path[:0] = sys.argv[2:]\n"
-              "from pathlib import Path\n"
-              "from test_figures import made_up\n"
-              "import matplotlib; matplotlib.use('svg')\n"
-              "import matplotlib.pyplot as plt; plt.figure()\n"
-              "from fastfed.results.figures import plot_sweep\n"
-              "plot_sweep(made_up(['a'], ['fedelim'], [0.1]), Path(sys.argv[1]), ['png'])\n"
-              "assert matplotlib.get_backend() == 'svg'\n"
-              "assert len(plt.get_fignums()) == 1\n")
+    script = (
+        "import sys; sys.path[:0] = sys.argv[2:]\n"
+        "from pathlib import Path\n"
+        "from test_figures import made_up\n"
+        "import matplotlib; matplotlib.use('svg')\n"
+        "import matplotlib.pyplot as plt; plt.figure()\n"
+        "from fastfed.results.figures import plot_sweep\n"
+        "plot_sweep(made_up(['a'], ['fedelim'], [0.1]), Path(sys.argv[1]), ['png'])\n"
+        "assert matplotlib.get_backend() == 'svg'\n"
+        "assert len(plt.get_fignums()) == 1\n"
+    )
     subprocess.run([sys.executable, "-c", script, str(tmp_path), *sys.path], check=True)
 
 

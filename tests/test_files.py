@@ -89,11 +89,15 @@ def test_what_is_checked_last_can_stop_a_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("make", "said"), [
-    (os.mkfifo, "a pipe or device, not a file"), (Path.mkdir, "a folder, not a file"),
-    (lambda path: path.symlink_to("/dev/zero"), "a pipe or device"),
-    (lambda path: path.write_bytes(b"x" * 11), "11 bytes, more than 10"),
-])
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (os.mkfifo, "a pipe or device, not a file"),
+        (Path.mkdir, "a folder, not a file"),
+        (lambda path: path.symlink_to("/dev/zero"), "a pipe or device"),
+        (lambda path: path.write_bytes(b"x" * 11), "11 bytes, more than 10"),
+    ],
+)
 def test_only_regular_files_are_read(tmp_path: Path, make: object, said: str) -> None:
     make(tmp_path / "x")  # type: ignore[operator]
     with pytest.raises(OSError, match=said):
@@ -125,21 +129,31 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
     text = (folder / "small.toml").read_text(encoding="utf-8")
     odd.write_text(text.replace('name = "small"\n', ""), encoding="utf-8")  # the file's is taken
     for trials in (10, 20):
-        ff.sweep(instances=[str(odd)], deltas=[0.1], schedules=["fedelim"], trials=trials,
-                 threads=1, out=folder / "results")
+        ff.sweep(
+            instances=[str(odd)],
+            deltas=[0.1],
+            schedules=["fedelim"],
+            trials=trials,
+            threads=1,
+            out=folder / "results",
+        )
     names = sorted(path.name for path in (folder / "results" / "trials").iterdir())
     assert len(names) == 2
     assert all(name.endswith(".parquet") for name in names)
     assert valid_unicode("b\udcfe") == r"b\udcfe"
     assert ff.check(folder / "results").frame["instance"].unique().to_list() == [r"b\udcfe"]
-    refused(lambda: run(tmp_path / "x", instances=[ff.Instance(SMALL.means, name="\udcff")]),
-            "not valid Unicode")
+    refused(
+        lambda: run(tmp_path / "x", instances=[ff.Instance(SMALL.means, name="\udcff")]),
+        "not valid Unicode",
+    )
 
 
 def test_forty_thousand_names_are_compared_once() -> None:
     """Each with each would take minutes: 800 million comparisons."""
-    code = ("import numpy as np, fastfed as ff\n"
-            "means = np.linspace(0, 1, 40_000)[:, None]\n"
-            "ff.Instance(means, arms=[f'arm {i}' for i in range(40_000)])\n")
+    code = (
+        "import numpy as np, fastfed as ff\n"
+        "means = np.linspace(0, 1, 40_000)[:, None]\n"
+        "ff.Instance(means, arms=[f'arm {i}' for i in range(40_000)])\n"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
     refused(lambda: ff.Instance([[1.0], [0.0], [0.5]], arms=["b", "a", "b"]), "'b' is given twice")

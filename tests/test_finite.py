@@ -23,8 +23,15 @@ from fastfed.kernels.random.discrete import VARIATE_ERROR, VARIATE_ERROR_A_SIGMA
 from fastfed.kernels.random.halves import HALF_ERROR, HALF_ERROR_A_SIGMA
 from fastfed.problem import schedule
 
-KINDS = ["fedelim", "fedelim0", "periodic:7", "periodic:1000", "exponential:1.3",
-         "superexponential", "at:3,50,700,9000,100000"]
+KINDS = [
+    "fedelim",
+    "fedelim0",
+    "periodic:7",
+    "periodic:1000",
+    "exponential:1.3",
+    "superexponential",
+    "at:3,50,700,9000,100000",
+]
 
 
 def finite(arms: int, clients: int, support: int, seed: int) -> ff.Instance:
@@ -69,12 +76,24 @@ INSTANCES = [
 ]
 
 
-@pytest.mark.parametrize(("instance", "delta", "trials"), INSTANCES,
-                         ids=[f"{i} {one.name}" for i, (one, _, _) in enumerate(INSTANCES)])
+@pytest.mark.parametrize(
+    ("instance", "delta", "trials"),
+    INSTANCES,
+    ids=[f"{i} {one.name}" for i, (one, _, _) in enumerate(INSTANCES)],
+)
 def test_skip_is_dense_bit_for_bit(instance: ff.Instance, delta: float, trials: int) -> None:
-    skip, dense = (ff.simulate(instance, KINDS, delta=delta, trials=trials, engine=engine,
-                               keep_pulls=True, max_steps=2**16)
-                   for engine in ("skip", "dense"))
+    skip, dense = (
+        ff.simulate(
+            instance,
+            KINDS,
+            delta=delta,
+            trials=trials,
+            engine=engine,
+            keep_pulls=True,
+            max_steps=2**16,
+        )
+        for engine in ("skip", "dense")
+    )
     assert np.array_equal(skip.pulls, dense.pulls)
     assert skip.frame.drop(BOUNDS).equals(dense.frame.drop(BOUNDS))
     assert dense.frame["skip_error"].max() == 0
@@ -86,8 +105,9 @@ def two_coins(low: float, high: float, p: float = 0.5, q: float = 0.49) -> ff.In
 
 
 def answers(instance: ff.Instance, sigma: float, engine: str = "skip") -> pl.DataFrame:
-    frame = ff.simulate(instance, ["fedelim0"], delta=0.1, trials=300, sigma=sigma, engine=engine,
-                        seed=3).frame
+    frame = ff.simulate(
+        instance, ["fedelim0"], delta=0.1, trials=300, sigma=sigma, engine=engine, seed=3
+    ).frame
     return frame.drop("sigma", *BOUNDS)
 
 
@@ -135,36 +155,54 @@ def test_a_loose_tolerance_is_honoured(tmp_path: Path) -> None:
     """With a tolerance of 1e-2 in place of 1e-15 some rows may differ from those of every step, but
     no larger share of them than the mean of `skip_error` says (exact one-sided test, 5e-7 each)."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    told = subprocess.run([sys.executable, "-c", LOOSE], check=True, env=environment,
-                          capture_output=True, text=True).stdout
+    told = subprocess.run(
+        [sys.executable, "-c", LOOSE], check=True, env=environment, capture_output=True, text=True
+    ).stdout
     for line in told.splitlines():
         differing, rows, bound = line.split()
         assert float(bound) > 0
         assert stats.binom.sf(int(differing) - 1, int(rows), min(1.0, float(bound))) > 5e-7
 
 
-@pytest.mark.parametrize("instance", [bernoulli(3, 2, 7), finite(3, 2, 3, 8), finite(2, 2, 10, 9)],
-                         ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "instance",
+    [bernoulli(3, 2, 7), finite(3, 2, 3, 8), finite(2, 2, 10, 9)],
+    ids=lambda one: one.name,
+)
 @pytest.mark.parametrize("name", ["fedelim", "fedelim0", "periodic:7"])
 def test_kernel_is_algorithm_1_on_the_walk(instance: ff.Instance, name: str) -> None:
     res = ff.simulate(instance, [name], delta=0.2, trials=3, keep_pulls=True, max_steps=3000)
     for trial in range(3):
-        told = reference.fedelim(instance, schedule.parse(name), 0.2,
-                                 reference.walk_rewards(instance, 0, trial), max_steps=3000)
+        told = reference.fedelim(
+            instance,
+            schedule.parse(name),
+            0.2,
+            reference.walk_rewards(instance, 0, trial),
+            max_steps=3000,
+        )
         row = res.frame.row(trial, named=True)
         assert np.array_equal(res.pulls[0, trial], told.pulls)
         assert (row["uplinks"], row["rounds"], row["steps"], row["truncated"]) == (
-            told.uplinks, told.rounds, told.steps, told.truncated)
+            told.uplinks,
+            told.rounds,
+            told.steps,
+            told.truncated,
+        )
 
 
 EASY = [
     ff.Instance([[0.95, 0.1], [0.4, 0.9]], ff.Bernoulli(), name="two coins"),
-    ff.Instance(rewards=ff.Finite([0.0, 1.0, 3.0], [[[1, 1, 8], [9, 1, 0.2]],
-                                                    [[4, 4, 2], [0, 1, 9]]]),
-                name="three values"),
-    ff.Instance(rewards=ff.Finite(np.arange(10) / 2.0, np.stack(
-        [np.tile(np.arange(10) + 0.1, (2, 1)), np.tile(10.1 - np.arange(10), (2, 1))])),
-        name="ten values"),
+    ff.Instance(
+        rewards=ff.Finite([0.0, 1.0, 3.0], [[[1, 1, 8], [9, 1, 0.2]], [[4, 4, 2], [0, 1, 9]]]),
+        name="three values",
+    ),
+    ff.Instance(
+        rewards=ff.Finite(
+            np.arange(10) / 2.0,
+            np.stack([np.tile(np.arange(10) + 0.1, (2, 1)), np.tile(10.1 - np.arange(10), (2, 1))]),
+        ),
+        name="ten values",
+    ),
 ]
 
 
@@ -176,12 +214,21 @@ def test_rows_are_distributed_as_with_independent_rewards(
     """Two-sample Kolmogorov-Smirnov on pulls, uplinks, steps and one arm's pulls. False alarm:
     3 instances x 2 engines x 4 tests at 4e-8 each, 1e-6 in all."""
     sigma = 0.3 * instance.proxy_sigma  # radii so small that wrong answers occur
-    kernel = ff.simulate(instance, ["periodic:3"], delta=0.3, trials=4000, seed=5, engine=engine,
-                         sigma=sigma, keep_pulls=True)
+    kernel = ff.simulate(
+        instance,
+        ["periodic:3"],
+        delta=0.3,
+        trials=4000,
+        seed=5,
+        engine=engine,
+        sigma=sigma,
+        keep_pulls=True,
+    )
     rng = np.random.default_rng(6)
     rewards = reference.independent_rewards(instance, rng)
-    told = [reference.fedelim(instance, ff.Periodic(3), 0.3, rewards, sigma=sigma)
-            for _ in range(1000)]
+    told = [
+        reference.fedelim(instance, ff.Periodic(3), 0.3, rewards, sigma=sigma) for _ in range(1000)
+    ]
     for found, expected in (
         (kernel.frame["pulls"], [one.pulls.sum() for one in told]),
         (kernel.frame["uplinks"], [one.uplinks for one in told]),
@@ -213,7 +260,8 @@ def test_replay_adds_up() -> None:
     instance = ff.Instance.load("bernoulli")
     told = ff.replay(instance, "periodic:100", delta=0.1, seed=2, trial=9)
     row = ff.simulate(instance, ["periodic:100"], delta=0.1, seed=2, trials=10).frame.row(
-        9, named=True)
+        9, named=True
+    )
     assert told.row == row
     assert (told.events[-1].pulls, told.events[-1].uplinks) == (row["pulls"], row["uplinks"])
     for event in told.events:
@@ -230,8 +278,9 @@ def test_scales() -> None:
     instance = ff.Instance.load("bernoulli")
     assert (instance.default_sigma, instance.proxy_sigma) == (1.0, 0.5)
     assert ff.Instance.load("movielens").proxy_sigma == 2.5
-    frames = [ff.simulate(instance, delta=0.1, trials=5, sigma=sigma).frame
-              for sigma in ("proxy", 0.5)]
+    frames = [
+        ff.simulate(instance, delta=0.1, trials=5, sigma=sigma).frame for sigma in ("proxy", 0.5)
+    ]
     assert frames[0].equals(frames[1])
     assert frames[0]["sigma"].unique().to_list() == [0.5]
 
@@ -254,20 +303,23 @@ def test_empty_cells_pay_what_the_instance_says() -> None:
     assert [sums(1, 0, n) for n in (1, 7, 100)] == [0, 0, 0]
 
 
-@pytest.mark.parametrize(("make", "words"), [
-    (lambda: ff.Finite([], []), "values"),
-    (lambda: ff.Finite([1, 1], [[[1, 2]]]), "twice"),
-    (lambda: ff.Finite([1, math.inf], [[[1, 2]]]), "finite"),
-    (lambda: ff.Finite([1, 2], [[1, 2]]), "K x M x 2"),
-    (lambda: ff.Finite([1, 2], [[[1, 2, 3]]]), "K x M x 2"),
-    (lambda: ff.Finite([1, 2], [[[1, -2]]]), "negative"),
-    (lambda: ff.Finite([1, 2], "many"), "numbers"),
-    (lambda: ff.Instance([[1.0]], ff.Finite([1, 2], [[[1, 2]]])), "follow from the weights"),
-    (lambda: ff.Instance(rewards=ff.Bernoulli()), "missing"),
-    (lambda: ff.Instance([[1.2], [0.5]], ff.Bernoulli()), "probability"),
-    (lambda: ff.Instance([[0.2], [0.5]], "coins"), "must be fastfed.Gaussian"),  # type: ignore[arg-type]
-    (lambda: ff.Instance.load("scaled:bernoulli,2"), "probability"),
-])
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: ff.Finite([], []), "values"),
+        (lambda: ff.Finite([1, 1], [[[1, 2]]]), "twice"),
+        (lambda: ff.Finite([1, math.inf], [[[1, 2]]]), "finite"),
+        (lambda: ff.Finite([1, 2], [[1, 2]]), "K x M x 2"),
+        (lambda: ff.Finite([1, 2], [[[1, 2, 3]]]), "K x M x 2"),
+        (lambda: ff.Finite([1, 2], [[[1, -2]]]), "negative"),
+        (lambda: ff.Finite([1, 2], "many"), "numbers"),
+        (lambda: ff.Instance([[1.0]], ff.Finite([1, 2], [[[1, 2]]])), "follow from the weights"),
+        (lambda: ff.Instance(rewards=ff.Bernoulli()), "missing"),
+        (lambda: ff.Instance([[1.2], [0.5]], ff.Bernoulli()), "probability"),
+        (lambda: ff.Instance([[0.2], [0.5]], "coins"), "must be fastfed.Gaussian"),  # type: ignore[arg-type]
+        (lambda: ff.Instance.load("scaled:bernoulli,2"), "probability"),
+    ],
+)
 def test_bad_rewards(make: object, words: str) -> None:
     with pytest.raises(ff.InputError, match=words) as told:
         make()  # type: ignore[operator]
@@ -289,8 +341,9 @@ def test_round_trip(tmp_path: Path, suffix: str) -> None:
 
 
 def test_observed_rewards(tmp_path: Path) -> None:
-    raw = pl.DataFrame({"arm": ["b", "a", "a", "b", "a"], "client": ["x"] * 5,
-                        "reward": [1.0, 2.0, 2.0, 0.0, 5.0]})
+    raw = pl.DataFrame(
+        {"arm": ["b", "a", "a", "b", "a"], "client": ["x"] * 5, "reward": [1.0, 2.0, 2.0, 0.0, 5.0]}
+    )
     raw.write_parquet(tmp_path / "raw.parquet")
     raw.group_by("arm", "client", "reward").len("count").write_parquet(tmp_path / "counted.parquet")
     one, other = (ff.Instance.load(tmp_path / f"{name}.parquet") for name in ("raw", "counted"))
@@ -299,13 +352,22 @@ def test_observed_rewards(tmp_path: Path) -> None:
     assert one.means.ravel().tolist() == [3.0, 0.5]
 
 
-@pytest.mark.parametrize(("columns", "words"), [
-    ({"arm": ["a"], "reward": [1.0]}, "client"),
-    ({"arm": ["a"], "client": ["x"], "reward": ["good"]}, "reward"),
-    ({"arm": ["a", None], "client": ["x", "x"], "reward": [1.0, 2.0]}, "missing"),
-    ({"arm": ["a", "b"], "client": ["x", "y"], "reward": [1.0, 2.0]}, "no reward was ever seen"),
-    ({"arm": ["a", "b"], "client": ["x", "x"], "reward": [1.0, 2.0], "count": [1, -1]}, "negative"),
-])
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"arm": ["a"], "reward": [1.0]}, "client"),
+        ({"arm": ["a"], "client": ["x"], "reward": ["good"]}, "reward"),
+        ({"arm": ["a", None], "client": ["x", "x"], "reward": [1.0, 2.0]}, "missing"),
+        (
+            {"arm": ["a", "b"], "client": ["x", "y"], "reward": [1.0, 2.0]},
+            "no reward was ever seen",
+        ),
+        (
+            {"arm": ["a", "b"], "client": ["x", "x"], "reward": [1.0, 2.0], "count": [1, -1]},
+            "negative",
+        ),
+    ],
+)
 def test_bad_observed_rewards(tmp_path: Path, columns: dict[str, list[object]], words: str) -> None:
     pl.DataFrame(columns).write_parquet(tmp_path / "bad.parquet")
     with pytest.raises(ff.InputError, match=words) as told:
@@ -328,8 +390,9 @@ def test_rows_carry_what_the_rounding_of_variates_may_do() -> None:
     """`draw_error` is at least the number of draws times the bound of one, in both engines; the
     draw of a cell is as many variates as it has values, less one. It does not depend on what other
     schedules were run beside."""
-    three = ff.Instance(rewards=ff.Finite([0.0, 1.0, 3.0], [[[1, 2, 3], [3, 1, 1]],
-                                                            [[2, 2, 1], [1, 0, 5]]]))
+    three = ff.Instance(
+        rewards=ff.Finite([0.0, 1.0, 3.0], [[[1, 2, 3], [3, 1, 1]], [[2, 2, 1], [1, 0, 5]]])
+    )
     for engine in ("skip", "dense"):
         together = Job(three, ["fedelim", "periodic:7"], delta=0.1, engine=engine).run(0, 20)
         for row, name in enumerate(["fedelim", "periodic:7"]):

@@ -20,8 +20,9 @@ from fastfed.kernels.random.philox import philox as inner_philox
 ALARM = 1e-6
 WORD = 2**64
 
-philox, standard_normal, normal_from, further_words = map(from_python, (
-    inner_philox, normal.standard_normal, normal.normal_from, normal.further_words))
+philox, standard_normal, normal_from, further_words = map(
+    from_python, (inner_philox, normal.standard_normal, normal.normal_from, normal.further_words)
+)
 
 
 def words(counter, key) -> list[int]:
@@ -36,15 +37,26 @@ def numpy_words(counter, key) -> list[int]:
     return generator.random_raw(4).tolist()
 
 
-@pytest.mark.parametrize(("counter", "key", "answer"), [
-    ([0] * 4, [0] * 2,
-     [0x16554D9ECA36314C, 0xDB20FE9D672D0FDC, 0xD7E772CEE186176B, 0x7E68B68AEC7BA23B]),
-    ([WORD - 1] * 4, [WORD - 1] * 2,
-     [0x87B092C3013FE90B, 0x438C3C67BE8D0224, 0x9CC7D7C69CD777B6, 0xA09CAEBF594F0BA0]),
-    ([0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89],
-     [0x452821E638D01377, 0xBE5466CF34E90C6C],
-     [0xA528F45403E61D95, 0x38C72DBD566E9788, 0xA5A1610E72FD18B5, 0x57BD43B5E52B7FE6]),
-])
+@pytest.mark.parametrize(
+    ("counter", "key", "answer"),
+    [
+        (
+            [0] * 4,
+            [0] * 2,
+            [0x16554D9ECA36314C, 0xDB20FE9D672D0FDC, 0xD7E772CEE186176B, 0x7E68B68AEC7BA23B],
+        ),
+        (
+            [WORD - 1] * 4,
+            [WORD - 1] * 2,
+            [0x87B092C3013FE90B, 0x438C3C67BE8D0224, 0x9CC7D7C69CD777B6, 0xA09CAEBF594F0BA0],
+        ),
+        (
+            [0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89],
+            [0x452821E638D01377, 0xBE5466CF34E90C6C],
+            [0xA528F45403E61D95, 0x38C72DBD566E9788, 0xA5A1610E72FD18B5, 0x57BD43B5E52B7FE6],
+        ),
+    ],
+)
 def test_known_answers_of_random123(counter, key, answer):
     """philox4x64-10 in the kat_vectors of its authors."""
     assert words(counter, key) == answer
@@ -58,10 +70,19 @@ def test_equal_to_numpy_on_random_counters_and_keys():
         assert words(counter, key) == numpy_words(counter, key)
 
 
-@pytest.mark.parametrize("counter", [
-    [0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, WORD - 1, 0, 0],
-    [WORD - 1, 0, 0, 0], [2**63, 2**32, 2**31, 1],
-])
+@pytest.mark.parametrize(
+    "counter",
+    [
+        [0, 0, 0, 0],
+        [1, 0, 0, 0],
+        [0, 1, 0, 0],
+        [0, 0, 1, 0],
+        [0, 0, 0, 1],
+        [0, WORD - 1, 0, 0],
+        [WORD - 1, 0, 0, 0],
+        [2**63, 2**32, 2**31, 1],
+    ],
+)
 @pytest.mark.parametrize("key", [[0, 0], [1, 0], [0, 1], [WORD - 1, WORD - 1]])
 def test_equal_to_numpy_at_the_edges(counter, key):
     assert words(counter, key) == numpy_words(counter, key)
@@ -86,8 +107,7 @@ def test_addresses_of_the_documented_layout():
             c, slot, index = place_of(arm, n)
             block = numpy_words([c, trial, client * 2**32 + slot, 0], [seed, 0])
             address = (np.uint64(seed), trial, client, arm, n)
-            assert standard_normal(*address) == normal_from(
-                np.uint64(block[index]), *address)
+            assert standard_normal(*address) == normal_from(np.uint64(block[index]), *address)
     further = further_words(np.uint64(seed), trial, client, 3, 12, 2)
     assert [int(w) for w in further] == numpy_words([12, trial, client * 2**32 + 3, 2], [seed, 0])
 
@@ -171,16 +191,18 @@ def test_neighbouring_addresses_are_independent():
     seed = 99
 
     def column(seed=seed, client=1, arm=2, n=5) -> np.ndarray:
-        return np.array([
-            standard_normal(np.uint64(seed), trial, client, arm, n)
-            for trial in range(count)
-        ])
+        return np.array(
+            [standard_normal(np.uint64(seed), trial, client, arm, n) for trial in range(count)]
+        )
 
     here = column()
     others = {
-        "seed": column(seed=seed + 1), "client": column(client=2),
-        "arm in its block": column(arm=3), "arm in another block": column(arm=6),
-        "step": column(n=6), "twice the step": column(n=10),
+        "seed": column(seed=seed + 1),
+        "client": column(client=2),
+        "arm in its block": column(arm=3),
+        "arm in another block": column(arm=6),
+        "step": column(n=6),
+        "twice the step": column(n=10),
         "trial": np.roll(here, 1),
     }
     limit = stats.norm.isf(ALARM / (2 * len(others)) / 2) / np.sqrt(count)

@@ -22,16 +22,31 @@ from fastfed.goals.base import Goal
 from fastfed.kernels.memory import SKIP_TOLERANCE
 from fastfed.problem.schedule import parse
 
-LAWS = ["gaussian", *(pytest.param(law, marks=pytest.mark.long)
-                      for law in ("cells", "finite", "poisson"))]
+LAWS = [
+    "gaussian",
+    *(pytest.param(law, marks=pytest.mark.long) for law in ("cells", "finite", "poisson")),
+]
 
 
 def both(instance: ff.Instance, goal: str, sigma: float, radius: str = "paper") -> ff.Result:
     """The rows by skipping, after they were found equal to the dense ones."""
-    skip, dense = (ff.simulate(instance, SCHEDULES, delta=0.1, trials=10, seed=5, engine=engine,
-                               sigma=sigma * instance.default_sigma, max_steps=2**15, threads=1,
-                               goal=goal, radius=radius, keep_pulls=True)
-                   for engine in ("skip", "dense"))
+    skip, dense = (
+        ff.simulate(
+            instance,
+            SCHEDULES,
+            delta=0.1,
+            trials=10,
+            seed=5,
+            engine=engine,
+            sigma=sigma * instance.default_sigma,
+            max_steps=2**15,
+            threads=1,
+            goal=goal,
+            radius=radius,
+            keep_pulls=True,
+        )
+        for engine in ("skip", "dense")
+    )
     assert_frame_equal(skip.frame.drop(BOUNDS), dense.frame.drop(BOUNDS))
     assert np.array_equal(skip.pulls, dense.pulls)
     assert (dense.frame["skip_error"] == 0).all()
@@ -57,10 +72,17 @@ def test_skip_is_dense_bit_for_bit(family: str, law: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("family", "radius"), [
-    ("top", "mixture"), ("top", "stitched-pairs"), ("eps", "mixture-pairs"), ("eps", "stitched"),
-    ("threshold", "mixture"), ("threshold", "stitched"),
-])
+@pytest.mark.parametrize(
+    ("family", "radius"),
+    [
+        ("top", "mixture"),
+        ("top", "stitched-pairs"),
+        ("eps", "mixture-pairs"),
+        ("eps", "stitched"),
+        ("threshold", "mixture"),
+        ("threshold", "stitched"),
+    ],
+)
 def test_skip_is_dense_with_every_radius(family: str, radius: str) -> None:
     for instance, goal in cases(family, "gaussian"):
         both(instance, goal, 0.7, radius)
@@ -74,17 +96,33 @@ def test_the_engine_follows_the_rules_as_printed(family: str, law: str) -> None:
     compared = 0
     for number, (instance, goal) in enumerate(cases(family, law)[:8]):
         name = SCHEDULES[number % len(SCHEDULES)]
-        job = Job(instance, [name], delta=0.1, seed=3, sigma=0.3 * instance.default_sigma,
-                  goal=goal, max_steps=2048)
+        job = Job(
+            instance,
+            [name],
+            delta=0.1,
+            seed=3,
+            sigma=0.3 * instance.default_sigma,
+            goal=goal,
+            max_steps=2048,
+        )
         for trial in range(4):
             left = departures(job, trial)
-            told = reference.fedelim(instance, parse(name), 0.1,
-                                     reference.walk_rewards(instance, 3, trial),
-                                     sigma=job.sigma, max_steps=2048, goal=goal)
+            told = reference.fedelim(
+                instance,
+                parse(name),
+                0.1,
+                reference.walk_rewards(instance, 3, trial),
+                sigma=job.sigma,
+                max_steps=2048,
+                goal=goal,
+            )
             row = job.frame(left.block).row(0, named=True)
             assert told.pulls.sum() == row["pulls"]
             assert (told.uplinks, told.rounds, told.steps) == (
-                row["uplinks"], row["rounds"], row["steps"])
+                row["uplinks"],
+                row["rounds"],
+                row["steps"],
+            )
             assert told.truncated == row["truncated"]
             assert told.global_arm == row["global_arm"]
             if not job.goal.one_arm:
@@ -98,7 +136,8 @@ def test_the_engine_follows_the_rules_as_printed(family: str, law: str) -> None:
 def _all_right(goal: Goal, instance: ff.Instance, told: reference.Outcome) -> bool:
     return goal.right(instance.averages).allows(told.global_answer or set()) and all(
         goal.right(instance.means[:, m]).allows(told.local_answers[m])
-        for m in range(instance.shape[1]))
+        for m in range(instance.shape[1])
+    )
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.25])
@@ -107,15 +146,29 @@ def test_top_1_is_best_row_for_row(scale: float) -> None:
     tied = ff.Instance([[1.0, 1.0], [0.9, 0.9], [0.9, 0.9], [0.9, 0.9]], name="tied")
     gave_up = 0
     for instance in [tied, *(one for one, _ in cases("top", "gaussian"))]:
-        best, top = (ff.simulate(instance, SCHEDULES, delta=0.1, trials=20, seed=2, threads=1,
-                                 sigma=scale, max_steps=2**40, goal=goal).frame
-                     for goal in ("best", "top:1"))
+        best, top = (
+            ff.simulate(
+                instance,
+                SCHEDULES,
+                delta=0.1,
+                trials=20,
+                seed=2,
+                threads=1,
+                sigma=scale,
+                max_steps=2**40,
+                goal=goal,
+            ).frame
+            for goal in ("best", "top:1")
+        )
         columns = ["global_arm", "global_answer", "goal", "skip_error"]
         assert_frame_equal(best.drop(columns), top.drop(columns))
         ended = best["global_arm"] >= 0
         assert top["global_answer"].is_not_null().equals(ended)
-        assert top.filter(ended)["global_answer"].list.first().equals(
-            best.filter(ended)["global_arm"], check_names=False)
+        assert (
+            top.filter(ended)["global_answer"]
+            .list.first()
+            .equals(best.filter(ended)["global_arm"], check_names=False)
+        )
         gave_up += int(best["truncated"].sum())
     assert gave_up > 0 or scale == 1.0
 
@@ -123,9 +176,20 @@ def test_top_1_is_best_row_for_row(scale: float) -> None:
 def test_tiny_eps_is_best_but_where_it_ends() -> None:
     columns = ["goal", "skip_error"]
     for instance in [one for one, _ in cases("eps", "gaussian")]:
-        best, tiny = (ff.simulate(instance, SCHEDULES, delta=0.1, trials=10, seed=2, threads=1,
-                                  sigma=0.5, max_steps=2**40, goal=goal).frame
-                      for goal in ("best", "eps:1e-9"))
+        best, tiny = (
+            ff.simulate(
+                instance,
+                SCHEDULES,
+                delta=0.1,
+                trials=10,
+                seed=2,
+                threads=1,
+                sigma=0.5,
+                max_steps=2**40,
+                goal=goal,
+            ).frame
+            for goal in ("best", "eps:1e-9")
+        )
         assert_frame_equal(best.drop(columns), tiny.drop(columns))
 
 
@@ -149,26 +213,36 @@ def test_top_of_all_but_one_is_best_of_the_mirror() -> None:
     from scipy import stats
 
     means = np.array([[0.9, 0.1, 0.5], [0.2, 0.8, 0.4], [0.6, 0.5, -0.1], [-0.3, 0.0, 0.2]])
-    top = ff.simulate(ff.Instance(means), ["fedelim", "periodic:7"], delta=0.1, trials=4_000,
-                      seed=1, sigma=0.35, goal="top:3").frame
-    best = ff.simulate(ff.Instance(-means), ["fedelim", "periodic:7"], delta=0.1, trials=4_000,
-                       seed=2, sigma=0.35).frame
+    top = ff.simulate(
+        ff.Instance(means),
+        ["fedelim", "periodic:7"],
+        delta=0.1,
+        trials=4_000,
+        seed=1,
+        sigma=0.35,
+        goal="top:3",
+    ).frame
+    best = ff.simulate(
+        ff.Instance(-means), ["fedelim", "periodic:7"], delta=0.1, trials=4_000, seed=2, sigma=0.35
+    ).frame
     for schedule in ("fedelim", "periodic:7"):
         one, other = (frame.filter(pl.col("schedule") == schedule) for frame in (top, best))
         for column in ("pulls", "uplinks", "steps", "local_errors"):
-            found = stats.ks_2samp(one[column].to_numpy(), other[column].to_numpy(),
-                                   method="asymp")
+            found = stats.ks_2samp(one[column].to_numpy(), other[column].to_numpy(), method="asymp")
             assert found.pvalue > 1e-6 / 10, (schedule, column)
         assert 0.02 < float((~one["correct"]).mean()) < 0.9
-        table = [[int(frame["correct"].sum()), int((~frame["correct"]).sum())]
-                 for frame in (one, other)]
+        table = [
+            [int(frame["correct"].sum()), int((~frame["correct"]).sum())] for frame in (one, other)
+        ]
         assert stats.fisher_exact(table).pvalue > 1e-6 / 10
 
 
-ERRING = [("top:2", [[0.9, 0.2], [0.3, 0.8], [0.0, -0.2], [-0.5, 0.1]], 0.3),
-          ("eps:0.3", [[0.9, 0.5], [0.3, 0.9], [0.1, 0.2]], 0.25),
-          ("threshold:0.2", [[0.9, 0.5], [-0.3, 0.4], [0.0, -0.2]], 0.3),
-          ("threshold:0.2,0.1", [[0.9, 0.5], [-0.3, 0.4], [0.0, -0.2]], 0.3)]
+ERRING = [
+    ("top:2", [[0.9, 0.2], [0.3, 0.8], [0.0, -0.2], [-0.5, 0.1]], 0.3),
+    ("eps:0.3", [[0.9, 0.5], [0.3, 0.9], [0.1, 0.2]], 0.25),
+    ("threshold:0.2", [[0.9, 0.5], [-0.3, 0.4], [0.0, -0.2]], 0.3),
+    ("threshold:0.2,0.1", [[0.9, 0.5], [-0.3, 0.4], [0.0, -0.2]], 0.3),
+]
 
 
 @pytest.mark.long
@@ -179,18 +253,36 @@ def test_rows_are_distributed_as_with_independent_rewards(goal, means, sigma) ->
     from scipy import stats
 
     instance = ff.Instance(means)
-    quick = ff.simulate(instance, "exponential:1.5", delta=0.3, trials=3_000, sigma=sigma, seed=4,
-                        goal=goal, threads=1).frame
+    quick = ff.simulate(
+        instance,
+        "exponential:1.5",
+        delta=0.3,
+        trials=3_000,
+        sigma=sigma,
+        seed=4,
+        goal=goal,
+        threads=1,
+    ).frame
     rng = np.random.default_rng(11)
-    slow = [reference.fedelim(instance, parse("exponential:1.5"), 0.3,
-                              reference.independent_rewards(instance, rng), sigma=sigma, goal=goal)
-            for _ in range(600)]
+    slow = [
+        reference.fedelim(
+            instance,
+            parse("exponential:1.5"),
+            0.3,
+            reference.independent_rewards(instance, rng),
+            sigma=sigma,
+            goal=goal,
+        )
+        for _ in range(600)
+    ]
     wrong = sum(not _all_right(parse_goal(goal), instance, one) for one in slow)
     missed = int((~quick["correct"]).sum())
     assert 0.03 < missed / 3_000 < 0.9
     assert stats.fisher_exact([[missed, 3_000 - missed], [wrong, 600 - wrong]]).pvalue > 8e-8
-    for column, theirs in (("pulls", [one.pulls.sum() for one in slow]),
-                           ("uplinks", [one.uplinks for one in slow])):
+    for column, theirs in (
+        ("pulls", [one.pulls.sum() for one in slow]),
+        ("uplinks", [one.uplinks for one in slow]),
+    ):
         found = stats.ks_2samp(quick[column].to_numpy(), theirs, method="asymp")
         assert found.pvalue > 8e-8, column
 
@@ -199,8 +291,9 @@ def test_rows_are_distributed_as_with_independent_rewards(goal, means, sigma) ->
 def test_answers_are_right_at_the_stated_scale(goal: str) -> None:
     """delta = 0.1; 2,000 trials. The radii are so wide that an error is rare: at most 1 % seen."""
     instance = ff.Instance([[0.9, 0.6, 0.8], [0.5, 0.9, 0.3], [0.1, 0.2, -0.1], [0.0, -0.1, 0.0]])
-    rows = ff.simulate(instance, ["fedelim", "periodic:100"], delta=0.1, trials=2_000, seed=3,
-                       goal=goal).frame
+    rows = ff.simulate(
+        instance, ["fedelim", "periodic:100"], delta=0.1, trials=2_000, seed=3, goal=goal
+    ).frame
     assert (~rows["correct"]).mean() < 0.01
 
 
@@ -214,8 +307,14 @@ def test_work_grows_as_a_logarithm_of_the_pulls(goal: str) -> None:
     adds about as much work as the one before. Counted, and fixed by the seed."""
     pulls, work = [], []
     for factor in (0.1, 0.01, 0.001):
-        block = Job(make_hard(factor), ["fedelim", "periodic:1000"], delta=0.01, seed=2,
-                    engine="skip", goal=goal.format(0.31 * factor)).run(0, 40)
+        block = Job(
+            make_hard(factor),
+            ["fedelim", "periodic:1000"],
+            delta=0.01,
+            seed=2,
+            engine="skip",
+            goal=goal.format(0.31 * factor),
+        ).run(0, 40)
         pulls.append(block.column("pulls").mean())
         work.append(block.work.mean(axis=0))
     assert pulls[2] > 50 * pulls[1] > 2500 * pulls[0]
@@ -238,8 +337,12 @@ def test_rows_replay_and_sweep_tell_the_answers(tmp_path) -> None:
     assert "goal top:2" in str(told)
     for actor in ("client 0", "client 1", "server"):
         seen = [(one.event, one.arm) for one in told.events if one.actor == actor]
-        assert sorted(seen) == [("accepted", "0"), ("accepted", "1"), ("rejected", "2"),
-                                ("rejected", "3")]
+        assert sorted(seen) == [
+            ("accepted", "0"),
+            ("accepted", "1"),
+            ("rejected", "2"),
+            ("rejected", "3"),
+        ]
     assert told.events[-1].pulls == told.row["pulls"]
     assert told.events[-1].uplinks == told.row["uplinks"]
     goals = ["best", "top:2", "eps:0.5", "threshold:0.3", "threshold:0.3,0.1"]
@@ -257,8 +360,9 @@ def test_rows_replay_and_sweep_tell_the_answers(tmp_path) -> None:
 
 def test_a_lone_arm_has_a_side_of_the_threshold() -> None:
     lone = ff.Instance([[0.7, 0.9]])
-    rows = ff.simulate(lone, ["fedelim", "fedelim0"], delta=0.1, trials=20,
-                       goal="threshold:0.2").frame
+    rows = ff.simulate(
+        lone, ["fedelim", "fedelim0"], delta=0.1, trials=20, goal="threshold:0.2"
+    ).frame
     assert rows["global_answer"].to_list() == [[0]] * 40
     assert (rows["pulls"] > 0).all()
     assert ff.simulate(lone, delta=0.1, trials=2, goal="eps:0.1").frame["pulls"].to_list() == [0, 0]
@@ -280,19 +384,31 @@ def test_bounds_hold_and_are_those_of_the_gaps(goal: str) -> None:
     assert left.local_out.max() > 0.05 * bound.n_km.max()
     assert block.column("pulls").max() <= bound.T_sharp <= bound.T
     averages = means.mean(axis=1)
-    expected = {"top:2": [0.7, 0.6, 0.6, 0.6], "eps:0.25": [0.5, 0.5, 0.7, 0.7],
-                "threshold:0.3": 2 * np.abs(averages - 0.3),
-                "threshold:0.3,0.1": 2 * np.abs(averages - 0.3) + 0.2}[goal]
+    expected = {
+        "top:2": [0.7, 0.6, 0.6, 0.6],
+        "eps:0.25": [0.5, 0.5, 0.7, 0.7],
+        "threshold:0.3": 2 * np.abs(averages - 0.3),
+        "threshold:0.3,0.1": 2 * np.abs(averages - 0.3) + 0.2,
+    }[goal]
     np.testing.assert_allclose(wanted.global_gaps(instance), expected)
 
 
 def test_radii_per_pair_share_their_budget_among_the_pairs_that_matter() -> None:
-    job = Job(ff.Instance([[5.0], [4.0], [3.0], [2.0], [1.0]]), ["fedelim"], delta=0.1,
-              radius="mixture-pairs", goal="top:2")
+    job = Job(
+        ff.Instance([[5.0], [4.0], [3.0], [2.0], [1.0]]),
+        ["fedelim"],
+        delta=0.1,
+        radius="mixture-pairs",
+        goal="top:2",
+    )
     assert job.global_radius.budget == pytest.approx(0.1 / (2 * 2 * 3))
     assert job.local_radius.budget == pytest.approx(0.1 / (2 * 2 * 3))
-    same = [Job(ff.Instance([[5.0], [4.0]]), ["fedelim"], delta=0.1, radius="mixture-pairs",
-                goal=goal).global_radius for goal in ("best", "top:1", "eps:1")]
+    same = [
+        Job(
+            ff.Instance([[5.0], [4.0]]), ["fedelim"], delta=0.1, radius="mixture-pairs", goal=goal
+        ).global_radius
+        for goal in ("best", "top:1", "eps:1")
+    ]
     assert same[0] == same[1] == same[2]
 
 
@@ -300,17 +416,37 @@ TIED = ff.Instance([[0.5, 0.5], [0.5, 0.5], [0.2, 0.2]], name="tied")
 APART = ff.Instance([[0.9, 0.4], [0.5, 0.8], [0.1, 0.0]], name="apart")
 
 MALFORMED = [
-    ("bst", "did you mean 'best'"), ("top", "top:3"), ("top:", "top:3"), ("top:0", "from 1"),
-    ("top:-2", "from 1"), ("top:1.5", "whole number"), ("top:x", "whole number"),
-    ("top:1,2", "whole number"), ("topp:2", "did you mean 'top'"), ("eps", "eps:0.1"),
-    ("eps:", "eps:0.1"), ("eps:0", "above 0"), ("eps:-0.1", "above 0"), ("eps:nan", "finite"),
-    ("eps:inf", "finite"), ("eps:x", "number"), ("eps:0.1,0.2", "number"),
-    ("threshold", "threshold:0.5"), ("threshold:", "threshold:0.5"), ("threshold:x", "number"),
-    ("threshold:nan", "finite"), ("threshold:0.5,-0.1", "at least 0"),
-    ("threshold:0.5,x", "number"), ("threshold:0.5,0.1,0.2", "nothing else"),
-    ("threshold:,0.1", "TAU is missing"), ("threshold:1e200", "at most 1e+100"),
-    ("best:1", "takes no option"), ("", "must be one of"), (None, "must be one of"),
-    (3, "must be one of"), (True, "must be one of"),
+    ("bst", "did you mean 'best'"),
+    ("top", "top:3"),
+    ("top:", "top:3"),
+    ("top:0", "from 1"),
+    ("top:-2", "from 1"),
+    ("top:1.5", "whole number"),
+    ("top:x", "whole number"),
+    ("top:1,2", "whole number"),
+    ("topp:2", "did you mean 'top'"),
+    ("eps", "eps:0.1"),
+    ("eps:", "eps:0.1"),
+    ("eps:0", "above 0"),
+    ("eps:-0.1", "above 0"),
+    ("eps:nan", "finite"),
+    ("eps:inf", "finite"),
+    ("eps:x", "number"),
+    ("eps:0.1,0.2", "number"),
+    ("threshold", "threshold:0.5"),
+    ("threshold:", "threshold:0.5"),
+    ("threshold:x", "number"),
+    ("threshold:nan", "finite"),
+    ("threshold:0.5,-0.1", "at least 0"),
+    ("threshold:0.5,x", "number"),
+    ("threshold:0.5,0.1,0.2", "nothing else"),
+    ("threshold:,0.1", "TAU is missing"),
+    ("threshold:1e200", "at most 1e+100"),
+    ("best:1", "takes no option"),
+    ("", "must be one of"),
+    (None, "must be one of"),
+    (3, "must be one of"),
+    (True, "must be one of"),
 ]
 
 
@@ -319,34 +455,47 @@ def test_malformed_goals_are_one_line(goal, words: str) -> None:
     refused(lambda: ff.simulate(APART, delta=0.1, trials=1, goal=goal), "goal", words)
 
 
-@pytest.mark.parametrize(("make", "words"), [
-    (lambda: ff.Top(0), ["top:0", "from 1"]), (lambda: ff.Top(1.5), ["top:1.5"]),
-    (lambda: ff.Top(True), ["top:True"]), (lambda: ff.Eps(0), ["eps:0", "above 0"]),
-    (lambda: ff.Eps("x"), ["eps:x", "number"]), (lambda: ff.Eps(True), ["eps:True", "number"]),
-    (lambda: ff.Threshold(None), ["threshold:None", "number"]),
-    (lambda: ff.Threshold(0.5, -1), ["threshold:0.5,-1", "at least 0"]),
-])
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: ff.Top(0), ["top:0", "from 1"]),
+        (lambda: ff.Top(1.5), ["top:1.5"]),
+        (lambda: ff.Top(True), ["top:True"]),
+        (lambda: ff.Eps(0), ["eps:0", "above 0"]),
+        (lambda: ff.Eps("x"), ["eps:x", "number"]),
+        (lambda: ff.Eps(True), ["eps:True", "number"]),
+        (lambda: ff.Threshold(None), ["threshold:None", "number"]),
+        (lambda: ff.Threshold(0.5, -1), ["threshold:0.5,-1", "at least 0"]),
+    ],
+)
 def test_malformed_objects_are_one_line(make, words: list[str]) -> None:
     refused(make, "goal", *words)
 
 
-@pytest.mark.parametrize(("instance", "goal", "radius", "words"), [
-    (TIED, "best", "paper", ["tie", "client 0", "arms 0, 1", "0.5", "eps:E"]),
-    (TIED, "top:1", "paper", ["top:1", "arms 0, 1", "place 1", "client 0", "0.5", "top:2"]),
-    (ff.Instance([[1.0], [1.0]]), "top:1", "paper", ["arms 0, 1", "eps:E"]),
-    (APART, "top:3", "paper", ["top:3", "3 arms", "1 to 2"]),
-    (APART, "top:12", "paper", ["top:12", "3 arms"]),
-    (ff.Instance([[1.0]]), "top:1", "paper", ["1 arm", "best"]),
-    (TIED, "threshold:0.5", "paper", ["threshold:0.5", "arms 0, 1", "exactly 0.5", "client 0",
-                                      "threshold:0.5,0.03"]),
-    (APART, "threshold:0.8", "paper", ["arm 1", "exactly 0.8", "client 1"]),
-    (APART, "threshold:0.65", "paper", ["arms 0, 1", "mean over clients"]),
-    (ff.Instance([[0.1 + 0.2], [0.5]]), "threshold:0.3", "paper", ["arm 0", "exactly 0.3"]),
-    (APART, "threshold:0.3", "mixture-pairs", ["mixture-pairs", "no pairs", "per arm"]),
-    (APART, "threshold:0.3", "stitched-pairs", ["stitched-pairs", "no pairs"]),
-    (ff.Instance([[0.5], [0.5 + 1e-9]]), "eps:1e-9", "paper", ["too small", "max_steps"]),
-    (APART, "threshold:0.8000000000001,1e-12", "paper", ["too small", "max_steps"]),
-])
+@pytest.mark.parametrize(
+    ("instance", "goal", "radius", "words"),
+    [
+        (TIED, "best", "paper", ["tie", "client 0", "arms 0, 1", "0.5", "eps:E"]),
+        (TIED, "top:1", "paper", ["top:1", "arms 0, 1", "place 1", "client 0", "0.5", "top:2"]),
+        (ff.Instance([[1.0], [1.0]]), "top:1", "paper", ["arms 0, 1", "eps:E"]),
+        (APART, "top:3", "paper", ["top:3", "3 arms", "1 to 2"]),
+        (APART, "top:12", "paper", ["top:12", "3 arms"]),
+        (ff.Instance([[1.0]]), "top:1", "paper", ["1 arm", "best"]),
+        (
+            TIED,
+            "threshold:0.5",
+            "paper",
+            ["threshold:0.5", "arms 0, 1", "exactly 0.5", "client 0", "threshold:0.5,0.03"],
+        ),
+        (APART, "threshold:0.8", "paper", ["arm 1", "exactly 0.8", "client 1"]),
+        (APART, "threshold:0.65", "paper", ["arms 0, 1", "mean over clients"]),
+        (ff.Instance([[0.1 + 0.2], [0.5]]), "threshold:0.3", "paper", ["arm 0", "exactly 0.3"]),
+        (APART, "threshold:0.3", "mixture-pairs", ["mixture-pairs", "no pairs", "per arm"]),
+        (APART, "threshold:0.3", "stitched-pairs", ["stitched-pairs", "no pairs"]),
+        (ff.Instance([[0.5], [0.5 + 1e-9]]), "eps:1e-9", "paper", ["too small", "max_steps"]),
+        (APART, "threshold:0.8000000000001,1e-12", "paper", ["too small", "max_steps"]),
+    ],
+)
 def test_instances_that_do_not_fit_are_one_line(
     instance: ff.Instance, goal: str, radius: str, words: list[str], tmp_path
 ) -> None:
@@ -355,8 +504,17 @@ def test_instances_that_do_not_fit_are_one_line(
 
 
 def test_names_read_back() -> None:
-    for goal in (ff.Best(), ff.Top(7), ff.Eps(0.1), ff.Eps(1 / 3), ff.Eps(1e-30), ff.Threshold(0),
-                 ff.Threshold(-1.5), ff.Threshold(0.1, 2 / 7), ff.Threshold(1e22)):
+    for goal in (
+        ff.Best(),
+        ff.Top(7),
+        ff.Eps(0.1),
+        ff.Eps(1 / 3),
+        ff.Eps(1e-30),
+        ff.Threshold(0),
+        ff.Threshold(-1.5),
+        ff.Threshold(0.1, 2 / 7),
+        ff.Threshold(1e22),
+    ):
         assert parse_goal(str(goal)) == goal
         assert hash(parse_goal(str(goal))) == hash(goal)
     assert str(parse_goal("threshold:0.50,0.0")) == "threshold:0.5"
@@ -364,14 +522,20 @@ def test_names_read_back() -> None:
     assert [str(ff.Eps(3)), str(ff.Threshold(-0.0))] == ["eps:3", "threshold:0"]
 
 
-@pytest.mark.parametrize(("goal", "verdicts"), [
-    ("top:2", 207_251), ("eps:0.0031", 397_815), ("threshold:0.0031", 181_202),
-])
+@pytest.mark.parametrize(
+    ("goal", "verdicts"),
+    [
+        ("top:2", 207_251),
+        ("eps:0.0031", 397_815),
+        ("threshold:0.0031", 181_202),
+    ],
+)
 def test_safe_verdicts_are_counted(goal: str, verdicts: int) -> None:
     """`skip_error` is their number times 1e-15. Exactly so many: a verdict that is relied on and
     not counted would make the bound too small, and nothing else would tell."""
-    job = Job(make_hard(0.01), ["fedelim", "periodic:1000"], delta=0.01, seed=2, engine="skip",
-              goal=goal)
+    job = Job(
+        make_hard(0.01), ["fedelim", "periodic:1000"], delta=0.01, seed=2, engine="skip", goal=goal
+    )
     assert round(job.run(0, 20).skip_error.sum() / SKIP_TOLERANCE) == verdicts
 
 
@@ -385,9 +549,31 @@ def test_the_command_line_takes_goals(capsys: pytest.CaptureFixture[str], tmp_pa
     assert "goal top:2" in told
     assert "goal threshold:0.3,0.1" in told
     out = str(tmp_path / "results")
-    assert cli.run(["sweep", "--instance", str(path), "--goal", "eps:0.3", "--goal",
-                    "threshold:0.3,0.1,top:2", "--delta", "0.1", "--trials", "4", "--out", out,
-                    "--quiet", "--schedule", "fedelim", "--threads", "1"]) == 0
+    assert (
+        cli.run(
+            [
+                "sweep",
+                "--instance",
+                str(path),
+                "--goal",
+                "eps:0.3",
+                "--goal",
+                "threshold:0.3,0.1,top:2",
+                "--delta",
+                "0.1",
+                "--trials",
+                "4",
+                "--out",
+                out,
+                "--quiet",
+                "--schedule",
+                "fedelim",
+                "--threads",
+                "1",
+            ]
+        )
+        == 0
+    )
     stored = pl.read_parquet(tmp_path / "results" / "trials" / "*.parquet")
     assert set(stored["goal"]) == {"eps:0.3", "threshold:0.3,0.1", "top:2"}
     capsys.readouterr()

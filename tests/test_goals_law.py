@@ -25,8 +25,11 @@ TRIALS, CHUNK = 1_000_000, 100_000
 DELTA, SCALE, STEPS = 0.3, 0.5, 4000
 
 CASES = [
-    ("top:1", [[0.5], [0.0]]), ("eps:0.1", [[0.5], [0.0]]), ("eps:0.4", [[0.15], [0.0]]),
-    ("threshold:0.25", [[0.6]]), ("threshold:0.25,0.15", [[0.3]]),
+    ("top:1", [[0.5], [0.0]]),
+    ("eps:0.1", [[0.5], [0.0]]),
+    ("eps:0.4", [[0.15], [0.0]]),
+    ("threshold:0.25", [[0.6]]),
+    ("threshold:0.25,0.15", [[0.3]]),
     ("threshold:0.5,0.1", [[0.1]]),
 ]
 
@@ -40,8 +43,11 @@ def strip(goal: str, means: list[list[float]]) -> tuple[float, float, first_pass
         tau, slack = (*numbers, 0.0)[:2]
         return means[0][0] - tau, 1.0, lambda n: n * (confidence.alpha(n) - slack)
     slack = numbers[0] if family == "eps" else 0.0
-    return (means[0][0] - means[1][0], math.sqrt(2.0),
-            lambda n: n * (2 * confidence.alpha(n) - slack))
+    return (
+        means[0][0] - means[1][0],
+        math.sqrt(2.0),
+        lambda n: n * (2 * confidence.alpha(n) - slack),
+    )
 
 
 @pytest.mark.parametrize(("goal", "means"), CASES, ids=[one[0] for one in CASES])
@@ -79,6 +85,7 @@ def test_a_pass_ends_when_numerical_integration_says(goal: str, means: list[list
 
 def test_the_grid_does_not_matter() -> None:
     drift, rate, boundary = strip("eps:0.1", [[0.5], [0.0]])
-    coarse, fine = (first_passage.exits(drift, rate, boundary, range(1, 80), width)
-                    for width in (3.0, 1.5))
+    coarse, fine = (
+        first_passage.exits(drift, rate, boundary, range(1, 80), width) for width in (3.0, 1.5)
+    )
     np.testing.assert_allclose(coarse, fine, rtol=1e-9, atol=1e-15)

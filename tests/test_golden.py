@@ -19,8 +19,13 @@ from fastfed import goals, radius, uplinks
 KEPT = pl.read_parquet(golden_jobs.FILE)
 
 
-@pytest.mark.parametrize("job", golden_jobs.JOBS, ids=lambda job: (
-    "-".join(str(job[key]) for key in job if key not in ("trials", "seed", "sigma"))))
+@pytest.mark.parametrize(
+    "job",
+    golden_jobs.JOBS,
+    ids=lambda job: "-".join(
+        str(job[key]) for key in job if key not in ("trials", "seed", "sigma")
+    ),
+)
 def test_rows_are_those_of_their_version(job: dict[str, Any]) -> None:
     found = golden_jobs.rows(job)
     which = ("instance", "delta", "seed", "sigma", "engine", "radius", "goal", "uplink")
@@ -33,8 +38,11 @@ def test_rows_are_those_of_their_version(job: dict[str, Any]) -> None:
 def test_the_jobs_cover_what_rows_depend_on() -> None:
     """Both engines, at least twelve instances, every radius, every family of goals and uplinks,
     errors and cut-offs among the rows."""
-    for column, names in (("radius", radius.NAMES), ("goal", goals.FAMILIES),
-                          ("uplink", uplinks.FAMILIES)):
+    for column, names in (
+        ("radius", radius.NAMES),
+        ("goal", goals.FAMILIES),
+        ("uplink", uplinks.FAMILIES),
+    ):
         assert {name.partition(":")[0] for name in KEPT[column]} == set(names)
     assert KEPT["instance"].n_unique() >= 12
     assert set(KEPT["engine"]) == {"skip", "dense"}

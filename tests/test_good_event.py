@@ -41,10 +41,14 @@ def follow(sigma: float) -> list[Path]:
     K, M = INSTANCE.shape
     b = bounds(INSTANCE, DELTA, sigma=sigma)
     n = np.arange(1, int(max(b.n_km.max(), b.n_k.max())) + 1)
-    local, server = (np.array([alpha(i, K, M, DELTA, sigma) for i in n])
-                     for alpha in (confidence.alpha_local, confidence.alpha_global))
-    jobs = [Job(INSTANCE, name, delta=DELTA, seed=SEED, engine="dense", sigma=sigma)
-            for name in ("fedelim0", "fedelim")]
+    local, server = (
+        np.array([alpha(i, K, M, DELTA, sigma) for i in n])
+        for alpha in (confidence.alpha_local, confidence.alpha_global)
+    )
+    jobs = [
+        Job(INSTANCE, name, delta=DELTA, seed=SEED, engine="dense", sigma=sigma)
+        for name in ("fedelim0", "fedelim")
+    ]
     paths = []
     for trial in range(TRIALS):
         reward = reference.walk_rewards(INSTANCE, SEED, trial)
@@ -120,8 +124,9 @@ def test_departures_are_those_of_algorithm_1() -> None:
     job = Job(INSTANCE, "fedelim", delta=DELTA, seed=SEED, engine="dense")
     for trial in range(10):
         left = departures(job, trial)
-        out = reference.fedelim(INSTANCE, job.schedules[0], DELTA,
-                                reference.walk_rewards(INSTANCE, SEED, trial))
+        out = reference.fedelim(
+            INSTANCE, job.schedules[0], DELTA, reference.walk_rewards(INSTANCE, SEED, trial)
+        )
         assert out.eliminations
         for step, client, arm in out.eliminations:
             assert step == (left.server[arm] if client is None else left.local[arm, client])

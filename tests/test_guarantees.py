@@ -38,8 +38,11 @@ class Setting:
 
 
 HONEST = Setting(EASY, "fedelim", 0.1)
-RASH = [Setting(EASY, "fedelim", 0.1, sigma=0.15), Setting(CLOSE, "periodic:10", 0.3, sigma=0.15),
-        Setting(CLOSE, "fedelim0", 0.3, sigma=0.2)]
+RASH = [
+    Setting(EASY, "fedelim", 0.1, sigma=0.15),
+    Setting(CLOSE, "periodic:10", 0.3, sigma=0.15),
+    Setting(CLOSE, "fedelim0", 0.3, sigma=0.2),
+]
 
 
 def stream(instance: ff.Instance, seed: int) -> reference.Rewards:
@@ -58,37 +61,68 @@ def stream(instance: ff.Instance, seed: int) -> reference.Rewards:
 def sample_reference(setting: Setting) -> dict[str, np.ndarray]:
     instance, schedule = setting.instance, parse(setting.schedule)
     reward = stream(instance, seed=77)
-    outcomes = [reference.fedelim(instance, schedule, setting.delta, reward, sigma=setting.sigma)
-                for _ in range(TRIALS)]
-    wrong = np.array([[out.local_arms[m] != best for m, best in enumerate(instance.local_best)]
-                      for out in outcomes])
+    outcomes = [
+        reference.fedelim(instance, schedule, setting.delta, reward, sigma=setting.sigma)
+        for _ in range(TRIALS)
+    ]
+    wrong = np.array(
+        [
+            [out.local_arms[m] != best for m, best in enumerate(instance.local_best)]
+            for out in outcomes
+        ]
+    )
     pulls = np.array([out.pulls for out in outcomes])
     return {
         "pulls": pulls.sum(axis=(1, 2)),
         "uplinks": np.array([out.uplinks for out in outcomes]),
         "rounds": np.array([out.rounds for out in outcomes]),
         "steps": np.array([out.steps for out in outcomes]),
-        "local_steps": np.array([max(n for n, who, _ in out.eliminations if who is not None)
-                                 for out in outcomes]),
-        "global_steps": np.array([max(n for n, who, _ in out.eliminations if who is None)
-                                  for out in outcomes]),
+        "local_steps": np.array(
+            [max(n for n, who, _ in out.eliminations if who is not None) for out in outcomes]
+        ),
+        "global_steps": np.array(
+            [max(n for n, who, _ in out.eliminations if who is None) for out in outcomes]
+        ),
         "global_arm": np.array([out.global_arm for out in outcomes]),
         "local_errors": wrong.sum(axis=1),
-        **{f"pulls of arm {k} at client {m}": pulls[:, k, m]
-           for k, m in np.ndindex(*instance.shape)},
+        **{
+            f"pulls of arm {k} at client {m}": pulls[:, k, m]
+            for k, m in np.ndindex(*instance.shape)
+        },
     }
 
 
 def sample_engine(setting: Setting, trials: int) -> dict[str, np.ndarray]:
-    result = ff.simulate(setting.instance, setting.schedule, delta=setting.delta, trials=trials,
-                         seed=4, engine="skip", sigma=setting.sigma, keep_pulls=True)
+    result = ff.simulate(
+        setting.instance,
+        setting.schedule,
+        delta=setting.delta,
+        trials=trials,
+        seed=4,
+        engine="skip",
+        sigma=setting.sigma,
+        keep_pulls=True,
+    )
     assert (result.frame["skip_error"] < 1e-9).all()
     return {
-        **{name: result.frame[name].to_numpy()
-           for name in ("pulls", "uplinks", "rounds", "steps", "local_steps", "global_steps",
-                        "global_arm", "local_errors", "correct")},
-        **{f"pulls of arm {k} at client {m}": result.pulls[0, :, k, m]
-           for k, m in np.ndindex(*setting.instance.shape)},
+        **{
+            name: result.frame[name].to_numpy()
+            for name in (
+                "pulls",
+                "uplinks",
+                "rounds",
+                "steps",
+                "local_steps",
+                "global_steps",
+                "global_arm",
+                "local_errors",
+                "correct",
+            )
+        },
+        **{
+            f"pulls of arm {k} at client {m}": result.pulls[0, :, k, m]
+            for k, m in np.ndindex(*setting.instance.shape)
+        },
     }
 
 
@@ -132,8 +166,10 @@ def test_the_comparison_would_notice(printed):
     theirs = printed(HONEST)
     for other in (Setting(EASY, "fedelim", 0.1, sigma=1.04), Setting(EASY, "fedelim", 0.05)):
         ours = sample_engine(other, TRIALS)
-        p = min(stats.ks_2samp(ours[name], theirs[name], method="asymp").pvalue
-                for name in compared(theirs))
+        p = min(
+            stats.ks_2samp(ours[name], theirs[name], method="asymp").pvalue
+            for name in compared(theirs)
+        )
         assert p < ALARM
 
 
@@ -189,8 +225,13 @@ def test_error_rates_are_below_delta_at_the_honest_scale(name, delta):
     """The upper limit of the error rate lies below delta. False alarm: below 1e-6 as long as the
     true rate is below delta / 4 (it is far below: the radii are generous)."""
     trials = 5000
-    frame = ff.simulate(ff.Instance.load(name), ["fedelim", "fedelim0", "periodic:100"],
-                        delta=delta, trials=trials, seed=6).frame
+    frame = ff.simulate(
+        ff.Instance.load(name),
+        ["fedelim", "fedelim0", "periodic:100"],
+        delta=delta,
+        trials=trials,
+        seed=6,
+    ).frame
     for schedule, rows in frame.group_by("schedule"):
         errors = int((~rows["correct"]).sum())
         assert upper_limit(errors, trials) < delta, f"{schedule}: {errors} errors"
@@ -200,8 +241,9 @@ def test_error_rates_are_below_delta_at_the_honest_scale(name, delta):
 
 def test_the_error_limit_would_notice():
     """At a tenth of the honest scale the same test fails: errors are frequent, and are counted."""
-    frame = ff.simulate(ff.Instance.load("synthetic"), delta=0.01, trials=5000, seed=6,
-                        sigma=0.1).frame
+    frame = ff.simulate(
+        ff.Instance.load("synthetic"), delta=0.01, trials=5000, seed=6, sigma=0.1
+    ).frame
     assert upper_limit(int((~frame["correct"]).sum()), 5000) > 0.01
 
 
@@ -219,8 +261,9 @@ def test_independent_rewards_drive_algorithm_1(printed):
     """The reference's own i.i.d. rewards and this file's faster ones give the same trials in law:
     z-test of the mean pulls of 300 trials against 4,000, false alarm 1e-6."""
     reward = reference.independent_rewards(EASY, np.random.default_rng(9))
-    few = np.array([reference.fedelim(EASY, parse("fedelim"), 0.1, reward).pulls.sum()
-                    for _ in range(300)])
+    few = np.array(
+        [reference.fedelim(EASY, parse("fedelim"), 0.1, reward).pulls.sum() for _ in range(300)]
+    )
     many = printed(HONEST)["pulls"]
     spread = np.sqrt(few.var() / len(few) + many.var() / len(many))
     assert abs(few.mean() - many.mean()) < stats.norm.isf(ALARM / 2) * spread
@@ -229,8 +272,10 @@ def test_independent_rewards_drive_algorithm_1(printed):
 def test_trials_of_one_run_are_independent():
     """Pulls of consecutive trials, and of one trial under two seeds: correlations 0."""
     inst = ff.Instance.load("synthetic")
-    a, b = (ff.simulate(inst, "fedelim0", delta=0.1, trials=8000, seed=seed).frame["pulls"]
-            .to_numpy() for seed in (1, 2))
+    a, b = (
+        ff.simulate(inst, "fedelim0", delta=0.1, trials=8000, seed=seed).frame["pulls"].to_numpy()
+        for seed in (1, 2)
+    )
     limit = stats.norm.isf(ALARM / 3 / 2) / np.sqrt(8000)
     for x, y in [(a[1:], a[:-1]), (a[2:], a[:-2]), (a, b)]:
         assert abs(np.corrcoef(x, y)[0, 1]) < limit
@@ -238,6 +283,7 @@ def test_trials_of_one_run_are_independent():
 
 def test_shared_rewards_make_schedules_move_together():
     """Common random numbers: two schedules on the same trials are strongly correlated."""
-    wide = ff.simulate(ff.Instance.load("synthetic"), ["periodic:10", "fedelim0"], delta=0.1,
-                       trials=2000, seed=1).frame.pivot("schedule", index="trial", values="pulls")
+    wide = ff.simulate(
+        ff.Instance.load("synthetic"), ["periodic:10", "fedelim0"], delta=0.1, trials=2000, seed=1
+    ).frame.pivot("schedule", index="trial", values="pulls")
     assert wide.select(pl.corr("periodic:10", "fedelim0")).item() > 0.9

@@ -28,9 +28,16 @@ SEED = np.uint64(20261116)
 SPARE = 2**21
 FIRST = 16 << 53  # what the first attempt adds to the step of its address
 
-log_share_of, near_log_share, shortfall, near_shortfall, normal_from = map(from_python, (
-    halves.log_share_of, halves.near_log_share, halves.shortfall, halves.near_shortfall,
-    normal.normal_from))
+log_share_of, near_log_share, shortfall, near_shortfall, normal_from = map(
+    from_python,
+    (
+        halves.log_share_of,
+        halves.near_log_share,
+        halves.shortfall,
+        halves.near_shortfall,
+        normal.normal_from,
+    ),
+)
 
 
 @kernel
@@ -53,14 +60,16 @@ def draw_near(marked, total, draws, seed, out):
     for i in range(out.shape[0] // 3):
         words = philox(seed, uint64(0), uint64(total), uint64(i), uint64(7), uint64(0))
         for v in range(3):
-            out[3 * i + v] = near_half(marked, total, draws, words[v], spare_bits(words[3], v),
-                                       (seed, i, 0, 1, total), v)
+            out[3 * i + v] = near_half(
+                marked, total, draws, words[v], spare_bits(words[3], v), (seed, i, 0, 1, total), v
+            )
 
 
 @kernel
 def one_near(marked, total, draws, word, spare, trial):
-    return near_half(marked, total, draws, uint64(word), uint64(spare),
-                     (uint64(5), trial, 0, 1, total), 0)
+    return near_half(
+        marked, total, draws, uint64(word), uint64(spare), (uint64(5), trial, 0, 1, total), 0
+    )
 
 
 def sample(marked, length, size):
@@ -75,14 +84,18 @@ def exact_law(marked, length):
     lowest, highest = max(0, marked - length), min(marked, length)
     if length <= 256:
         k = np.arange(lowest, highest + 1)
-        ways = [Fraction(math.comb(marked, j) * math.comb(2 * length - marked, length - j),
-                         math.comb(2 * length, length)) for j in k.tolist()]
+        ways = [
+            Fraction(
+                math.comb(marked, j) * math.comb(2 * length - marked, length - j),
+                math.comb(2 * length, length),
+            )
+            for j in k.tolist()
+        ]
         return k, np.array([float(way) for way in ways])
     reach = int(12 * math.sqrt(min(marked, 2 * length - marked) / 4)) + 12
     k = np.arange(max(lowest, marked // 2 - reach), min(highest, marked // 2 + reach) + 1)
     before = k[:-1].astype(float)
-    rise = ((marked - before) * (length - before)
-            / ((before + 1) * (length - marked + before + 1)))
+    rise = (marked - before) * (length - before) / ((before + 1) * (length - marked + before + 1))
     log_p = np.concatenate([[0.0], np.cumsum(np.log(rise))])
     p = np.exp(log_p - log_p.max())
     return k, p / p.sum()
@@ -103,16 +116,48 @@ def chi_square(found, k, p):
 # (marked, N) in every branch and on both sides of every border: 2 N <= 128 has a table; up to 64
 # marked items are bits; the others are normal, with ln Gamma from the table or from the series, for
 # the marked items and for the others. Odd and even, mirrored ones, and those that never vary.
-GRID = sorted({
-    *((s, n) for n in (1, 2, 4, 8) for s in range(1, 2 * n)),
-    *((s, n) for n in (16, 32, 64) for s in (1, 2, 3, 5, n // 2, n - 1, n, n + 1, 2 * n - 3)),
-    *((s, n) for n in (128, 256, 512) for s in (1, 2, 7, 31, 32, 63, 64, 65, 66, 67, 100, n // 2,
-                                                n - 1, n, n + 1, 2 * n - 64, 2 * n - 65)),
-    *((s, n) for n in (65, 77, 100) for s in (2, 33, 64, 65, 66, n)),
-    *((s, n) for n in (1024, 2048, 2**16) for s in (2, 63, 64, 65, 66, 500, 1023, 1024, 1100, n)
-      if s <= n),
-    (2**14, 2**14), (2**14 + 1, 2**15), (64, 2**30), (65, 2**30), (1000, 2**40), (1201, 2**51),
-})
+GRID = sorted(
+    {
+        *((s, n) for n in (1, 2, 4, 8) for s in range(1, 2 * n)),
+        *((s, n) for n in (16, 32, 64) for s in (1, 2, 3, 5, n // 2, n - 1, n, n + 1, 2 * n - 3)),
+        *(
+            (s, n)
+            for n in (128, 256, 512)
+            for s in (
+                1,
+                2,
+                7,
+                31,
+                32,
+                63,
+                64,
+                65,
+                66,
+                67,
+                100,
+                n // 2,
+                n - 1,
+                n,
+                n + 1,
+                2 * n - 64,
+                2 * n - 65,
+            )
+        ),
+        *((s, n) for n in (65, 77, 100) for s in (2, 33, 64, 65, 66, n)),
+        *(
+            (s, n)
+            for n in (1024, 2048, 2**16)
+            for s in (2, 63, 64, 65, 66, 500, 1023, 1024, 1100, n)
+            if s <= n
+        ),
+        (2**14, 2**14),
+        (2**14 + 1, 2**15),
+        (64, 2**30),
+        (65, 2**30),
+        (1000, 2**40),
+        (1201, 2**51),
+    }
+)
 
 
 @pytest.mark.parametrize("length", sorted({length for _, length in GRID}))
@@ -125,8 +170,15 @@ def test_the_law(length):
         assert chi_square(found, k, p) > 0.25 * FALSE_ALARM / len(GRID), (marked, length)
 
 
-LARGE = [(2**20, 2**20), (2**20 - 1, 2**25), (2**29, 2**30), (2**39, 2**40), (2**51, 2**51),
-         (2**50 + 1, 2**51), (2**45 - 1, 2**51)]
+LARGE = [
+    (2**20, 2**20),
+    (2**20 - 1, 2**25),
+    (2**29, 2**30),
+    (2**39, 2**40),
+    (2**51, 2**51),
+    (2**50 + 1, 2**51),
+    (2**45 - 1, 2**51),
+]
 
 
 @pytest.mark.parametrize(("marked", "length"), LARGE)
@@ -167,15 +219,38 @@ def accepted_bits(marked, length, k):
 
 def scaled_log_share(marked, length, k):
     rest = 2 * length - marked
-    terms = [(k, 1), (marked - k, 1), (length - k, 1), (rest - length + k, 1),
-             (marked / 2, -2), (rest / 2, -2)]
+    terms = [
+        (k, 1),
+        (marked - k, 1),
+        (length - k, 1),
+        (rest - length + k, 1),
+        (marked / 2, -2),
+        (rest / 2, -2),
+    ]
     return -sum(sign * math.lgamma(c + 1) for c, sign in terms)
 
 
-@pytest.mark.parametrize(("marked", "length"), [
-    (64, 128), (63, 128), (33, 70), (2, 65), (64, 1024), (65, 65), (66, 66), (65, 128), (128, 128),
-    (201, 256), (512, 512), (500, 2048), (1023, 1024), (1500, 2048), (65, 2**20), (4096, 4096),
-])
+@pytest.mark.parametrize(
+    ("marked", "length"),
+    [
+        (64, 128),
+        (63, 128),
+        (33, 70),
+        (2, 65),
+        (64, 1024),
+        (65, 65),
+        (66, 66),
+        (65, 128),
+        (128, 128),
+        (201, 256),
+        (512, 512),
+        (500, 2048),
+        (1023, 1024),
+        (1500, 2048),
+        (65, 2**20),
+        (4096, 4096),
+    ],
+)
 def test_what_is_rejected_begins_where_it_must(marked, length):
     """The probability with which an outcome is accepted, to 2^-20, without any chance."""
     bits = marked <= 64
@@ -193,8 +268,9 @@ def test_what_is_rejected_begins_where_it_must(marked, length):
             sigma = math.sqrt(a * b / (2 * (a + b)))
             x = (sigma + 0.25) * z
             assert abs(k - marked / 2 - x) <= 0.5 + 1e-9
-            share = math.exp(scaled_log_share(marked, length, k) + z * z / 2
-                             - 1 / (4 * sigma + 0.5))
+            share = math.exp(
+                scaled_log_share(marked, length, k) + z * z / 2 - 1 / (4 * sigma + 0.5)
+            )
         assert share < 1 + 1e-9
         if rejected is not None:
             found += 1
@@ -218,11 +294,18 @@ def test_log_share_keeps_its_digits():
         middle, k = marked // 2, round(marked / 2 + z * sigma)
         if not 0 <= k <= marked:
             continue
-        exact = sum(log_factorial(c) - log_factorial(d) for c, d in (
-            (middle, k), (marked - middle, marked - k), (length - middle, length - k),
-            (rest - length + middle, rest - length + k)))
+        exact = sum(
+            log_factorial(c) - log_factorial(d)
+            for c, d in (
+                (middle, k),
+                (marked - middle, marked - k),
+                (length - middle, length - k),
+                (rest - length + middle, rest - length + k),
+            )
+        )
         got = Decimal(log_share_of(marked, length, k)) - Decimal(
-            log_share_of(marked, length, middle))
+            log_share_of(marked, length, middle)
+        )
         if abs(z) < 5:
             worst = max(worst, abs(float(got - exact)))
         else:
@@ -247,8 +330,9 @@ def test_shortfall_is_an_upper_bound():
                 for edge in (x, k - middle - 0.5, k - middle + 0.5):
                     at = edge / (sigma + 0.25)
                     if abs(at) < 2:
-                        accepted = math.exp(log_share_of(marked, length, k) + at * at / 2
-                                            - 1 / (4 * sigma + 0.5))
+                        accepted = math.exp(
+                            log_share_of(marked, length, k) + at * at / 2 - 1 / (4 * sigma + 0.5)
+                        )
                         assert accepted <= 1 + 1e-12
                         assert sigma * (1 - accepted) <= shortfall(abs(at))
 
@@ -260,9 +344,10 @@ def test_thresholds_are_exact_to_the_last_bit():
             reached, before = Fraction(0), 0
             for i in range(marked):
                 k = marked // 2 + ((i + 1) // 2 if i % 2 else -(i // 2))
-                reached += Fraction(math.comb(marked, k)
-                                    * math.comb(2 * length - marked, length - k),
-                                    math.comb(2 * length, length))
+                reached += Fraction(
+                    math.comb(marked, k) * math.comb(2 * length - marked, length - k),
+                    math.comb(2 * length, length),
+                )
                 threshold = int(halves._THRESHOLD[begin + i])
                 assert abs(threshold - reached * 2**64) <= 1
                 if threshold > before + 1:  # not so for outcomes rarer than 2^-64
@@ -289,11 +374,15 @@ def near_law(marked, total, draws):
     """Outcomes within 12 standard deviations, and their probabilities to 12 digits."""
     reach = int(12 * math.sqrt(min(marked, total - marked) / 4)) + 12
     centre = round(marked * draws / total)
-    k = np.arange(max(0, draws + marked - total, centre - reach),
-                  min(marked, draws, centre + reach) + 1)
+    k = np.arange(
+        max(0, draws + marked - total, centre - reach), min(marked, draws, centre + reach) + 1
+    )
     before = k[:-1].astype(float)
-    rise = ((marked - before) * (draws - before)
-            / ((before + 1) * (total - marked - draws + before + 1)))
+    rise = (
+        (marked - before)
+        * (draws - before)
+        / ((before + 1) * (total - marked - draws + before + 1))
+    )
     log_p = np.concatenate([[0.0], np.cumsum(np.log(rise))])
     p = np.exp(log_p - log_p.max())
     return k, p / p.sum()
@@ -301,12 +390,39 @@ def near_law(marked, total, draws):
 
 # on both sides of the borders: few marked items, how far from a half, odd and even, mirrored
 NEAR = [
-    (1, 3, 1), (2, 7, 3), (20, 60, 31), (30, 61, 29), (40, 61, 33), (3, 100, 43), (64, 128, 64),
-    (64, 129, 60), (64, 130, 72), (64, 130, 73), (64, 1001, 489), (63, 1001, 478), (65, 131, 65),
-    (65, 131, 59), (65, 131, 73), (66, 140, 63), (66, 140, 77), (66, 140, 78), (66, 140, 62),
-    (100, 250, 120), (150, 250, 130), (185, 250, 130), (186, 250, 131), (300, 1001, 480),
-    (300, 1001, 551), (300, 1001, 552), (500, 1000, 450), (500, 1000, 549), (1000, 3000, 1480),
-    (1500, 3000, 1520), (3000, 10**4, 5100), (65, 10**6, 5 * 10**5 + 300), (2000, 10**6, 499_000),
+    (1, 3, 1),
+    (2, 7, 3),
+    (20, 60, 31),
+    (30, 61, 29),
+    (40, 61, 33),
+    (3, 100, 43),
+    (64, 128, 64),
+    (64, 129, 60),
+    (64, 130, 72),
+    (64, 130, 73),
+    (64, 1001, 489),
+    (63, 1001, 478),
+    (65, 131, 65),
+    (65, 131, 59),
+    (65, 131, 73),
+    (66, 140, 63),
+    (66, 140, 77),
+    (66, 140, 78),
+    (66, 140, 62),
+    (100, 250, 120),
+    (150, 250, 130),
+    (185, 250, 130),
+    (186, 250, 131),
+    (300, 1001, 480),
+    (300, 1001, 551),
+    (300, 1001, 552),
+    (500, 1000, 450),
+    (500, 1000, 549),
+    (1000, 3000, 1480),
+    (1500, 3000, 1520),
+    (3000, 10**4, 5100),
+    (65, 10**6, 5 * 10**5 + 300),
+    (2000, 10**6, 499_000),
     (10**5, 10**6, 5 * 10**5 + 777),
 ]
 
@@ -339,8 +455,11 @@ def test_what_is_rejected_near_a_half_begins_where_it_must():
             k = outcome if 2 * draws <= total else marked - outcome
             assert abs(k - mu - (sigma + 0.25) * z) <= 0.5 + 1e-9
             t = k - math.floor(mu + 0.5)
-            share = math.exp(near_log_share(marked, total, min(draws, total - draws), float(t))
-                             + z * z / 2 - above)
+            share = math.exp(
+                near_log_share(marked, total, min(draws, total - draws), float(t))
+                + z * z / 2
+                - above
+            )
             low, high = 0, SPARE
             if one_near(marked, total, draws, word, SPARE - 1, trial) == outcome:
                 continue
@@ -382,6 +501,12 @@ def test_the_middle_of_few_marked_items_far_from_a_half():
     for trial in range(20_000):
         total = int(rng.integers(2, 300))
         marked, draws = int(rng.integers(0, total + 1)), int(rng.integers(0, total + 1))
-        k = one_near(marked, total, draws, rng.integers(0, 2**64, dtype=np.uint64),
-                     int(rng.integers(0, SPARE)), trial)
+        k = one_near(
+            marked,
+            total,
+            draws,
+            rng.integers(0, 2**64, dtype=np.uint64),
+            int(rng.integers(0, SPARE)),
+            trial,
+        )
         assert max(0, marked + draws - total) <= k <= min(marked, draws)

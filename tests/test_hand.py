@@ -26,8 +26,16 @@ def result() -> ff.Result:
 def swept(tmp_path_factory: pytest.TempPathFactory) -> ff.Sweep:
     """The same trials, by a sweep."""
     out = tmp_path_factory.mktemp("hand") / "results"
-    return ff.sweep(instances=SMALL, deltas=[0.1, 0.01], schedules=NAMES, trials=40, seed=3,
-                    threads=1, out=out, progress=False)
+    return ff.sweep(
+        instances=SMALL,
+        deltas=[0.1, 0.01],
+        schedules=NAMES,
+        trials=40,
+        seed=3,
+        threads=1,
+        out=out,
+        progress=False,
+    )
 
 
 @pytest.fixture(params=["result", "swept"])
@@ -50,8 +58,9 @@ def test_the_same_rows(result: ff.Result, swept: ff.Sweep) -> None:
 
 def test_the_same_summary(result: ff.Result, swept: ff.Sweep) -> None:
     for costs in (None, [0.5, 7]):
-        one, other = (held.summary(costs).sort("delta", "schedule", "cost")
-                      for held in (result, swept))
+        one, other = (
+            held.summary(costs).sort("delta", "schedule", "cost") for held in (result, swept)
+        )
         assert_frame_equal(one, other)
         assert sorted(one["cost"].unique()) == sorted(costs or [0, 10, 100])
 
@@ -68,16 +77,18 @@ def test_best_is_the_least_mean_total_of_the_summary(held: ff.Result | ff.Sweep)
     costs = [0.0, 0.1, 3.0, 10.0, 1000.0]
     table = held.summary(costs)
     for row in held.best(costs=costs).to_dicts():
-        rival = table.filter(delta=row["delta"], cost=row["cost"]).sort("total_mean").row(
-            0, named=True)
+        rival = (
+            table.filter(delta=row["delta"], cost=row["cost"]).sort("total_mean").row(0, named=True)
+        )
         assert row["winner"] == rival["schedule"]
         assert row["total_mean"] == pytest.approx(rival["total_mean"])
 
 
 def test_the_same_check(result: ff.Result, swept: ff.Sweep) -> None:
     order = ["delta", "schedule", "claim", "cost"]
-    assert_frame_equal(result.check([0, 10]).frame.sort(order),
-                       swept.check([0, 10]).frame.sort(order))
+    assert_frame_equal(
+        result.check([0, 10]).frame.sort(order), swept.check([0, 10]).frame.sort(order)
+    )
 
 
 def test_replay_tells_the_row_that_is_held(held: ff.Result | ff.Sweep) -> None:
@@ -98,13 +109,23 @@ def test_replay_wants_to_know_which(held: ff.Result | ff.Sweep) -> None:
 def test_wrong_has_the_trials_that_erred() -> None:
     found = ff.simulate(SMALL, delta=0.5, trials=50, sigma=0.1, threads=1)
     assert 0 < found.wrong().height < 50
-    assert found.wrong()["trial"].to_list() == found.frame.filter(~pl.col("correct"))[
-        "trial"].to_list()
+    assert (
+        found.wrong()["trial"].to_list()
+        == found.frame.filter(~pl.col("correct"))["trial"].to_list()
+    )
 
 
-@pytest.mark.parametrize(("x", "y"), [("delta", "total"), ("period", "pulls"), ("cost", "total"),
-                                      ("schedule", "communication"), ("gap", "error_rate"),
-                                      ("delta", "steps")])
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        ("delta", "total"),
+        ("period", "pulls"),
+        ("cost", "total"),
+        ("schedule", "communication"),
+        ("gap", "error_rate"),
+        ("delta", "steps"),
+    ],
+)
 @pytest.mark.parametrize("errors", ["sem", "quantiles"])
 def test_plot(held: ff.Result | ff.Sweep, x: str, y: str, errors: str) -> None:
     import matplotlib.pyplot as plt
@@ -134,8 +155,13 @@ def test_report_is_one_page(held: ff.Result | ff.Sweep, tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith("<!")
     assert "periodic:10" in text
-    for word in ("seed", "version of the rows", "skip_error", "error rate \\u003c= delta",
-                 '"bounds"'):
+    for word in (
+        "seed",
+        "version of the rows",
+        "skip_error",
+        "error rate \\u003c= delta",
+        '"bounds"',
+    ):
         assert word in text
 
 
@@ -153,8 +179,14 @@ def test_faces(held: ff.Result | ff.Sweep) -> None:
 
 def test_every_object_has_a_face(result: ff.Result) -> None:
     story = result.replay(1, "fedelim", 0.1)
-    for one in (SMALL, ff.bounds(SMALL), ff.bounds(SMALL, [0.1, 0.2]), story, result.check(),
-                result.best()):
+    for one in (
+        SMALL,
+        ff.bounds(SMALL),
+        ff.bounds(SMALL, [0.1, 0.2]),
+        story,
+        result.check(),
+        result.best(),
+    ):
         html = one._repr_html_()
         assert html is not None
         assert html.startswith("<div")
@@ -186,9 +218,11 @@ def test_equal_results() -> None:
     assert one == two
     assert hash(one) == hash(two)
     assert len({one, two}) == 1
-    for other in (ff.simulate(SMALL, NAMES, trials=6, **GRID),
-                  ff.simulate(SMALL, NAMES, trials=5, **{**GRID, "seed": 4}),
-                  ff.simulate(SMALL, NAMES, trials=5, keep_pulls=True, **GRID)):
+    for other in (
+        ff.simulate(SMALL, NAMES, trials=6, **GRID),
+        ff.simulate(SMALL, NAMES, trials=5, **{**GRID, "seed": 4}),
+        ff.simulate(SMALL, NAMES, trials=5, keep_pulls=True, **GRID),
+    ):
         assert one != other
     assert one != 5
 
@@ -196,15 +230,20 @@ def test_equal_results() -> None:
 def test_more_trials_of_the_same_job() -> None:
     options = {**GRID, "keep_pulls": True}
     whole = ff.simulate(SMALL, NAMES, trials=30, **options)
-    first, rest = (ff.simulate(SMALL, NAMES, trials=n, first=at, **options)
-                   for n, at in ((20, 0), (10, 20)))
+    first, rest = (
+        ff.simulate(SMALL, NAMES, trials=n, first=at, **options) for n, at in ((20, 0), (10, 20))
+    )
     assert first + rest == whole == rest + first
     assert (first + rest).pulls.shape == (2, 3, 30, 2, 2)
     refused(lambda: first + first, "trials 0 to 19 are in both", "first=20")
     late = ff.simulate(SMALL, NAMES, trials=5, first=25, **options)
     refused(lambda: first + late, "trials 20 to 24 would be missing")
-    refused(lambda: first + ff.simulate(SMALL, NAMES, trials=5, first=20, **{**options, "seed": 1}),
-            "seed", "[3, 3]", "[1, 1]")
+    refused(
+        lambda: first + ff.simulate(SMALL, NAMES, trials=5, first=20, **{**options, "seed": 1}),
+        "seed",
+        "[3, 3]",
+        "[1, 1]",
+    )
     refused(lambda: first + ff.simulate(OTHER, NAMES, trials=5, first=20, **options), "instance")
     with pytest.raises(TypeError):
         first + 5  # type: ignore[operator]
@@ -215,8 +254,9 @@ def test_an_instance_by_name_file_or_array(tmp_path: Path) -> None:
     SMALL.save(tmp_path / "other.toml")
     by_object = ff.simulate(SMALL, **options).frame
     assert_frame_equal(ff.simulate(tmp_path / "other.toml", **options).frame, by_object)
-    assert_frame_equal(ff.simulate(SMALL.means, **options).frame.drop("instance"),
-                       by_object.drop("instance"))
+    assert_frame_equal(
+        ff.simulate(SMALL.means, **options).frame.drop("instance"), by_object.drop("instance")
+    )
     assert ff.simulate("synthetic", **options).job.instance == ff.Instance.load("synthetic")
     assert ff.replay("synthetic", delta=0.1).row["instance"] == "synthetic"
 
@@ -238,11 +278,20 @@ def test_saved_rows_are_those_of_a_sweep(result: ff.Result, tmp_path: Path) -> N
     assert result.save(tmp_path / "kept").frame.height == result.frame.height  # nothing twice
 
 
-def test_a_sweep_goes_on_with_saved_rows(result: ff.Result, tmp_path: Path,
-                                         calls: list[tuple[object, ...]]) -> None:
+def test_a_sweep_goes_on_with_saved_rows(
+    result: ff.Result, tmp_path: Path, calls: list[tuple[object, ...]]
+) -> None:
     result.save(tmp_path / "kept")
-    more = ff.sweep(instances=SMALL, deltas=[0.1, 0.01], schedules=NAMES, trials=50, seed=3,
-                    threads=1, out=tmp_path / "kept", progress=False)
+    more = ff.sweep(
+        instances=SMALL,
+        deltas=[0.1, 0.01],
+        schedules=NAMES,
+        trials=50,
+        seed=3,
+        threads=1,
+        out=tmp_path / "kept",
+        progress=False,
+    )
     assert sorted(call[3:] for call in calls) == [(40, 50), (40, 50)]
     assert more.frame.height == 50 * 2 * 3
 
@@ -272,8 +321,9 @@ def test_a_trial_in_two_files_is_there_once(result: ff.Result, tmp_path: Path) -
 # --- progress
 
 
-def test_a_line_every_so_often_off_a_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-                                              capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_every_so_often_off_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from fastfed.api import progress
 
     options = {"instances": SMALL, "deltas": [0.1], "schedules": ["fedelim"], "threads": 1}
@@ -292,8 +342,9 @@ def test_a_line_every_so_often_off_a_terminal(monkeypatch: pytest.MonkeyPatch, t
     assert capsys.readouterr() == ("", "")
 
 
-def test_compiling_is_said(monkeypatch: pytest.MonkeyPatch,
-                           capsys: pytest.CaptureFixture[str]) -> None:
+def test_compiling_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from fastfed.api import progress
     from fastfed.kernels import compiling
 
@@ -323,7 +374,8 @@ def test_a_cache_says_when_it_compiles(tmp_path: Path) -> None:
     compiled = numba.njit(thrice)
     compiled._cache = Watched(thrice)
     compiled._cache._cache_file = type(compiled._cache._cache_file)(
-        str(tmp_path), "thrice", "stamp")
+        str(tmp_path), "thrice", "stamp"
+    )
     assert compiled(2) == 6
     assert seen == [True]
     assert not under_way()
@@ -353,15 +405,15 @@ def test_ctrl_c_does_not_wait_for_a_long_trial(monkeypatch: pytest.MonkeyPatch) 
     release.set()
 
 
-
-
 def test_an_own_radius_can_be_replayed_and_reported_but_not_kept(tmp_path: Path) -> None:
     """A folder outlives the process, and cannot hold a function."""
+
     def union(n: float, a: float) -> float:
         return math.log(4 / a) + 2 * math.log(n)
 
-    res = ff.simulate([[0.9], [0.1]], "fedelim", delta=0.1, trials=5,
-                      radius=ff.Radius(union, name="union"))
+    res = ff.simulate(
+        [[0.9], [0.1]], "fedelim", delta=0.1, trials=5, radius=ff.Radius(union, name="union")
+    )
     assert res.replay(3).row["pulls"] == res.frame["pulls"][3]
     assert res.summary([1.0])["radius"].to_list() == ["union"]
     assert res.report(tmp_path / "report.html").exists()

@@ -35,8 +35,23 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_help_of_sweep_names_every_option_and_default(capsys: pytest.CaptureFixture[str]) -> None:
     shown = " ".join(twice(capsys, "sweep", "--help").replace("│", " ").split())
-    for option in ("instance", "delta", "cost", "period", "schedule", "trials", "seed", "out",
-                   "threads", "engine", "sigma", "max-steps", "target-rse", "spec", "quiet"):
+    for option in (
+        "instance",
+        "delta",
+        "cost",
+        "period",
+        "schedule",
+        "trials",
+        "seed",
+        "out",
+        "threads",
+        "engine",
+        "sigma",
+        "max-steps",
+        "target-rse",
+        "spec",
+        "quiet",
+    ):
         assert f"--{option}" in shown
     for default in ("[10000]", "[0]", "[all cores]", "[auto]"):
         assert default in shown
@@ -64,8 +79,13 @@ for command in json.loads(sys.argv[1]):
 print(json.dumps(seen))
 """
     commands = [[], *([command] for command in COMMANDS)]
-    done = subprocess.run([sys.executable, "-c", code, json.dumps(commands)], env=ENVIRONMENT,
-                          capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(commands)],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     seen = json.loads(done.stdout)
     assert len(seen) == len(commands)
     assert not any(seen.values()), seen
@@ -79,8 +99,15 @@ assert cli.run(sys.argv[2:]) == 0
 loaded = [name for name in sys.argv[1].split(",") if name in sys.modules]
 assert not loaded, loaded
 """
-    for never, command in (("numba,matplotlib", ["instances"]),
-                           ("numba,matplotlib", ["summary", str(good)])):
-        done = subprocess.run([sys.executable, "-c", code, never, *command], env=ENVIRONMENT,
-                              capture_output=True, text=True, check=False)
+    for never, command in (
+        ("numba,matplotlib", ["instances"]),
+        ("numba,matplotlib", ["summary", str(good)]),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", code, never, *command],
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr

@@ -25,15 +25,25 @@ from fastfed.results.html import (
 from fastfed.statistics.best import Best, envelope
 
 EVIL = "<script>alert('x')</script> & \"q\" \x1b[31m"
-NAMED = ff.Instance([[0.9, 0.2], [0.1, 0.8]], arms=[EVIL, "b"], clients=[EVIL, "north"],
-                    name=EVIL, description=EVIL)
+NAMED = ff.Instance(
+    [[0.9, 0.2], [0.1, 0.8]], arms=[EVIL, "b"], clients=[EVIL, "north"], name=EVIL, description=EVIL
+)
 
 
 def rows_of(text: str) -> list[list[str]]:
     """The table's rows; the text must be well-formed, and hold no element but its own."""
     tree = ElementTree.fromstring(text)
-    assert {node.tag for node in tree.iter()} <= {"div", "table", "thead", "tbody", "tr", "th",
-                                                  "td", "small", "pre"}
+    assert {node.tag for node in tree.iter()} <= {
+        "div",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "small",
+        "pre",
+    }
     assert "\x1b" not in text
     return [["".join(cell.itertext()) for cell in row] for row in tree.iter("tr")]
 
@@ -64,8 +74,11 @@ def test_a_large_instance_is_shown_in_part() -> None:
 
 
 def test_summary() -> None:
-    text = summary_html(summary_frame({"instance": EVIL}, {"instance": "b", "truncated": 3}),
-                        {EVIL: NAMED, "b": NAMED}, title="12 trials of <b>")
+    text = summary_html(
+        summary_frame({"instance": EVIL}, {"instance": "b", "truncated": 3}),
+        {EVIL: NAMED, "b": NAMED},
+        title="12 trials of <b>",
+    )
     head, one, two = rows_of(text)
     assert head[0] == "instance"
     assert "473,427 ± 1,260" in one
@@ -82,8 +95,9 @@ def test_a_long_summary_says_what_is_left_out() -> None:
     assert "150 more rows" in rows[-1][0]
 
 
-@pytest.mark.parametrize(("delta", "cost", "count"), [(0.1, 10.0, 3), ([[0.1], [0.01]],
-                                                                       [1.0, 1000.0], 12)])
+@pytest.mark.parametrize(
+    ("delta", "cost", "count"), [(0.1, 10.0, 3), ([[0.1], [0.01]], [1.0, 1000.0], 12)]
+)
 def test_bounds(delta: Any, cost: Any, count: int) -> None:
     found = ff.bounds(NAMED, np.array(delta) if isinstance(delta, list) else delta, cost)
     head, *rows = rows_of(bounds_html(found))
@@ -103,13 +117,26 @@ def test_replay_is_no_dump_of_events() -> None:
 
 
 def test_check_shows_violations_first_and_says_of_what_intervals_are() -> None:
-    line = {"instance": EVIL, "delta": 0.1, "sigma": 1.0, **USUAL, "schedule": "fedelim",
-            "claim": "pulls",
-            "cost": None, "mean": 5.0, "bound": 7.0, "outside": 0.5, "low": 0.1, "high": 0.7,
-            "verdict": "holds", "reason": ""}
+    line = {
+        "instance": EVIL,
+        "delta": 0.1,
+        "sigma": 1.0,
+        **USUAL,
+        "schedule": "fedelim",
+        "claim": "pulls",
+        "cost": None,
+        "mean": 5.0,
+        "bound": 7.0,
+        "outside": 0.5,
+        "low": 0.1,
+        "high": 0.7,
+        "verdict": "holds",
+        "reason": "",
+    }
     other = {**line, "verdict": "violated", "outside": None, "cost": 1000.0}
-    found: Any = SimpleNamespace(frame=pl.DataFrame([line, other]),
-                                 counts=lambda: {"holds": 1, "violated": 1})
+    found: Any = SimpleNamespace(
+        frame=pl.DataFrame([line, other]), counts=lambda: {"holds": 1, "violated": 1}
+    )
     _, first, second = rows_of(check_html(found))
     assert first[-2:] == ["violated", ""]
     assert first[5] == "1,000"

@@ -22,6 +22,7 @@ PAPER = [[0.9, 0.1, 0.1], [0.1, 0.9, 0.1], [0.1, 0.1, 0.9], [0.5, 0.5, 0.5]]
 
 # --- what follows from the means
 
+
 def test_best_arms_and_gaps_of_the_paper():
     inst = ff.Instance(PAPER)
     assert inst.shape == (4, 3)
@@ -58,10 +59,15 @@ def test_types_and_immutability():
             array[0] = 0
 
 
-@pytest.mark.parametrize("means", [
-    [[1, 0], [0, 2]], ((1, 0), (0, 2)), np.array([[1, 0], [0, 2]], dtype=np.int32),
-    np.array([[1, 0], [0, 2]], dtype=np.float32),
-])
+@pytest.mark.parametrize(
+    "means",
+    [
+        [[1, 0], [0, 2]],
+        ((1, 0), (0, 2)),
+        np.array([[1, 0], [0, 2]], dtype=np.int32),
+        np.array([[1, 0], [0, 2]], dtype=np.float32),
+    ],
+)
 def test_any_matrix_will_do(means):
     assert ff.Instance(means) == ff.Instance([[1.0, 0.0], [0.0, 2.0]])
 
@@ -82,8 +88,14 @@ def test_a_lone_client():
 
 
 def test_names():
-    inst = ff.Instance([[1, 0], [0, 2]], ff.Gaussian(2), arms=["a", "b"], clients=["Ü", "x y"],
-                       name="mine", description="two by two")
+    inst = ff.Instance(
+        [[1, 0], [0, 2]],
+        ff.Gaussian(2),
+        arms=["a", "b"],
+        clients=["Ü", "x y"],
+        name="mine",
+        description="two by two",
+    )
     assert (inst.arms, inst.clients) == (("a", "b"), ("Ü", "x y"))
     assert (inst.name, inst.description, inst.default_sigma) == ("mine", "two by two", 2.0)
     assert "mine" in repr(inst)
@@ -102,8 +114,11 @@ def test_equality_is_of_rewards_and_names():
     assert inst.digest == ff.Instance(PAPER, arms=list("abcd")).digest
     assert inst != ff.Instance(PAPER, arms=list("abcd"))
     assert inst != ff.Instance(PAPER, clients=list("abc"))
-    for other in (ff.Instance(PAPER, ff.Gaussian(2)), ff.Instance(np.array(PAPER) * 2),
-                  ff.Instance(np.array(PAPER)[:, :2] + [[0, 0], [0, 0], [0, 0], [0, 0.1]])):
+    for other in (
+        ff.Instance(PAPER, ff.Gaussian(2)),
+        ff.Instance(np.array(PAPER) * 2),
+        ff.Instance(np.array(PAPER)[:, :2] + [[0, 0], [0, 0], [0, 0], [0, 0.1]]),
+    ):
         assert inst != other
         assert inst.digest != other.digest
     # equal bytes in another shape are another problem
@@ -123,9 +138,15 @@ print(one.digest, one.means.tobytes().hex())
 def test_every_processor_has_the_same_digest_and_means():
     """A matrix product adds up in another order on a Prescott than on a Haswell."""
     root = str(Path(__file__).resolve().parents[1])
-    told = {subprocess.run([sys.executable, "-c", DIGEST], check=True, capture_output=True,
-                           env={**os.environ, "PYTHONPATH": root, "OPENBLAS_CORETYPE": core}).stdout
-            for core in ("Haswell", "Prescott")}
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", DIGEST],
+            check=True,
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": root, "OPENBLAS_CORETYPE": core},
+        ).stdout
+        for core in ("Haswell", "Prescott")
+    }
     assert len(told) == 1
 
 
@@ -150,6 +171,7 @@ def test_digest_of_finite_rewards_is_of_values_and_weights_alone(monkeypatch):
 
 
 # --- by name
+
 
 def test_the_built_in():
     assert "synthetic" in builtin_names()
@@ -191,45 +213,54 @@ def test_scaled_of_a_family_and_of_a_file(tmp_path):
     path = tmp_path / "a,b.toml"
     ff.Instance([[1, 0], [0, 2]], ff.Gaussian(3), arms=["p", "q"]).save(path)
     assert ff.Instance.load(f"scaled:{path},2") == ff.Instance(
-        [[2, 0], [0, 4]], ff.Gaussian(3), arms=["p", "q"])
+        [[2, 0], [0, 4]], ff.Gaussian(3), arms=["p", "q"]
+    )
 
 
-@pytest.mark.parametrize(("name", "words"), [
-    ("sinthetic", ["unknown instance 'sinthetic'", "did you mean 'synthetic'"]),
-    ("SYNTHETIC", ["did you mean 'synthetic'"]),
-    ("randm:3,2,1", ["did you mean 'random:'"]),
-    ("zzzz", ["unknown instance 'zzzz'", "synthetic", ".toml", ".csv"]),
-    ("", ["unknown instance ''"]),
-    ("random:3,2", ["random:3,2", "K,M,SEED"]),
-    ("random:3,x,1", ["random:3,x,1", "K,M,SEED"]),
-    ("random:0,2,1", ["random:0,2,1", "at least 1"]),
-    ("random:3,-2,1", ["at least 1"]),
-    ("random:100000,100000,1", ["at most"]),
-    ("random:3,2,-1", ["seed"]),
-    ("random:3,2,18446744073709551616", ["seed"]),
-    ("scaled:synthetic", ["NAME,FACTOR"]),
-    ("scaled:synthetic,x", ["NAME,FACTOR"]),
-    ("scaled:synthetic,nan", ["NAME,FACTOR"]),
-    ("scaled:synthetic,0", ["above 0"]),
-    ("scaled:synthetic,-1", ["above 0"]),
-    ("scaled:synthetic,1e400", ["finite"]),
-    ("scaled:synthetic,1e-330", ["above 0"]),
-    ("scaled:synthetik,0.1", ["unknown instance 'synthetik'", "did you mean 'synthetic'"]),
-    ("no/such/file.toml", ["file.toml", "cannot be read"]),
-    ("no/such/file.csv", ["file.csv", "cannot be read"]),
-    ("instance.xlsx", ["unknown instance", ".toml", ".csv"]),
-])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sinthetic", ["unknown instance 'sinthetic'", "did you mean 'synthetic'"]),
+        ("SYNTHETIC", ["did you mean 'synthetic'"]),
+        ("randm:3,2,1", ["did you mean 'random:'"]),
+        ("zzzz", ["unknown instance 'zzzz'", "synthetic", ".toml", ".csv"]),
+        ("", ["unknown instance ''"]),
+        ("random:3,2", ["random:3,2", "K,M,SEED"]),
+        ("random:3,x,1", ["random:3,x,1", "K,M,SEED"]),
+        ("random:0,2,1", ["random:0,2,1", "at least 1"]),
+        ("random:3,-2,1", ["at least 1"]),
+        ("random:100000,100000,1", ["at most"]),
+        ("random:3,2,-1", ["seed"]),
+        ("random:3,2,18446744073709551616", ["seed"]),
+        ("scaled:synthetic", ["NAME,FACTOR"]),
+        ("scaled:synthetic,x", ["NAME,FACTOR"]),
+        ("scaled:synthetic,nan", ["NAME,FACTOR"]),
+        ("scaled:synthetic,0", ["above 0"]),
+        ("scaled:synthetic,-1", ["above 0"]),
+        ("scaled:synthetic,1e400", ["finite"]),
+        ("scaled:synthetic,1e-330", ["above 0"]),
+        ("scaled:synthetik,0.1", ["unknown instance 'synthetik'", "did you mean 'synthetic'"]),
+        ("no/such/file.toml", ["file.toml", "cannot be read"]),
+        ("no/such/file.csv", ["file.csv", "cannot be read"]),
+        ("instance.xlsx", ["unknown instance", ".toml", ".csv"]),
+    ],
+)
 def test_bad_names(name, words):
     refused(lambda: ff.Instance.load(name), *words)
 
 
 # --- by file
 
+
 def awkward() -> ff.Instance:
     rng = np.random.default_rng(3)
-    return ff.Instance(rng.normal(size=(3, 2)) * [1e-9, 1e9], ff.Gaussian(0.1 + 0.2),
-                       arms=['say "hi"', "back\\slash", "tab\tand, comma"],
-                       clients=["héllo", "#not a comment"], description="line one\nline two \x7f")
+    return ff.Instance(
+        rng.normal(size=(3, 2)) * [1e-9, 1e9],
+        ff.Gaussian(0.1 + 0.2),
+        arms=['say "hi"', "back\\slash", "tab\tand, comma"],
+        clients=["héllo", "#not a comment"],
+        description="line one\nline two \x7f",
+    )
 
 
 def test_toml_round_trip(tmp_path):
@@ -258,8 +289,12 @@ def test_round_trip_without_names(tmp_path, means, suffix):
 
 
 @settings(max_examples=100, derandomize=True, database=None, deadline=None)
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=2, max_size=2,
-                unique=True), st.text(st.characters(exclude_categories=["Cs"])))
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=["Cs"])), min_size=2, max_size=2, unique=True
+    ),
+    st.text(st.characters(exclude_categories=["Cs"])),
+)
 def test_toml_round_trip_of_any_text(tmp_path_factory, names, description):
     path = tmp_path_factory.getbasetemp() / "any.toml"
     inst = ff.Instance([[1.0], [2.0]], arms=names, description=description)
@@ -282,95 +317,119 @@ def read(tmp_path: Path, name: str, text: str | bytes) -> ff.Instance:
 
 
 def test_toml_by_hand(tmp_path):
-    inst = read(tmp_path, "x.toml", """
+    inst = read(
+        tmp_path,
+        "x.toml",
+        """
         means = [[1, 0.5], [0, 2e-1]]   # whole numbers are numbers too
         arms = ["a", "b"]
         [rewards]
         kind = "gaussian"
         sigma = 2
-    """)
+    """,
+    )
     assert inst == ff.Instance([[1, 0.5], [0, 0.2]], ff.Gaussian(2.0), arms=["a", "b"])
     assert read(tmp_path, "y.toml", "means = [[1.0], [2.0]]") == ff.Instance([[1.0], [2.0]])
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("1,2\n3,1\n", ff.Instance([[1, 2], [3, 1]])),
-    ("1, 2 \r\n 3,1", ff.Instance([[1, 2], [3, 1]])),
-    ("\ufeff1,2\n\n3,1\n\n", ff.Instance([[1, 2], [3, 1]])),
-    ("x,y\n1,2\n3,1\n", ff.Instance([[1, 2], [3, 1]], clients=["x", "y"])),
-    ("a,1,2\nb,3,1\n", ff.Instance([[1, 2], [3, 1]], arms=["a", "b"])),
-    ("arm,x,y\na,1,2\nb,3,1\n", ff.Instance([[1, 2], [3, 1]], arms=["a", "b"], clients=["x", "y"])),
-    (",x,y\na,1,2\nb,3,1\n", ff.Instance([[1, 2], [3, 1]], arms=["a", "b"], clients=["x", "y"])),
-    ("arm,1990,1991\n5,1,2\n7,3,1\n",
-     ff.Instance([[1, 2], [3, 1]], arms=["5", "7"], clients=["1990", "1991"])),
-    ("x\n1\n2\n", ff.Instance([[1], [2]], clients=["x"])),
-    ("1\n2\n", ff.Instance([[1], [2]])),
-    ("-1e-3,+.5\n2.,0\n", ff.Instance([[-1e-3, 0.5], [2, 0]])),
-    ('"a, b",1,2\nc,3,1\n', ff.Instance([[1, 2], [3, 1]], arms=["a, b", "c"])),
-])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1,2\n3,1\n", ff.Instance([[1, 2], [3, 1]])),
+        ("1, 2 \r\n 3,1", ff.Instance([[1, 2], [3, 1]])),
+        ("\ufeff1,2\n\n3,1\n\n", ff.Instance([[1, 2], [3, 1]])),
+        ("x,y\n1,2\n3,1\n", ff.Instance([[1, 2], [3, 1]], clients=["x", "y"])),
+        ("a,1,2\nb,3,1\n", ff.Instance([[1, 2], [3, 1]], arms=["a", "b"])),
+        (
+            "arm,x,y\na,1,2\nb,3,1\n",
+            ff.Instance([[1, 2], [3, 1]], arms=["a", "b"], clients=["x", "y"]),
+        ),
+        (
+            ",x,y\na,1,2\nb,3,1\n",
+            ff.Instance([[1, 2], [3, 1]], arms=["a", "b"], clients=["x", "y"]),
+        ),
+        (
+            "arm,1990,1991\n5,1,2\n7,3,1\n",
+            ff.Instance([[1, 2], [3, 1]], arms=["5", "7"], clients=["1990", "1991"]),
+        ),
+        ("x\n1\n2\n", ff.Instance([[1], [2]], clients=["x"])),
+        ("1\n2\n", ff.Instance([[1], [2]])),
+        ("-1e-3,+.5\n2.,0\n", ff.Instance([[-1e-3, 0.5], [2, 0]])),
+        ('"a, b",1,2\nc,3,1\n', ff.Instance([[1, 2], [3, 1]], arms=["a, b", "c"])),
+    ],
+)
 def test_csv_by_hand(tmp_path, text, expected):
     assert read(tmp_path, "x.csv", text) == expected
 
 
-@pytest.mark.parametrize(("name", "text", "words"), [
-    ("x.toml", "means = [[1, 2], [3", ["not valid TOML"]),
-    ("x.toml", "menas = [[1], [2]]", ["unknown key 'menas'", "did you mean 'means'"]),
-    ("x.toml", "arms = ['a']", ["no 'means'"]),
-    ("x.toml", "means = [[1], [2]]\ndescription = 5", ["description", "string"]),
-    ("x.toml", "means = [[1], [2]]\narms = ['a']", ["arm names", "1 given for 2"]),
-    ("x.toml", "means = [[1], [2]]\narms = ['a', 'a']", ["'a'", "twice"]),
-    ("x.toml", "means = [[1], [2]]\nclients = [1]", ["client names", "strings"]),
-    ("x.toml", "means = [[1], [2]]\narms = 'ab'", ["arm names", "list"]),
-    ("x.toml", "means = [[1], [2]]\narms = 2", ["arm names", "list"]),
-    ("x.toml", "means = [[1], [2]]\nrewards = 1", ["rewards", "table"]),
-    ("x.toml", "means = [[1], [2]]\n[rewards]\nkind = 'cauchy'", ["'cauchy'", "gaussian"]),
-    ("x.toml", "means = [[1], [2]]\n[rewards]\nsigma = 0", ["sigma = 0", "above 0"]),
-    ("x.toml", "means = [[1], [2]]\n[rewards]\nsigma = 'big'", ["sigma = 'big'", "number"]),
-    ("x.toml", "means = [[1], [2]]\n[rewards]\nsgima = 1", ["unknown key 'sgima'"]),
-    ("x.toml", "means = [[1, 2], [3]]", ["means", "equally long"]),
-    ("x.toml", "means = [1, 2]", ["1-dimensional", "K x M"]),
-    ("x.toml", "means = 1", ["0-dimensional"]),
-    ("x.toml", "means = []", ["1-dimensional"]),
-    ("x.toml", "means = [[nan], [1]]", ["means[0, 0] = nan", "finite"]),
-    ("x.toml", b"means = [[1], [2]] # \xff", ["not UTF-8"]),
-    ("x.csv", "", ["empty"]),
-    ("x.csv", "\n\n", ["empty"]),
-    ("x.csv", "1,2\n3\n", ["row 2 has 1 cells, row 1 has 2"]),
-    ("x.csv", "x,y\n", ["header and no means"]),
-    ("x.csv", "1,2\n3,nan\n", ["row 2", "'nan' is not a number"]),
-    ("x.csv", "x,y\n1,2\n3,abc\n", ["row 3", "'abc' is not a number"]),
-    ("x.csv", "a,1\na,2\n", ["'a'", "twice"]),
-    ("x.csv", b"1,\xff\n", ["not UTF-8"]),
-    ("x.csv", '"1,2\n', ["not valid CSV"]),
-])
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("x.toml", "means = [[1, 2], [3", ["not valid TOML"]),
+        ("x.toml", "menas = [[1], [2]]", ["unknown key 'menas'", "did you mean 'means'"]),
+        ("x.toml", "arms = ['a']", ["no 'means'"]),
+        ("x.toml", "means = [[1], [2]]\ndescription = 5", ["description", "string"]),
+        ("x.toml", "means = [[1], [2]]\narms = ['a']", ["arm names", "1 given for 2"]),
+        ("x.toml", "means = [[1], [2]]\narms = ['a', 'a']", ["'a'", "twice"]),
+        ("x.toml", "means = [[1], [2]]\nclients = [1]", ["client names", "strings"]),
+        ("x.toml", "means = [[1], [2]]\narms = 'ab'", ["arm names", "list"]),
+        ("x.toml", "means = [[1], [2]]\narms = 2", ["arm names", "list"]),
+        ("x.toml", "means = [[1], [2]]\nrewards = 1", ["rewards", "table"]),
+        ("x.toml", "means = [[1], [2]]\n[rewards]\nkind = 'cauchy'", ["'cauchy'", "gaussian"]),
+        ("x.toml", "means = [[1], [2]]\n[rewards]\nsigma = 0", ["sigma = 0", "above 0"]),
+        ("x.toml", "means = [[1], [2]]\n[rewards]\nsigma = 'big'", ["sigma = 'big'", "number"]),
+        ("x.toml", "means = [[1], [2]]\n[rewards]\nsgima = 1", ["unknown key 'sgima'"]),
+        ("x.toml", "means = [[1, 2], [3]]", ["means", "equally long"]),
+        ("x.toml", "means = [1, 2]", ["1-dimensional", "K x M"]),
+        ("x.toml", "means = 1", ["0-dimensional"]),
+        ("x.toml", "means = []", ["1-dimensional"]),
+        ("x.toml", "means = [[nan], [1]]", ["means[0, 0] = nan", "finite"]),
+        ("x.toml", b"means = [[1], [2]] # \xff", ["not UTF-8"]),
+        ("x.csv", "", ["empty"]),
+        ("x.csv", "\n\n", ["empty"]),
+        ("x.csv", "1,2\n3\n", ["row 2 has 1 cells, row 1 has 2"]),
+        ("x.csv", "x,y\n", ["header and no means"]),
+        ("x.csv", "1,2\n3,nan\n", ["row 2", "'nan' is not a number"]),
+        ("x.csv", "x,y\n1,2\n3,abc\n", ["row 3", "'abc' is not a number"]),
+        ("x.csv", "a,1\na,2\n", ["'a'", "twice"]),
+        ("x.csv", b"1,\xff\n", ["not UTF-8"]),
+        ("x.csv", '"1,2\n', ["not valid CSV"]),
+    ],
+)
 def test_bad_files_name_the_file_and_the_rule(tmp_path, name, text, words):
     refused(lambda: read(tmp_path, name, text), name, *words)
 
 
 # --- bad matrices
 
-@pytest.mark.parametrize(("means", "words"), [
-    ([1.0, 2.0], ["1-dimensional", "K x M", "[[a], [b], ...]"]),
-    (3.0, ["0-dimensional", "K x M"]),
-    ([[[1.0]]], ["3-dimensional", "K x M"]),
-    ([[1.0, 2.0], [3.0]], ["equally long"]),
-    ([["a", "b"]], ["numbers"]),
-    ("synthetic", ["numbers"]),
-    (None, ["means"]),
-    ([], ["dimensional"]),
-    ([[]], ["empty", "1 x 0"]),
-    (np.zeros((0, 3)), ["empty", "0 x 3"]),
-    ([[1.0, math.nan], [0.0, 1.0]], ["means[0, 1] = nan", "finite"]),
-    ([[1.0, 0.0], [math.inf, 1.0]], ["means[1, 0] = inf", "finite"]),
-    ([[1.0, 0.0], [-math.inf, 1.0]], ["means[1, 0] = -inf", "finite"]),
-])
+
+@pytest.mark.parametrize(
+    ("means", "words"),
+    [
+        ([1.0, 2.0], ["1-dimensional", "K x M", "[[a], [b], ...]"]),
+        (3.0, ["0-dimensional", "K x M"]),
+        ([[[1.0]]], ["3-dimensional", "K x M"]),
+        ([[1.0, 2.0], [3.0]], ["equally long"]),
+        ([["a", "b"]], ["numbers"]),
+        ("synthetic", ["numbers"]),
+        (None, ["means"]),
+        ([], ["dimensional"]),
+        ([[]], ["empty", "1 x 0"]),
+        (np.zeros((0, 3)), ["empty", "0 x 3"]),
+        ([[1.0, math.nan], [0.0, 1.0]], ["means[0, 1] = nan", "finite"]),
+        ([[1.0, 0.0], [math.inf, 1.0]], ["means[1, 0] = inf", "finite"]),
+        ([[1.0, 0.0], [-math.inf, 1.0]], ["means[1, 0] = -inf", "finite"]),
+    ],
+)
 def test_bad_means(means, words):
     refused(lambda: ff.Instance(means), *words)
 
 
-@pytest.mark.parametrize("means", [[[10**400], [1]], [[1e308, 1e308], [0.0, 1.0]],
-                                   [[1e308, -1e308], [-1e308, 0.0]]],
-                         ids=["10^400", "sum", "difference"])
+@pytest.mark.parametrize(
+    "means",
+    [[[10**400], [1]], [[1e308, 1e308], [0.0, 1.0]], [[1e308, -1e308], [-1e308, 0.0]]],
+    ids=["10^400", "sum", "difference"],
+)
 def test_means_past_the_doubles(means):
     """Too large for a double, or so large that their sum or difference is."""
     refused(lambda: ff.Instance(means), "means")
@@ -382,21 +441,35 @@ def test_a_tie_names_the_client_and_the_arms():
     for name in ("local_best", "global_best", "local_gaps", "global_gaps"):
         refused(lambda name=name: getattr(tied, name), "tie", "client 0", "arms 0, 1")
     assert tied.local_ties.tolist() == [[1, 2], [1, 0], [0, 1]]
-    refused(lambda: ff.Instance([[1, 2], [0, 2], [3, 2]], arms=["x", "y", "z"],
-                                clients=["north", "south"]).local_best,
-            "tie", "client 1 (south)", "0 (x), 1 (y), 2 (z)")
+    refused(
+        lambda: (
+            ff.Instance(
+                [[1, 2], [0, 2], [3, 2]], arms=["x", "y", "z"], clients=["north", "south"]
+            ).local_best
+        ),
+        "tie",
+        "client 1 (south)",
+        "0 (x), 1 (y), 2 (z)",
+    )
 
 
 def test_a_global_tie_names_the_arms():
-    refused(lambda: ff.Instance([[1, 0], [0, 1], [0.2, 0.2]]).global_best,
-            "tie", "mean over clients", "arms 0, 1")
+    refused(
+        lambda: ff.Instance([[1, 0], [0, 1], [0.2, 0.2]]).global_best,
+        "tie",
+        "mean over clients",
+        "arms 0, 1",
+    )
 
 
 def test_ties_that_rounding_hides():
     """0.1 + 0.2 is not 0.3 in doubles, and averages depend on the order of their terms."""
     refused(lambda: ff.Instance([[0.1 + 0.2], [0.3]]).local_best, "tie", "client 0")
-    refused(lambda: ff.Instance([[0.1, 0.7, 0.3], [0.3, 0.1, 0.7]]).global_best, "tie",
-            "mean over clients")
+    refused(
+        lambda: ff.Instance([[0.1, 0.7, 0.3], [0.3, 0.1, 0.7]]).global_best,
+        "tie",
+        "mean over clients",
+    )
 
 
 def test_a_tie_below_the_best_is_none():
@@ -412,19 +485,23 @@ def test_all_zero_means_are_a_tie():
     refused(lambda: ff.Instance([[0.0], [0.0]]).global_best, "tie")
 
 
-@pytest.mark.parametrize(("names", "words"), [
-    (["a"], ["arm names", "1 given for 2"]),
-    (["a", "b", "c"], ["3 given for 2"]),
-    (["a", "a"], ["'a'", "twice"]),
-    ("ab", ["arm names", "list of strings"]),
-    ([1, 2], ["arm names", "list of strings"]),
-    (5, ["arm names", "list of strings"]),
-])
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["a"], ["arm names", "1 given for 2"]),
+        (["a", "b", "c"], ["3 given for 2"]),
+        (["a", "a"], ["'a'", "twice"]),
+        ("ab", ["arm names", "list of strings"]),
+        ([1, 2], ["arm names", "list of strings"]),
+        (5, ["arm names", "list of strings"]),
+    ],
+)
 def test_bad_arm_names(names, words):
     refused(lambda: ff.Instance([[1.0], [2.0]], arms=names), *words)
 
 
 # --- rewards
+
 
 @pytest.mark.parametrize("sigma", [0, -1, -0.0, math.nan, math.inf, -math.inf, "x", None, [1]])
 def test_bad_sigma(sigma):

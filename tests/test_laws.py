@@ -27,8 +27,14 @@ from fastfed.problem.schedule import parse
 poisson = from_python(poisson_law.poisson)
 
 ALARM = 1e-6
-SCHEDULES = ["fedelim", "fedelim0", "periodic:7", "exponential:1.5", "superexponential",
-             "at:1,5,25,125,3125"]
+SCHEDULES = [
+    "fedelim",
+    "fedelim0",
+    "periodic:7",
+    "exponential:1.5",
+    "superexponential",
+    "at:1,5,25,125,3125",
+]
 
 
 def poisson_instance(seed: int, arms: int, clients: int, unit: float = 1.0) -> ff.Instance:
@@ -43,19 +49,44 @@ def cells_instance(seed: int, arms: int, clients: int, unit: float = 1.0) -> ff.
     return ff.Instance(means, ff.Gaussian(sigma=noise), name=f"cells {seed}")
 
 
-SHAPES = [(2, 1, 1.0), (3, 2, 1.0), (4, 3, 0.1), (5, 2, 10.0), (2, 5, 3.0), (8, 1, 1.0),
-          (3, 3, 0.02), (6, 4, 1.0), (4, 1, 30.0), (2, 2, 0.5)]
-INSTANCES = [make(seed, *shape) for make in (poisson_instance, cells_instance)
-             for seed, shape in enumerate(SHAPES)]
+SHAPES = [
+    (2, 1, 1.0),
+    (3, 2, 1.0),
+    (4, 3, 0.1),
+    (5, 2, 10.0),
+    (2, 5, 3.0),
+    (8, 1, 1.0),
+    (3, 3, 0.02),
+    (6, 4, 1.0),
+    (4, 1, 30.0),
+    (2, 2, 0.5),
+]
+INSTANCES = [
+    make(seed, *shape)
+    for make in (poisson_instance, cells_instance)
+    for seed, shape in enumerate(SHAPES)
+]
 
 
 @pytest.mark.parametrize("instance", INSTANCES, ids=lambda one: one.name)
 @pytest.mark.parametrize("scale", [1.0, 0.3])
 def test_skip_is_dense_bit_for_bit(instance: ff.Instance, scale: float) -> None:
     """At the stated scale, and at one so small that answers are often wrong."""
-    found = [ff.simulate(instance, SCHEDULES, delta=0.1, trials=12, seed=5, engine=engine,
-                         sigma=scale * instance.default_sigma, max_steps=2**17, threads=1,
-                         keep_pulls=True) for engine in ("skip", "dense")]
+    found = [
+        ff.simulate(
+            instance,
+            SCHEDULES,
+            delta=0.1,
+            trials=12,
+            seed=5,
+            engine=engine,
+            sigma=scale * instance.default_sigma,
+            max_steps=2**17,
+            threads=1,
+            keep_pulls=True,
+        )
+        for engine in ("skip", "dense")
+    ]
     skip, dense = (one.frame.drop(BOUNDS) for one in found)
     assert_frame_equal(skip, dense)
     assert np.array_equal(found[0].pulls, found[1].pulls)
@@ -67,8 +98,15 @@ def test_errors_and_skips_are_among_the_rows() -> None:
     """Or the test above would show little."""
     wrong = skipped = 0
     for instance in INSTANCES:
-        job = Job(instance, SCHEDULES, delta=0.1, seed=5, engine="skip",
-                  sigma=0.3 * instance.default_sigma, max_steps=2**17)
+        job = Job(
+            instance,
+            SCHEDULES,
+            delta=0.1,
+            seed=5,
+            engine="skip",
+            sigma=0.3 * instance.default_sigma,
+            max_steps=2**17,
+        )
         block = job.run(0, 12)
         wrong += int((block.column("local_errors") > 0).sum())
         skipped += int((block.column("steps").max(axis=0) > 20 * block.work[:, 1]).sum())
@@ -79,37 +117,54 @@ def test_errors_and_skips_are_among_the_rows() -> None:
 @pytest.mark.parametrize("instance", [INSTANCES[1], INSTANCES[11]], ids=lambda one: one.name)
 @pytest.mark.parametrize("name", ["fedelim", "periodic:7"])
 def test_rows_are_those_of_algorithm_1_on_the_walk(instance: ff.Instance, name: str) -> None:
-    job = Job(instance, [name], delta=0.2, seed=3, engine="skip",
-              sigma=0.4 * instance.default_sigma, max_steps=4096)
+    job = Job(
+        instance,
+        [name],
+        delta=0.2,
+        seed=3,
+        engine="skip",
+        sigma=0.4 * instance.default_sigma,
+        max_steps=4096,
+    )
     block = job.run(0, 8)
     for trial in range(8):
-        told = reference.fedelim(instance, parse(name), 0.2,
-                                 reference.walk_rewards(instance, 3, trial),
-                                 sigma=job.sigma, max_steps=4096)
+        told = reference.fedelim(
+            instance,
+            parse(name),
+            0.2,
+            reference.walk_rewards(instance, 3, trial),
+            sigma=job.sigma,
+            max_steps=4096,
+        )
         assert told.pulls.sum() == block.column("pulls")[0, trial]
         assert told.uplinks == block.column("uplinks")[0, trial]
         assert told.global_arm == block.column("global_arm")[0, trial]
 
 
-@pytest.mark.parametrize("instance", [
-    ff.Instance([[4.0, 1.0], [1.0, 6.0]], ff.Poisson(sigma=1.0), name="poisson"),
-    ff.Instance([[1.5, 0.1], [0.2, 1.9]], ff.Gaussian([[1.0, 0.3], [0.5, 2.0]]), name="cells"),
-], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "instance",
+    [
+        ff.Instance([[4.0, 1.0], [1.0, 6.0]], ff.Poisson(sigma=1.0), name="poisson"),
+        ff.Instance([[1.5, 0.1], [0.2, 1.9]], ff.Gaussian([[1.0, 0.3], [0.5, 2.0]]), name="cells"),
+    ],
+    ids=lambda one: one.name,
+)
 @pytest.mark.parametrize("name", ["fedelim", "periodic:7"])
-def test_rows_are_distributed_as_with_independent_rewards(
-    instance: ff.Instance, name: str
-) -> None:
+def test_rows_are_distributed_as_with_independent_rewards(instance: ff.Instance, name: str) -> None:
     """1,000 trials each; Kolmogorov-Smirnov on four columns, and the shares of wrong answers. The
     scale is small enough for some answers to be wrong."""
     count, sigma = 1_000, 0.15 * instance.default_sigma
     rows = ff.simulate(instance, name, delta=0.3, trials=count, seed=8, sigma=sigma).frame
     draw = reference.independent_rewards(instance, np.random.default_rng(9))
     told = [reference.fedelim(instance, parse(name), 0.3, draw, sigma=sigma) for _ in range(count)]
-    wrong = [sum(one.local_arms[m] != best for m, best in enumerate(instance.local_best))
-             for one in told]
+    wrong = [
+        sum(one.local_arms[m] != best for m, best in enumerate(instance.local_best)) for one in told
+    ]
     for column, theirs in (
-        ("pulls", [one.pulls.sum() for one in told]), ("uplinks", [one.uplinks for one in told]),
-        ("steps", [one.steps for one in told]), ("local_errors", wrong),
+        ("pulls", [one.pulls.sum() for one in told]),
+        ("uplinks", [one.uplinks for one in told]),
+        ("steps", [one.steps for one in told]),
+        ("local_errors", wrong),
     ):
         found = stats.ks_2samp(rows[column].to_numpy(), theirs, method="asymp")
         assert found.pvalue > ALARM / 5, column
@@ -122,8 +177,12 @@ def test_rows_are_distributed_as_with_independent_rewards(
 def test_poisson_variates(mean: float) -> None:
     """Chi-square over at most 60 cells of equal probability, 40,000 variates. Split over the ten
     means."""
-    draws = np.array([poisson(mean, (np.uint64(3), np.int64(trial), np.int64(0), np.int64(1),
-                                     np.int64(7))) for trial in range(40_000)])
+    draws = np.array(
+        [
+            poisson(mean, (np.uint64(3), np.int64(trial), np.int64(0), np.int64(1), np.int64(7)))
+            for trial in range(40_000)
+        ]
+    )
     if mean == 0.0:
         assert (draws == 0).all()
         return
@@ -147,8 +206,12 @@ def test_poisson_walk_is_one_of_independent_rewards(mean: float, n: int) -> None
     """The increments of a walk are Poisson, uncorrelated, and add up to X(n)."""
     instance = ff.Instance([[mean], [0.1]], ff.Poisson(sigma=1))
     trials = np.arange(4_000)
-    sums = np.stack([values_at(instance, 2, trials, np.full((4_000, 2, 1), step))[:, 0, 0]
-                     for step in range(n + 1)])
+    sums = np.stack(
+        [
+            values_at(instance, 2, trials, np.full((4_000, 2, 1), step))[:, 0, 0]
+            for step in range(n + 1)
+        ]
+    )
     steps = np.diff(sums, axis=0)
     assert (steps >= 0).all()
     spread = steps.var(axis=1, ddof=1) / mean
@@ -163,8 +226,12 @@ def test_poisson_walk_is_one_of_independent_rewards(mean: float, n: int) -> None
 
 def test_equal_noise_is_the_law_of_one_noise() -> None:
     means = [[0.9, 0.1, 0.4], [0.5, 0.5, 0.2], [0.1, 0.8, 0.7]]
-    one, each = (ff.simulate(ff.Instance(means, ff.Gaussian(sigma)), SCHEDULES, delta=0.05,
-                             trials=50, seed=1).frame for sigma in (0.75, np.full((3, 3), 0.75)))
+    one, each = (
+        ff.simulate(
+            ff.Instance(means, ff.Gaussian(sigma)), SCHEDULES, delta=0.05, trials=50, seed=1
+        ).frame
+        for sigma in (0.75, np.full((3, 3), 0.75))
+    )
     assert_frame_equal(one.drop(BOUNDS), each.drop(BOUNDS))
 
 
@@ -191,20 +258,27 @@ def test_round_trip_through_a_file(rewards: ff.Poisson | ff.Gaussian, tmp_path: 
     assert hash(again.rewards) == hash(rewards)
 
 
-@pytest.mark.parametrize(("make", "words"), [
-    (lambda: ff.Poisson(), ("sigma", "missing", "Poisson(sigma=2)")),
-    (lambda: ff.Poisson(0), ("sigma = 0", "above 0")),
-    (lambda: ff.Poisson("x"), ("sigma = 'x'", "number")),
-    (lambda: ff.Instance([[-0.1], [1]], ff.Poisson(1)), ("means[0, 0] = -0.1", "from 0")),
-    (lambda: ff.Instance([[1], [2000]], ff.Poisson(1)), ("means[1, 0] = 2000", "1024")),
-    (lambda: ff.simulate(ff.Instance([[1], [2]], ff.Poisson(1)), delta=0.1, trials=1,
-                         sigma="proxy"), ("'proxy'", "not sub-Gaussian")),
-    (lambda: ff.Gaussian([[1.0, 0.0]]), ("sigma[0, 1] = 0", "above 0")),
-    (lambda: ff.Gaussian([[1.0, math.nan]]), ("sigma[0, 1] = nan",)),
-    (lambda: ff.Gaussian([[1.0], [1.0, 2.0]]), ("sigma", "K x M")),
-    (lambda: ff.Gaussian([1.0, 2.0]), ("1-dimensional", "K x M")),
-    (lambda: ff.Instance([[1], [2]], ff.Gaussian([[1.0, 2.0]])), ("1 x 2", "2 x 1")),
-])
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: ff.Poisson(), ("sigma", "missing", "Poisson(sigma=2)")),
+        (lambda: ff.Poisson(0), ("sigma = 0", "above 0")),
+        (lambda: ff.Poisson("x"), ("sigma = 'x'", "number")),
+        (lambda: ff.Instance([[-0.1], [1]], ff.Poisson(1)), ("means[0, 0] = -0.1", "from 0")),
+        (lambda: ff.Instance([[1], [2000]], ff.Poisson(1)), ("means[1, 0] = 2000", "1024")),
+        (
+            lambda: ff.simulate(
+                ff.Instance([[1], [2]], ff.Poisson(1)), delta=0.1, trials=1, sigma="proxy"
+            ),
+            ("'proxy'", "not sub-Gaussian"),
+        ),
+        (lambda: ff.Gaussian([[1.0, 0.0]]), ("sigma[0, 1] = 0", "above 0")),
+        (lambda: ff.Gaussian([[1.0, math.nan]]), ("sigma[0, 1] = nan",)),
+        (lambda: ff.Gaussian([[1.0], [1.0, 2.0]]), ("sigma", "K x M")),
+        (lambda: ff.Gaussian([1.0, 2.0]), ("1-dimensional", "K x M")),
+        (lambda: ff.Instance([[1], [2]], ff.Gaussian([[1.0, 2.0]])), ("1 x 2", "2 x 1")),
+    ],
+)
 def test_bad_laws(make, words) -> None:
     refused(make, *words)
 
@@ -217,11 +291,18 @@ def test_poisson_ends_where_events_can_no_longer_be_counted() -> None:
     assert (rows["steps"] == 2**41).all()
 
 
-@pytest.mark.parametrize("make", [
-    lambda factor: ff.Instance(1 + factor * np.array([[0.5, 0.1], [0.1, 0.4]]), ff.Poisson(1.5)),
-    lambda factor: ff.Instance(factor * np.array([[0.5, 0.1], [0.1, 0.4]]),
-                               ff.Gaussian([[1.0, 0.5], [0.7, 0.9]])),
-], ids=["poisson", "cells"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda factor: ff.Instance(
+            1 + factor * np.array([[0.5, 0.1], [0.1, 0.4]]), ff.Poisson(1.5)
+        ),
+        lambda factor: ff.Instance(
+            factor * np.array([[0.5, 0.1], [0.1, 0.4]]), ff.Gaussian([[1.0, 0.5], [0.7, 0.9]])
+        ),
+    ],
+    ids=["poisson", "cells"],
+)
 def test_work_grows_as_a_logarithm_of_the_pulls(make) -> None:
     """Draws a trial over gaps x 1, 0.1, 0.01: a power of the pulls below 0.2."""
     counted = []

@@ -11,8 +11,21 @@ import fastfed
 
 PACKAGE = Path(fastfed.__file__).parent
 BASE = ("version", "errors", "validation", "files", "radius", "choices", "console", "faces")
-ROOMS = ("kernels", "goals", "uplinks", "problem", "engine", "statistics", "sweeps", "theory",
-         "results", "paper", "api", "commands", "cli")
+ROOMS = (
+    "kernels",
+    "goals",
+    "uplinks",
+    "problem",
+    "engine",
+    "statistics",
+    "sweeps",
+    "theory",
+    "results",
+    "paper",
+    "api",
+    "commands",
+    "cli",
+)
 """From the ground up: a room may import what stands before it."""
 
 
@@ -25,8 +38,12 @@ def room_of(module: str) -> int:
 def at_run_time(path: Path) -> list[ast.AST]:
     """Everything in a file but what is there for type annotations only."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    annotations = {id(node) for block in ast.walk(tree) if isinstance(block, ast.If)
-                   and "TYPE_CHECKING" in ast.dump(block.test) for node in ast.walk(block)}
+    annotations = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.dump(block.test)
+        for node in ast.walk(block)
+    }
     return [node for node in ast.walk(tree) if id(node) not in annotations]
 
 
@@ -46,8 +63,9 @@ def imports(path: Path) -> set[str]:
 FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 
 
-@pytest.mark.parametrize("name", [name for name in FILES
-                                  if name not in ("__init__.py", "__main__.py")])
+@pytest.mark.parametrize(
+    "name", [name for name in FILES if name not in ("__init__.py", "__main__.py")]
+)
 def test_imports_point_to_the_ground(name: str) -> None:
     here = room_of("fastfed." + name.removesuffix(".py").replace("/", "."))
     for module in imports(PACKAGE / name):
@@ -72,16 +90,22 @@ def test_the_order_would_notice() -> None:
         assert any(lowest <= place < index for place in below), room
 
 
-@pytest.mark.parametrize(("library", "rooms"), [
-    ("matplotlib", {"results", "paper"}), ("distributed", {"sweeps"}),
-    ("numba", {"kernels", "sweeps"}),  # in a sweep, a worker says which version it has
-    ("msgspec", {"sweeps"}), ("typer", {"commands", "cli"}),
-])
+@pytest.mark.parametrize(
+    ("library", "rooms"),
+    [
+        ("matplotlib", {"results", "paper"}),
+        ("distributed", {"sweeps"}),
+        ("numba", {"kernels", "sweeps"}),  # in a sweep, a worker says which version it has
+        ("msgspec", {"sweeps"}),
+        ("typer", {"commands", "cli"}),
+    ],
+)
 def test_heavy_libraries_have_one_home(library: str, rooms: set[str]) -> None:
     for name in FILES:
         nodes = at_run_time(PACKAGE / name)
-        named = {alias.name for node in nodes if isinstance(node, ast.Import)
-                 for alias in node.names}
+        named = {
+            alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
+        }
         named |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
         if any(one.split(".")[0] == library for one in named):
             assert name.split("/")[0].removesuffix(".py") in rooms, name

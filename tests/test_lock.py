@@ -80,8 +80,14 @@ def test_without_flock_the_file_is_the_lock(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_flock")
 def test_without_flock_a_sweep_runs(tmp_path: Path) -> None:
     for trials in (10, 20):
-        ff.sweep(instances=[SMALL], deltas=[0.1], schedules=["fedelim"], trials=trials, threads=1,
-                 out=tmp_path / "results")
+        ff.sweep(
+            instances=[SMALL],
+            deltas=[0.1],
+            schedules=["fedelim"],
+            trials=trials,
+            threads=1,
+            out=tmp_path / "results",
+        )
     assert_whole(rows(tmp_path / "results"), 1, 20)
 
 
@@ -155,8 +161,15 @@ def test_heartbeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_lost_lock_stops_its_sweep_before_the_next_file(tmp_path: Path, loss: str) -> None:
     """Two sweeps that both believe to be alone would write the same trials twice."""
     out = tmp_path / "results"
-    options = {"instances": [SMALL], "deltas": [0.1], "schedules": ["fedelim"], "trials": 60,
-               "threads": 1, "out": out, "part_size": 10}
+    options = {
+        "instances": [SMALL],
+        "deltas": [0.1],
+        "schedules": ["fedelim"],
+        "trials": 60,
+        "threads": 1,
+        "out": out,
+        "part_size": 10,
+    }
     parts = ff.sweep_parts(**options)
     first = next(part for _, part in parts if part is not None)
     if loss == "overwritten":
@@ -178,9 +191,11 @@ def test_a_lost_lock_stops_its_sweep_before_the_next_file(tmp_path: Path, loss: 
 
 def test_second_process_sees_a_live_owner_after_a_kill(tmp_path: Path) -> None:
     """flock dies with its process, so the same command can be given again at once."""
-    code = ("import os, signal, sys; from pathlib import Path; "
-            "from fastfed.sweeps.lock import Lock; Lock(Path(sys.argv[1])).__enter__(); "
-            "os.kill(os.getpid(), signal.SIGKILL)")
+    code = (
+        "import os, signal, sys; from pathlib import Path; "
+        "from fastfed.sweeps.lock import Lock; Lock(Path(sys.argv[1])).__enter__(); "
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
     assert json.loads((tmp_path / ".lock").read_text())["host"] == socket.gethostname()
     assert tried(tmp_path) == ""

@@ -26,8 +26,14 @@ OTHER = ff.Instance([[0.1, 0.9], [0.8, 0.4]], name="small")
 
 
 def run(out: Path, **options: Any) -> Path:
-    grid = {"instances": [SMALL], "deltas": [0.1, 0.01], "costs": [0, 10], "trials": 30,
-            "schedules": ["fedelim", "fedelim0"], "threads": 1}
+    grid = {
+        "instances": [SMALL],
+        "deltas": [0.1, 0.01],
+        "costs": [0, 10],
+        "trials": 30,
+        "schedules": ["fedelim", "fedelim0"],
+        "threads": 1,
+    }
     ff.sweep(out=out, **{**grid, **options})
     return out
 
@@ -85,9 +91,7 @@ def test_shards_in_one_folder(tmp_path: Path, whole: Path) -> None:
     assert summary(tmp_path / "results").equals(summary(whole))
 
 
-def test_a_shard_does_not_depend_on_the_size_of_parts(
-    tmp_path: Path
-) -> None:
+def test_a_shard_does_not_depend_on_the_size_of_parts(tmp_path: Path) -> None:
     run(tmp_path / "a", shard="2/3")
     run(tmp_path / "b", shard="2/3", part_size=3)
     assert len(Store(tmp_path / "b").parts()) > len(Store(tmp_path / "a").parts())
@@ -100,8 +104,9 @@ def test_more_shards_than_trials(tmp_path: Path, whole: Path) -> None:
     assert rows(tmp_path / "all").equals(rows(whole).filter(pl.col("trial") < 2))
 
 
-@pytest.mark.parametrize("shard", ["", "3", "0/4", "5/4", "1/0", "0/0", "-1/4", "a/b", "1/2/3",
-                                   "1.5/4", "1/4x"])
+@pytest.mark.parametrize(
+    "shard", ["", "3", "0/4", "5/4", "1/0", "0/0", "-1/4", "a/b", "1/2/3", "1.5/4", "1/4x"]
+)
 def test_bad_shard(shard: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status = cli.run(["sweep", "--out", str(tmp_path / "results"), "--shard", shard])
     streams = capsys.readouterr()
@@ -145,8 +150,11 @@ def test_merged_folder_is_a_sweeps(shards: list[Path], tmp_path: Path) -> None:
 
 def test_again_adds_nothing(shards: list[Path], tmp_path: Path) -> None:
     assert merge(shards, tmp_path / "all").parts == 8
-    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "all").rglob("*.*")
-             if path.name != ".lock"}
+    files = {
+        path: path.stat().st_mtime_ns
+        for path in (tmp_path / "all").rglob("*.*")
+        if path.name != ".lock"
+    }
     assert merge(shards, tmp_path / "all").parts == 0
     assert files == {path: path.stat().st_mtime_ns for path in files}
 
@@ -203,9 +211,7 @@ def test_killed_merge_goes_on(
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_overlapping_ranges_are_taken_once(
-    tmp_path: Path, whole: Path, order: int
-) -> None:
+def test_overlapping_ranges_are_taken_once(tmp_path: Path, whole: Path, order: int) -> None:
     """Parts that fit nowhere: of 7 and of 11 trials, some schedules in one folder only."""
     for size, name in ((7, "a"), (11, "b")):
         run(tmp_path / name, part_size=size)
@@ -233,20 +239,26 @@ def test_costs_are_united(tmp_path: Path) -> None:
 # Refusals
 
 
-@pytest.mark.parametrize(("options", "said"), [
-    ({"seed": 1}, "seed 1, but .* seed 0"),
-    ({"engine": "dense"}, "engine dense, but .* engine (auto|skip)"),
-    ({"max_steps": 1000}, "max_steps 1000, but .* max_steps None"),
-    ({"deltas": [0.1]}, "delta 0.1, but .* delta 0.01,0.1"),
-    ({"sigma": 2.0}, "sigma 2.0, but .* sigma 1.0"),
-    ({"schedules": ["fedelim"]}, "schedule fedelim, but .* schedule fedelim,fedelim0"),
-    ({"trials": 31}, "trials 31, but .* trials 30"),
-    ({"target_rse": 0.5}, "target_rse 0.5, but .* target_rse None"),
-    ({"instances": [OTHER]}, "its instance 'small' is not the one of"),
-    ({"instances": ["synthetic"]}, "instance synthetic, but .* instance small"),
-])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"seed": 1}, "seed 1, but .* seed 0"),
+        ({"engine": "dense"}, "engine dense, but .* engine (auto|skip)"),
+        ({"max_steps": 1000}, "max_steps 1000, but .* max_steps None"),
+        ({"deltas": [0.1]}, "delta 0.1, but .* delta 0.01,0.1"),
+        ({"sigma": 2.0}, "sigma 2.0, but .* sigma 1.0"),
+        ({"schedules": ["fedelim"]}, "schedule fedelim, but .* schedule fedelim,fedelim0"),
+        ({"trials": 31}, "trials 31, but .* trials 30"),
+        ({"target_rse": 0.5}, "target_rse 0.5, but .* target_rse None"),
+        ({"instances": [OTHER]}, "its instance 'small' is not the one of"),
+        ({"instances": ["synthetic"]}, "instance synthetic, but .* instance small"),
+    ],
+)
 def test_what_does_not_belong_together_is_refused(
-    whole: Path, tmp_path: Path, options: dict[str, Any], said: str,
+    whole: Path,
+    tmp_path: Path,
+    options: dict[str, Any],
+    said: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     stranger = run(tmp_path / "stranger", **options)
@@ -291,24 +303,31 @@ def test_what_is_no_part_is_left_out_and_named(
     assert cli.run(["merge", *map(str, shards), "--out", str(tmp_path / "all")]) == 1
     error = capsys.readouterr().err.splitlines()
     for path in (parts[0], shards[1] / "trials" / stray.name):
-        assert any(line.startswith(f"fastfed: {path}: ") and line.endswith(": left out")
-                   for line in error)
+        assert any(
+            line.startswith(f"fastfed: {path}: ") and line.endswith(": left out") for line in error
+        )
     error = "\n".join(error)
     assert "rows of the spec are in none of the folders" in error
     assert rows(tmp_path / "all").join(rows(whole), on=KEYS, how="anti").is_empty()
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    (["{whole}"], "Missing option '--out'"),
-    (["--out", "{new}"], "Missing argument 'DIR'"),
-    (["{new}", "--out", "{new}2"], "no such folder"),
-    (["{empty}", "--out", "{new}"], "no sweep.json in it"),
-    (["{whole}", "--out", "{whole}"], "nothing to merge with it"),
-    (["{broken}", "--out", "{new}"], "missing required field `trials`"),
-    (["{whole}", "--out", ""], "must have a name"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["{whole}"], "Missing option '--out'"),
+        (["--out", "{new}"], "Missing argument 'DIR'"),
+        (["{new}", "--out", "{new}2"], "no such folder"),
+        (["{empty}", "--out", "{new}"], "no sweep.json in it"),
+        (["{whole}", "--out", "{whole}"], "nothing to merge with it"),
+        (["{broken}", "--out", "{new}"], "missing required field `trials`"),
+        (["{whole}", "--out", ""], "must have a name"),
+    ],
+)
 def test_bad_input(
-    arguments: list[str], said: str, whole: Path, tmp_path: Path,
+    arguments: list[str],
+    said: str,
+    whole: Path,
+    tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     places = {name: tmp_path / name for name in ("new", "empty", "broken")}

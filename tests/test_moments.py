@@ -23,15 +23,20 @@ from fastfed.statistics.moments import PULLS, UPLINKS, Halves, Moments, Prices, 
 NAMES = ("fedelim", "fedelim0", "periodic:10")
 
 
-def batch(rng: np.random.Generator, trials: int = 500, high: int = 10**6
-          ) -> dict[str, dict[str, np.ndarray]]:
+def batch(
+    rng: np.random.Generator, trials: int = 500, high: int = 10**6
+) -> dict[str, dict[str, np.ndarray]]:
     found = {}
     for name in NAMES:
         truncated = rng.random(trials) < 0.05
         keep = rng.random(trials) < (0.8 if name == "periodic:10" else 1.1)  # some are missing
-        columns = {"trial": np.arange(trials), "pulls": rng.integers(1, high, trials),
-                   "uplinks": rng.integers(0, high, trials), "correct": ~truncated,
-                   "truncated": truncated}
+        columns = {
+            "trial": np.arange(trials),
+            "pulls": rng.integers(1, high, trials),
+            "uplinks": rng.integers(0, high, trials),
+            "correct": ~truncated,
+            "truncated": truncated,
+        }
         found[name] = {key: values[keep] for key, values in columns.items()}
     return found
 
@@ -47,9 +52,17 @@ def sums(given: dict[str, dict[str, np.ndarray]], partners: tuple[str, ...] = NA
 def test_every_sum_in_python_integers(high: int, partners: tuple[str, ...]) -> None:
     given = batch(np.random.default_rng(1), high=high)
     found = sums(given, partners)
-    costs = {name: {int(trial): (int(p), int(u)) for trial, p, u, cut in zip(
-        *(given[name][key] for key in ("trial", "pulls", "uplinks", "truncated")), strict=True)
-        if not cut} for name in NAMES}
+    costs = {
+        name: {
+            int(trial): (int(p), int(u))
+            for trial, p, u, cut in zip(
+                *(given[name][key] for key in ("trial", "pulls", "uplinks", "truncated")),
+                strict=True,
+            )
+            if not cut
+        }
+        for name in NAMES
+    }
     C = Fraction(0.1)
     for one in NAMES:
         for other in partners:
@@ -74,13 +87,26 @@ def test_covariances_are_exact_before_they_are_rounded() -> None:
     pulls, uplinks = rng.integers(2**40, 2**62, 40), rng.integers(20, 22, 40)
     made = Moments(["fedelim"])
     truths = np.ones(40, dtype=bool)
-    made.add(Trials.of({"fedelim": {"trial": np.arange(40), "pulls": pulls, "uplinks": uplinks,
-                                    "correct": truths, "truncated": ~truths}}, ["fedelim"]))
+    made.add(
+        Trials.of(
+            {
+                "fedelim": {
+                    "trial": np.arange(40),
+                    "pulls": pulls,
+                    "uplinks": uplinks,
+                    "correct": truths,
+                    "truncated": ~truths,
+                }
+            },
+            ["fedelim"],
+        )
+    )
     x, y = ([Fraction(int(value)) for value in values] for values in (pulls, uplinks))
     exact = (sum(a * b for a, b in zip(x, y, strict=True)) - sum(x) * sum(y) / 40) / 39
     assert made.covariance("fedelim", PULLS, UPLINKS) == float(exact)
     assert made.covariance("fedelim", PULLS, PULLS) == pytest.approx(
-        made.std("fedelim", PULLS) ** 2, rel=1e-14)
+        made.std("fedelim", PULLS) ** 2, rel=1e-14
+    )
 
 
 def test_sums_survive_many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,19 +129,23 @@ def test_the_largest_numbers_fill_every_bit() -> None:
 def test_halves_add_up() -> None:
     given = batch(np.random.default_rng(3))
     halves = Halves.of([given], NAMES, NAMES)
-    pairs = [part.pair("fedelim", "periodic:10", Prices.total(3.0))
-             for part in (halves.all, sums(given))]
+    pairs = [
+        part.pair("fedelim", "periodic:10", Prices.total(3.0)) for part in (halves.all, sums(given))
+    ]
     assert pairs[0] == pairs[1]
     even = given["fedelim"]["trial"] % 2 == 0
     assert halves.even.trials("fedelim") == even.sum()
     kept = even & ~given["fedelim"]["truncated"]
     assert halves.even.mean("fedelim", PULLS) == pytest.approx(
-        given["fedelim"]["pulls"][kept].mean(), rel=1e-14)
+        given["fedelim"]["pulls"][kept].mean(), rel=1e-14
+    )
 
 
 def test_no_trials() -> None:
-    empty = {name: {key: values[:0] for key, values in columns.items()}
-             for name, columns in batch(np.random.default_rng(4)).items()}
+    empty = {
+        name: {key: values[:0] for key, values in columns.items()}
+        for name, columns in batch(np.random.default_rng(4)).items()
+    }
     found = sums(empty)
     assert (found.trials("fedelim"), found.ended("fedelim")) == (0, 0)
     assert found.mean("fedelim", PULLS) is None
@@ -129,8 +159,9 @@ def test_dear_uplinks_overflow_to_infinity() -> None:
     assert found.pair("fedelim", "fedelim0", Prices.total(1e308)).ratio == pytest.approx(1, rel=1)
 
 
-@pytest.mark.parametrize("number", [Fraction(2), Fraction(1, 3), Fraction(10) ** 500,
-                                    Fraction(0), Fraction(7, 10**300)])
+@pytest.mark.parametrize(
+    "number", [Fraction(2), Fraction(1, 3), Fraction(10) ** 500, Fraction(0), Fraction(7, 10**300)]
+)
 def test_root(number: Fraction) -> None:
     assert abs(Fraction(root(number)) ** 2 - number) <= number * Fraction(1e-15)
 
@@ -138,15 +169,27 @@ def test_root(number: Fraction) -> None:
 # Intervals
 
 
-@pytest.mark.parametrize(("errors", "trials"), [
-    (0, 1), (1, 1), (0, 10), (10, 10), (1, 10), (5, 10), (3, 1000), (0, 10_000), (37, 10_000),
-    (999_999, 1_000_000),
-])
+@pytest.mark.parametrize(
+    ("errors", "trials"),
+    [
+        (0, 1),
+        (1, 1),
+        (0, 10),
+        (10, 10),
+        (1, 10),
+        (5, 10),
+        (3, 1000),
+        (0, 10_000),
+        (37, 10_000),
+        (999_999, 1_000_000),
+    ],
+)
 @pytest.mark.parametrize("level", [0.95, 0.99])
 def test_clopper_pearson_is_scipys(errors: int, trials: int, level: float) -> None:
     interval = stats.binomtest(errors, trials).proportion_ci(level, method="exact")
     assert clopper_pearson(errors, trials, level) == pytest.approx(
-        (interval.low, interval.high), rel=1e-9, abs=1e-15)
+        (interval.low, interval.high), rel=1e-9, abs=1e-15
+    )
 
 
 def test_clopper_pearson_by_its_definition() -> None:
@@ -162,8 +205,9 @@ def test_no_error_is_no_zero() -> None:
     assert high == pytest.approx(1 - 0.025 ** (1 / 10_000), rel=1e-9)
 
 
-@pytest.mark.parametrize(("errors", "trials", "limit"), [(0, 20, 1e-6), (3, 100, 0.1),
-                                                         (17, 100, 0.1), (100, 100, 0.5)])
+@pytest.mark.parametrize(
+    ("errors", "trials", "limit"), [(0, 20, 1e-6), (3, 100, 0.1), (17, 100, 0.1), (100, 100, 0.5)]
+)
 def test_share_tails_are_binomial(errors: int, trials: int, limit: float) -> None:
     few, many = share_tails(errors, trials, limit)
     assert few == pytest.approx(stats.binom.cdf(errors, trials, limit), rel=1e-9)
@@ -183,9 +227,21 @@ def test_power_is_that_of_the_test() -> None:
 def paired(x: np.ndarray, y: np.ndarray) -> moments.Paired:
     none = np.zeros(len(x), bool)
     made = Moments(NAMES[:2], NAMES[:2])
-    made.add(Trials.of({name: {"trial": np.arange(len(x)), "pulls": values, "uplinks":
-                               none.astype(int), "correct": ~none, "truncated": none}
-                        for name, values in zip(NAMES, (x, y), strict=False)}, NAMES[:2]))
+    made.add(
+        Trials.of(
+            {
+                name: {
+                    "trial": np.arange(len(x)),
+                    "pulls": values,
+                    "uplinks": none.astype(int),
+                    "correct": ~none,
+                    "truncated": none,
+                }
+                for name, values in zip(NAMES, (x, y), strict=False)
+            },
+            NAMES[:2],
+        )
+    )
     return made.pair("fedelim", "fedelim0", PULLS)
 
 
@@ -193,8 +249,10 @@ def test_student_where_all_differ() -> None:
     rng = np.random.default_rng(6)
     x, y = rng.integers(0, 2**30, 50), rng.integers(0, 2**30, 50)
     for limit in (1, 2, 0.5):
-        expected = [stats.ttest_1samp(x - limit * y, 0, alternative=side).pvalue
-                    for side in ("less", "greater")]
+        expected = [
+            stats.ttest_1samp(x - limit * y, 0, alternative=side).pvalue
+            for side in ("less", "greater")
+        ]
         assert paired_tails(paired(x, y), Fraction(limit)) == pytest.approx(expected, rel=1e-9)
 
 
@@ -222,8 +280,11 @@ def test_rare_differences_seldom_mislead(share: float, shape: str) -> None:
     misled = 0
     for _ in range(samples):
         count = int(rng.binomial(trials, share))
-        d = {"normal": lambda n: rng.normal(0, 1, n), "two": lambda n: rng.choice([-1.0, 1.0], n),
-             "skew": lambda n: rng.gamma(4, 1, n) - 4}[shape](count)
+        d = {
+            "normal": lambda n: rng.normal(0, 1, n),
+            "two": lambda n: rng.choice([-1.0, 1.0], n),
+            "skew": lambda n: rng.gamma(4, 1, n) - 4,
+        }[shape](count)
         variance = float(d.var(ddof=1)) if count > 1 else 0.0
         mean = float(d.mean()) if count else 0.0
         misled += min(mean_tails(count, mean, variance)) < 0.025

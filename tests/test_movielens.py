@@ -61,7 +61,8 @@ def write(folder, name, lines, end="\n"):
 
 def means(histogram):
     cells = histogram.group_by("arm", "client").agg(
-        mean=(pl.col("reward") * pl.col("count")).sum() / pl.col("count").sum())
+        mean=(pl.col("reward") * pl.col("count")).sum() / pl.col("count").sum()
+    )
     return {(arm, client): mean for arm, client, mean in cells.iter_rows()}
 
 
@@ -73,16 +74,28 @@ def test_paper_rule(folder):
     assert 4.1 - 4.0 < 0.1  # rounding; Tenthland's lead is a tenth all the same
     histogram, report = movielens.build(folder)
     assert histogram.columns == ["arm", "client", "reward", "count"]
-    assert means(histogram) == pytest.approx({
-        ("Drama", "USA"): 3.5, ("Comedy", "USA"): 2.5, ("Short", "USA"): 11.9 / 4,
-        ("Drama", "nan"): 0.5,
-        ("Drama", "Côte d'Ivoire"): 3.5, ("Comedy", "Côte d'Ivoire"): 4.0,
-        ("Drama", "Tenthland"): 4.1, ("Comedy", "Tenthland"): 4.0,
-    }, abs=1e-12)
+    assert means(histogram) == pytest.approx(
+        {
+            ("Drama", "USA"): 3.5,
+            ("Comedy", "USA"): 2.5,
+            ("Short", "USA"): 11.9 / 4,
+            ("Drama", "nan"): 0.5,
+            ("Drama", "Côte d'Ivoire"): 3.5,
+            ("Comedy", "Côte d'Ivoire"): 4.0,
+            ("Drama", "Tenthland"): 4.1,
+            ("Comedy", "Tenthland"): 4.0,
+        },
+        abs=1e-12,
+    )
     assert report.dropped == ("Nearland", "Tieland")
     assert report.found == movielens.Counts(
-        ratings=64, joined=2 + 4 + 2 + 1 + 4 + 1 + 4 + 20 + 20 + 5 + 5,
-        rows=2 + 4 + 2 + 1 + 4 + 1 + 5 + 5, movies=8, countries=4, genres=3)
+        ratings=64,
+        joined=2 + 4 + 2 + 1 + 4 + 1 + 4 + 20 + 20 + 5 + 5,
+        rows=2 + 4 + 2 + 1 + 4 + 1 + 5 + 5,
+        movies=8,
+        countries=4,
+        genres=3,
+    )
     assert report.empty_cells == 4 * 3 - 8
     assert int(histogram["count"].sum()) == report.found.rows
 
@@ -190,17 +203,24 @@ def test_builtin_table():
     assert sorted(histogram["reward"].unique()) == [0.5 * i for i in range(1, 11)]
     table = pl.read_csv(data_folder() / "movielens.csv")
     assert table.height == 252
-    expected = {(genre, country): total / n for country, genre, n, total in
-                table.select("country", "genre", "n", "sum").iter_rows()}
+    expected = {
+        (genre, country): total / n
+        for country, genre, n, total in table.select("country", "genre", "n", "sum").iter_rows()
+    }
     assert means(histogram) == pytest.approx(expected, abs=1e-12)
     assert (table["n_exact"] <= table["n"]).all()
 
 
 def test_builtin_countries_pass_the_paper_rule():
     """The table is a fixed point of the clean-up; by its own numbers, with no file at hand."""
-    table = pl.DataFrame([(arm, client, mean) for (arm, client), mean in
-                          means(movielens.builtin_histogram()).items()],
-                         schema=["genre", "country", "mean"], orient="row")
+    table = pl.DataFrame(
+        [
+            (arm, client, mean)
+            for (arm, client), mean in means(movielens.builtin_histogram()).items()
+        ],
+        schema=["genre", "country", "mean"],
+        orient="row",
+    )
     assert movielens._clean(table, "paper").height == 38
     assert movielens._clean(table, "ties").height == 38
 

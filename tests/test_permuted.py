@@ -25,8 +25,10 @@ def bounds(cells, d1, d2):
     c = 1 + 2 / length
     variance = cells.var(axis=1).sum()
     ranges = np.ptp(cells, axis=1)
-    first = sum(math.exp(-d1 * d2 / (0.75 * c * length * variance + 2 / 3 * ranges.max() * d))
-                for d in (d1, d2))
+    first = sum(
+        math.exp(-d1 * d2 / (0.75 * c * length * variance + 2 / 3 * ranges.max() * d))
+        for d in (d1, d2)
+    )
     second = 2 * math.exp(-2 * d1 * d2 / (c * length * (ranges**2).sum() / 4))
     return first, second
 
@@ -34,8 +36,7 @@ def bounds(cells, d1, d2):
 def sums_of(cells):
     centred = cells - cells.mean(axis=1, keepdims=True)
     ranges = np.ptp(cells, axis=1)
-    return ((centred**2).sum(), ranges.max(), (ranges**2).sum() / 4,
-            np.maximum(centred, 0).sum())
+    return ((centred**2).sum(), ranges.max(), (ranges**2).sum() / 4, np.maximum(centred, 0).sum())
 
 
 @pytest.mark.parametrize("kind", ["coins", "ratings", "outliers"])

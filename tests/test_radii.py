@@ -56,8 +56,15 @@ def test_skipping_changes_nothing(law, name):
     """Skipping may differ with probability `skip_error`, about 1e-11 a trial: seeds are fixed."""
     radius = ff.Radius(union) if name == "own" else name
     for number, instance in enumerate(CASES[law]):
-        options = {"delta": 0.05, "trials": 12, "seed": number, "threads": 1, "radius": radius,
-                   "sigma": 0.7, "max_steps": 2**16}
+        options = {
+            "delta": 0.05,
+            "trials": 12,
+            "seed": number,
+            "threads": 1,
+            "radius": radius,
+            "sigma": 0.7,
+            "max_steps": 2**16,
+        }
         skip = ff.simulate(instance, SCHEDULES, engine="skip", **options).frame
         dense = ff.simulate(instance, SCHEDULES, engine="dense", **options).frame
         assert set(skip["radius"]) == {name}
@@ -77,11 +84,15 @@ def test_the_engine_is_algorithm_1(law, name):
             left = departures(job, trial)
             if max(left.local.max(), left.server.max()) > 3000:
                 continue
-            out = reference.fedelim(instance, schedule, 0.05,
-                                    reference.walk_rewards(instance, 3, trial), sigma=0.5,
-                                    radius=radius)
-            np.testing.assert_array_equal(
-                out.pulls, np.maximum(left.local, left.server[:, None]))
+            out = reference.fedelim(
+                instance,
+                schedule,
+                0.05,
+                reference.walk_rewards(instance, 3, trial),
+                sigma=0.5,
+                radius=radius,
+            )
+            np.testing.assert_array_equal(out.pulls, np.maximum(left.local, left.server[:, None]))
             assert out.global_arm == left.global_arm
             assert [out.local_arms[m] for m in range(instance.shape[1])] == list(left.local_arms)
             checked += 1
@@ -89,8 +100,10 @@ def test_the_engine_is_algorithm_1(law, name):
 
 
 def test_an_own_radius_with_the_papers_formula_gives_the_papers_rows():
-    same = [ff.simulate(SMALL, SCHEDULES, delta=0.05, trials=50, radius=radius, threads=1).frame
-            for radius in ("paper", ff.Radius(union, name="union"))]
+    same = [
+        ff.simulate(SMALL, SCHEDULES, delta=0.05, trials=50, radius=radius, threads=1).frame
+        for radius in ("paper", ff.Radius(union, name="union"))
+    ]
     assert_frame_equal(*(frame.drop("radius", *BOUNDS) for frame in same))
     assert same[1]["radius"].unique().to_list() == ["union"]
 
@@ -120,13 +133,18 @@ def curve_of(name: str, delta: float) -> tuple[Confidence, object]:
     return CURVES[name, delta]
 
 
-steps = st.one_of(st.integers(1, 2**52), st.integers(0, 52).map(lambda t: 2**t),
-                  st.integers(1, 1000))
+steps = st.one_of(
+    st.integers(1, 2**52), st.integers(0, 52).map(lambda t: 2**t), st.integers(1, 1000)
+)
 
 
 @settings(derandomize=True, deadline=None)
-@given(n=steps, name=st.sampled_from([*OTHERS, "mixture:1", "mixture-pairs:4503599627370496"]),
-       delta=st.sampled_from([0.999, 0.1, 1e-300]), off=st.floats(-3e-5, 3e-5))
+@given(
+    n=steps,
+    name=st.sampled_from([*OTHERS, "mixture:1", "mixture-pairs:4503599627370496"]),
+    delta=st.sampled_from([0.999, 0.1, 1e-300]),
+    off=st.floats(-3e-5, 3e-5),
+)
 def test_the_table_is_below_and_near_and_the_formula_decides(n, name, delta, off):
     confidence, curve = curve_of(name, delta)
     g, level = exact(curve, float(n)), n.bit_length()
@@ -152,16 +170,23 @@ def test_error_rates_agree_with_the_reference_where_errors_happen(name):
     rewards of NumPy's. False alarm: 5 standard errors, 6e-7 each."""
     instance = ff.Instance([[0.8, 0.0], [0.0, 0.9]])
     scale = {"stitched": 0.3, "mixture": 0.3, "stitched-pairs": 0.4, "mixture-pairs": 0.5}[name]
-    quick = ff.simulate(instance, "fedelim", delta=0.3, trials=3000, sigma=scale, radius=name,
-                        threads=1, seed=1).frame
+    quick = ff.simulate(
+        instance, "fedelim", delta=0.3, trials=3000, sigma=scale, radius=name, threads=1, seed=1
+    ).frame
     rng = np.random.default_rng(8)
     slow = []
     for _ in range(300):
-        out = reference.fedelim(instance, parse("fedelim"), 0.3,
-                                reference.independent_rewards(instance, rng), sigma=scale,
-                                radius=name)
+        out = reference.fedelim(
+            instance,
+            parse("fedelim"),
+            0.3,
+            reference.independent_rewards(instance, rng),
+            sigma=scale,
+            radius=name,
+        )
         right = out.global_arm == instance.global_best and all(
-            out.local_arms[m] == best for m, best in enumerate(instance.local_best))
+            out.local_arms[m] == best for m, best in enumerate(instance.local_best)
+        )
         slow.append((not right, out.pulls.sum()))
     wrong, pulls = np.array(slow, dtype=float).T
     rate = float((~quick["correct"]).mean())
@@ -171,8 +196,9 @@ def test_error_rates_agree_with_the_reference_where_errors_happen(name):
     assert abs(quick["pulls"].mean() - pulls.mean()) < 5 * spread
 
 
-def left_the_radius(confidence: Confidence, walks: int, steps: int, seed: int,
-                    shrunk: float = 1.0) -> int:
+def left_the_radius(
+    confidence: Confidence, walks: int, steps: int, seed: int, shrunk: float = 1.0
+) -> int:
     """How many of so many centred Gaussian walks of variance 1 ever leave, step by step."""
     n = np.arange(1, steps + 1, dtype=float)
     edge = shrunk * np.array([math.sqrt(2 * step * confidence.exponent(step)) for step in n])
@@ -199,12 +225,19 @@ def test_walks_leave_a_radius_as_rarely_as_promised(name):
 def test_a_sweep_over_radii(tmp_path):
     summary = run(tmp_path, radii=["paper", "mixture-pairs", "mixture:1000", "mixture"])
     assert summary["radius"].unique(maintain_order=True).to_list() == [
-        "paper", "mixture-pairs", "mixture"]
-    means = dict(summary.filter(pl.col("cost") == 0, pl.col("schedule") == "fedelim0")
-                 .select("radius", "pulls_mean").iter_rows())
+        "paper",
+        "mixture-pairs",
+        "mixture",
+    ]
+    means = dict(
+        summary.filter(pl.col("cost") == 0, pl.col("schedule") == "fedelim0")
+        .select("radius", "pulls_mean")
+        .iter_rows()
+    )
     assert means["mixture-pairs"] < 0.5 * means["mixture"] < 0.5 * means["paper"]
-    alone = ff.simulate(SMALL, ["fedelim", "fedelim0"], delta=0.1, trials=20, threads=1,
-                        radius="mixture-pairs").frame
+    alone = ff.simulate(
+        SMALL, ["fedelim", "fedelim0"], delta=0.1, trials=20, threads=1, radius="mixture-pairs"
+    ).frame
     stored = rows(tmp_path).filter(pl.col("radius") == "mixture-pairs")
     assert_frame_equal(stored.sort("schedule", "trial"), alone.sort("schedule", "trial"))
     again = run(tmp_path, radii=["paper", "mixture-pairs", "mixture"])
@@ -213,8 +246,9 @@ def test_a_sweep_over_radii(tmp_path):
 
 def test_a_replay_names_its_radius_and_adds_up():
     told = ff.replay(SMALL, "fedelim", delta=0.1, trial=3, radius="mixture-pairs")
-    row = ff.simulate(SMALL, "fedelim", delta=0.1, trials=4, threads=1,
-                      radius="mixture-pairs").frame.row(3, named=True)
+    row = ff.simulate(
+        SMALL, "fedelim", delta=0.1, trials=4, threads=1, radius="mixture-pairs"
+    ).frame.row(3, named=True)
     assert told.row == row
     assert "mixture-pairs" in str(told)
     first = told.events[0]

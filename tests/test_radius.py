@@ -18,24 +18,30 @@ DELTAS = [1e-6, 0.01, 0.5]
 def test_radii_as_printed(n, delta):
     K, M = 4, 3
     assert radius.alpha_local(n, K, M, delta) == pytest.approx(
-        math.sqrt(2 * math.log(8 * K * M * n**2 / delta) / n), rel=1e-14)
+        math.sqrt(2 * math.log(8 * K * M * n**2 / delta) / n), rel=1e-14
+    )
     assert radius.alpha_global(n, K, M, delta) == pytest.approx(
-        math.sqrt(2 * math.log(8 * K * n**2 / delta) / (M * n)), rel=1e-14)
+        math.sqrt(2 * math.log(8 * K * n**2 / delta) / (M * n)), rel=1e-14
+    )
 
 
 def test_radii_by_hand():
     """K = 4, M = 3, n = 100, delta = 0.01: ln(9.6e7) and ln(3.2e7)."""
     assert radius.alpha_local(100, 4, 3, 0.01) == pytest.approx(
-        math.sqrt(2 * 18.37985874943211 / 100), rel=1e-12)
+        math.sqrt(2 * 18.37985874943211 / 100), rel=1e-12
+    )
     assert radius.alpha_global(100, 4, 3, 0.01) == pytest.approx(
-        math.sqrt(2 * 17.281246460764 / 300), rel=1e-12)
+        math.sqrt(2 * 17.281246460764 / 300), rel=1e-12
+    )
 
 
 def test_sigma_is_a_scale():
     assert radius.alpha_local(7, 4, 3, 0.1, 2.5) == pytest.approx(
-        2.5 * radius.alpha_local(7, 4, 3, 0.1))
+        2.5 * radius.alpha_local(7, 4, 3, 0.1)
+    )
     assert radius.alpha_global(7, 4, 3, 0.1, 2.5) == pytest.approx(
-        2.5 * radius.alpha_global(7, 4, 3, 0.1))
+        2.5 * radius.alpha_global(7, 4, 3, 0.1)
+    )
 
 
 @pytest.mark.parametrize("n", [1, 3, 1000, 2**52])
@@ -46,7 +52,8 @@ def test_boundaries_are_radii_in_sums(n):
     assert local / n == pytest.approx(2 * radius.alpha_local(n, K, M, delta, sigma), rel=1e-14)
     server = radius.boundary(n, M, radius.global_log(K, delta), sigma)
     assert server / (n * M) == pytest.approx(
-        2 * radius.alpha_global(n, K, M, delta, sigma), rel=1e-14)
+        2 * radius.alpha_global(n, K, M, delta, sigma), rel=1e-14
+    )
 
 
 @pytest.mark.parametrize("log_c", [math.log(8 / 0.999), 5.0, 40.0])
@@ -99,7 +106,8 @@ def test_the_formulas_as_published():
     server = radius.parse("stitched").at_server(4, 3, 0.02, 1.0)
     assert server.budget == a
     assert 2 * n * server.exponent(n) == pytest.approx(
-        (1.7 * math.sqrt(n * (math.log(math.log(2 * n)) + 0.72 * math.log(10.4 / a)))) ** 2)
+        (1.7 * math.sqrt(n * (math.log(math.log(2 * n)) + 0.72 * math.log(10.4 / a)))) ** 2
+    )
     r = 1000 / (2 * math.log(1 / a) + math.log(1 + 2 * math.log(1 / a)))
     mixture = radius.parse("mixture").at_server(4, 3, 0.02, 1.0)
     sum_now = math.sqrt(2 * n * mixture.exponent(n))  # where the mixture is 1 / a
@@ -159,6 +167,7 @@ def test_resolved_by_is_where_the_radius_passes_a_quarter_of_the_gap(name, gap):
 
 def test_names():
     assert [str(one) for one in radius.parse_all(["mixture:1000", "mixture", " mixture:1e3"])] == [
-        "mixture"]
+        "mixture"
+    ]
     assert str(radius.parse("mixture-pairs:5000")) == "mixture-pairs:5000"
     assert radius.parse("paper") == radius.parse("paper") != radius.parse("stitched")

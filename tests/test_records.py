@@ -75,8 +75,11 @@ def put_footer(folder: Path, about: bytes) -> None:
 def paths_in(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Every place in a JSON value."""
     found = [path] if path else []
-    items = content.items() if isinstance(content, dict) else (
-        enumerate(content) if isinstance(content, list) else ())
+    items = (
+        content.items()
+        if isinstance(content, dict)
+        else (enumerate(content) if isinstance(content, list) else ())
+    )
     for key, value in items:
         found += paths_in(value, (*path, key))
     return found
@@ -98,8 +101,24 @@ def changed(content: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 
 MISSING = object()
-WRONG = [MISSING, None, True, -1, 0, 1.5, 1e30, 10**30, "", "x", "\x1b[31m\n", [], [None], {},
-         {"x": 1}, [[[]]]]
+WRONG = [
+    MISSING,
+    None,
+    True,
+    -1,
+    0,
+    1.5,
+    1e30,
+    10**30,
+    "",
+    "x",
+    "\x1b[31m\n",
+    [],
+    [None],
+    {},
+    {"x": 1},
+    [[[]]],
+]
 
 
 def test_every_place_of_the_record_with_every_wrong_value(folder: Path) -> None:
@@ -137,12 +156,15 @@ def test_every_place_of_a_footer_with_every_wrong_value(folder: Path) -> None:
     assert refused > 0.6 * tried
 
 
-@pytest.mark.parametrize(("change", "named"), [
-    ({"seed": 7}, "the record has seed 7, its spec seed 0"),
-    ({"engine": "dense"}, "the record has engine dense, its spec engine auto"),
-    ({"max_steps": 99}, "the record has max_steps 99, its spec max_steps None"),
-    ({"cells": {"seed": 7}}, "has seed 7, its spec seed 0"),
-])
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"seed": 7}, "the record has seed 7, its spec seed 0"),
+        ({"engine": "dense"}, "the record has engine dense, its spec engine auto"),
+        ({"max_steps": 99}, "the record has max_steps 99, its spec max_steps None"),
+        ({"cells": {"seed": 7}}, "has seed 7, its spec seed 0"),
+    ],
+)
 def test_a_record_that_contradicts_itself_is_refused(
     folder: Path, change: dict[str, Any], named: str
 ) -> None:
@@ -161,13 +183,19 @@ def test_a_lost_record_is_made_again_in_order(tmp_path: Path) -> None:
     (tmp_path / "sweep.json").unlink()
     cells = Store(tmp_path).record().cells.values()
     assert [(cell.instance, cell.delta) for cell in cells] == [
-        (name, delta) for name in ("other", "small") for delta in (0.1, 0.01, 1e-5)]
+        (name, delta) for name in ("other", "small") for delta in (0.1, 0.01, 1e-5)
+    ]
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    ({"format": FORMAT + 97}, "newer fastfed"), ({"rows": ROWS + 1}, "newer fastfed"),
-    ({"format": FORMAT - 1}, "older fastfed"), ({"rows": ROWS - 1}, "older fastfed"),
-])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": FORMAT + 97}, "newer fastfed"),
+        ({"rows": ROWS + 1}, "newer fastfed"),
+        ({"format": FORMAT - 1}, "older fastfed"),
+        ({"rows": ROWS - 1}, "older fastfed"),
+    ],
+)
 def test_other_versions_are_called_so_and_left_alone(
     folder: Path, change: dict[str, int], said: str
 ) -> None:
@@ -179,8 +207,11 @@ def test_other_versions_are_called_so_and_left_alone(
     assert status == 2
     assert said in err
     (folder / "sweep.json").write_text(json.dumps({**record(folder), **change}))
-    for command in (["summary", str(folder)], ["check", str(folder)],
-                    ["merge", str(folder), "--out", f"{folder}2"]):
+    for command in (
+        ["summary", str(folder)],
+        ["check", str(folder)],
+        ["merge", str(folder), "--out", f"{folder}2"],
+    ):
         status, err = told(*command)
         assert (status, err.count("\n")) == (2, 1)
         assert said in err
@@ -197,8 +228,21 @@ def test_what_a_file_says_cannot_write_on_the_terminal(folder: Path) -> None:
     assert r"\x1b[31m\n\x1e" in err
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "\x00", "[" * 100_000, "{}",
-                                  '{"format": 2}', '{"format": "2", "rows": 2}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        "null",
+        "\x00",
+        "[" * 100_000,
+        "{}",
+        '{"format": 2}',
+        '{"format": "2", "rows": 2}',
+    ],
+)
 def test_a_record_that_is_none_says_how_to_mend_it(folder: Path, text: str) -> None:
     (folder / "sweep.json").write_text(text)
     status, err = told("summary", str(folder))
@@ -213,8 +257,9 @@ def test_ids_of_cells_outlive_new_fields() -> None:
     """A field with its default is no part of the id: adding one changes no older cell."""
     cell = Cell("small", "0" * 64, 0.1, 1.0, 0, "skip")
     assert cell == Cell("small", "0" * 64, 0.1, 1.0, 0, "skip", None, "paper", "best", "exact")
-    ids = {cell.id} | {Cell(**{**vars(cell), name: "other"}).id
-                       for name in ("radius", "goal", "uplink")}
+    ids = {cell.id} | {
+        Cell(**{**vars(cell), name: "other"}).id for name in ("radius", "goal", "uplink")
+    }
     assert len(ids) == 4
 
 
@@ -222,15 +267,26 @@ def test_ids_of_cells_outlive_new_fields() -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-2**70, 2**70) | st.floats(-1e30, 1e30)
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(-1e30, 1e30)
     | st.text(max_size=8)
     | st.sampled_from([0.1, "fedelim", "periodic:0", "skip", "exact", "NaN", 2**64]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner,
-                                                                max_size=3), max_leaves=6)
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
 
 
-@settings(max_examples=CASES, derandomize=True, deadline=None, database=None,
-          suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=CASES,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 @given(st.data())
 def test_fuzz_of_record_and_footers(folder: Path, data: st.DataObject) -> None:
     """Some places of sweep.json or of a footer hold anything: exit 0, 1 or 2, a line for each
@@ -246,7 +302,7 @@ def test_fuzz_of_record_and_footers(folder: Path, data: st.DataObject) -> None:
     text = json.dumps(content).encode()
     if data.draw(st.integers(0, 9)) == 0:
         cut = data.draw(st.integers(0, len(text)))
-        text = text[:cut] + data.draw(st.binary(max_size=4)) + text[cut + 1:]
+        text = text[:cut] + data.draw(st.binary(max_size=4)) + text[cut + 1 :]
     try:
         if in_record:
             (folder / "sweep.json").write_bytes(text)

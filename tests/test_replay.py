@@ -12,10 +12,20 @@ from fastfed.engine import reference
 from fastfed.problem.schedule import parse
 from fastfed.radius import alpha_global, alpha_local
 
-NAMED = ff.Instance([[1.0, -0.2], [0.1, 0.9], [0.6, 0.7]], arms=["ant", "bee", "cat"],
-                    clients=["north", "south"], name="animals")
-SCHEDULES = ["fedelim", "fedelim0", "periodic:10", "exponential:1.5", "superexponential",
-             "at:1,5,25,125,625,3125"]
+NAMED = ff.Instance(
+    [[1.0, -0.2], [0.1, 0.9], [0.6, 0.7]],
+    arms=["ant", "bee", "cat"],
+    clients=["north", "south"],
+    name="animals",
+)
+SCHEDULES = [
+    "fedelim",
+    "fedelim0",
+    "periodic:10",
+    "exponential:1.5",
+    "superexponential",
+    "at:1,5,25,125,625,3125",
+]
 
 
 @pytest.mark.parametrize("engine", ["skip", "dense"])
@@ -28,7 +38,10 @@ def test_totals_equal_the_row(schedule, engine):
         assert told.row == row.row(0, named=True)
         last = told.events[-1]
         assert (last.step, last.pulls, last.uplinks) == (
-            told.row["steps"], told.row["pulls"], told.row["uplinks"])
+            told.row["steps"],
+            told.row["pulls"],
+            told.row["uplinks"],
+        )
 
 
 @pytest.mark.parametrize("trial", [7312, 2**40])
@@ -64,14 +77,19 @@ def test_pulls_counted_by_hand():
         told = ff.replay(NAMED, "periodic:10", delta=0.1, seed=9, trial=trial)
         left = {(e.actor, e.arm): e.step for e in told.events}
         assert len(left) == len(told.events) == 3 * 3  # two clients and the server, three arms
-        pulls = sum(max(left[f"client {m}", arm], left["server", arm])
-                    for m in NAMED.clients for arm in NAMED.arms)
+        pulls = sum(
+            max(left[f"client {m}", arm], left["server", arm])
+            for m in NAMED.clients
+            for arm in NAMED.arms
+        )
         assert told.row["pulls"] == pulls
         # and so far, at every event
         for event in told.events:
             assert event.pulls == sum(
                 min(event.step, max(left[f"client {m}", arm], left["server", arm]))
-                for m in NAMED.clients for arm in NAMED.arms)
+                for m in NAMED.clients
+                for arm in NAMED.arms
+            )
 
 
 def test_events_obey_algorithm_1():
@@ -81,7 +99,8 @@ def test_events_obey_algorithm_1():
         declared = {e.actor: e.arm for e in told.events if e.event == "declared"}
         assert set(declared) == {"client north", "client south", "server"}
         assert (declared["server"] == NAMED.arms[NAMED.global_best]) == (
-            told.row["global_arm"] == NAMED.global_best)
+            told.row["global_arm"] == NAMED.global_best
+        )
         for e in told.events:
             radius = alpha_global if e.actor == "server" else alpha_local
             assert e.threshold == pytest.approx(2 * radius(e.step, 3, 2, 0.1))
@@ -98,21 +117,37 @@ def test_events_obey_algorithm_1():
 def test_events_are_those_of_the_reference():
     for trial in range(4):
         told = ff.replay(NAMED, "exponential:1.5", delta=0.2, seed=5, trial=trial)
-        printed = reference.fedelim(NAMED, parse("exponential:1.5"), 0.2,
-                                    reference.walk_rewards(NAMED, 5, trial))
+        printed = reference.fedelim(
+            NAMED, parse("exponential:1.5"), 0.2, reference.walk_rewards(NAMED, 5, trial)
+        )
         found = [(e.step, e.actor, e.arm) for e in told.events if e.event == "eliminated"]
         names = [("server" if m is None else f"client {NAMED.clients[m]}") for m in (0, 1, None)]
-        assert found == [(n, names[2 if m is None else m], NAMED.arms[k])
-                         for n, m, k in printed.eliminations]
+        assert found == [
+            (n, names[2 if m is None else m], NAMED.arms[k]) for n, m, k in printed.eliminations
+        ]
 
 
 def test_frame():
     told = ff.replay(NAMED, delta=0.1)
     frame = told.frame
-    assert frame.columns == ["step", "actor", "event", "arm", "mean", "leader", "threshold",
-                             "pulls", "uplinks"]
+    assert frame.columns == [
+        "step",
+        "actor",
+        "event",
+        "arm",
+        "mean",
+        "leader",
+        "threshold",
+        "pulls",
+        "uplinks",
+    ]
     assert [frame[name].dtype for name in ("step", "actor", "mean", "pulls", "uplinks")] == [
-        pl.Int64, pl.String, pl.Float64, pl.Int64, pl.Int64]
+        pl.Int64,
+        pl.String,
+        pl.Float64,
+        pl.Int64,
+        pl.Int64,
+    ]
     assert len(frame) == len(told.events)
     assert frame["arm"].unique().sort().to_list() == ["ant", "bee", "cat"]
 
@@ -120,14 +155,17 @@ def test_frame():
 def test_text():
     text = str(ff.replay(NAMED, "periodic:10", delta=0.1, seed=3, trial=12))
     lines = text.splitlines()
-    assert lines[0] == ("animals, periodic:10, delta 0.1, seed 3, trial 12; "
-                        "rewards: Gaussian(sigma=1.0)")
+    assert lines[0] == (
+        "animals, periodic:10, delta 0.1, seed 3, trial 12; rewards: Gaussian(sigma=1.0)"
+    )
     assert "client north" in text
     assert "server" in text
     assert "declared" in text
     row = ff.replay(NAMED, "periodic:10", delta=0.1, seed=3, trial=12).row
-    assert lines[-1] == (f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks in "
-                         f"{row['rounds']:,} rounds, {row['steps']:,} steps, every answer right")
+    assert lines[-1] == (
+        f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks in "
+        f"{row['rounds']:,} rounds, {row['steps']:,} steps, every answer right"
+    )
     assert len(lines) == 9 + 3
     # columns line up
     assert len({len(line) for line in lines[1:-1]}) == 1
@@ -140,8 +178,10 @@ def test_text_of_a_wrong_answer():
     assert str(told).endswith("not every answer right")
 
 
-@pytest.mark.parametrize(("schedule", "max_steps"), [("fedelim", 20), ("periodic:7", 20),
-                                                     ("at:2,3,11", None), ("at:2,3,99", 20)])
+@pytest.mark.parametrize(
+    ("schedule", "max_steps"),
+    [("fedelim", 20), ("periodic:7", 20), ("at:2,3,11", None), ("at:2,3,99", 20)],
+)
 def test_a_trial_that_is_cut_off(schedule, max_steps):
     """It ends with its cut, and what was spent until then is the row's."""
     options = {"delta": 1e-6, "seed": 1, "max_steps": max_steps}
@@ -173,7 +213,8 @@ def test_a_cut_with_events_before_it():
 def test_a_lone_arm():
     told = ff.replay(ff.Instance([[1.0, 2.0]]), delta=0.1)
     assert [(e.step, e.actor, e.event, e.arm, e.pulls, e.uplinks) for e in told.events] == [
-        (1, actor, "declared", "0", 0, 0) for actor in ("client 0", "client 1", "server")]
+        (1, actor, "declared", "0", 0, 0) for actor in ("client 0", "client 1", "server")
+    ]
     assert (told.row["pulls"], told.row["uplinks"], told.row["correct"]) == (0, 0, True)
     assert told.frame["mean"].to_list() == [None] * 3
     assert "every answer right" in str(told)
@@ -184,7 +225,8 @@ def test_a_confidence_scale_of_ones_own():
     told = ff.replay(NAMED, delta=0.1, seed=2, trial=2, sigma=0.5)
     assert told.row == row
     assert told.events[0].threshold == pytest.approx(
-        2 * alpha_local(told.events[0].step, 3, 2, 0.1, 0.5))
+        2 * alpha_local(told.events[0].step, 3, 2, 0.1, 0.5)
+    )
 
 
 def test_a_long_trial_replays_too():
@@ -194,17 +236,20 @@ def test_a_long_trial_replays_too():
     assert told.events[-1].uplinks == told.row["uplinks"]
 
 
-@pytest.mark.parametrize(("options", "words"), [
-    ({"trial": -1}, ["trial = -1", "whole number from 0"]),
-    ({"trial": 0.5}, ["trial = 0.5", "whole number"]),
-    ({"trial": None}, ["trial = None", "whole number"]),
-    ({"delta": 2}, ["delta = 2", "between 0 and 1"]),
-    ({"schedule": "fedelm"}, ["did you mean 'fedelim'"]),
-    ({"instance": 5}, ["fastfed.Instance"]),
-    ({"sigma": 0}, ["sigma = 0", "above 0"]),
-    ({"engine": "x"}, ["engine 'x'"]),
-    ({"max_steps": 0}, ["max_steps = 0"]),
-])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"trial": -1}, ["trial = -1", "whole number from 0"]),
+        ({"trial": 0.5}, ["trial = 0.5", "whole number"]),
+        ({"trial": None}, ["trial = None", "whole number"]),
+        ({"delta": 2}, ["delta = 2", "between 0 and 1"]),
+        ({"schedule": "fedelm"}, ["did you mean 'fedelim'"]),
+        ({"instance": 5}, ["fastfed.Instance"]),
+        ({"sigma": 0}, ["sigma = 0", "above 0"]),
+        ({"engine": "x"}, ["engine 'x'"]),
+        ({"max_steps": 0}, ["max_steps = 0"]),
+    ],
+)
 def test_bad_input(options, words):
     given = {"instance": NAMED, "delta": 0.1, **options}
     refused(lambda: ff.replay(given.pop("instance"), **given), *words)

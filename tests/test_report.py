@@ -38,8 +38,13 @@ EVIL = "<script>alert(1)</script> </script> <!-- \"q\" 'r' & @TITLE@ \x1b[31m " 
 
 def cells(trials: int = 50, instance: str = "here") -> list[tuple[dict[str, Any], Moments]]:
     rng = np.random.default_rng(1)
-    return [({"instance": instance, "delta": delta, "sigma": 1.0},
-             moments_of(*simulated(rng, trials, 4))) for delta in (0.1, 0.01)]
+    return [
+        (
+            {"instance": instance, "delta": delta, "sigma": 1.0},
+            moments_of(*simulated(rng, trials, 4)),
+        )
+        for delta in (0.1, 0.01)
+    ]
 
 
 class Elements(HTMLParser):
@@ -78,8 +83,11 @@ def test_page_is_one_file_that_asks_for_nothing() -> None:
 
 def test_policy_forbids_requests_and_lists_every_script() -> None:
     found = Elements(page(report_data(cells(), {})))
-    (policy,) = (attributes["content"] for tag, attributes in found.found if tag == "meta"
-                 and attributes.get("http-equiv") == "Content-Security-Policy")
+    (policy,) = (
+        attributes["content"]
+        for tag, attributes in found.found
+        if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy is not None
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     assert rules["default-src"] == "'none'"
@@ -87,8 +95,10 @@ def test_policy_forbids_requests_and_lists_every_script() -> None:
     assert "unsafe" not in rules["script-src"]
     data, *scripts = found.scripts
     json.loads(data)
-    hashes = {f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'"
-              for one in scripts}
+    hashes = {
+        f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'"
+        for one in scripts
+    }
     assert set(rules["script-src"].split()) == hashes
     assert len(scripts) == 6
     # either would be read otherwise by a browser than it was hashed
@@ -115,13 +125,21 @@ def test_a_large_sweep_stays_small() -> None:
     """60 schedules, 12 deltas, 3 instances."""
     names = tuple(f"periodic:{period}" for period in range(1, 61))
     rng = np.random.default_rng(2)
-    moments = moments_of(rng.integers(1000, 2000, (60, 5)), rng.integers(1, 50, (60, 5)),
-                         names=names)
-    data = report_data([({"instance": name, "delta": delta, "sigma": 1.0}, moments)
-                        for name in "abc" for delta in range(12)], {})
+    moments = moments_of(
+        rng.integers(1000, 2000, (60, 5)), rng.integers(1, 50, (60, 5)), names=names
+    )
+    data = report_data(
+        [
+            ({"instance": name, "delta": delta, "sigma": 1.0}, moments)
+            for name in "abc"
+            for delta in range(12)
+        ],
+        {},
+    )
     assert len(page(data)) < 6_000_000
-    looks = {(one["colour"], one["shape"], str(one["dash"]), one["filled"])
-             for one in data["schedules"]}
+    looks = {
+        (one["colour"], one["shape"], str(one["dash"]), one["filled"]) for one in data["schedules"]
+    }
     assert len(looks) == 60
 
 
@@ -149,11 +167,18 @@ def computed(expression: str, argument: object) -> Any:
     node = shutil.which("node")
     if node is None:
         pytest.skip("Node.js is not installed: the page's arithmetic is not tested")
-    script = ("const model = require(process.argv[1]);"
-              "const given = JSON.parse(require('fs').readFileSync(0, 'utf8'));"
-              f"console.log(JSON.stringify({expression}));")
-    done = subprocess.run([node, "-e", script, str(HERE / "model.js")], text=True, check=True,
-                          input=json.dumps(argument), capture_output=True)
+    script = (
+        "const model = require(process.argv[1]);"
+        "const given = JSON.parse(require('fs').readFileSync(0, 'utf8'));"
+        f"console.log(JSON.stringify({expression}));"
+    )
+    done = subprocess.run(
+        [node, "-e", script, str(HERE / "model.js")],
+        text=True,
+        check=True,
+        input=json.dumps(argument),
+        capture_output=True,
+    )
     return json.loads(done.stdout)
 
 
@@ -164,13 +189,14 @@ def test_every_cost_has_the_numbers_of_the_summary() -> None:
     found = computed(
         "given.costs.map(c => given.data.cells.map(cell => cell.rows.map(row => { const t = "
         "model.total(row, c); return [model.withError(t.mean, t.sem), model.short(row.pulls), "
-        "model.rate(row)]; })))", {"costs": costs, "data": data})
+        "model.rate(row)]; })))",
+        {"costs": costs, "data": data},
+    )
     for cost, by_cell in zip(costs, found, strict=True):
         for (_, moments), rows in zip(every, by_cell, strict=True):
             for name, texts in zip(moments.schedules, rows, strict=True):
                 prices = Prices.total(cost)
-                assert texts[0] == with_error(moments.mean(name, prices),
-                                              moments.sem(name, prices))
+                assert texts[0] == with_error(moments.mean(name, prices), moments.sem(name, prices))
                 assert texts[1] == short(moments.mean(name, Prices.total(0)))
                 row = next(one for one in data["cells"][0]["rows"] if one["schedule"] == name)
                 assert texts[2] == rate(0.0, row["error_low"], row["error_high"])
@@ -179,12 +205,17 @@ def test_every_cost_has_the_numbers_of_the_summary() -> None:
 def test_winner_is_that_of_the_envelope() -> None:
     data = report_data(cells(200), {})
     costs = np.geomspace(1e-3, 1e5, 60).tolist()
-    found = computed("given.costs.map(c => given.cells.map(cell => model.winner(cell, c)))",
-                     {"costs": costs, "cells": data["cells"]})
+    found = computed(
+        "given.costs.map(c => given.cells.map(cell => model.winner(cell, c)))",
+        {"costs": costs, "cells": data["cells"]},
+    )
     for cost, winners in zip(costs, found, strict=True):
         for cell, winner in zip(data["cells"], winners, strict=True):
-            piece = next(one for one in cell["pieces"] if one["low"] <= cost and (
-                one["high"] is None or cost <= one["high"]))
+            piece = next(
+                one
+                for one in cell["pieces"]
+                if one["low"] <= cost and (one["high"] is None or cost <= one["high"])
+            )
             assert piece["winner"] == winner
 
 
@@ -203,10 +234,12 @@ def test_half_way_between_two_numbers_is_rounded_as_in_python() -> None:
     values = [1000.5, 1001.5, 1002.5, 0.125, 0.375, 2.5, 12.5, 1234.5, 99.5, 1e6 + 0.5, 0.5, 9.5]
     assert computed("given.map(model.short)", values) == [short(value) for value in values]
     assert computed("given.map(v => model.general(v, 2))", values) == [
-        tidy(f"{value:.2g}") for value in values]
+        tidy(f"{value:.2g}") for value in values
+    ]
     pairs = [(1000.5, 10.5), (2.5, 0.125), (1000.25, 1.5), (0.5, 0.5), (12.5, 12.5), (0.0, 2.5)]
     assert computed("given.map(([v, e]) => model.withError(v, e))", pairs) == [
-        with_error(*pair) for pair in pairs]
+        with_error(*pair) for pair in pairs
+    ]
 
 
 # The command
@@ -231,8 +264,9 @@ def test_command_writes_the_page_into_the_folder(
     assert about["largest skip_error of a trial"] == f"{rows['skip_error'].max():.3g}"
 
 
-def test_command_opens_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_opens_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     run(tmp_path)
     seen: list[str] = []
     monkeypatch.setattr(webbrowser, "open", lambda address: bool(seen.append(address)))
@@ -241,10 +275,15 @@ def test_command_opens_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert "no browser could be started" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["nowhere"], ["sweep", "--out", "."],
-                                       ["sweep", "--out", "file/report.html"]])
-def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                               capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    "arguments", [["nowhere"], ["sweep", "--out", "."], ["sweep", "--out", "file/report.html"]]
+)
+def test_bad_input_is_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+) -> None:
     monkeypatch.chdir(tmp_path)
     run(tmp_path / "sweep")
     (tmp_path / "file").write_text("")
@@ -260,8 +299,25 @@ def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 def test_an_instance_that_is_gone_costs_only_bounds_and_verdicts(tmp_path: Path) -> None:
     source = tmp_path / "mine.toml"
     source.write_text("means = [[0.9, 0.1], [0.1, 0.4]]\n")
-    assert cli.run(["sweep", "--instance", str(source), "--delta", "0.1", "--trials", "5",
-                    "--schedule", "fedelim", "--out", str(tmp_path / "sweep"), "--quiet"]) == 0
+    assert (
+        cli.run(
+            [
+                "sweep",
+                "--instance",
+                str(source),
+                "--delta",
+                "0.1",
+                "--trials",
+                "5",
+                "--schedule",
+                "fedelim",
+                "--out",
+                str(tmp_path / "sweep"),
+                "--quiet",
+            ]
+        )
+        == 0
+    )
     record = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
     record["instances"] = {}
     (tmp_path / "sweep" / "sweep.json").write_text(json.dumps(record))
@@ -288,9 +344,16 @@ def test_bounds_are_those_of_the_theorems(tmp_path: Path) -> None:
 
 def test_radii_are_cells_of_their_own(tmp_path: Path) -> None:
     """Rows of two radii are never drawn as one line."""
-    found = ff.sweep(instances=["synthetic"], deltas=[0.1], schedules=["fedelim", "fedelim0"],
-                     radii=["paper", "mixture"], trials=20, threads=1, out=tmp_path / "results",
-                     progress=False)
+    found = ff.sweep(
+        instances=["synthetic"],
+        deltas=[0.1],
+        schedules=["fedelim", "fedelim0"],
+        radii=["paper", "mixture"],
+        trials=20,
+        threads=1,
+        out=tmp_path / "results",
+        progress=False,
+    )
     text = found.report(tmp_path / "page.html").read_text(encoding="utf-8")
     for radius in ("paper", "mixture"):
         assert len(re.findall(rf'"radius": ?"{radius}"', text)) == 1

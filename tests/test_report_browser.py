@@ -32,8 +32,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report") / "sweep"
     plain = ff.Instance([[0.9, 0.1], [0.1, 0.8]], name="plain")
     evil = ff.Instance([[0.9, 0.1], [0.1, 0.8]], name=EVIL, arms=[EVIL, "b"], clients=[EVIL, "d"])
-    ff.sweep(instances=[plain, evil], deltas=DELTAS, costs=[0, 10, 100], schedules=SCHEDULES,
-             trials=40, out=folder, threads=1)
+    ff.sweep(
+        instances=[plain, evil],
+        deltas=DELTAS,
+        costs=[0, 10, 100],
+        schedules=SCHEDULES,
+        trials=40,
+        out=folder,
+        threads=1,
+    )
     assert cli.run(["report", str(folder)]) == 0
     return folder
 
@@ -57,8 +64,10 @@ def printed(frame: pl.DataFrame) -> dict[str, list[str]]:
     _, columns = summary_cells(frame)
     by_head = {column.head: column.cells for column in columns}
     heads = ("total ± sem", "pulls", "error % [95 %]", "x FE0")
-    return {in_words(name): [by_head[head][row] for head in heads]
-            for row, name in enumerate(by_head["schedule"])}
+    return {
+        in_words(name): [by_head[head][row] for head in heads]
+        for row, name in enumerate(by_head["schedule"])
+    }
 
 
 def test_table_has_the_numbers_of_the_summary(opened: Opened, folder: Path) -> None:
@@ -71,8 +80,11 @@ def test_table_has_the_numbers_of_the_summary(opened: Opened, folder: Path) -> N
             opened.choose("delta", number)
             for cost in costs:
                 opened.type_cost(cost)
-                frame = summary.filter(pl.col("instance") == instance, pl.col("delta") == delta,
-                                       pl.col("cost") == float(cost))
+                frame = summary.filter(
+                    pl.col("instance") == instance,
+                    pl.col("delta") == delta,
+                    pl.col("cost") == float(cost),
+                )
                 shown = {row[0]: [row[2], row[3], row[5], row[6]] for row in opened.rows()}
                 assert shown == printed(frame)
 
@@ -87,15 +99,20 @@ def bars(opened: Opened, figure: str, shown: list[str]) -> list[dict[str, Any]]:
     """The error bars of a figure, as they are drawn, once their tooltips say ``shown``."""
     opened.page.wait_for_function(
         f"([figure, shown]) => JSON.stringify(({DRAWN})(figure).map(bar => bar.shown)) === "
-        "JSON.stringify(shown)", arg=[figure, shown])
+        "JSON.stringify(shown)",
+        arg=[figure, shown],
+    )
     found: list[dict[str, Any]] = opened.page.evaluate(DRAWN, figure)
     return found
 
 
 def assert_bars(found: list[dict[str, Any]], rows: list[dict[str, Any]], what: str) -> None:
     """Each reaches from mean - sem to mean + sem, in its data and in its pixels."""
-    pixels = [(math.log(bar[end]), bar[side]) for bar in found
-              for end, side in (("low", "foot"), ("high", "head"))]
+    pixels = [
+        (math.log(bar[end]), bar[side])
+        for bar in found
+        for end, side in (("low", "foot"), ("high", "head"))
+    ]
     (a, top), (b, bottom) = min(pixels), max(pixels)
     for bar, row in zip(found, rows, strict=True):
         mean, sem = row[f"{what}_mean"], row[f"{what}_sem"]
@@ -117,33 +134,39 @@ def test_error_bars_are_those_of_the_summary(opened: Opened, folder: Path) -> No
         rows = summary.filter(pl.col("cost") == cost).to_dicts()
         first = [row for row in rows if row["delta"] == DELTAS[0]]
         periodic = [row for row in first if row["schedule"] in ("fedelim0", "periodic:7")]
-        for figure, what, of in (("total-delta", "total", rows),
-                                 ("communication-delta", "communication", rows),
-                                 ("total-period", "total", periodic),
-                                 ("trade-off", "pulls", first)):
+        for figure, what, of in (
+            ("total-delta", "total", rows),
+            ("communication-delta", "communication", rows),
+            ("total-period", "total", periodic),
+            ("trade-off", "pulls", first),
+        ):
             if cost == 0 and what == "communication":
                 assert opened.page.locator(f"#{figure}").is_hidden()  # nothing to see
                 continue
             shown = [with_error(row[f"{what}_mean"], row[f"{what}_sem"]) for row in of]
             assert_bars(bars(opened, figure, shown), of, what)
-        rates = [f"{rate(row['error_rate'], row['error_low'], row['error_high'])} %"
-                 for row in rows]
+        rates = [
+            f"{rate(row['error_rate'], row['error_low'], row['error_high'])} %" for row in rows
+        ]
         for bar, row in zip(bars(opened, "errors", rates), rows, strict=True):
             assert bar["high"] == row["error_high"]
             assert bar["low"] == row["error_low"] or row["error_low"] == 0 < bar["low"]
 
 
 def test_quantiles_are_those_of_the_summary(opened: Opened, folder: Path) -> None:
-    frame = stored_summary(folder, [10.0]).filter(pl.col("instance") == "plain",
-                                                  pl.col("delta") == DELTAS[0])
+    frame = stored_summary(folder, [10.0]).filter(
+        pl.col("instance") == "plain", pl.col("delta") == DELTAS[0]
+    )
     opened.type_cost("10")
     shown = {row[0]: row[7:10] for row in opened.rows()}
     for row in frame.to_dicts():
         parts = shown[in_words(row["schedule"])]
-        assert parts[0] == " / ".join(short(row[f"total_{share}"]) for share in (
-            "q05", "q50", "q95"))
-        assert parts[1] == " / ".join(short(row[f"pulls_{share}"]) for share in (
-            "q05", "q50", "q95"))
+        assert parts[0] == " / ".join(
+            short(row[f"total_{share}"]) for share in ("q05", "q50", "q95")
+        )
+        assert parts[1] == " / ".join(
+            short(row[f"pulls_{share}"]) for share in ("q05", "q50", "q95")
+        )
     opened.type_cost("11")  # the sweep did not ask for it: nobody knows
     assert {row[7] for row in opened.rows()} == {""}
 
@@ -162,8 +185,9 @@ def test_slider_and_field_agree(opened: Opened) -> None:
 
 def test_sorting_by_keyboard(opened: Opened, folder: Path) -> None:
     button = opened.page.locator("#table thead button", has_text="uplinks").first
-    pulls = stored_summary(folder, [1.0]).filter(pl.col("instance") == "plain",
-                                                 pl.col("delta") == DELTAS[0])
+    pulls = stored_summary(folder, [1.0]).filter(
+        pl.col("instance") == "plain", pl.col("delta") == DELTAS[0]
+    )
     order = [in_words(name) for name in pulls.sort("communication_mean")["schedule"]]
     button.focus()
     button.press("Enter")
@@ -190,7 +214,8 @@ def test_selection_is_everywhere(opened: Opened) -> None:
 def test_buttons_show_line_and_marker_of_their_schedule(opened: Opened) -> None:
     """No two alike, so that lines of one colour can be told apart."""
     swatches = opened.page.evaluate(
-        "[...document.querySelectorAll('#names svg')].map(one => one.innerHTML)")
+        "[...document.querySelectorAll('#names svg')].map(one => one.innerHTML)"
+    )
     assert len(set(swatches)) == len(SCHEDULES)
     assert all(one.count("<path") == 2 and 'd=""' not in one for one in swatches)
 
@@ -204,7 +229,8 @@ def test_bounds_can_be_switched_on(opened: Opened) -> None:
     texts = opened.page.locator("#total-delta svg .mark-text text")
     opened.page.check("#bounds")
     opened.page.wait_for_function(
-        "document.querySelector('#total-delta svg').textContent.includes('2T')")
+        "document.querySelector('#total-delta svg').textContent.includes('2T')"
+    )
     assert {"T", "2T", "lower bound"} <= set(texts.all_text_contents())
     assert "undefined" not in opened.page.inner_text("body")
 
@@ -256,8 +282,15 @@ def test_verdicts_are_those_of_check(opened: Opened, folder: Path) -> None:
 
 def test_what_was_run_is_said(opened: Opened, folder: Path) -> None:
     text = opened.page.text_content("#about") or ""
-    for word in ("seed", "version of the rows", "versions", "fastfed", "trials", "skip_error",
-                 "superexponential"):
+    for word in (
+        "seed",
+        "version of the rows",
+        "versions",
+        "fastfed",
+        "trials",
+        "skip_error",
+        "superexponential",
+    ):
         assert word in text
 
 
@@ -271,9 +304,13 @@ def test_nothing_overflows(browser: Any, folder: Path, width: int, scheme: str) 
     assert one.page.evaluate("document.documentElement.scrollWidth") <= width
     boxes = [figure.bounding_box() for figure in one.page.locator("figure").all()]
     for place, a in enumerate(boxes):
-        for b in boxes[place + 1:]:
-            apart = (a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]
-                     or a["y"] + a["height"] <= b["y"] or b["y"] + b["height"] <= a["y"])
+        for b in boxes[place + 1 :]:
+            apart = (
+                a["x"] + a["width"] <= b["x"]
+                or b["x"] + b["width"] <= a["x"]
+                or a["y"] + a["height"] <= b["y"]
+                or b["y"] + b["height"] <= a["y"]
+            )
             assert apart
     assert one.said == []
     one.context.close()
@@ -290,9 +327,19 @@ def test_names_are_shown_as_text(opened: Opened) -> None:
 def test_two_goals_and_two_uplinks(browser: Any, tmp_path: Path) -> None:
     """Each choice shows its own rows and lines, and numbers in one notation."""
     goals, uplinks = ["best", "eps:0.1"], ["exact", "dither:1"]
-    swept = ff.sweep(instances="synthetic", deltas=[0.1], costs=[10, 1000], goals=goals,
-                     uplinks=uplinks, schedules=["fedelim", "fedelim0"], periods=[10], trials=30,
-                     out=tmp_path / "sweep", threads=1, progress=False)
+    swept = ff.sweep(
+        instances="synthetic",
+        deltas=[0.1],
+        costs=[10, 1000],
+        goals=goals,
+        uplinks=uplinks,
+        schedules=["fedelim", "fedelim0"],
+        periods=[10],
+        trials=30,
+        out=tmp_path / "sweep",
+        threads=1,
+        progress=False,
+    )
     one = Opened(browser, swept.report(tmp_path / "report.html"), 1400)
     one.type_cost("10")
     summary, verdicts = swept.summary([10.0]), swept.check().frame

@@ -42,22 +42,46 @@ def small() -> Any:
 @pytest.fixture(scope="module")
 def paper(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("reproduce") / "paper"
-    assert cli.run(["reproduce", "--out", str(out), "--trials", "3", "--threads", "1",
-                    "--seed", "5", "--quiet"]) == 0
+    assert (
+        cli.run(
+            [
+                "reproduce",
+                "--out",
+                str(out),
+                "--trials",
+                "3",
+                "--threads",
+                "1",
+                "--seed",
+                "5",
+                "--quiet",
+            ]
+        )
+        == 0
+    )
     return out
 
 
 def contents(folder: Path, *kinds: str) -> dict[str, str]:
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in folder.rglob("*") if path.is_file() and path.suffix in kinds}
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix in kinds
+    }
 
 
 def test_every_figure_in_every_format(paper: Path) -> None:
-    names = {f"{data}-{what}.{kind}" for data in DATA_SETS
-             for what in ("a", "b", "c", "schemes", "base", "period", "minimum", "radii", "errors")
-             for kind in ("png", "pdf", "svg")}
-    names |= {f"synthetic-{what}.{kind}" for what in ("gap", "talk", "clients")
-              for kind in ("png", "pdf", "svg")}
+    names = {
+        f"{data}-{what}.{kind}"
+        for data in DATA_SETS
+        for what in ("a", "b", "c", "schemes", "base", "period", "minimum", "radii", "errors")
+        for kind in ("png", "pdf", "svg")
+    }
+    names |= {
+        f"synthetic-{what}.{kind}"
+        for what in ("gap", "talk", "clients")
+        for kind in ("png", "pdf", "svg")
+    }
     assert {path.name for path in (paper / "figures").iterdir()} == names
     for path in (paper / "figures").iterdir():
         assert path.stat().st_size > 2000
@@ -77,11 +101,15 @@ def test_schedules_look_as_in_every_other_figure(paper: Path) -> None:
         looks = [line.style for line in styled(chart.lines)]
         assert len(set(looks)) == len(looks), name
         own = {line.label: line.style for line in chart.lines}
-        for label, schedule in (("FedElim", "fedelim"), ("FedElim, C = 0", "fedelim"),
-                                ("FedElim, paper", "fedelim"), ("FedElim0, paper", "fedelim0"),
-                                ("FedElim0, pulls alone", "fedelim0"),
-                                ("every 10 steps", "periodic:10"),
-                                ("super-exponential", "superexponential")):
+        for label, schedule in (
+            ("FedElim", "fedelim"),
+            ("FedElim, C = 0", "fedelim"),
+            ("FedElim, paper", "fedelim"),
+            ("FedElim0, paper", "fedelim0"),
+            ("FedElim0, pulls alone", "fedelim0"),
+            ("every 10 steps", "periodic:10"),
+            ("super-exponential", "superexponential"),
+        ):
             assert own.get(label, style_of(schedule)) == style_of(schedule), (name, label)
     assert sum(len(chart.lines) for chart in every.values()) > 80
 
@@ -108,16 +136,22 @@ def test_radii_are_compared_on_the_same_trials(paper: Path) -> None:
     other_rows = pl.read_parquet(paper / "radii" / "bernoulli" / "trials" / "*.parquet")
     for row in rows:
         if row["instance"] == "bernoulli" and row["radius"] != "paper":
-            x, y = (frame.filter(pl.col("schedule") == row["schedule"],
-                                 pl.col("delta") == row["delta"], pl.col("sigma") == 1.0,
-                                 pl.col("radius") == radius).sort("trial")
-                    for frame, radius in ((other_rows, row["radius"]), (paper_rows, "paper")))
+            x, y = (
+                frame.filter(
+                    pl.col("schedule") == row["schedule"],
+                    pl.col("delta") == row["delta"],
+                    pl.col("sigma") == 1.0,
+                    pl.col("radius") == radius,
+                ).sort("trial")
+                for frame, radius in ((other_rows, row["radius"]), (paper_rows, "paper"))
+            )
             price = 10 if row["schedule"] == "fedelim" else 0
             a, b = ((one["pulls"] + price * one["uplinks"]).to_numpy() for one in (x, y))
             ratio = a.mean() / b.mean()
             assert row["ratio"] == pytest.approx(ratio)
             assert row["ratio_sem"] == pytest.approx(
-                (a - ratio * b).std(ddof=1) / 3**0.5 / b.mean())
+                (a - ratio * b).std(ddof=1) / 3**0.5 / b.mean()
+            )
         if row["radius"] == "paper":
             assert row["ratio"] == 1
     text = (paper / "radii.md").read_text()
@@ -152,8 +186,9 @@ def test_claims_and_their_verdicts(paper: Path) -> None:
     assert len(keys) == len(set(keys)) == 32
     assert content["slips"]
     for one in content["claims"]:
-        assert one["verdict"].startswith(("holds", "does not hold", "not refuted", "undecided",
-                                          "does not apply"))
+        assert one["verdict"].startswith(
+            ("holds", "does not hold", "not refuted", "undecided", "does not apply")
+        )
         assert {"claim", "where", "criterion", "value", "sem", "measured"} <= set(one)
         assert f"## {one['key']}\n" in text
         assert one["measured"][0] in text
@@ -162,7 +197,10 @@ def test_claims_and_their_verdicts(paper: Path) -> None:
 def test_the_table_has_measured_beside_bounds(paper: Path) -> None:
     rows = json.loads((paper / "table.json").read_text())
     assert [row["scheme"].partition(":")[0] for row in rows] == [
-        "periodic", "fedelim", "superexponential"] * len(DATA_SETS)
+        "periodic",
+        "fedelim",
+        "superexponential",
+    ] * len(DATA_SETS)
     for row in rows:
         assert 0 < row["total_mean"] <= row["total_sharp"] <= row["total_summed"]
         assert row["total_mean"] == pytest.approx(row["pulls_mean"] + row["comm_mean"])
@@ -172,8 +210,11 @@ def test_the_table_has_measured_beside_bounds(paper: Path) -> None:
 
 def test_the_map_covers_delta_cost_and_scale(paper: Path) -> None:
     cells = pl.read_parquet(paper / "minimum.parquet")
-    assert cells.select("instance", "delta", "cost", "sigma").unique().height == cells.height == (
-        4 * len(FEW) * (len(COSTS) - 1))
+    assert (
+        cells.select("instance", "delta", "cost", "sigma").unique().height
+        == cells.height
+        == (4 * len(FEW) * (len(COSTS) - 1))
+    )
     assert set(cells.filter(pl.col("instance") == "bernoulli")["sigma"]) == {1.0, 0.5}
 
 
@@ -185,8 +226,9 @@ def test_twice_does_nothing_new(paper: Path, small: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr(panels, "FORMATS", ("png",))
     kinds = (".png", ".parquet", ".json", ".md")
     before = contents(paper, *kinds)
-    assert cli.run(["reproduce", "--out", str(paper), "--trials", "3", "--seed", "5",
-                    "--quiet"]) == 0
+    assert (
+        cli.run(["reproduce", "--out", str(paper), "--trials", "3", "--seed", "5", "--quiet"]) == 0
+    )
     assert contents(paper, *kinds) == before
 
 
@@ -207,17 +249,24 @@ def test_ratios_come_from_the_same_trials(paper: Path) -> None:
     assert found["p_below"] == pytest.approx(max(expected, 2.0**-3))
 
 
-def test_one_data_set_alone(small: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-                            monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_data_set_alone(
+    small: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(panels, "FORMATS", ("png",))
-    assert cli.run(["reproduce", "--out", str(tmp_path), "--trials", "2", "--only",
-                    "synthetic"]) == 0
+    assert (
+        cli.run(["reproduce", "--out", str(tmp_path), "--trials", "2", "--only", "synthetic"]) == 0
+    )
     printed = capsys.readouterr()
     assert "delta-pac: not refuted (power" in printed.out
     assert "minimum-movielens" not in printed.out
     assert "synthetic: 2 trials of each cell" in printed.err
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {
-        "synthetic", "studies", "radii", "gaps", "figures"}
+        "synthetic",
+        "studies",
+        "radii",
+        "gaps",
+        "figures",
+    }
 
 
 def test_trials_mean_the_same_everywhere(tmp_path: Path) -> None:
@@ -232,8 +281,9 @@ def test_trials_mean_the_same_everywhere(tmp_path: Path) -> None:
 
 def test_the_quick_run_asks_for_what_can_be_had() -> None:
     """Nothing is refused after the sweeps are done."""
-    frame = true_errors.measure(["synthetic"], true_errors.QUICK_DELTAS,
-                                trials=true_errors.QUICK_TRIALS)
+    frame = true_errors.measure(
+        ["synthetic"], true_errors.QUICK_DELTAS, trials=true_errors.QUICK_TRIALS
+    )
     assert frame["delta"].n_unique() == len(true_errors.QUICK_DELTAS) > 1
 
 

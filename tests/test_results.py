@@ -29,7 +29,10 @@ from fastfed.sweeps.summary_file import stored_summary
 def test_folder_holds_what_is_promised(out: Path) -> None:
     run(out)
     assert {path.name for path in out.iterdir()} - {".lock"} == {
-        "sweep.json", "summary.parquet", "trials"}
+        "sweep.json",
+        "summary.parquet",
+        "trials",
+    }
     assert {path.suffix for path in (out / "trials").iterdir()} == {".parquet"}
     record = json.loads((out / "sweep.json").read_text())
     assert record["seed"] == 0
@@ -81,7 +84,8 @@ def test_costs_of_bits_are_kept(out: Path, calls: list[Call]) -> None:
     assert set(stored["bit_cost"]) == {None, 0.5}
     frame = rows(out).filter(schedule="fedelim")
     assert stored.filter(schedule="fedelim", bit_cost=0.5)["total_mean"].item() == pytest.approx(
-        (frame["pulls"] + 0.5 * frame["bits"]).mean())
+        (frame["pulls"] + 0.5 * frame["bits"]).mean()
+    )
     assert opened.plot_frame()["bit_cost"].is_null().all()
     assert not opened.check().violated
     calls.clear()
@@ -127,8 +131,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of several parts, cells and schedules, made in two goes."""
     out = tmp_path_factory.mktemp("made") / "results"
     options: dict[str, Any] = {
-        "instances": ["synthetic", SMALL], "deltas": [0.3, 0.1], "costs": [0, 10, 100],
-        "schedules": ["fedelim", "fedelim0", "periodic:100"], "max_steps": 2500, "threads": 2}
+        "instances": ["synthetic", SMALL],
+        "deltas": [0.3, 0.1],
+        "costs": [0, 10, 100],
+        "schedules": ["fedelim", "fedelim0", "periodic:100"],
+        "max_steps": 2500,
+        "threads": 2,
+    }
     run(out, trials=150, **options)
     run(out, trials=400, **options)
     return out
@@ -151,13 +160,30 @@ def test_every_reader_reads_the_same(made: Path) -> None:
 
 def test_column_types_are_plain_and_as_promised(made: Path) -> None:
     expected = {
-        "instance": "string", "schedule": "string", "delta": "double", "seed": "uint64",
-        "trial": "int64", "pulls": "int64", "uplinks": "int64", "bits": "int64", "rounds": "int64",
-        "steps": "int64", "local_steps": "int64", "global_steps": "int64", "global_arm": "int32",
-        "local_errors": "int32", "correct": "bool", "truncated": "bool", "skip_error": "double",
+        "instance": "string",
+        "schedule": "string",
+        "delta": "double",
+        "seed": "uint64",
+        "trial": "int64",
+        "pulls": "int64",
+        "uplinks": "int64",
+        "bits": "int64",
+        "rounds": "int64",
+        "steps": "int64",
+        "local_steps": "int64",
+        "global_steps": "int64",
+        "global_arm": "int32",
+        "local_errors": "int32",
+        "correct": "bool",
+        "truncated": "bool",
+        "skip_error": "double",
         "draw_error": "double",
-        "sigma": "double", "radius": "string", "goal": "string", "uplink": "string",
-        "global_answer": "list<element: int32>"}
+        "sigma": "double",
+        "radius": "string",
+        "goal": "string",
+        "uplink": "string",
+        "global_answer": "list<element: int32>",
+    }
     for path in (made / "trials").iterdir():
         with pq.ParquetFile(path) as file:
             schema = file.schema_arrow
@@ -170,8 +196,12 @@ def test_summary_against_duckdb_from_the_parquet_alone(made: Path) -> None:
         f"stddev_samp({x}) filter (not truncated) {name}_std, "
         f"{name}_std / sqrt(ended) {name}_sem, quantile_cont({x}, 0.05) {name}_q05, "
         f"quantile_cont({x}, 0.5) {name}_q50, quantile_cont({x}, 0.95) {name}_q95"
-        for name, x in (("pulls", "pulls::double"), ("communication", "cost * uplinks"),
-                        ("total", "total")))
+        for name, x in (
+            ("pulls", "pulls::double"),
+            ("communication", "cost * uplinks"),
+            ("total", "total"),
+        )
+    )
     expected = duckdb.sql(f"""
         with costs as (select unnest([0, 10, 100])::double cost),
         trials as (select *, pulls + cost * uplinks total
@@ -198,17 +228,26 @@ def test_summary_against_duckdb_from_the_parquet_alone(made: Path) -> None:
     assert found.height == expected.height == 2 * 2 * 3 * 3
     intervals = {"error": "errors", "truncated": "truncated"}
     for name, counted in intervals.items():
-        for low, high, count in zip(found[f"{name}_low"], found[f"{name}_high"],
-                                    expected[counted], strict=True):
+        for low, high, count in zip(
+            found[f"{name}_low"], found[f"{name}_high"], expected[counted], strict=True
+        ):
             interval = stats.binomtest(int(count), 400).proportion_ci(method="exact")
             assert (low, high) == pytest.approx((interval.low, interval.high), rel=1e-9)
     assert set(found.columns) - set(expected.columns) == {
-        *USUAL, "bit_cost", *(f"{name}_{end}" for name in intervals for end in ("low", "high"))}
+        *USUAL,
+        "bit_cost",
+        *(f"{name}_{end}" for name in intervals for end in ("low", "high")),
+    }
     for name in set(found.columns) & set(expected.columns):
         if name in ("instance", "schedule"):
             assert found[name].equals(expected[name])
         else:
-            np.testing.assert_allclose(found[name].to_numpy(), expected[name].to_numpy(),
-                                       rtol=1e-9, atol=1e-12, err_msg=name)
+            np.testing.assert_allclose(
+                found[name].to_numpy(),
+                expected[name].to_numpy(),
+                rtol=1e-9,
+                atol=1e-12,
+                err_msg=name,
+            )
     assert found["truncated"].sum() > 0
     assert expected["errors"].sum() > 0

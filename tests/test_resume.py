@@ -59,14 +59,21 @@ def test_fewer_trials_take_nothing_away(out: Path, calls: list[Call]) -> None:
     assert snapshot(out / "trials") == before
 
 
-@pytest.mark.parametrize(("more", "expected"), [
-    ({"deltas": [0.1, 0.05]}, ("small", 0.05, ("fedelim", "fedelim0"), 0, 20)),
-    ({"deltas": [0.05]}, ("small", 0.05, ("fedelim", "fedelim0"), 0, 20)),
-    ({"schedules": ["fedelim", "periodic:3", "fedelim0"]}, ("small", 0.1, ("periodic:3",), 0, 20)),
-    ({"schedules": ["fedelim"], "periods": [3]}, ("small", 0.1, ("periodic:3",), 0, 20)),
-    ({"instances": [OTHER, SMALL]}, ("other", 0.1, ("fedelim", "fedelim0"), 0, 20)),
-    ({"sigma": [1.0, 2.0]}, ("small", 0.1, ("fedelim", "fedelim0"), 0, 20)),
-], ids=["delta", "only another delta", "schedule", "period", "instance", "sigma"])
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"deltas": [0.1, 0.05]}, ("small", 0.05, ("fedelim", "fedelim0"), 0, 20)),
+        ({"deltas": [0.05]}, ("small", 0.05, ("fedelim", "fedelim0"), 0, 20)),
+        (
+            {"schedules": ["fedelim", "periodic:3", "fedelim0"]},
+            ("small", 0.1, ("periodic:3",), 0, 20),
+        ),
+        ({"schedules": ["fedelim"], "periods": [3]}, ("small", 0.1, ("periodic:3",), 0, 20)),
+        ({"instances": [OTHER, SMALL]}, ("other", 0.1, ("fedelim", "fedelim0"), 0, 20)),
+        ({"sigma": [1.0, 2.0]}, ("small", 0.1, ("fedelim", "fedelim0"), 0, 20)),
+    ],
+    ids=["delta", "only another delta", "schedule", "period", "instance", "sigma"],
+)
 def test_more_of_the_grid_adds_only_its_own(
     out: Path, calls: list[Call], more: dict[str, Any], expected: Call
 ) -> None:
@@ -89,8 +96,11 @@ def test_schedules_added_later_see_the_same_walks(tmp_path: Path) -> None:
     run(tmp_path / "at once", schedules=["fedelim", "fedelim0", "periodic:4"], trials=30)
     assert rows(tmp_path / "bit by bit").equals(rows(tmp_path / "at once"))
     keys = ["schedule", "cost"]
-    assert stored_summary(tmp_path / "bit by bit").sort(keys).equals(
-        stored_summary(tmp_path / "at once").sort(keys))
+    assert (
+        stored_summary(tmp_path / "bit by bit")
+        .sort(keys)
+        .equals(stored_summary(tmp_path / "at once").sort(keys))
+    )
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -110,8 +120,21 @@ def test_unreadable_part_is_named_and_done_again(
     tmp_path: Path, out: Path, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     SMALL.save(tmp_path / "small.toml")
-    command = ["sweep", "--instance", str(tmp_path / "small.toml"), "--delta", "0.1", "--out",
-               str(out), "--schedule", "fedelim,fedelim0", "--trials", "20", "--threads", "1"]
+    command = [
+        "sweep",
+        "--instance",
+        str(tmp_path / "small.toml"),
+        "--delta",
+        "0.1",
+        "--out",
+        str(out),
+        "--schedule",
+        "fedelim,fedelim0",
+        "--trials",
+        "20",
+        "--threads",
+        "1",
+    ]
     assert cli.run(command) == 0
     before, table = rows(out), capsys.readouterr().out
     bad = next((out / "trials").glob("*-0000000005-*"))
@@ -169,14 +192,23 @@ def test_killed_before_the_summary(out: Path) -> None:
 # Refused
 
 
-@pytest.mark.parametrize(("changed", "named"), [
-    ({"seed": 1}, ["seed 0", "seed 1"]),
-    ({"engine": "dense"}, ["engine dense"]),
-    ({"max_steps": 1000}, ["max_steps None", "max_steps 1000"]),
-    ({"instances": [ff.Instance([[0.8, 0.1], [0.1, 0.4]], name="small")]}, ["'small'", "means"]),
-    ({"instances": [ff.Instance(SMALL.means, ff.Gaussian(2.0), name="small")]},
-     ["'small'", "rewards"]),
-], ids=["seed", "engine", "max_steps", "means", "rewards"])
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"seed": 1}, ["seed 0", "seed 1"]),
+        ({"engine": "dense"}, ["engine dense"]),
+        ({"max_steps": 1000}, ["max_steps None", "max_steps 1000"]),
+        (
+            {"instances": [ff.Instance([[0.8, 0.1], [0.1, 0.4]], name="small")]},
+            ["'small'", "means"],
+        ),
+        (
+            {"instances": [ff.Instance(SMALL.means, ff.Gaussian(2.0), name="small")]},
+            ["'small'", "rewards"],
+        ),
+    ],
+    ids=["seed", "engine", "max_steps", "means", "rewards"],
+)
 def test_what_does_not_fit_is_refused(
     out: Path, calls: list[Call], changed: dict[str, Any], named: list[str]
 ) -> None:
@@ -224,7 +256,10 @@ def test_a_record_made_from_parts_of_several_specs_asks_for_all_of_them(out: Pat
     (out / "sweep.json").unlink()
     spec = Store(out).record().spec
     assert (spec.delta, spec.cost, spec.trials) == ([0.1, 0.05], [0.0, 10.0, 7.0], 30) or (
-        spec.delta, spec.cost, spec.trials) == ([0.05, 0.1], [7.0, 0.0, 10.0], 30)
+        spec.delta,
+        spec.cost,
+        spec.trials,
+    ) == ([0.05, 0.1], [7.0, 0.0, 10.0], 30)
     assert set(spec.schedule) == {"fedelim", "fedelim0", "periodic:3"}
     assert len(Store(out).record().cells) == 2
 
@@ -250,8 +285,14 @@ def test_a_second_sweep_is_told(out: Path, calls: list[Call]) -> None:
 
 @pytest.mark.usefixtures("small_parts")
 def test_leaving_early_keeps_what_is_there(out: Path) -> None:
-    options: dict[str, Any] = {"instances": SMALL, "deltas": [0.1], "schedules": ["fedelim"],
-                               "trials": 40, "out": out, "threads": 1}
+    options: dict[str, Any] = {
+        "instances": SMALL,
+        "deltas": [0.1],
+        "schedules": ["fedelim"],
+        "trials": 40,
+        "out": out,
+        "threads": 1,
+    }
     parts = ff.sweep_parts(**options)
     first = next(part for _, part in parts if part is not None)
     parts.close()
@@ -296,8 +337,20 @@ def kills() -> Iterator[tuple[int, float]]:
 
 def test_killed_again_and_again(tmp_path: Path, out: Path) -> None:
     SMALL.save(tmp_path / "small.toml")
-    command = ["sweep", "--instance", str(tmp_path / "small.toml"), "--delta", "0.1,0.01",
-               "--schedule", "fedelim,fedelim0", "--trials", "100", "--threads", "2", "--quiet"]
+    command = [
+        "sweep",
+        "--instance",
+        str(tmp_path / "small.toml"),
+        "--delta",
+        "0.1,0.01",
+        "--schedule",
+        "fedelim,fedelim0",
+        "--trials",
+        "100",
+        "--threads",
+        "2",
+        "--quiet",
+    ]
     assert cli.run([*command, "--out", str(tmp_path / "undisturbed")]) == 0
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     killed = 0
@@ -305,7 +358,9 @@ def test_killed_again_and_again(tmp_path: Path, out: Path) -> None:
     for operations, seconds in kills():
         with subprocess.Popen(
             [sys.executable, "-c", DRIVER, str(operations), *command, "--out", str(out)],
-            env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         ) as process:
             assert process.stdout.readline() == b"ready\n", process.stderr.read()
             if not operations:
@@ -327,4 +382,5 @@ def test_killed_again_and_again(tmp_path: Path, out: Path) -> None:
     assert_whole(rows(out), 4, 100)
     assert rows(out).equals(rows(tmp_path / "undisturbed"))
     assert pl.read_parquet(out / "summary.parquet").equals(
-        pl.read_parquet(tmp_path / "undisturbed" / "summary.parquet"))
+        pl.read_parquet(tmp_path / "undisturbed" / "summary.parquet")
+    )

@@ -21,8 +21,9 @@ SCHEDULES = ["fedelim", "fedelim0", "periodic:7"]
 
 def rows(means: np.ndarray, noise: object = 1.0, **options: object) -> pl.DataFrame:
     instance = ff.Instance(means, ff.Gaussian(noise), name="shifted")
-    return ff.simulate(instance, SCHEDULES, **{"trials": 1500, "delta": 0.05, "seed": 1, "sigma": 1,
-                                               **options}).frame
+    return ff.simulate(
+        instance, SCHEDULES, **{"trials": 1500, "delta": 0.05, "seed": 1, "sigma": 1, **options}
+    ).frame
 
 
 @pytest.mark.parametrize("noise", [1.0, NOISE], ids=["one noise", "a noise for each cell"])
@@ -52,10 +53,13 @@ def test_nor_what_the_values_of_a_client_share(apart: float) -> None:
 @pytest.mark.parametrize("goal", ["top:2", "eps:0.25", "threshold"])
 def test_nor_for_other_goals(goal: str) -> None:
     shift = 2.0**30
-    near, far = ((f"threshold:{tau}" if goal == "threshold" else goal)
-                 for tau in (0.1875, shift + 0.1875))
-    found = [rows(MEANS + by, goal=name, trials=300).drop("goal", "global_answer")
-             for by, name in ((0.0, near), (shift, far))]
+    near, far = (
+        (f"threshold:{tau}" if goal == "threshold" else goal) for tau in (0.1875, shift + 0.1875)
+    )
+    found = [
+        rows(MEANS + by, goal=name, trials=300).drop("goal", "global_answer")
+        for by, name in ((0.0, near), (shift, far))
+    ]
     assert found[0].equals(found[1])
 
 
@@ -63,10 +67,20 @@ def test_sums_are_off_by_no_more_than_is_said() -> None:
     """X(n) with a large mean against n times the mean and X(n) without it, on the same normals."""
     large, steps = 2.0**30 + 1 / 3, np.unique(np.geomspace(1, 2**22, 60).astype(int))
     with_mean, without = (
-        values_at(ff.Instance([[mean], [-mean]], name="x"), 5, np.arange(len(steps)),
-                  np.repeat(steps, 2).reshape(-1, 2, 1))[:, 0, 0] for mean in (large, 0.25))
-    exact = np.array([float(Fraction(x) - int(n) * Fraction(large)) for x, n in
-                      zip(with_mean.tolist(), steps, strict=True)])
+        values_at(
+            ff.Instance([[mean], [-mean]], name="x"),
+            5,
+            np.arange(len(steps)),
+            np.repeat(steps, 2).reshape(-1, 2, 1),
+        )[:, 0, 0]
+        for mean in (large, 0.25)
+    )
+    exact = np.array(
+        [
+            float(Fraction(x) - int(n) * Fraction(large))
+            for x, n in zip(with_mean.tolist(), steps, strict=True)
+        ]
+    )
     off = abs(exact - (without - 0.25 * steps))
     said = 2.0**-53 * (2 * np.ceil(np.log2(steps)) + 19) * (large * steps + 9 * np.sqrt(steps))
     assert 0.01 < (off / said).max() < 1
@@ -84,8 +98,10 @@ def test_rows_tell_where_rounding_matters() -> None:
 
 def test_messages_keep_what_means_share() -> None:
     """A lattice is one of means as they are, so that a large one leaves it fewer digits."""
-    near, far = (rows(MEANS + by, uplink="dither:0.5", trials=20)["draw_error"].mean()
-                 for by in (0.0, 2.0**20))
+    near, far = (
+        rows(MEANS + by, uplink="dither:0.5", trials=20)["draw_error"].mean()
+        for by in (0.0, 2.0**20)
+    )
     assert near < 1e-6
     assert far > 1000 * near
 

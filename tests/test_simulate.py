@@ -18,22 +18,45 @@ from fastfed.engine.job import Job, new_control, run_blocks
 from fastfed.problem.schedule import parse
 
 COLUMNS = {
-    "instance": pl.String, "schedule": pl.String, "delta": pl.Float64, "seed": pl.UInt64,
-    "trial": pl.Int64, "pulls": pl.Int64, "uplinks": pl.Int64, "bits": pl.Int64, "rounds": pl.Int64,
-    "steps": pl.Int64, "local_steps": pl.Int64, "global_steps": pl.Int64, "global_arm": pl.Int32,
-    "local_errors": pl.Int32, "correct": pl.Boolean, "truncated": pl.Boolean,
-    "skip_error": pl.Float64, "draw_error": pl.Float64, "sigma": pl.Float64, "radius": pl.String,
-    "goal": pl.String, "uplink": pl.String, "global_answer": pl.List(pl.Int32),
+    "instance": pl.String,
+    "schedule": pl.String,
+    "delta": pl.Float64,
+    "seed": pl.UInt64,
+    "trial": pl.Int64,
+    "pulls": pl.Int64,
+    "uplinks": pl.Int64,
+    "bits": pl.Int64,
+    "rounds": pl.Int64,
+    "steps": pl.Int64,
+    "local_steps": pl.Int64,
+    "global_steps": pl.Int64,
+    "global_arm": pl.Int32,
+    "local_errors": pl.Int32,
+    "correct": pl.Boolean,
+    "truncated": pl.Boolean,
+    "skip_error": pl.Float64,
+    "draw_error": pl.Float64,
+    "sigma": pl.Float64,
+    "radius": pl.String,
+    "goal": pl.String,
+    "uplink": pl.String,
+    "global_answer": pl.List(pl.Int32),
 }
 
 
 def small(**options) -> ff.Result:
-    given = {"instance": ff.Instance([[1.0, 0.0], [0.0, 2.0]]), "schedules": "fedelim",
-             "delta": 0.1, "trials": 5, **options}
+    given = {
+        "instance": ff.Instance([[1.0, 0.0], [0.0, 2.0]]),
+        "schedules": "fedelim",
+        "delta": 0.1,
+        "trials": 5,
+        **options,
+    }
     return ff.simulate(given.pop("instance"), given.pop("schedules"), **given)
 
 
 # --- rows
+
 
 def test_columns_and_types():
     frame = small(schedules=["fedelim", "periodic:3"]).frame
@@ -44,8 +67,9 @@ def test_columns_and_types():
 
 def test_one_row_per_schedule_and_trial_in_order():
     inst = ff.Instance([[1.0, 0.0], [0.0, 2.0]], ff.Gaussian(0.5), name="two")
-    frame = small(instance=inst, schedules=["periodic:3", "fedelim"], trials=4, seed=2**64 - 1,
-                  delta=0.05).frame
+    frame = small(
+        instance=inst, schedules=["periodic:3", "fedelim"], trials=4, seed=2**64 - 1, delta=0.05
+    ).frame
     assert frame["schedule"].to_list() == ["periodic:3"] * 4 + ["fedelim"] * 4
     assert frame["trial"].to_list() == [0, 1, 2, 3] * 2
     assert frame["instance"].unique().to_list() == ["two"]
@@ -57,8 +81,14 @@ def test_one_row_per_schedule_and_trial_in_order():
 
 def test_schedules_as_objects_names_or_one():
     names = ["fedelim", "fedelim0", "periodic:5", "exponential:1.5", "superexponential", "at:1,9"]
-    objects = [ff.FedElim(), ff.FedElim0(), ff.Periodic(5), ff.Exponential(1.5),
-               ff.SuperExponential(), ff.At([1, 9])]
+    objects = [
+        ff.FedElim(),
+        ff.FedElim0(),
+        ff.Periodic(5),
+        ff.Exponential(1.5),
+        ff.SuperExponential(),
+        ff.At([1, 9]),
+    ]
     assert_frame_equal(small(schedules=names).frame, small(schedules=objects).frame)
     assert_frame_equal(small(schedules="fedelim").frame, small(schedules=ff.FedElim()).frame)
     inst = ff.Instance([[1.0, 0.0], [0.0, 2.0]])
@@ -91,14 +121,19 @@ def test_the_confidence_scale_is_not_the_noise():
     inst = ff.Instance([[1.0, 0.0], [0.0, 2.0]])
     loud = ff.Instance(inst.means * 4, ff.Gaussian(4.0))
     columns = ["pulls", "uplinks", "steps", "correct"]
-    assert_frame_equal(small(trials=50).frame.select(columns),
-                       small(instance=loud, trials=50).frame.select(columns))
-    assert_frame_equal(small(trials=50, sigma=2).frame.select(columns),
-                       small(instance=loud, trials=50, sigma=8).frame.select(columns))
+    assert_frame_equal(
+        small(trials=50).frame.select(columns),
+        small(instance=loud, trials=50).frame.select(columns),
+    )
+    assert_frame_equal(
+        small(trials=50, sigma=2).frame.select(columns),
+        small(instance=loud, trials=50, sigma=8).frame.select(columns),
+    )
     assert (small(trials=50, sigma=2).frame["pulls"] > small(trials=50).frame["pulls"]).all()
 
 
 # --- a lone arm
+
 
 @pytest.mark.parametrize("engine", ["skip", "dense"])
 @pytest.mark.parametrize("schedule", ["fedelim", "fedelim0", "periodic:7", "at:5"])
@@ -106,8 +141,16 @@ def test_a_lone_arm_is_declared_without_a_pull(schedule, engine):
     inst = ff.Instance([[0.3, 0.4, -2.0]])
     result = small(instance=inst, schedules=schedule, engine=engine, keep_pulls=True)
     frame = result.frame
-    for column in ("pulls", "uplinks", "rounds", "steps", "local_steps", "global_steps",
-                   "global_arm", "local_errors"):
+    for column in (
+        "pulls",
+        "uplinks",
+        "rounds",
+        "steps",
+        "local_steps",
+        "global_steps",
+        "global_arm",
+        "local_errors",
+    ):
         assert frame[column].to_list() == [0] * 5, column
     assert frame["correct"].all()
     assert not frame["truncated"].any()
@@ -120,14 +163,21 @@ def test_a_lone_arm_is_declared_without_a_pull(schedule, engine):
 
 # --- cut off
 
+
 @pytest.mark.parametrize("engine", ["skip", "dense"])
 @pytest.mark.parametrize("max_steps", [1, 2, 3, 16, 33])
 def test_max_steps_cuts_trials_off(max_steps, engine):
     """With gaps that take hundreds of steps: everything is pulled until the cut, and counted."""
     inst = ff.Instance([[0.3, 0.0], [0.0, 0.4], [-0.2, 0.1]])
     names = ["fedelim", "fedelim0", "periodic:5", "superexponential", "at:2,3,1000"]
-    result = small(instance=inst, schedules=names, max_steps=max_steps, delta=1e-6, engine=engine,
-                   keep_pulls=True)
+    result = small(
+        instance=inst,
+        schedules=names,
+        max_steps=max_steps,
+        delta=1e-6,
+        engine=engine,
+        keep_pulls=True,
+    )
     frame = result.frame
     assert frame["truncated"].all()
     assert not frame["correct"].any()
@@ -210,8 +260,9 @@ def test_arms_that_tie_below_the_best_are_given_up(schedule):
     assert (undecided["steps"] < 2**20).all()
     for row in undecided.head(3).iter_rows(named=True):
         if row["steps"] < 5_000:
-            told = reference.fedelim(inst, parse(schedule), 0.5,
-                                     reference.walk_rewards(inst, 1, row["trial"]), sigma=0.3)
+            told = reference.fedelim(
+                inst, parse(schedule), 0.5, reference.walk_rewards(inst, 1, row["trial"]), sigma=0.3
+            )
             assert (told.truncated, told.global_arm) == (True, -1)
             assert told.pulls.sum() == row["pulls"]
             assert told.uplinks == row["uplinks"]
@@ -228,15 +279,28 @@ def test_a_trial_given_up_is_told_as_its_row_says(schedule):
     frame = ff.simulate(TIED, schedule, trials=40, **options).frame
     assert frame["truncated"].sum() > 3
     for row in frame.filter("truncated").head(8).iter_rows(named=True):
-        told = reference.fedelim(TIED, parse(schedule), 0.3,
-                                 reference.walk_rewards(TIED, 1, row["trial"]), sigma=0.4,
-                                 max_steps=500)
+        told = reference.fedelim(
+            TIED,
+            parse(schedule),
+            0.3,
+            reference.walk_rewards(TIED, 1, row["trial"]),
+            sigma=0.4,
+            max_steps=500,
+        )
         assert (told.pulls.sum(), told.uplinks, told.steps, told.truncated) == (
-            row["pulls"], row["uplinks"], row["steps"], True)
+            row["pulls"],
+            row["uplinks"],
+            row["steps"],
+            True,
+        )
         story = ff.replay(TIED, schedule, trial=row["trial"], **options)
         last = story.events[-1]
         assert (last.event, last.step, last.pulls, last.uplinks) == (
-            "truncated", row["steps"], row["pulls"], row["uplinks"])
+            "truncated",
+            row["steps"],
+            row["pulls"],
+            row["uplinks"],
+        )
         assert all(one.step <= last.step for one in story.events)
 
 
@@ -271,53 +335,57 @@ def test_a_scale_that_the_gap_dwarfs():
 
 # --- bad input: one line that names the value and the rule
 
-@pytest.mark.parametrize(("options", "words"), [
-    ({"delta": 0}, ["delta = 0", "between 0 and 1"]),
-    ({"delta": 1}, ["delta = 1", "between 0 and 1"]),
-    ({"delta": -0.1}, ["delta = -0.1", "between 0 and 1"]),
-    ({"delta": 1.5}, ["delta = 1.5", "between 0 and 1"]),
-    ({"delta": math.nan}, ["delta = nan", "between 0 and 1"]),
-    ({"delta": "small"}, ["delta = 'small'", "number"]),
-    ({"delta": None}, ["delta = None", "number"]),
-    ({"sigma": 0}, ["sigma = 0", "above 0"]),
-    ({"sigma": -1.0}, ["sigma = -1.0", "above 0"]),
-    ({"sigma": math.nan}, ["sigma = nan", "above 0"]),
-    ({"sigma": math.inf}, ["sigma = inf", "finite"]),
-    ({"sigma": 1e-170}, ["sigma = 1e-170", "from 1e-100 to 1e+100", "another unit"]),
-    ({"sigma": 1e101}, ["sigma = 1e+101", "from 1e-100 to 1e+100", "another unit"]),
-    ({"sigma": "x"}, ["sigma = 'x'", "number"]),
-    ({"trials": 0}, ["trials = 0", "whole number from 1"]),
-    ({"trials": -5}, ["trials = -5", "whole number from 1"]),
-    ({"trials": 2.5}, ["trials = 2.5", "whole number from 1"]),
-    ({"trials": "many"}, ["trials = 'many'", "whole number from 1"]),
-    ({"trials": None}, ["trials = None", "whole number from 1"]),
-    ({"trials": 2**40}, ["trials = 1099511627776", "2^32"]),
-    ({"trials": True}, ["trials = True", "whole number"]),
-    ({"seed": -1}, ["seed = -1", "whole number from 0"]),
-    ({"seed": 2**64}, ["seed = 18446744073709551616", "whole number"]),
-    ({"seed": 0.5}, ["seed = 0.5", "whole number"]),
-    ({"threads": 0}, ["threads = 0", "whole number from 1"]),
-    ({"threads": -2}, ["threads = -2", "whole number from 1"]),
-    ({"max_steps": 0}, ["max_steps = 0", "whole number from 1"]),
-    ({"max_steps": 2**52 + 1}, ["max_steps", "2^52"]),
-    ({"max_steps": 1.5}, ["max_steps = 1.5", "whole number"]),
-    ({"engine": "fast"}, ["engine 'fast'", "auto, skip, dense"]),
-    ({"engine": "dence"}, ["did you mean 'dense'"]),
-    ({"schedules": []}, ["no schedules"]),
-    ({"schedules": "fedelm"}, ["unknown schedule 'fedelm'", "did you mean 'fedelim'"]),
-    ({"schedules": ["fedelim", "period:3"]}, ["'period:3'", "did you mean 'periodic'"]),
-    ({"schedules": "periodic:0"}, ["'0'", "whole number from 1"]),
-    ({"schedules": "periodic:2.5"}, ["'2.5'", "whole number from 1"]),
-    ({"schedules": "exponential:1"}, ["'1'", "above 1"]),
-    ({"schedules": "exponential:0.5"}, ["'0.5'", "above 1"]),
-    ({"schedules": "at:3,2"}, ["times 3, 2", "increase"]),
-    ({"schedules": "at:2,2"}, ["times 2, 2", "increase"]),
-    ({"schedules": ["fedelim", "fedelim"]}, ["fedelim", "twice"]),
-    ({"schedules": [5]}, ["schedule 5", "must be a name"]),
-    ({"instance": "synthetik"}, ["'synthetik'", "did you mean 'synthetic'"]),
-    ({"instance": 5}, ["fastfed.Instance", "a name, a file"]),
-    ({"instance": [1.0, 2.0]}, ["means", "1-dimensional"]),
-])
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"delta": 0}, ["delta = 0", "between 0 and 1"]),
+        ({"delta": 1}, ["delta = 1", "between 0 and 1"]),
+        ({"delta": -0.1}, ["delta = -0.1", "between 0 and 1"]),
+        ({"delta": 1.5}, ["delta = 1.5", "between 0 and 1"]),
+        ({"delta": math.nan}, ["delta = nan", "between 0 and 1"]),
+        ({"delta": "small"}, ["delta = 'small'", "number"]),
+        ({"delta": None}, ["delta = None", "number"]),
+        ({"sigma": 0}, ["sigma = 0", "above 0"]),
+        ({"sigma": -1.0}, ["sigma = -1.0", "above 0"]),
+        ({"sigma": math.nan}, ["sigma = nan", "above 0"]),
+        ({"sigma": math.inf}, ["sigma = inf", "finite"]),
+        ({"sigma": 1e-170}, ["sigma = 1e-170", "from 1e-100 to 1e+100", "another unit"]),
+        ({"sigma": 1e101}, ["sigma = 1e+101", "from 1e-100 to 1e+100", "another unit"]),
+        ({"sigma": "x"}, ["sigma = 'x'", "number"]),
+        ({"trials": 0}, ["trials = 0", "whole number from 1"]),
+        ({"trials": -5}, ["trials = -5", "whole number from 1"]),
+        ({"trials": 2.5}, ["trials = 2.5", "whole number from 1"]),
+        ({"trials": "many"}, ["trials = 'many'", "whole number from 1"]),
+        ({"trials": None}, ["trials = None", "whole number from 1"]),
+        ({"trials": 2**40}, ["trials = 1099511627776", "2^32"]),
+        ({"trials": True}, ["trials = True", "whole number"]),
+        ({"seed": -1}, ["seed = -1", "whole number from 0"]),
+        ({"seed": 2**64}, ["seed = 18446744073709551616", "whole number"]),
+        ({"seed": 0.5}, ["seed = 0.5", "whole number"]),
+        ({"threads": 0}, ["threads = 0", "whole number from 1"]),
+        ({"threads": -2}, ["threads = -2", "whole number from 1"]),
+        ({"max_steps": 0}, ["max_steps = 0", "whole number from 1"]),
+        ({"max_steps": 2**52 + 1}, ["max_steps", "2^52"]),
+        ({"max_steps": 1.5}, ["max_steps = 1.5", "whole number"]),
+        ({"engine": "fast"}, ["engine 'fast'", "auto, skip, dense"]),
+        ({"engine": "dence"}, ["did you mean 'dense'"]),
+        ({"schedules": []}, ["no schedules"]),
+        ({"schedules": "fedelm"}, ["unknown schedule 'fedelm'", "did you mean 'fedelim'"]),
+        ({"schedules": ["fedelim", "period:3"]}, ["'period:3'", "did you mean 'periodic'"]),
+        ({"schedules": "periodic:0"}, ["'0'", "whole number from 1"]),
+        ({"schedules": "periodic:2.5"}, ["'2.5'", "whole number from 1"]),
+        ({"schedules": "exponential:1"}, ["'1'", "above 1"]),
+        ({"schedules": "exponential:0.5"}, ["'0.5'", "above 1"]),
+        ({"schedules": "at:3,2"}, ["times 3, 2", "increase"]),
+        ({"schedules": "at:2,2"}, ["times 2, 2", "increase"]),
+        ({"schedules": ["fedelim", "fedelim"]}, ["fedelim", "twice"]),
+        ({"schedules": [5]}, ["schedule 5", "must be a name"]),
+        ({"instance": "synthetik"}, ["'synthetik'", "did you mean 'synthetic'"]),
+        ({"instance": 5}, ["fastfed.Instance", "a name, a file"]),
+        ({"instance": [1.0, 2.0]}, ["means", "1-dimensional"]),
+    ],
+)
 def test_bad_input_is_one_clear_line(options, words):
     refused(lambda: small(**options), *words)
 
@@ -357,6 +425,7 @@ def test_an_instance_so_large_that_pulls_would_overflow_is_cut_off_before():
 
 # --- progress, and stopping
 
+
 def test_progress_is_reported_to_a_function():
     seen: list[tuple[int, int]] = []
     small(trials=500, threads=2, progress=lambda done, total: seen.append((done, total)))
@@ -375,6 +444,7 @@ def test_a_bar_goes_to_stderr(capfd):
 
 def test_an_interrupt_stops_the_threads():
     """Ctrl-C in the waiting thread: it is passed on, and no kernel goes on behind its back."""
+
     def interrupt(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
@@ -414,6 +484,7 @@ def test_kernels_obey_the_flag_and_count_what_they_did():
 
 # --- summary
 
+
 def test_summary_against_numpy():
     names = ["fedelim", "fedelim0"]
     result = small(instance=ff.Instance.load("synthetic"), schedules=names, trials=200)
@@ -423,8 +494,11 @@ def test_summary_against_numpy():
         rows = result.frame.filter(pl.col("schedule") == row["schedule"])
         pulls, uplinks = rows["pulls"].to_numpy(), rows["uplinks"].to_numpy()
         base = result.frame.filter(pl.col("schedule") == "fedelim0")
-        for name, values in [("pulls", pulls), ("communication", row["cost"] * uplinks),
-                             ("total", pulls + row["cost"] * uplinks)]:
+        for name, values in [
+            ("pulls", pulls),
+            ("communication", row["cost"] * uplinks),
+            ("total", pulls + row["cost"] * uplinks),
+        ]:
             assert row[f"{name}_mean"] == pytest.approx(values.mean())
             assert row[f"{name}_std"] == pytest.approx(values.std(ddof=1))
             assert row[f"{name}_sem"] == pytest.approx(values.std(ddof=1) / math.sqrt(200))
@@ -465,9 +539,15 @@ def test_summary_of_a_lone_trial_and_without_a_yardstick():
     assert row["ratio_to_fedelim0"] is None
 
 
-@pytest.mark.parametrize(("costs", "words"), [
-    ([-1], ["-1", "from 0"]), ([math.nan], ["nan"]), (["x"], ["'x'", "number"]),
-    ([], ["no costs"]), ([math.inf], ["inf", "1e+100"]),
-])
+@pytest.mark.parametrize(
+    ("costs", "words"),
+    [
+        ([-1], ["-1", "from 0"]),
+        ([math.nan], ["nan"]),
+        (["x"], ["'x'", "number"]),
+        ([], ["no costs"]),
+        ([math.inf], ["inf", "1e+100"]),
+    ],
+)
 def test_bad_costs(costs, words):
     refused(lambda: small().summary(costs=costs), *words)

@@ -34,21 +34,29 @@ SPEC = SpecRecord(["small"], [0.1], [0.0, 10.0], ["fedelim"], 10, 0, "skip")
 def table(schedules: tuple[str, ...], first: int, count: int) -> pa.Table:
     """Rows as an executor hands them over; pulls tell the trial and the schedule."""
     trial = np.tile(np.arange(first, first + count), len(schedules))
-    return pa.table({
-        "schedule": np.repeat(schedules, count),
-        "trial": trial,
-        "pulls": trial * 10 + np.repeat(np.arange(len(schedules)), count),
-        "uplinks": trial + 1,
-        "bits": 64 * (trial + 1),
-        "correct": trial % 2 == 0,
-        "truncated": trial < 0,
-    })
+    return pa.table(
+        {
+            "schedule": np.repeat(schedules, count),
+            "trial": trial,
+            "pulls": trial * 10 + np.repeat(np.arange(len(schedules)), count),
+            "uplinks": trial + 1,
+            "bits": 64 * (trial + 1),
+            "correct": trial % 2 == 0,
+            "truncated": trial < 0,
+        }
+    )
 
 
-def add(store: Store, first: int, count: int, schedules: tuple[str, ...] = ("fedelim",),
-        cell: Cell = CELL) -> Path:
-    return store.write_part(cell, schedules, first, count, table(schedules, first, count),
-                            SPEC).path
+def add(
+    store: Store,
+    first: int,
+    count: int,
+    schedules: tuple[str, ...] = ("fedelim",),
+    cell: Cell = CELL,
+) -> Path:
+    return store.write_part(
+        cell, schedules, first, count, table(schedules, first, count), SPEC
+    ).path
 
 
 @pytest.fixture
@@ -66,8 +74,9 @@ def hidden(folder: Path) -> list[str]:
 
 
 def test_a_part_is_found_again(store: Store) -> None:
-    part = store.write_part(CELL, ("fedelim", "fedelim0"), 20, 5,
-                            table(("fedelim", "fedelim0"), 20, 5), SPEC)
+    part = store.write_part(
+        CELL, ("fedelim", "fedelim0"), 20, 5, table(("fedelim", "fedelim0"), 20, 5), SPEC
+    )
     assert Store(store.folder).parts() == store.parts() == [part]
     assert (part.first, part.count, part.schedules) == (20, 5, ("fedelim", "fedelim0"))
     assert part.path.parent == store.trials
@@ -87,8 +96,9 @@ def test_a_part_says_what_made_it(store: Store) -> None:
 def test_a_part_is_zstd_one_row_group_per_schedule(store: Store) -> None:
     about = pq.read_metadata(add(store, 0, 4, ("fedelim", "fedelim0", "periodic:5")))
     assert about.num_row_groups == 3
-    assert {about.row_group(g).column(c).compression for g in range(3)
-            for c in range(about.num_columns)} == {"ZSTD"}
+    assert {
+        about.row_group(g).column(c).compression for g in range(3) for c in range(about.num_columns)
+    } == {"ZSTD"}
 
 
 def test_hash_of_a_spec_does_not_depend_on_its_order() -> None:
@@ -96,10 +106,18 @@ def test_hash_of_a_spec_does_not_depend_on_its_order() -> None:
     assert spec_hash({"a": 1}) != spec_hash({"a": 2})
 
 
-@pytest.mark.parametrize(("field", "value"), [
-    ("instance", "other"), ("digest", "1" * 64), ("delta", 0.1000001), ("sigma", 1.0000001),
-    ("seed", 1), ("engine", "dense"), ("max_steps", 10),
-])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("instance", "other"),
+        ("digest", "1" * 64),
+        ("delta", 0.1000001),
+        ("sigma", 1.0000001),
+        ("seed", 1),
+        ("engine", "dense"),
+        ("max_steps", 10),
+    ],
+)
 def test_different_cells_have_different_names(field: str, value: object) -> None:
     assert Cell(**{**vars(CELL), field: value}).id != CELL.id
 
@@ -196,18 +214,21 @@ def test_a_file_is_synced_before_it_gets_its_name(
 # What is missing
 
 
-@pytest.mark.parametrize(("held", "trials", "gaps"), [
-    ([], 10, [(0, 10)]),
-    ([(0, 10)], 10, []),
-    ([(0, 10)], 15, [(10, 15)]),
-    ([(0, 10)], 4, []),
-    ([(5, 5)], 10, [(0, 5)]),
-    ([(3, 2), (7, 1)], 10, [(0, 3), (5, 7), (8, 10)]),
-    ([(0, 6), (4, 6)], 12, [(10, 12)]),
-    ([(0, 10), (2, 3)], 12, [(10, 12)]),
-    ([(20, 5)], 10, [(0, 10)]),
-    ([(8, 10)], 10, [(0, 8)]),
-])
+@pytest.mark.parametrize(
+    ("held", "trials", "gaps"),
+    [
+        ([], 10, [(0, 10)]),
+        ([(0, 10)], 10, []),
+        ([(0, 10)], 15, [(10, 15)]),
+        ([(0, 10)], 4, []),
+        ([(5, 5)], 10, [(0, 5)]),
+        ([(3, 2), (7, 1)], 10, [(0, 3), (5, 7), (8, 10)]),
+        ([(0, 6), (4, 6)], 12, [(10, 12)]),
+        ([(0, 10), (2, 3)], 12, [(10, 12)]),
+        ([(20, 5)], 10, [(0, 10)]),
+        ([(8, 10)], 10, [(0, 8)]),
+    ],
+)
 def test_missing_ranges(
     store: Store, held: list[tuple[int, int]], trials: int, gaps: list[tuple[int, int]]
 ) -> None:
@@ -315,8 +336,20 @@ def no_cell(path: Path) -> None:
     _edited(path, cell={"instance": "small"})
 
 
-DAMAGE = [truncate, halve, empty, garbage, text, foreign, foreign_json, other_json, other_version,
-          other_format, other_count, no_cell]
+DAMAGE = [
+    truncate,
+    halve,
+    empty,
+    garbage,
+    text,
+    foreign,
+    foreign_json,
+    other_json,
+    other_version,
+    other_format,
+    other_count,
+    no_cell,
+]
 
 
 @pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
@@ -360,8 +393,9 @@ def test_partial_files_are_no_parts(store: Store) -> None:
 # The record
 
 
-@pytest.mark.parametrize("content", [
-    b"", b"{", b"[]", b"3", b"{}", b'{"spec": 3}', b"\xff\xfe", b'{"spec": {}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"3", b"{}", b'{"spec": 3}', b"\xff\xfe", b'{"spec": {}']
+)
 def test_record_that_is_none(store: Store, content: bytes) -> None:
     store.manifest_path.write_bytes(content)
     with pytest.raises(InputError, match=r"sweep\.json"):
@@ -378,8 +412,14 @@ def test_record_absent(tmp_path: Path) -> None:
 
 def test_record_is_read_back(store: Store) -> None:
     cell = Cell(**{**vars(CELL), "seed": 2**64 - 1, "instance": "é\n"})
-    store.write_part(cell, ("fedelim",), 0, 5, table(("fedelim",), 0, 5),
-                     msgspec.structs.replace(SPEC, seed=cell.seed))
+    store.write_part(
+        cell,
+        ("fedelim",),
+        0,
+        5,
+        table(("fedelim",), 0, 5),
+        msgspec.structs.replace(SPEC, seed=cell.seed),
+    )
     record = Store(store.folder).record()
     store.write_record(record)
     assert Store(store.folder).record() == record
@@ -392,8 +432,13 @@ def test_record_is_read_back(store: Store) -> None:
 
 def in_another_process(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": path}, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        check=False,
+    )
 
 
 TRY = """
@@ -441,14 +486,21 @@ def test_lock_is_released_by_an_exception(store: Store) -> None:
 
 
 def test_lock_cleans_up_after_killed_runs(store: Store) -> None:
-    left = [store.folder / ".sweep.json.0123abcd.partial",
-            store.folder / ".summary.parquet.0123abcd.partial",
-            store.trials / ".a.parquet.0123abcd.partial"]
-    kept = [store.folder / "notes.partial", store.trials / "mine.txt", store.folder / ".hidden",
-            store.folder / ".download.partial", store.folder / ".config" / ".download.partial",
-            store.folder / ".a.parquet.0123abcd.partial",
-            store.folder / "nested" / "trials" / ".a.parquet.0123abcd.partial",
-            store.trials / "below" / ".a.parquet.0123abcd.partial"]
+    left = [
+        store.folder / ".sweep.json.0123abcd.partial",
+        store.folder / ".summary.parquet.0123abcd.partial",
+        store.trials / ".a.parquet.0123abcd.partial",
+    ]
+    kept = [
+        store.folder / "notes.partial",
+        store.trials / "mine.txt",
+        store.folder / ".hidden",
+        store.folder / ".download.partial",
+        store.folder / ".config" / ".download.partial",
+        store.folder / ".a.parquet.0123abcd.partial",
+        store.folder / "nested" / "trials" / ".a.parquet.0123abcd.partial",
+        store.trials / "below" / ".a.parquet.0123abcd.partial",
+    ]
     for path in (*left, *kept):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x")

@@ -31,20 +31,30 @@ Columns = dict[str, np.ndarray]
 
 def made_up(rng: np.random.Generator, trials: int, cut: float = 0.1) -> Columns:
     truncated = rng.random(trials) < cut
-    return {"trial": np.arange(trials), "pulls": rng.integers(1_000, 100_000, trials),
-            "uplinks": rng.integers(10, 500, trials), "truncated": truncated,
-            "correct": (rng.random(trials) > 0.1) & ~truncated}
+    return {
+        "trial": np.arange(trials),
+        "pulls": rng.integers(1_000, 100_000, trials),
+        "uplinks": rng.integers(10, 500, trials),
+        "truncated": truncated,
+        "correct": (rng.random(trials) > 0.1) & ~truncated,
+    }
 
 
 def plain(pulls: np.ndarray, first: int = 0) -> Columns:
     """Trials that ended well and without an uplink."""
     none = np.zeros(len(pulls), bool)
-    return {"trial": first + np.arange(len(pulls)), "pulls": pulls, "uplinks": none.astype(int),
-            "correct": ~none, "truncated": none}
+    return {
+        "trial": first + np.arange(len(pulls)),
+        "pulls": pulls,
+        "uplinks": none.astype(int),
+        "correct": ~none,
+        "truncated": none,
+    }
 
 
-def cut_up(batch: dict[str, Columns], parts: int, rng: np.random.Generator
-           ) -> list[dict[str, Columns]]:
+def cut_up(
+    batch: dict[str, Columns], parts: int, rng: np.random.Generator
+) -> list[dict[str, Columns]]:
     """The same trials in batches of any size and order."""
     last = max(int(columns["trial"].max()) for columns in batch.values()) + 1
     edges = [0, *sorted(rng.integers(0, last, parts - 1).tolist()), last]
@@ -62,30 +72,41 @@ def test_rows_by_hand() -> None:
     rng = np.random.default_rng(4)
     mine, yard = made_up(rng, 200), made_up(rng, 200)
     costs = [0.0, 2.5, 100.0]
-    rows = [row for row in summary_of([{"fedelim": mine, "fedelim0": yard}],
-                                      ["fedelim", "fedelim0"], costs)
-            if row["schedule"] == "fedelim"]
+    rows = [
+        row
+        for row in summary_of([{"fedelim": mine, "fedelim0": yard}], ["fedelim", "fedelim0"], costs)
+        if row["schedule"] == "fedelim"
+    ]
     assert [row["cost"] for row in rows] == costs
     ended, both = ~mine["truncated"], ~mine["truncated"] & ~yard["truncated"]
     assert 0 < ended.sum() < 200
     for cost, row in zip(costs, rows, strict=True):
-        columns = {"pulls": mine["pulls"], "communication": cost * mine["uplinks"],
-                   "total": mine["pulls"] + cost * mine["uplinks"]}
+        columns = {
+            "pulls": mine["pulls"],
+            "communication": cost * mine["uplinks"],
+            "total": mine["pulls"] + cost * mine["uplinks"],
+        }
         for name, values in columns.items():
-            expected = [values[ended].mean(), values[ended].std(ddof=1), stats.sem(values[ended]),
-                        *np.quantile(values, [0.05, 0.5, 0.95])]
+            expected = [
+                values[ended].mean(),
+                values[ended].std(ddof=1),
+                stats.sem(values[ended]),
+                *np.quantile(values, [0.05, 0.5, 0.95]),
+            ]
             assert [row[f"{name}_{s}"] for s in STATISTICS] == pytest.approx(expected, rel=1e-12)
         wrong = int((~mine["correct"]).sum())
         interval = stats.binomtest(wrong, 200).proportion_ci(method="exact")
         assert row["error_rate"] == wrong / 200
         assert (row["error_low"], row["error_high"]) == pytest.approx(
-            (interval.low, interval.high), rel=1e-9)
+            (interval.low, interval.high), rel=1e-9
+        )
         cut = 200 - int(ended.sum())
         assert (row["trials"], row["ended"], row["truncated"]) == (200, 200 - cut, cut)
         interval = stats.binomtest(cut, 200).proportion_ci(method="exact")
         assert row["truncated_rate"] == cut / 200
         assert (row["truncated_low"], row["truncated_high"]) == pytest.approx(
-            (interval.low, interval.high), rel=1e-9)
+            (interval.low, interval.high), rel=1e-9
+        )
         x = columns["total"][both]
         y = (yard["pulls"] + cost * yard["uplinks"])[both]
         assert row["ratio_to_fedelim0"] == pytest.approx(x.mean() / y.mean(), rel=1e-12)
@@ -111,16 +132,18 @@ def test_no_trial_ended() -> None:
     (row,) = summary_of([{"fedelim": columns}], ["fedelim"], [1.0])
     assert (row["total_mean"], row["total_sem"], row["ended"]) == (None, None, 0)
     assert (row["total_q50"], row["truncated_rate"], row["error_rate"]) == (6.0, 1.0, 1.0)
-    assert "2 of 2" in summary_text(to_frame([
-        {"instance": "a", "delta": 0.1, "sigma": 1.0, **USUAL, **row}]))
+    assert "2 of 2" in summary_text(
+        to_frame([{"instance": "a", "delta": 0.1, "sigma": 1.0, **USUAL, **row}])
+    )
 
 
 def test_a_warning_stands_above_the_table() -> None:
     rng = np.random.default_rng(3)
     for cut, first in ((0.1, "note: some trials did not end, up to "), (0.0, "all rows: ")):
         rows = summary_of([{"fedelim": made_up(rng, 300, cut)}], ["fedelim"], [1.0])
-        frame = to_frame([{"instance": "a", "delta": 0.1, "sigma": 1.0, **USUAL, **row}
-                          for row in rows])
+        frame = to_frame(
+            [{"instance": "a", "delta": 0.1, "sigma": 1.0, **USUAL, **row} for row in rows]
+        )
         assert summary_text(frame).startswith(first)
         assert (not_ended_text(frame) == "") == (cut == 0)
 
@@ -130,13 +153,21 @@ def test_batches_do_not_matter(exact: int, monkeypatch: pytest.MonkeyPatch) -> N
     """Bit for bit, with every kind of batch, on both sides of the border of exact quantiles."""
     monkeypatch.setattr(quantiles, "EXACT", exact)
     rng = np.random.default_rng(11)
-    batch = {name: made_up(rng, trials) for name, trials in
-             (("fedelim", 1000), ("fedelim0", 1000), ("periodic:10", 700), ("at:1,9", 1000))}
+    batch = {
+        name: made_up(rng, trials)
+        for name, trials in (
+            ("fedelim", 1000),
+            ("fedelim0", 1000),
+            ("periodic:10", 700),
+            ("at:1,9", 1000),
+        )
+    }
     whole = summary_of([batch], list(batch), [0.0, 0.1, 1e4])
     for parts in (2, 3, 17, 400):
         assert summary_of(cut_up(batch, parts, rng), list(batch), [0.0, 0.1, 1e4]) == whole
     assert {row["quantile_error"] for row in whole} == {
-        0.0 if exact > 1000 else quantiles.SKETCH_ERROR}
+        0.0 if exact > 1000 else quantiles.SKETCH_ERROR
+    }
 
 
 def test_the_sketch_is_as_good_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,14 +177,17 @@ def test_the_sketch_is_as_good_as_it_says(monkeypatch: pytest.MonkeyPatch) -> No
     (exact,) = summary_of([{"fedelim": columns}], ["fedelim"], [0.3])
     monkeypatch.setattr(quantiles, "EXACT", 100)
     (sketch,) = summary_of([{"fedelim": columns}], ["fedelim"], [0.3])
-    for name, values in (("pulls", columns["pulls"]),
-                         ("communication", 0.3 * columns["uplinks"]),
-                         ("total", columns["pulls"] + 0.3 * columns["uplinks"])):
+    for name, values in (
+        ("pulls", columns["pulls"]),
+        ("communication", 0.3 * columns["uplinks"]),
+        ("total", columns["pulls"] + 0.3 * columns["uplinks"]),
+    ):
         for key, share in (("q05", 0.05), ("q50", 0.5), ("q95", 0.95)):
             # the order statistic of that rank, which interpolation lies next to
             rank = np.sort(values)[math.floor(share * 4999)]
             assert sketch[f"{name}_{key}"] == pytest.approx(
-                rank, rel=quantiles.SKETCH_ERROR * (1 + 1e-9))
+                rank, rel=quantiles.SKETCH_ERROR * (1 + 1e-9)
+            )
     same = [key for key in exact if "_q" not in key and key != "quantile_error"]
     assert [exact[key] for key in same] == [sketch[key] for key in same]
 
@@ -167,14 +201,16 @@ def test_large_counts_keep_every_digit() -> None:
 def test_only_common_trials_are_paired() -> None:
     rng = np.random.default_rng(8)
     x, y = rng.integers(100, 200, 30), rng.integers(100, 200, 30)
-    row = summary_of([{"fedelim": plain(x[:20]), "fedelim0": plain(y[10:], 10)}],
-                     ["fedelim", "fedelim0"], [3.0])[0]
+    row = summary_of(
+        [{"fedelim": plain(x[:20]), "fedelim0": plain(y[10:], 10)}], ["fedelim", "fedelim0"], [3.0]
+    )[0]
     ratio = x[10:20].mean() / y[10:20].mean()
     assert row["trials"] == 20
     assert row["pulls_mean"] == x[:20].mean()
     assert row["ratio_to_fedelim0"] == pytest.approx(ratio, rel=1e-12)
     assert row["ratio_sem"] == pytest.approx(
-        stats.sem(x[10:20] - ratio * y[10:20]) / y[10:20].mean(), rel=1e-12)
+        stats.sem(x[10:20] - ratio * y[10:20]) / y[10:20].mean(), rel=1e-12
+    )
 
 
 def test_without_yardstick_no_ratio() -> None:
@@ -191,8 +227,14 @@ def test_the_yardstick_talks_at_every_step() -> None:
 
 @pytest.fixture(scope="module")
 def result() -> ff.Result:
-    return ff.simulate(ff.Instance.load("synthetic"), ["fedelim", "fedelim0", "periodic:100"],
-                       delta=0.1, trials=300, seed=5, threads=1)
+    return ff.simulate(
+        ff.Instance.load("synthetic"),
+        ["fedelim", "fedelim0", "periodic:100"],
+        delta=0.1,
+        trials=300,
+        seed=5,
+        threads=1,
+    )
 
 
 def test_summary_of_a_simulation(result: ff.Result) -> None:
@@ -211,7 +253,8 @@ def test_summary_of_a_simulation(result: ff.Result) -> None:
         ratio = total.mean() / yard.mean()
         assert row["ratio_to_fedelim0"] == pytest.approx(ratio, rel=1e-12)
         assert row["ratio_sem"] == pytest.approx(
-            stats.sem(total - ratio * yard) / yard.mean(), rel=1e-9, abs=1e-15)
+            stats.sem(total - ratio * yard) / yard.mean(), rel=1e-9, abs=1e-15
+        )
         assert row["error_rate"] == (~rows["correct"]).sum() / 300
 
 
@@ -239,8 +282,9 @@ def test_periodic_1_serves_as_yardstick(result: ff.Result) -> None:
 
 
 def test_one_trial() -> None:
-    one = ff.simulate(ff.Instance.load("synthetic"), ["fedelim", "fedelim0"], delta=0.1, trials=1,
-                      threads=1).summary([10])
+    one = ff.simulate(
+        ff.Instance.load("synthetic"), ["fedelim", "fedelim0"], delta=0.1, trials=1, threads=1
+    ).summary([10])
     assert one["total_std"].to_list() == [None, None]
     assert one["trials"].to_list() == [1, 1]
 
@@ -268,9 +312,14 @@ def test_empty_summary_has_every_column(result: ff.Result) -> None:
     assert to_frame([]).schema == result.summary([0]).schema
 
 
-@pytest.mark.parametrize(("given", "expected"), [
-    (["0", "10", 100], [0.0, 10.0, 100.0]), ([1, 1.0, "1"], [1.0]), ([1e-3], [1e-3]),
-])
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["0", "10", 100], [0.0, 10.0, 100.0]),
+        ([1, 1.0, "1"], [1.0]),
+        ([1e-3], [1e-3]),
+    ],
+)
 def test_costs(given: list[object], expected: list[float]) -> None:
     assert checked_costs(given) == expected
 

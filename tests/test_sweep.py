@@ -27,14 +27,25 @@ def test_default_grid_is_the_papers() -> None:
     assert spec.instances == ("synthetic",)
     assert spec.deltas == (0.1, 0.05, 0.01, 0.005, 0.001)
     assert spec.costs == (0.0, 10.0, 100.0)
-    assert set(spec.schedules) == {"fedelim", "fedelim0", "periodic:5",
-                                   *(f"periodic:{10**e}" for e in range(6))}
+    assert set(spec.schedules) == {
+        "fedelim",
+        "fedelim0",
+        "periodic:5",
+        *(f"periodic:{10**e}" for e in range(6)),
+    }
     assert (spec.trials, spec.seed) == (10_000, 0)
 
 
 def test_grid_is_the_product(out: Path) -> None:
-    summary = run(out, instances=[SMALL, OTHER], deltas=[0.1, 0.01], sigma=[1.0, 2.0],
-                  schedules=["fedelim"], periods=[1, 7], trials=6)
+    summary = run(
+        out,
+        instances=[SMALL, OTHER],
+        deltas=[0.1, 0.01],
+        sigma=[1.0, 2.0],
+        schedules=["fedelim"],
+        periods=[1, 7],
+        trials=6,
+    )
     assert_whole(rows(out), 2 * 2 * 2 * 3, 6)
     assert summary.height == 2 * 2 * 2 * 3 * 2
     assert set(summary["schedule"]) == {"fedelim", "periodic:1", "periodic:7"}
@@ -50,11 +61,19 @@ def test_duplicates_in_the_grid_are_run_once(out: Path, calls: list[Call]) -> No
 def test_rows_are_those_of_simulate(out: Path) -> None:
     """The schedules run alone or together, in parts or at once: the same walks."""
     names = ["fedelim", "fedelim0", "periodic:100", "exponential:1.5", "at:1,5,25,125"]
-    run(out, instances=["synthetic"], deltas=[0.1, 0.01], schedules=names, trials=30, seed=9,
-        threads=2)
+    run(
+        out,
+        instances=["synthetic"],
+        deltas=[0.1, 0.01],
+        schedules=names,
+        trials=30,
+        seed=9,
+        threads=2,
+    )
     for delta in (0.1, 0.01):
-        expected = ff.simulate(ff.Instance.load("synthetic"), names, delta=delta, trials=30,
-                               seed=9, threads=1).frame
+        expected = ff.simulate(
+            ff.Instance.load("synthetic"), names, delta=delta, trials=30, seed=9, threads=1
+        ).frame
         assert rows(out).filter(pl.col("delta") == delta).equals(expected.sort(KEYS))
 
 
@@ -65,13 +84,23 @@ def test_rows_do_not_depend_on_parts_and_threads(tmp_path: Path) -> None:
     assert len(list((tmp_path / "1" / "trials").iterdir())) > 4
     assert rows(tmp_path / "1").equals(rows(tmp_path / "3"))
     assert rows(tmp_path / "1").equals(
-        ff.simulate(SMALL, ["fedelim", "fedelim0"], delta=0.1, trials=33).frame.sort(KEYS))
+        ff.simulate(SMALL, ["fedelim", "fedelim0"], delta=0.1, trials=33).frame.sort(KEYS)
+    )
 
 
 def test_options_reach_the_rows(out: Path) -> None:
     run(out, sigma=2.0, max_steps=50, engine="dense", seed=2**64 - 1)
-    expected = ff.simulate(SMALL, ["fedelim", "fedelim0"], delta=0.1, trials=20, sigma=2.0,
-                           max_steps=50, engine="dense", seed=2**64 - 1, threads=1).frame
+    expected = ff.simulate(
+        SMALL,
+        ["fedelim", "fedelim0"],
+        delta=0.1,
+        trials=20,
+        sigma=2.0,
+        max_steps=50,
+        engine="dense",
+        seed=2**64 - 1,
+        threads=1,
+    ).frame
     assert rows(out).equals(expected.sort(KEYS))
     assert rows(out)["truncated"].all()
 
@@ -79,8 +108,9 @@ def test_options_reach_the_rows(out: Path) -> None:
 @pytest.mark.usefixtures("small_parts")
 def test_parts_come_one_by_one(out: Path) -> None:
     seen = []
-    for state, part in ff.sweep_parts(instances=SMALL, deltas=[0.1], schedules=["fedelim"],
-                                      trials=20, out=out, threads=1):
+    for state, part in ff.sweep_parts(
+        instances=SMALL, deltas=[0.1], schedules=["fedelim"], trials=20, out=out, threads=1
+    ):
         if part is not None:
             assert part.path.exists()
             assert pq.read_metadata(part.path).num_rows == part.count
@@ -120,9 +150,27 @@ def sweep_cli(out: Path, *options: str) -> None:
 
 def test_spec_file_is_the_command_line_written_down(tmp_path: Path, spec_file: Path) -> None:
     sweep_cli(tmp_path / "a", "--spec", str(spec_file))
-    sweep_cli(tmp_path / "b", "--instance", "synthetic", "--instance", "random:3,2,1", "--delta",
-              "0.1,0.05", "--cost", "0,5", "--schedule", "fedelim,at:1,5,25", "--period", "1,10",
-              "--trials", "12", "--seed", "3", "--max-steps", "1e5")
+    sweep_cli(
+        tmp_path / "b",
+        "--instance",
+        "synthetic",
+        "--instance",
+        "random:3,2,1",
+        "--delta",
+        "0.1,0.05",
+        "--cost",
+        "0,5",
+        "--schedule",
+        "fedelim,at:1,5,25",
+        "--period",
+        "1,10",
+        "--trials",
+        "12",
+        "--seed",
+        "3",
+        "--max-steps",
+        "1e5",
+    )
     assert_whole(rows(tmp_path / "a"), 2 * 2 * 4, 12)
     assert rows(tmp_path / "a").equals(rows(tmp_path / "b"))
     records = [json.loads((tmp_path / name / "sweep.json").read_text()) for name in "ab"]
@@ -136,14 +184,15 @@ def test_sweep_json_can_be_fed_back(tmp_path: Path, spec_file: Path, calls: list
     sweep_cli(tmp_path / "b", "--spec", str(tmp_path / "a" / "sweep.json"))
     assert rows(tmp_path / "a").equals(rows(tmp_path / "b"))
     assert (tmp_path / "a" / "sweep.json").read_bytes() == (
-        tmp_path / "b" / "sweep.json").read_bytes()
+        tmp_path / "b" / "sweep.json"
+    ).read_bytes()
     calls.clear()
     sweep_cli(tmp_path / "a", "--spec", str(tmp_path / "a" / "sweep.json"))
     assert calls == []
 
 
 def test_instances_made_in_python_can_be_fed_back(tmp_path: Path) -> None:
-    odd = ff.Instance(OTHER.means / 3, name="all, \"of\" it: é\n", arms=["a", "b", "ü\\"])
+    odd = ff.Instance(OTHER.means / 3, name='all, "of" it: é\n', arms=["a", "b", "ü\\"])
     others = [
         ff.Instance(OTHER.means, ff.Gaussian(1.5), name="noisy"),
         ff.Instance(OTHER.means, ff.Bernoulli(), name="coins"),
@@ -155,11 +204,14 @@ def test_instances_made_in_python_can_be_fed_back(tmp_path: Path) -> None:
     assert rows(tmp_path / "a").equals(rows(tmp_path / "b"))
 
 
-@pytest.mark.parametrize(("options", "names", "trials"), [
-    (["--trials", "7"], {"fedelim", "at:1,5,25", "periodic:1", "periodic:10"}, 7),
-    (["--schedule", "fedelim0"], {"fedelim0"}, 12),
-    (["--period", "9", "--schedule", "fedelim"], {"fedelim", "periodic:9"}, 12),
-])
+@pytest.mark.parametrize(
+    ("options", "names", "trials"),
+    [
+        (["--trials", "7"], {"fedelim", "at:1,5,25", "periodic:1", "periodic:10"}, 7),
+        (["--schedule", "fedelim0"], {"fedelim0"}, 12),
+        (["--period", "9", "--schedule", "fedelim"], {"fedelim", "periodic:9"}, 12),
+    ],
+)
 def test_options_override_the_spec(
     out: Path, spec_file: Path, options: list[str], names: set[str], trials: int
 ) -> None:
@@ -183,25 +235,52 @@ def broken(monkeypatch: pytest.MonkeyPatch, first: int, delta: float) -> None:
     monkeypatch.setattr(tasks, "compute", compute)
 
 
-@pytest.mark.parametrize("options", [
-    [], ["--sigma", "2", "--max-steps", "5000"], ["--target-rse", "0.01"],
-], ids=["plain", "sigma and max_steps", "target"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--sigma", "2", "--max-steps", "5000"],
+        ["--target-rse", "0.01"],
+    ],
+    ids=["plain", "sigma and max_steps", "target"],
+)
 @pytest.mark.usefixtures("small_parts")
 def test_a_task_that_raises_is_named_and_the_rest_goes_on(
     tmp_path: Path, out: Path, options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     SMALL.save(tmp_path / "my small.toml")
-    command = ["sweep", "--instance", str(tmp_path / "my small.toml"), "--delta",
-               "0.1,0.0123456789", "--schedule", "fedelim,fedelim0", "--trials", "20", "--seed",
-               "5", "--threads", "2", "--out", str(out), *options]
+    command = [
+        "sweep",
+        "--instance",
+        str(tmp_path / "my small.toml"),
+        "--delta",
+        "0.1,0.0123456789",
+        "--schedule",
+        "fedelim,fedelim0",
+        "--trials",
+        "20",
+        "--seed",
+        "5",
+        "--threads",
+        "2",
+        "--out",
+        str(out),
+        *options,
+    ]
     with pytest.MonkeyPatch.context() as patch:
         broken(patch, 10, 0.0123456789)
         assert cli.run(command) == 1
     told = capsys.readouterr().err
     assert len(told.splitlines()) == 1
     assert told.startswith("fastfed: ")
-    for part in ("my small", "delta 0.012345", "trials 10 to 14", "ZeroDivisionError",
-                 "the kernel's own words", "fedelim"):
+    for part in (
+        "my small",
+        "delta 0.012345",
+        "trials 10 to 14",
+        "ZeroDivisionError",
+        "the kernel's own words",
+        "fedelim",
+    ):
         assert part in told
     held = rows(out)
     assert held.height == 2 * (20 + 15)
@@ -215,8 +294,11 @@ def test_a_task_that_raises_is_named_and_the_rest_goes_on(
     assert cli.run(command) == 0
     assert capsys.readouterr().err == ""
     assert_whole(rows(out), 4, 20)
-    row = rows(out).filter(pl.col("delta") < 0.1, pl.col("trial") == 10,
-                           pl.col("schedule") == "fedelim").row(0, named=True)
+    row = (
+        rows(out)
+        .filter(pl.col("delta") < 0.1, pl.col("trial") == 10, pl.col("schedule") == "fedelim")
+        .row(0, named=True)
+    )
     assert f"{row['pulls']:,} pulls, {row['uplinks']:,} uplinks" in story
 
 
@@ -267,8 +349,9 @@ def test_leaving_early_tells_the_kernels_to_stop(
         raise RuntimeError("stopped")
 
     monkeypatch.setattr(tasks, "compute", endless)
-    parts = ff.sweep_parts(instances=SMALL, deltas=[0.1], schedules=["fedelim"], trials=20,
-                           out=out, threads=1)
+    parts = ff.sweep_parts(
+        instances=SMALL, deltas=[0.1], schedules=["fedelim"], trials=20, out=out, threads=1
+    )
     while not started.is_set():
         next(parts)
     assert not stopped.is_set()

@@ -35,8 +35,13 @@ def short_stages(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("short_stages", "small_parts")
 def test_target_is_reached_with_the_same_rows_on_any_threads(tmp_path: Path) -> None:
     target, costs = 0.05, [0.0, 10.0]
-    options: dict[str, Any] = {"target_rse": target, "costs": costs, "trials": 1000,
-                               "instances": [SMALL, OTHER], "deltas": [0.1, 0.001]}
+    options: dict[str, Any] = {
+        "target_rse": target,
+        "costs": costs,
+        "trials": 1000,
+        "instances": [SMALL, OTHER],
+        "deltas": [0.1, 0.001],
+    }
     for threads in (1, 3):
         run(tmp_path / str(threads), threads=threads, **options)
     assert rows(tmp_path / "1").equals(rows(tmp_path / "3"))
@@ -54,9 +59,18 @@ def test_target_is_reached_with_the_same_rows_on_any_threads(tmp_path: Path) -> 
 @pytest.mark.usefixtures("short_stages", "small_parts")
 def test_costs_of_bits_count_too(tmp_path: Path) -> None:
     """With costs of a bit that outweigh the pulls by far, another number of trials is enough."""
+
     def trials(folder: str, **options: Any) -> tuple[int, float]:
-        run(tmp_path / folder, target_rse=0.05, trials=1000, instances=[SMALL], deltas=[0.1],
-            costs=[0.0], schedules=["fedelim", "fedelim0"], **options)
+        run(
+            tmp_path / folder,
+            target_rse=0.05,
+            trials=1000,
+            instances=[SMALL],
+            deltas=[0.1],
+            costs=[0.0],
+            schedules=["fedelim", "fedelim0"],
+            **options,
+        )
         found = rows(tmp_path / folder)
         spent = [one["pulls"] + 1e6 * one["bits"] for _, one in found.group_by("schedule")]
         return found["trial"].n_unique(), max(stats.sem(one) / one.mean() for one in spent)
@@ -89,9 +103,20 @@ def test_target_with_rows_at_hand_needs_no_more(out: Path, calls: list[Call]) ->
 def test_target_after_a_kill_gives_the_same_rows(tmp_path: Path) -> None:
     options: dict[str, Any] = {"target_rse": 0.05, "trials": 1000, "deltas": [0.1, 0.01]}
     run(tmp_path / "whole", **options)
-    parts = iterate(make_spec({
-        "instance": [SMALL], "delta": [0.1, 0.01], "cost": [0, 10], "trials": 1000,
-        "schedule": ["fedelim", "fedelim0"], "target_rse": 0.05}), tmp_path / "cut", threads=1)
+    parts = iterate(
+        make_spec(
+            {
+                "instance": [SMALL],
+                "delta": [0.1, 0.01],
+                "cost": [0, 10],
+                "trials": 1000,
+                "schedule": ["fedelim", "fedelim0"],
+                "target_rse": 0.05,
+            }
+        ),
+        tmp_path / "cut",
+        threads=1,
+    )
     for _ in range(8):
         next(parts)
     parts.close()

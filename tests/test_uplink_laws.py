@@ -50,18 +50,31 @@ def test_errors_of_messages_are_uniform_and_independent_of_the_rewards() -> None
 
 @pytest.mark.parametrize("uplink", ["dither:2", "round:0.3"])
 @pytest.mark.parametrize("schedule", ["fedelim", "periodic:3"])
-def test_against_independent_rewards_and_dithers_where_errors_happen(uplink: str, schedule: str
-                                                                     ) -> None:
+def test_against_independent_rewards_and_dithers_where_errors_happen(
+    uplink: str, schedule: str
+) -> None:
     """The scale of the radii is a quarter of the noise: about one server in ten is wrong."""
     rng = np.random.default_rng(31)
     reward = reference.independent_rewards(INSTANCE, rng)
-    told = [reference.fedelim(INSTANCE, parse(schedule), 0.3, reward, sigma=0.25, uplink=uplink,
-                              dither=reference.independent_dithers(rng)) for _ in range(150)]
+    told = [
+        reference.fedelim(
+            INSTANCE,
+            parse(schedule),
+            0.3,
+            reward,
+            sigma=0.25,
+            uplink=uplink,
+            dither=reference.independent_dithers(rng),
+        )
+        for _ in range(150)
+    ]
     block = Job(INSTANCE, schedule, delta=0.3, sigma=0.25, uplink=uplink, seed=77).run(0, 20_000)
-    for name, drawn in (("pulls", [one.pulls.sum() for one in told]),
-                        ("uplinks", [one.uplinks for one in told]),
-                        ("bits", [one.bits for one in told]),
-                        ("rounds", [one.rounds for one in told])):
+    for name, drawn in (
+        ("pulls", [one.pulls.sum() for one in told]),
+        ("uplinks", [one.uplinks for one in told]),
+        ("bits", [one.bits for one in told]),
+        ("rounds", [one.rounds for one in told]),
+    ):
         assert stats.ks_2samp(block.column(name)[0], drawn).pvalue > ALARM, name
     wrong = (block.column("global_arm")[0] != 0).sum()
     wrong_there = sum(one.global_arm != 0 for one in told)
@@ -75,8 +88,9 @@ def test_against_independent_rewards_and_dithers_where_errors_happen(uplink: str
 def test_error_rates_stay_below_delta(uplink: str, radius: str) -> None:
     """Close arms and a large delta, so that errors are as likely as they can be."""
     close = ff.Instance([[0.08], [0.0]])
-    rows = ff.simulate(close, ["fedelim", "fedelim0"], delta=0.5, trials=1000, uplink=uplink,
-                       radius=radius, seed=4).frame
+    rows = ff.simulate(
+        close, ["fedelim", "fedelim0"], delta=0.5, trials=1000, uplink=uplink, radius=radius, seed=4
+    ).frame
     for _, part in rows.group_by("schedule"):
         wrong = int((~part["correct"]).sum())
         assert stats.binomtest(wrong, 1000, 0.5, "greater").pvalue > ALARM
@@ -89,15 +103,20 @@ def test_a_factor_is_not_enough_for_a_radius_of_whole_walks() -> None:
     steps, walks, kappa, budget = 2**14, 1000, 2.0, 0.05
     n = np.arange(1.0, steps + 1)
     rng = np.random.default_rng(12)
-    plain = {name: parse_radius(name).at_server(1, 1, 2 * budget, 1.0)
-             for name in ("paper", "mixture")}
+    plain = {
+        name: parse_radius(name).at_server(1, 1, 2 * budget, 1.0) for name in ("paper", "mixture")
+    }
     alpha = {name: np.array([one.alpha(x) for x in n]) for name, one in plain.items()}
-    wide = {name: np.array([ff.Dither(kappa).widened(one).alpha(x) for x in n])
-            for name, one in plain.items()}
+    wide = {
+        name: np.array([ff.Dither(kappa).widened(one).alpha(x) for x in n])
+        for name, one in plain.items()
+    }
     left = {"factor": 0, "mixture": 0, "paper": 0}
     for _ in range(walks):
-        heard = np.abs(rng.standard_normal(steps).cumsum() / n
-                       + kappa / np.sqrt(n) * rng.uniform(-0.5, 0.5, steps))
+        heard = np.abs(
+            rng.standard_normal(steps).cumsum() / n
+            + kappa / np.sqrt(n) * rng.uniform(-0.5, 0.5, steps)
+        )
         left["factor"] += (heard >= alpha["mixture"] * math.sqrt(1 + kappa**2 / 12)).any()
         for name in ("paper", "mixture"):
             left[name] += (heard >= wide[name]).any()

@@ -32,8 +32,15 @@ from fastfed.radius import parse as parse_radius
 from fastfed.uplinks import messages
 from fastfed.uplinks import parse as parse_uplink
 
-KINDS = ["fedelim", "fedelim0", "periodic:7", "periodic:100", "exponential:1.5",
-         "superexponential", "at:1,5,25,125,625,3125,15625,78125"]
+KINDS = [
+    "fedelim",
+    "fedelim0",
+    "periodic:7",
+    "periodic:100",
+    "exponential:1.5",
+    "superexponential",
+    "at:1,5,25,125,625,3125,15625,78125",
+]
 UPLINKS = ["dither:0.3", "dither:2", "round:0.2"]
 _RNG = np.random.default_rng(20)
 
@@ -80,17 +87,32 @@ CASES: dict[str, tuple[ff.Instance, float, str]] = {
 def _cases(names: Iterable[str]) -> list[Any]:
     """The usual tests take one compiled kernel, for one sigma and the paper's radius: each other
     law and radius takes ten seconds and more to compile, and is run with the long tests."""
-    return [name if isinstance(CASES[name][0].rewards, ff.Gaussian) and name != "cells"
-            and CASES[name][2] == "paper" else pytest.param(name, marks=pytest.mark.long)
-            for name in names]
+    return [
+        name
+        if isinstance(CASES[name][0].rewards, ff.Gaussian)
+        and name != "cells"
+        and CASES[name][2] == "paper"
+        else pytest.param(name, marks=pytest.mark.long)
+        for name in names
+    ]
 
 
 def run(case: str, uplink: str, engine: str, counted: bool = True, trials: int = 30) -> Block:
     """The rows of a case; without ``counted`` no bits are counted, so that everything that can be
     is skipped."""
     instance, sigma, radius = CASES[case]
-    job = Job(instance, KINDS, delta=0.3, sigma=sigma, radius=radius, uplink=uplink, seed=5,
-              engine=engine, max_steps=20_000, keep_pulls=True)
+    job = Job(
+        instance,
+        KINDS,
+        delta=0.3,
+        sigma=sigma,
+        radius=radius,
+        uplink=uplink,
+        seed=5,
+        engine=engine,
+        max_steps=20_000,
+        keep_pulls=True,
+    )
     if not counted:
         uncounted(job)
     return job.run(0, trials)
@@ -109,8 +131,17 @@ def test_skip_equals_dense_bit_for_bit(case: str, uplink: str) -> None:
     counting, skipping = (run(case, uplink, "skip", counted) for counted in (True, False))
     for one in (counting, skipping):
         np.testing.assert_array_equal(one.pulls, dense.pulls)
-        for name in ("pulls", "uplinks", "rounds", "steps", "global_steps", "global_arm",
-                     "local_errors", "correct", "truncated"):
+        for name in (
+            "pulls",
+            "uplinks",
+            "rounds",
+            "steps",
+            "global_steps",
+            "global_arm",
+            "local_errors",
+            "correct",
+            "truncated",
+        ):
             np.testing.assert_array_equal(one.column(name), dense.column(name))
         assert one.skip_error.max() < 1e-9
     np.testing.assert_array_equal(counting.column("bits"), dense.column("bits"))
@@ -128,17 +159,24 @@ def test_the_cases_are_as_wide_as_they_claim() -> None:
     laws = {type(instance.rewards).__name__ for instance, _, _ in CASES.values()}
     assert laws == {"Gaussian", "Bernoulli", "Finite", "Poisson"}
     assert {radius for _, _, radius in CASES.values()} >= {
-        "paper", "mixture", "stitched", "mixture-pairs", "stitched-pairs"}
-    errors = sum((run(case, "dither:2", "skip").column("global_arm")
-                  != CASES[case][0].global_best).sum() for case in ("4x3", "3x2 noisy"))
+        "paper",
+        "mixture",
+        "stitched",
+        "mixture-pairs",
+        "stitched-pairs",
+    }
+    errors = sum(
+        (run(case, "dither:2", "skip").column("global_arm") != CASES[case][0].global_best).sum()
+        for case in ("4x3", "3x2 noisy")
+    )
     assert errors > 0  # the scale of the radii is below the noise
 
 
 @pytest.mark.parametrize("uplink", ["exact", *UPLINKS])
-@pytest.mark.parametrize("case", _cases([
-    "4x3", "4x3 mixture", "9x2", "coins", "shifted values", "events"]))
-def test_client_and_server_played_apart_reach_the_engines_decisions(case: str, uplink: str
-                                                                    ) -> None:
+@pytest.mark.parametrize(
+    "case", _cases(["4x3", "4x3 mixture", "9x2", "coins", "shifted values", "events"])
+)
+def test_client_and_server_played_apart_reach_the_engines_decisions(case: str, uplink: str) -> None:
     """The reference passes nothing but bits, written and read back in the prefix code."""
     instance, sigma, radius = CASES[case]
     block = run(case, uplink, "skip", trials=4)
@@ -148,9 +186,16 @@ def test_client_and_server_played_apart_reach_the_engines_decisions(case: str, u
             if block.column("steps")[place, trial] > 1500:
                 continue
             told = reference.fedelim(
-                instance, parse(name), 0.3, reference.walk_rewards(instance, 5, trial),
-                sigma=sigma, radius=radius, uplink=uplink, max_steps=20_000,
-                dither=reference.walk_dithers(5, trial))
+                instance,
+                parse(name),
+                0.3,
+                reference.walk_rewards(instance, 5, trial),
+                sigma=sigma,
+                radius=radius,
+                uplink=uplink,
+                max_steps=20_000,
+                dither=reference.walk_dithers(5, trial),
+            )
             np.testing.assert_array_equal(told.pulls, block.pulls[place, trial])
             assert told.uplinks == block.column("uplinks")[place, trial]
             assert told.bits == block.column("bits")[place, trial]
@@ -178,17 +223,26 @@ def test_both_ends_of_the_wire_keep_equal_accounts() -> None:
 
 # The code
 
+
 def test_the_code_is_elias_gamma_of_the_zig_zag() -> None:
     assert [messages.written(q) for q in (0, -1, 1, -2, 2, -3, 3, -4)] == [
-        "1", "010", "011", "00100", "00101", "00110", "00111", "0001000"]
-    stream = [*range(-300, 301), 2**60, -2**60, 12345678901234567890]
+        "1",
+        "010",
+        "011",
+        "00100",
+        "00101",
+        "00110",
+        "00111",
+        "0001000",
+    ]
+    stream = [*range(-300, 301), 2**60, -(2**60), 12345678901234567890]
     text = "".join(map(messages.written, stream))
     bits = iter(text)
     assert [messages.read(bits) for _ in stream] == stream
     assert next(bits, None) is None
     assert [len(messages.written(q)) for q in stream] == [messages.bits_of(q) for q in stream]
     # a whole prefix code: the code words fill the tree of all bits (Kraft's sum is 1)
-    share = sum(Fraction(1, 2 ** messages.bits_of(q)) for q in range(-2**12 + 1, 2**12))
+    share = sum(Fraction(1, 2 ** messages.bits_of(q)) for q in range(-(2**12) + 1, 2**12))
     assert share == 1 - Fraction(1, 2**13)
 
 
@@ -205,8 +259,9 @@ def test_a_lattice_that_follows_the_messages_has_the_same_messages_and_errors() 
     rng = np.random.default_rng(1)
     for _ in range(2000):
         mean, before, step, dither = rng.normal(), rng.normal(), rng.uniform(0.1, 2), rng.random()
-        heard = messages.received(messages.message(mean, before, step, dither - 0.5), before, step,
-                                  dither - 0.5)
+        heard = messages.received(
+            messages.message(mean, before, step, dither - 0.5), before, step, dither - 0.5
+        )
         error = heard - mean
         # the dither of the other scheme that makes the same error
         other = (-(mean - before) / step - error / step + 0.5) % 1 - 0.5
@@ -227,6 +282,7 @@ def test_dithers_are_philox_with_a_key_of_their_own() -> None:
 
 # Radii
 
+
 @pytest.mark.parametrize("radius", ["paper", "mixture", "stitched-pairs"])
 def test_the_radius_is_wider_by_what_the_uplink_asks(radius: str) -> None:
     plain = parse_radius(radius).at_server(4, 3, 0.01, 2.0)
@@ -245,20 +301,23 @@ def test_the_radius_is_wider_by_what_the_uplink_asks(radius: str) -> None:
 @pytest.mark.parametrize("kappa", [0.25, 1.0, 4.0, 16.0])
 @pytest.mark.parametrize("radius", ["paper", "mixture", "mixture-pairs", "stitched"])
 @pytest.mark.parametrize("clients", [1, 3, 38, 400])
-def test_what_remains_of_the_boundary_is_concave_where_it_is_used(kappa: float, radius: str,
-                                                                  clients: int) -> None:
+def test_what_remains_of_the_boundary_is_concave_where_it_is_used(
+    kappa: float, radius: str, clients: int
+) -> None:
     """g less what messages may stray, on a dense grid, wherever it is not negative."""
     plain = parse_radius(radius).at_server(5, clients, 0.01, 1.0)
     wide = ff.Dither(kappa).widened(plain)
-    for stray in (dithered_uplink(kappa, clients).strays[0],
-                  dithered_uplink(kappa, clients).strays[SPINE - 1]):
+    for stray in (
+        dithered_uplink(kappa, clients).strays[0],
+        dithered_uplink(kappa, clients).strays[SPINE - 1],
+    ):
         n = np.unique(np.floor(np.geomspace(1, 1e12, 4000)))
         left = np.array([wide.boundary(x) for x in n]) - stray * np.sqrt(n)
         chord = left[:-2] + (left[2:] - left[:-2]) * (n[1:-1] - n[:-2]) / (n[2:] - n[:-2])
         used = left[:-2] >= 0
         assert (left[1:-1] >= chord - 1e-9 * np.abs(chord))[used].all()
         assert used.any()
-        assert used[np.argmax(used):].all()
+        assert used[np.argmax(used) :].all()
 
 
 def test_strays_are_the_smaller_of_what_is_sure_and_what_is_likely() -> None:
@@ -272,6 +331,7 @@ def test_strays_are_the_smaller_of_what_is_sure_and_what_is_likely() -> None:
 
 
 # Rows
+
 
 def test_small_steps_give_the_rows_of_exact() -> None:
     """From some KAPPA and C0 on, all but the bits are those of real numbers, on the same walks."""
@@ -290,8 +350,9 @@ def test_rows_do_not_depend_on_threads_batches_or_other_schedules() -> None:
     whole = ff.simulate("synthetic", KINDS, threads=1, **options).frame
     assert_frame_equal(ff.simulate("synthetic", KINDS, threads=3, **options).frame, whole)
     alone = ff.simulate("synthetic", "exponential:1.5", threads=1, **options).frame
-    assert_frame_equal(alone.drop(BOUNDS), whole.filter(
-        pl.col("schedule") == "exponential:1.5").drop(BOUNDS))
+    assert_frame_equal(
+        alone.drop(BOUNDS), whole.filter(pl.col("schedule") == "exponential:1.5").drop(BOUNDS)
+    )
 
 
 def test_bits_that_were_not_counted_are_null() -> None:
@@ -319,23 +380,27 @@ def test_a_lone_arm_sends_nothing() -> None:
 
 # Costs of bits
 
+
 def test_summaries_with_a_cost_of_a_bit() -> None:
-    result = ff.simulate("synthetic", ["fedelim", "fedelim0"], delta=0.1, trials=200,
-                         uplink="dither:1", seed=2)
+    result = ff.simulate(
+        "synthetic", ["fedelim", "fedelim0"], delta=0.1, trials=200, uplink="dither:1", seed=2
+    )
     table = result.summary(bit_costs=[0, 0.3])
     assert table["cost"].null_count() == 4
     assert table["bit_cost"].to_list() == [0, 0.3, 0, 0.3]
     frame = result.frame.filter(pl.col("schedule") == "fedelim")
     total = frame["pulls"] + 0.3 * frame["bits"]
     row = table.filter(pl.col("schedule") == "fedelim", pl.col("bit_cost") == 0.3).row(
-        0, named=True)
+        0, named=True
+    )
     assert row["total_mean"] == pytest.approx(total.mean(), rel=1e-12)
     assert row["total_std"] == pytest.approx(total.std(), rel=1e-12)
     assert row["total_sem"] == pytest.approx(total.std() / math.sqrt(200), rel=1e-12)
     assert row["total_q50"] == pytest.approx(total.median(), rel=1e-12)
     assert row["communication_mean"] == pytest.approx(0.3 * frame["bits"].mean(), rel=1e-12)
     assert row["communication_q95"] == pytest.approx(
-        0.3 * frame["bits"].quantile(0.95, "linear"), rel=1e-12)
+        0.3 * frame["bits"].quantile(0.95, "linear"), rel=1e-12
+    )
     assert row["bits_mean"] == frame["bits"].mean()
     other = result.frame.filter(pl.col("schedule") == "fedelim0")
     below = (other["pulls"] + 0.3 * other["bits"]).to_numpy()
@@ -343,7 +408,8 @@ def test_summaries_with_a_cost_of_a_bit() -> None:
     assert row["ratio_to_fedelim0"] == pytest.approx(ratio, rel=1e-12)
     left = total.to_numpy() - ratio * below
     assert row["ratio_sem"] == pytest.approx(
-        math.sqrt((left**2).sum() / 199 / 200) / below.mean(), rel=1e-9)
+        math.sqrt((left**2).sum() / 199 / 200) / below.mean(), rel=1e-9
+    )
     both = result.summary([10], [0.3])
     assert both.select("cost", "bit_cost").rows() == [(10, None), (None, 0.3)] * 2
     assert_frame_equal(both.filter(pl.col("bit_cost").is_null()), result.summary([10]))
@@ -352,9 +418,25 @@ def test_summaries_with_a_cost_of_a_bit() -> None:
 
 def test_a_sweep_with_uplinks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "results"
-    arguments = ["sweep", "--instance", "synthetic", "--delta", "0.1", "--schedule",
-                 "fedelim,exponential:1.5", "--period", "100", "--trials", "20", "--uplink",
-                 "exact,dither:1,round:0.1", "--bit-cost", "0.5", "--out", str(out)]
+    arguments = [
+        "sweep",
+        "--instance",
+        "synthetic",
+        "--delta",
+        "0.1",
+        "--schedule",
+        "fedelim,exponential:1.5",
+        "--period",
+        "100",
+        "--trials",
+        "20",
+        "--uplink",
+        "exact,dither:1,round:0.1",
+        "--bit-cost",
+        "0.5",
+        "--out",
+        str(out),
+    ]
     assert cli.run(arguments) == 0
     shown = capsys.readouterr().out
     assert "c of a bit" in shown
@@ -362,11 +444,19 @@ def test_a_sweep_with_uplinks(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert cli.run([*arguments, "--quiet"]) == 0  # nothing is left to do
     rows = pl.read_parquet(out / "trials" / "*.parquet")
     assert set(rows["uplink"]) == {"exact", "dither:1", "round:0.1"}
-    expected = ff.simulate("synthetic", ["fedelim", "exponential:1.5", "periodic:100"], delta=0.1,
-                           trials=20, uplink="dither:1").frame
+    expected = ff.simulate(
+        "synthetic",
+        ["fedelim", "exponential:1.5", "periodic:100"],
+        delta=0.1,
+        trials=20,
+        uplink="dither:1",
+    ).frame
     keys = ["schedule", "trial"]
-    assert_frame_equal(rows.filter(pl.col("uplink") == "dither:1").sort(keys),
-                       expected.sort(keys), check_column_order=False)
+    assert_frame_equal(
+        rows.filter(pl.col("uplink") == "dither:1").sort(keys),
+        expected.sort(keys),
+        check_column_order=False,
+    )
     opened = ff.open_sweep(out)
     assert opened.summary(bit_costs=[0.5]).height == 9
     assert cli.run(["summary", str(out), "--bit-cost", "0.5", "--csv"]) == 0
@@ -388,39 +478,51 @@ def test_a_replay_shows_what_the_server_heard() -> None:
 
 # Names
 
-@pytest.mark.parametrize(("name", "made"), [
-    ("exact", ff.Exact()), ("dither:1", ff.Dither(1)), ("dither:0.25", ff.Dither(0.25)),
-    ("round:0.1", ff.Round(0.1)), ("dither:1e-07", ff.Dither(1e-7)),
-    ("dither:0.12345678901", ff.Dither(0.12345678901)),
-])
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("exact", ff.Exact()),
+        ("dither:1", ff.Dither(1)),
+        ("dither:0.25", ff.Dither(0.25)),
+        ("round:0.1", ff.Round(0.1)),
+        ("dither:1e-07", ff.Dither(1e-7)),
+        ("dither:0.12345678901", ff.Dither(0.12345678901)),
+    ],
+)
 def test_names_and_objects_are_one(name: str, made: Any) -> None:
     assert parse_uplink(name) == made
     assert str(made) == name
     assert parse_uplink(made) is made
 
 
-@pytest.mark.parametrize(("uplink", "words"), [
-    ("dithered:1", ("dithered:1", "did you mean", "dither:KAPPA")),
-    ("dither", ("'dither'", "dither:KAPPA", "as in dither:1")),
-    ("dither:", ("'dither:'", "number")),
-    ("dither:x", ("'dither:x'", "number")),
-    ("dither:1,2", ("'dither:1,2'", "number")),
-    ("dither:0", ("KAPPA 0", "1e-09 to 1e+06", "exact sends")),
-    ("dither:-1", ("KAPPA -1", "1e-09 to 1e+06")),
-    ("dither:nan", ("KAPPA nan", "1e-09 to 1e+06")),
-    ("dither:inf", ("KAPPA inf", "1e-09 to 1e+06")),
-    ("round:1e-12", ("C0 1e-12", "1e-09 to 1e+06")),
-    ("round", ("'round'", "round:C0")),
-    ("round:1e7", ("C0 10000000", "1e-09 to 1e+06")),
-    ("exact:1", ("exact:1", "no option")),
-    (3, ("uplink 3", "dither:KAPPA")),
-])
+@pytest.mark.parametrize(
+    ("uplink", "words"),
+    [
+        ("dithered:1", ("dithered:1", "did you mean", "dither:KAPPA")),
+        ("dither", ("'dither'", "dither:KAPPA", "as in dither:1")),
+        ("dither:", ("'dither:'", "number")),
+        ("dither:x", ("'dither:x'", "number")),
+        ("dither:1,2", ("'dither:1,2'", "number")),
+        ("dither:0", ("KAPPA 0", "1e-09 to 1e+06", "exact sends")),
+        ("dither:-1", ("KAPPA -1", "1e-09 to 1e+06")),
+        ("dither:nan", ("KAPPA nan", "1e-09 to 1e+06")),
+        ("dither:inf", ("KAPPA inf", "1e-09 to 1e+06")),
+        ("round:1e-12", ("C0 1e-12", "1e-09 to 1e+06")),
+        ("round", ("'round'", "round:C0")),
+        ("round:1e7", ("C0 10000000", "1e-09 to 1e+06")),
+        ("exact:1", ("exact:1", "no option")),
+        (3, ("uplink 3", "dither:KAPPA")),
+    ],
+)
 def test_bad_names_are_refused(uplink: object, words: tuple[str, ...]) -> None:
     refused(lambda: ff.simulate("synthetic", delta=0.1, trials=1, uplink=uplink), *words)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("made", [
-    lambda: ff.Dither("1"), lambda: ff.Dither(True), lambda: ff.Round(None), lambda: ff.Round(0)])
+@pytest.mark.parametrize(
+    "made",
+    [lambda: ff.Dither("1"), lambda: ff.Dither(True), lambda: ff.Round(None), lambda: ff.Round(0)],
+)
 def test_bad_objects_are_refused(made: Any) -> None:
     refused(made, "must be a number from")
 
@@ -432,8 +534,18 @@ def test_other_goals_hear_what_was_sent(goal: str, uplink: str) -> None:
     """Skipping meets no goal that forgets how far messages may lie from means."""
     means = [[0.9, 0.2, 0.5], [0.6, 0.5, 0.1], [0.1, 0.7, 0.9], [0.3, 0.1, 0.2]]
     schedules = ["fedelim", "periodic:7", "at:3,50,4000,900000", "fedelim0"]
-    jobs = {engine: Job(ff.Instance(means), schedules, delta=0.1, goal=goal, uplink=uplink,
-                        engine=engine, max_steps=50_000) for engine in ("skip", "dense")}
+    jobs = {
+        engine: Job(
+            ff.Instance(means),
+            schedules,
+            delta=0.1,
+            goal=goal,
+            uplink=uplink,
+            engine=engine,
+            max_steps=50_000,
+        )
+        for engine in ("skip", "dense")
+    }
     uncounted(jobs["skip"])  # or the server would skip nothing
     skip, dense = (jobs[engine].run(0, 25) for engine in ("skip", "dense"))
     for name in COUNTED:

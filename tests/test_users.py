@@ -20,14 +20,21 @@ ROOT = Path(__file__).resolve().parents[1]
 PUBLIC = [getattr(ff, name) for name in ff.__all__ if name != "__version__"]
 MODULES = sorted({one.__module__ for one in PUBLIC} | {"fastfed.api.answers"})
 FUNCTIONS = [one.__name__ for one in PUBLIC if inspect.isfunction(one)]
-HELD = (ff.Result, ff.Sweep, ff.Replay, ff.Bounds, ff.Check, ff.ErrorProbability, ff.Instance,
-        ff.Schedule)
+HELD = (
+    ff.Result,
+    ff.Sweep,
+    ff.Replay,
+    ff.Bounds,
+    ff.Check,
+    ff.ErrorProbability,
+    ff.Instance,
+    ff.Schedule,
+)
 """What users are given and call methods of; goals, uplinks and laws are called by the engine."""
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples_in_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-                                ) -> None:
+def test_examples_in_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted > 0
@@ -42,8 +49,12 @@ def test_docstrings_tell_every_parameter(name: str) -> None:
     for section in ("Parameters\n-----", f"{gives}\n-----", "Examples\n-----"):
         assert section in text, section
     told = text.partition("Parameters\n")[2].partition(f"{gives}\n")[0]
-    names = {word.strip() for line in told.splitlines() if not line.startswith(" ")
-             for word in line.split(",")}
+    names = {
+        word.strip()
+        for line in told.splitlines()
+        if not line.startswith(" ")
+        for word in line.split(",")
+    }
     assert set(inspect.signature(function).parameters) <= names
 
 
@@ -87,14 +98,17 @@ def installed(tmp_path: Path) -> Path:
     """The Python of an environment in which the wheel is installed, beside what this one has."""
     wheels = tmp_path / "wheels"
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels),
-                    str(ROOT)], check=True)
+    subprocess.run(
+        [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels), str(ROOT)],
+        check=True,
+    )
     (wheel,) = wheels.iterdir()
     home = tmp_path / "environment"
     venv.create(home, with_pip=False)
     (packages,) = home.glob("lib/python*/site-packages")
-    subprocess.run([*pip, "install", "--no-deps", "--target", str(packages), str(wheel)],
-                   check=True)
+    subprocess.run(
+        [*pip, "install", "--no-deps", "--target", str(packages), str(wheel)], check=True
+    )
     (packages / "ours.pth").write_text("\n".join(site.getsitepackages()))
     return home / "bin" / "python"
 
@@ -112,16 +126,40 @@ def test_types_of_user_code(installed: Path, tmp_path: Path) -> None:
     # imports are followed in silence: the package is checked by its own settings
     outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--follow-imports", "silent", "--config-file",
-         str(config), "--cache-dir", str(tmp_path / "cache"), "--python-executable",
-         str(installed), str(code), str(wrong)],
-        env=outside, capture_output=True, text=True, check=False, cwd=tmp_path)
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--follow-imports",
+            "silent",
+            "--config-file",
+            str(config),
+            "--cache-dir",
+            str(tmp_path / "cache"),
+            "--python-executable",
+            str(installed),
+            str(code),
+            str(wrong),
+        ],
+        env=outside,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
     complaints = [line for line in done.stdout.splitlines() if ": error:" in line]
     assert len(complaints) == 1, done.stdout
     assert complaints[0].startswith("wrong.py:2")
     assert "Incompatible types" in complaints[0]
-    ran = subprocess.run([str(installed), "-m", "fastfed", "bounds", "movielens"], env=outside,
-                         capture_output=True, text=True, check=False, cwd=tmp_path)
+    ran = subprocess.run(
+        [str(installed), "-m", "fastfed", "bounds", "movielens"],
+        env=outside,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith("movielens: ")
 
@@ -136,8 +174,9 @@ def test_the_tour_runs_and_shows_no_dump(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PYTHONWARNINGS", "default")
     monkeypatch.setenv("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     tour = nbformat.read(ROOT / "docs" / "tour.ipynb", as_version=4)
-    NotebookClient(tour, timeout=300, kernel_name="python3",
-                   resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(
+        tour, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
     outputs = [one for cell in tour.cells if cell.cell_type == "code" for one in cell.outputs]
     assert not [one for one in outputs if one.output_type == "stream" and one.name == "stderr"]
     shown = [one.data for one in outputs if one.output_type in ("execute_result", "display_data")]

@@ -23,9 +23,10 @@ from fastfed.kernels.random.discrete import hypergeometric
 FALSE_ALARM = 1e-6
 SEED = np.uint64(20240611)
 
-binomial_cells, hypergeometric_cells, log_ratio, hat_width = map(from_python, (
-    compiled_cells, variates.hypergeometric_cells, variates.log_ratio,
-    variates.hat_width))
+binomial_cells, hypergeometric_cells, log_ratio, hat_width = map(
+    from_python,
+    (compiled_cells, variates.hypergeometric_cells, variates.log_ratio, variates.hat_width),
+)
 
 
 @kernel
@@ -37,8 +38,9 @@ def draw_hypergeometric(good, bad, draws, seed, out):
 @kernel
 def draw_half(successes, total, seed, out):
     for trial in range(out.shape[0]):
-        out[trial] = hypergeometric(successes, total - successes, total // 2,
-                                    (seed, trial, 2, 3, 8), 0)
+        out[trial] = hypergeometric(
+            successes, total - successes, total // 2, (seed, trial, 2, 3, 8), 0
+        )
 
 
 def hypergeometrics(good, bad, draws, size, seed=SEED):
@@ -115,8 +117,9 @@ def test_large_half_moments(total, part):
     good = total // part
     sample = np.zeros(400_000, np.int64)
     draw_half(good, total, SEED, sample)
-    z = moments_fit(sample, good / 2, good * (1 - good / total) * 0.25 / (1 - 1 / total),
-                    comparisons=3 * 12)
+    z = moments_fit(
+        sample, good / 2, good * (1 - good / total) * 0.25 / (1 - 1 / total), comparisons=3 * 12
+    )
     law = stats.hypergeom(total, good, total // 2).cdf if total == 2**20 else None
     assert smirnov(sample, z, law) > FALSE_ALARM / (3 * 12)
 
@@ -150,15 +153,17 @@ def test_hypergeometric_edges(size):
 @kernel
 def at_address(seed, trial, client, arm, n, stream):
     address = (seed, trial, client, arm, n)
-    return (binomial(2**40, 0.3, address, stream),
-            hypergeometric(2**38, 2**40, 2**39, address, stream))
+    return (
+        binomial(2**40, 0.3, address, stream),
+        hypergeometric(2**38, 2**40, 2**39, address, stream),
+    )
 
 
 def test_a_variate_is_a_function_of_its_address():
     """Of nothing else, and of all of it: standard deviations are above 10^5."""
     base = (SEED, 5, 6, 7, 8, 9)
     values = at_address(*base)
-    others = [at_address(*base[:i], base[i] + type(base[i])(1), *base[i + 1:]) for i in range(6)]
+    others = [at_address(*base[:i], base[i] + type(base[i])(1), *base[i + 1 :]) for i in range(6)]
     assert at_address(*base) == values
     for law in (0, 1):
         assert len({values[law], *(other[law] for other in others)}) == 7
@@ -169,8 +174,18 @@ def log_factorial(n):
     if n < 200:
         return Decimal(math.factorial(n)).ln()
     x = Decimal(n)
-    series = [(1, 12), (-1, 360), (1, 1260), (-1, 1680), (1, 1188), (-691, 360360), (1, 156),
-              (-3617, 122400), (43867, 244188), (-174611, 125400)]
+    series = [
+        (1, 12),
+        (-1, 360),
+        (1, 1260),
+        (-1, 1680),
+        (1, 1188),
+        (-691, 360360),
+        (1, 156),
+        (-3617, 122400),
+        (43867, 244188),
+        (-174611, 125400),
+    ]
     tail = sum(Decimal(a) / (Decimal(b) * x ** (2 * i + 1)) for i, (a, b) in enumerate(series))
     two_pi = Decimal("6.28318530717958647692528676655900576839433879875021164194989")
     return x * x.ln() - x + (two_pi * x).ln() / 2 + tail

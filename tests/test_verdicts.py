@@ -69,7 +69,11 @@ def test_the_spread_of_rewards_in_an_interval(kinds):
         memory.counts[0, 1], memory.counts[1, 1] = left, left + counted
         reach = 5.0 if distances > 0 else 0.0
         assert spread_in_duel(memory, 1, (0, 1), length) == (
-            squares, reach, reach * reach / 4, distances)
+            squares,
+            reach,
+            reach * reach / 4,
+            distances,
+        )
 
 
 @pytest.mark.parametrize("clients", [1, 3])
@@ -120,8 +124,13 @@ def test_a_lead_that_reaches_the_boundary_passes_the_chord(level):
     for _ in range(300):
         walks, log_c = float(rng.integers(1, 50)), rng.uniform(math.log(16.0), 60.0)
         scale = 10.0 ** rng.uniform(-3, 3)
-        curve = boundary.PaperCurve(walks, 8.0 * walks * scale * scale, log_c, scale,
-                                    np.zeros((boundary.LEVELS, boundary.PARTS)))
+        curve = boundary.PaperCurve(
+            walks,
+            8.0 * walks * scale * scale,
+            log_c,
+            scale,
+            np.zeros((boundary.LEVELS, boundary.PARTS)),
+        )
         boundary.tabulate(curve)
         a = start + 4 * int(rng.integers(0, max(1, start // 4)))
         for i in range(1, 4):
@@ -129,10 +138,15 @@ def test_a_lead_that_reaches_the_boundary_passes_the_chord(level):
             assert passes_the_chord(lead, curve, a, 4, i, level)
 
 
-@pytest.mark.parametrize("instance", [
-    ff.Instance([[0.03], [0.0]]), ff.Instance([[0.52], [0.48]], ff.Bernoulli()),
-    ff.Instance(rewards=ff.Finite([0.0, 0.3, 1.0], [[[3, 2, 3]], [[4, 2, 2.5]]])),
-], ids=["gaussian", "coins", "three values"])
+@pytest.mark.parametrize(
+    "instance",
+    [
+        ff.Instance([[0.03], [0.0]]),
+        ff.Instance([[0.52], [0.48]], ff.Bernoulli()),
+        ff.Instance(rewards=ff.Finite([0.0, 0.3, 1.0], [[[3, 2, 3]], [[4, 2, 2.5]]])),
+    ],
+    ids=["gaussian", "coins", "three values"],
+)
 def test_verdicts_of_duels_are_booked(instance):
     """Two arms, one client, and a server that talks once: nearly all looks are those of duels. Each
     look that is not safe is opened and has two looks below it, or is walked. So about half of them
@@ -152,8 +166,12 @@ SIX = ff.Instance([[0.2, 0.1], [0.1, 0.15], [0.0, 0.05]])
 def test_the_tolerance_is_as_small_as_it_is_booked():
     """20,000 short trials, every step visited and not. A tolerance of 1e-4 that is booked as 1e-15
     makes a dozen of them differ."""
-    frames = [ff.simulate(SIX, ["fedelim0"], delta=0.2, trials=20_000, sigma=0.4, max_steps=2**12,
-                          engine=engine).frame for engine in ("skip", "dense")]
+    frames = [
+        ff.simulate(
+            SIX, ["fedelim0"], delta=0.2, trials=20_000, sigma=0.4, max_steps=2**12, engine=engine
+        ).frame
+        for engine in ("skip", "dense")
+    ]
     assert frames[0]["skip_error"].mean() < 1e-11
     assert frames[0].drop(BOUNDS).equals(frames[1].drop(BOUNDS))
 
@@ -180,8 +198,9 @@ def test_a_loose_tolerance_is_booked_as_it_is(tmp_path: Path) -> None:
     booked too small is refuted, and no larger share than the mean of `skip_error` (exact one-sided
     tests, 5e-7 each)."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    told = subprocess.run([sys.executable, "-c", LOOSE], check=True, env=environment,
-                          capture_output=True, text=True).stdout
+    told = subprocess.run(
+        [sys.executable, "-c", LOOSE], check=True, env=environment, capture_output=True, text=True
+    ).stdout
     for line in told.splitlines():
         differing, rows, bound = line.split()
         assert int(differing) >= 10

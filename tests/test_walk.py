@@ -62,8 +62,17 @@ STEPS = {
     "interior": [3, 5, 6, 7, 11, 13, 22, 23, 27, 50, 99, 100, 101, 777, 1000, 1001],
     "powers of two": [2**t for t in range(0, 53, 2)],
     "around a power of two": [2**20 - 3, 2**20 - 2, 2**20 - 1, 2**20, 2**20 + 1, 2**20 + 2],
-    "huge": [2**40, 2**40 + 1, 3 * 2**39, 2**41 - 5, 2**50 + 12345, 2**51 + 2**13, 2**52 - 2**20,
-             2**52 - 1, 2**52],
+    "huge": [
+        2**40,
+        2**40 + 1,
+        3 * 2**39,
+        2**41 - 5,
+        2**50 + 12345,
+        2**51 + 2**13,
+        2**52 - 2**20,
+        2**52 - 1,
+        2**52,
+    ],
     "all over": [1, 2, 3, 10, 64, 65, 4095, 4097, 10**6, 10**9, 10**12, 10**15, 4 * 10**15],
 }
 
@@ -89,11 +98,18 @@ def test_increments_are_normal_not_only_uncorrelated():
 
 def test_walks_of_different_addresses_are_independent():
     steps = [1, 7, 64, 1000]
-    assert_standard(np.hstack([
-        increments(steps, seed=5, arm=0, client=0), increments(steps, seed=5, arm=1, client=0),
-        increments(steps, seed=5, arm=4, client=0), increments(steps, seed=5, arm=0, client=1),
-        increments(steps, seed=6, arm=0, client=0), np.roll(increments(steps, seed=5), 1, axis=0),
-    ]))
+    assert_standard(
+        np.hstack(
+            [
+                increments(steps, seed=5, arm=0, client=0),
+                increments(steps, seed=5, arm=1, client=0),
+                increments(steps, seed=5, arm=4, client=0),
+                increments(steps, seed=5, arm=0, client=1),
+                increments(steps, seed=6, arm=0, client=0),
+                np.roll(increments(steps, seed=5), 1, axis=0),
+            ]
+        )
+    )
 
 
 def definition(n: int, address: tuple[int, int, int, int], mu: float, sigma: float) -> float:
@@ -126,9 +142,16 @@ def test_the_construction_as_written(n):
 
 def test_a_pure_function_in_any_order():
     rng = np.random.default_rng(0)
-    places = [(int(t), int(k), int(m), int(n)) for t, k, m, n in
-              zip(rng.integers(0, 99, 200), rng.integers(0, 9, 200), rng.integers(0, 9, 200),
-                  rng.integers(1, 2**52, 200), strict=True)]
+    places = [
+        (int(t), int(k), int(m), int(n))
+        for t, k, m, n in zip(
+            rng.integers(0, 99, 200),
+            rng.integers(0, 9, 200),
+            rng.integers(0, 9, 200),
+            rng.integers(1, 2**52, 200),
+            strict=True,
+        )
+    ]
     once = {place: value(np.uint64(8), *place, 0.5, 1.0) for place in places}
     for i in rng.permutation(len(places)):
         assert value(np.uint64(8), *places[i], 0.5, 1.0) == once[places[i]]
@@ -140,7 +163,8 @@ def test_the_mean_only_shifts_and_the_noise_only_stretches():
         plain = value(np.uint64(4), 2, 1, 0, n, 0.0, 1.0)
         assert value(np.uint64(4), 2, 1, 0, n, 0.0, 2.0) == 2 * plain
         assert value(np.uint64(4), 2, 1, 0, n, 0.25, 1.0) == pytest.approx(
-            plain + 0.25 * n, rel=1e-12)
+            plain + 0.25 * n, rel=1e-12
+        )
 
 
 def test_the_walks_of_this_version():
@@ -149,8 +173,17 @@ def test_the_walks_of_this_version():
     steps = (1, 2, 3, 7, 64, 1001, 10**6)
     gaussian = walk(ff.Instance.load("synthetic"), seed=1, trial=2)
     bernoulli = walk(ff.Instance.load("bernoulli"), seed=1, trial=2)
-    assert [gaussian(3, 1, n) for n in steps] == pytest.approx([
-        1.410523289, 2.931241462, 2.864263966, 7.448772146, 41.882480237, 417.176322528,
-        498949.112123831], rel=1e-8)
+    assert [gaussian(3, 1, n) for n in steps] == pytest.approx(
+        [
+            1.410523289,
+            2.931241462,
+            2.864263966,
+            7.448772146,
+            41.882480237,
+            417.176322528,
+            498949.112123831,
+        ],
+        rel=1e-8,
+    )
     assert [bernoulli(2, 1, n) for n in steps] == [0, 1, 2, 3, 37, 606, 600427]
     assert ROWS == 4

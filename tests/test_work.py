@@ -20,15 +20,18 @@ from fastfed.kernels.memory import SKIP_TOLERANCE
 EIGHT = ["fedelim", *(f"periodic:{10**p}" for p in range(6)), "superexponential"]
 
 
-@pytest.mark.parametrize(("name", "schedules", "count", "intervals", "draws"), [
-    ("synthetic", ["fedelim"], 200, 105_518, 229_197),
-    ("synthetic", EIGHT, 100, 116_362, 329_928),
-    ("scaled:synthetic,0.01", ["fedelim"], 50, 197_269, 259_058),
-    ("random:20,38,1", ["fedelim"], 2, 130_084, 287_442),
-    ("bernoulli", ["fedelim"], 20, 10_784, 14_402),
-    ("bernoulli", EIGHT, 20, 28_061, 44_682),
-    ("movielens", ["fedelim"], 2, 16_786, 28_108),
-])
+@pytest.mark.parametrize(
+    ("name", "schedules", "count", "intervals", "draws"),
+    [
+        ("synthetic", ["fedelim"], 200, 105_518, 229_197),
+        ("synthetic", EIGHT, 100, 116_362, 329_928),
+        ("scaled:synthetic,0.01", ["fedelim"], 50, 197_269, 259_058),
+        ("random:20,38,1", ["fedelim"], 2, 130_084, 287_442),
+        ("bernoulli", ["fedelim"], 20, 10_784, 14_402),
+        ("bernoulli", EIGHT, 20, 28_061, 44_682),
+        ("movielens", ["fedelim"], 2, 16_786, 28_108),
+    ],
+)
 def test_work(name: str, schedules: list[str], count: int, intervals: int, draws: int) -> None:
     job = Job(ff.Instance.load(name), schedules, delta=0.01, engine="skip")
     looked, drawn = job.run(0, count).work.sum(axis=0)
@@ -36,14 +39,17 @@ def test_work(name: str, schedules: list[str], count: int, intervals: int, draws
     assert drawn <= 1.02 * draws
 
 
-@pytest.mark.parametrize(("name", "schedules", "count", "verdicts"), [
-    ("synthetic", ["fedelim"], 200, 111_132),
-    ("synthetic", EIGHT, 100, 626_696),
-    ("random:20,38,1", ["fedelim"], 2, 574_541),
-    ("bernoulli", ["fedelim"], 20, 12_030),
-    ("bernoulli", EIGHT, 20, 123_119),
-    ("movielens", ["fedelim"], 2, 179_814),
-])
+@pytest.mark.parametrize(
+    ("name", "schedules", "count", "verdicts"),
+    [
+        ("synthetic", ["fedelim"], 200, 111_132),
+        ("synthetic", EIGHT, 100, 626_696),
+        ("random:20,38,1", ["fedelim"], 2, 574_541),
+        ("bernoulli", ["fedelim"], 20, 12_030),
+        ("bernoulli", EIGHT, 20, 123_119),
+        ("movielens", ["fedelim"], 2, 179_814),
+    ],
+)
 def test_safe_verdicts_are_counted(
     name: str, schedules: list[str], count: int, verdicts: int
 ) -> None:

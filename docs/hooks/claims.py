@@ -21,8 +21,12 @@ _MAP = "minimum-map"  # a table of its own in claims.md
 def table(content: dict[str, Any]) -> str:
     """The claims of a run with their verdicts, in Markdown."""
     trials = ", ".join(f"{count:,} of {name}" for name, count in content["trials"].items())
-    lines = [f"Trials of each cell: {trials}.", "", "| claim | in the paper | verdict |",
-             "|---|---|---|"]
+    lines = [
+        f"Trials of each cell: {trials}.",
+        "",
+        "| claim | in the paper | verdict |",
+        "|---|---|---|",
+    ]
     for one in content["claims"]:
         if one["key"] != _MAP:
             cells = (one[name].replace("|", "\\|") for name in ("claim", "where", "verdict"))

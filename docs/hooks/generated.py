@@ -22,8 +22,10 @@ from fastfed.commands.options import RANGES
 ROOT = Path(__file__).resolve().parents[2]
 
 ELSEWHERE = {
-    "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md",
-    "security.md": "SECURITY.md", "data.md": "data/README.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+    "security.md": "SECURITY.md",
+    "data.md": "data/README.md",
 }
 """Pages of the site that are files of the repository."""
 
@@ -68,11 +70,13 @@ def command_line() -> str:
     from fastfed.cli import app
 
     lines = [
-        "# Command line", "",
+        "# Command line",
+        "",
         "This page is made from the commands themselves; `fastfed COMMAND --help` shows the same. "
         "The default of an option stands in square brackets at the end of its description. "
         "Options that take a LIST accept commas, repetition and, for numbers, "
-        "[ranges](names.md#ranges-of-numbers).", "",
+        "[ranges](names.md#ranges-of-numbers).",
+        "",
         "Results go to stdout, progress and errors to stderr. The exit status is 0 on success, "
         "1 if a sweep failed in part, a file is damaged or a check is violated, 2 if the input "
         "was refused, and 130 after Ctrl-C.",
@@ -94,10 +98,21 @@ def commands(group: Any, path: str = "fastfed") -> list[tuple[str, Any]]:
 def _command(name: str, command: Any) -> list[str]:
     text, _, examples = inspect.cleandoc(command.help or "").partition("\b\n")
     arguments = [one for one in command.params if one.param_type_name == "argument"]
-    options = [one for one in command.params if one.param_type_name == "option"
-               and not getattr(one, "hidden", False)]
-    usage = " ".join([name, *(f"{one.metavar or one.name.upper()}{'...' if one.nargs == -1 else ''}"
-                              for one in arguments), "[OPTIONS]"])
+    options = [
+        one
+        for one in command.params
+        if one.param_type_name == "option" and not getattr(one, "hidden", False)
+    ]
+    usage = " ".join(
+        [
+            name,
+            *(
+                f"{one.metavar or one.name.upper()}{'...' if one.nargs == -1 else ''}"
+                for one in arguments
+            ),
+            "[OPTIONS]",
+        ]
+    )
     lines = [text.strip(), "", "```text", usage, "```"]
     if arguments:
         lines += ["", "| argument | meaning |", "|---|---|"]
@@ -106,8 +121,14 @@ def _command(name: str, command: Any) -> list[str]:
         lines += ["", "| option | meaning |", "|---|---|"]
         lines += [_row(_names(one), _meaning(one)) for one in options]
     if examples:
-        lines += ["", "Examples:", "", "```text",
-                  *(line.strip() for line in examples.splitlines()[1:]), "```"]
+        lines += [
+            "",
+            "Examples:",
+            "",
+            "```text",
+            *(line.strip() for line in examples.splitlines()[1:]),
+            "```",
+        ]
     return lines
 
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from fastfed.theory.check import Check
 
 
-
 class Answers(Faced, ABC):
     """Rows of trials, and the questions that they answer."""
 
@@ -44,8 +43,9 @@ class Answers(Faced, ABC):
         """The rows of all trials as a Polars LazyFrame: nothing is read before it is needed."""
 
     @abstractmethod
-    def summary(self, costs: Sequence[float] | None = None,
-                bit_costs: Sequence[float] | None = None) -> pl.DataFrame:
+    def summary(
+        self, costs: Sequence[float] | None = None, bit_costs: Sequence[float] | None = None
+    ) -> pl.DataFrame:
         """Means with their errors, quantiles, error rates and ratios, for any costs."""
 
     @abstractmethod
@@ -89,9 +89,17 @@ class Answers(Faced, ABC):
         """The rows of all trials, one for each trial and schedule, in memory."""
         return self.scan().collect()
 
-    def wrong(self, schedule: str | Schedule | None = None, delta: float | None = None, *,
-              instance: str | None = None, sigma: float | None = None, radius: str | None = None,
-              goal: str | None = None, uplink: str | None = None) -> pl.DataFrame:
+    def wrong(
+        self,
+        schedule: str | Schedule | None = None,
+        delta: float | None = None,
+        *,
+        instance: str | None = None,
+        sigma: float | None = None,
+        radius: str | None = None,
+        goal: str | None = None,
+        uplink: str | None = None,
+    ) -> pl.DataFrame:
         """The rows of the trials in which an answer was wrong or missing.
 
         Parameters
@@ -112,11 +120,23 @@ class Answers(Faced, ABC):
         """
         import polars as pl
 
-        cells = self._cells({"instance": instance, "delta": delta, "sigma": sigma,
-                             "radius": radius, "goal": goal, "uplink": uplink})
+        cells = self._cells(
+            {
+                "instance": instance,
+                "delta": delta,
+                "sigma": sigma,
+                "radius": radius,
+                "goal": goal,
+                "uplink": uplink,
+            }
+        )
         wanted = pl.DataFrame([cell.names for cell in cells])
-        rows = self.scan().filter(~pl.col("correct")).collect().join(
-            wanted, on=wanted.columns, how="semi", maintain_order="left")
+        rows = (
+            self.scan()
+            .filter(~pl.col("correct"))
+            .collect()
+            .join(wanted, on=wanted.columns, how="semi", maintain_order="left")
+        )
         if schedule is None:
             return rows
         known = list(dict.fromkeys(name for cell in cells for name in self._held()[cell]))
@@ -125,13 +145,15 @@ class Answers(Faced, ABC):
     @overload
     def best(self, costs: None = None, bit_costs: None = None) -> Best: ...
     @overload
-    def best(self, costs: Sequence[float], bit_costs: Sequence[float] | None = None
-             ) -> pl.DataFrame: ...
+    def best(
+        self, costs: Sequence[float], bit_costs: Sequence[float] | None = None
+    ) -> pl.DataFrame: ...
     @overload
     def best(self, costs: None = None, *, bit_costs: Sequence[float]) -> pl.DataFrame: ...
 
-    def best(self, costs: Sequence[float] | None = None, bit_costs: Sequence[float] | None = None
-             ) -> Best | pl.DataFrame:
+    def best(
+        self, costs: Sequence[float] | None = None, bit_costs: Sequence[float] | None = None
+    ) -> Best | pl.DataFrame:
         """Find the cheapest schedule, and how certain that is.
 
         Parameters
@@ -158,14 +180,25 @@ class Answers(Faced, ABC):
         >>> res.best(costs=[0, 100])["winner"].to_list()
         ['fedelim0', 'fedelim']
         """
-        found = Best(tuple(envelope_of(self._batches(cell, names), names, cell.names)
-                           for cell, names in self._held().items()))
+        found = Best(
+            tuple(
+                envelope_of(self._batches(cell, names), names, cell.names)
+                for cell, names in self._held().items()
+            )
+        )
         if costs is None and bit_costs is None:
             return found
         return found.at(*wanted_costs(costs, bit_costs, ()))
 
-    def plot(self, x: str = "delta", y: str = "total", group: str | None = None,
-             cost: float | None = None, errors: str = "sem", ax: Axes | None = None) -> Axes:
+    def plot(
+        self,
+        x: str = "delta",
+        y: str = "total",
+        group: str | None = None,
+        cost: float | None = None,
+        errors: str = "sem",
+        ax: Axes | None = None,
+    ) -> Axes:
         """Draw the summary of these rows.
 
         Parameters
@@ -202,8 +235,9 @@ class Answers(Faced, ABC):
         frame = self.plot_frame(x, y, None if cost is None else [cost])
         return plot(frame, x=x, y=y, group=group, cost=cost, errors=errors, ax=ax)
 
-    def plot_frame(self, x: str = "delta", y: str = "total",
-                   costs: Sequence[float] | None = None) -> pl.DataFrame:
+    def plot_frame(
+        self, x: str = "delta", y: str = "total", costs: Sequence[float] | None = None
+    ) -> pl.DataFrame:
         """The summary that `plot` draws: with steps or gaps where they are asked for.
 
         Parameters
@@ -230,17 +264,33 @@ class Answers(Faced, ABC):
         ended = pl.col("steps").filter(~pl.col("truncated"))
         every = pl.col("steps").cast(pl.Float64)
         keys = [name for name in (*CELL, "schedule") if name in frame.columns]
-        sums = self.scan().group_by(keys).agg(
-            steps_mean=ended.mean(), steps_std=ended.std(),
-            steps_sem=ended.std() / ended.count().sqrt(),
-            **{f"steps_{name}": every.quantile(share, "linear")
-               for name, share in (("q05", 0.05), ("q50", 0.5), ("q95", 0.95))})
+        sums = (
+            self.scan()
+            .group_by(keys)
+            .agg(
+                steps_mean=ended.mean(),
+                steps_std=ended.std(),
+                steps_sem=ended.std() / ended.count().sqrt(),
+                **{
+                    f"steps_{name}": every.quantile(share, "linear")
+                    for name, share in (("q05", 0.05), ("q50", 0.5), ("q95", 0.95))
+                },
+            )
+        )
         return frame.join(sums.collect(), on=keys, how="left", maintain_order="left")
 
-    def replay(self, trial: int, schedule: str | Schedule | None = None,
-               delta: float | None = None, *, instance: str | None = None,
-               sigma: float | None = None, radius: str | None = None, goal: str | None = None,
-               uplink: str | None = None) -> Replay:
+    def replay(
+        self,
+        trial: int,
+        schedule: str | Schedule | None = None,
+        delta: float | None = None,
+        *,
+        instance: str | None = None,
+        sigma: float | None = None,
+        radius: str | None = None,
+        goal: str | None = None,
+        uplink: str | None = None,
+    ) -> Replay:
         """Tell the trial of one of these rows event by event.
 
         Parameters
@@ -266,20 +316,38 @@ class Answers(Faced, ABC):
         from fastfed.engine.replay import replay
 
         number = checked_trial(trial)
-        cells = self._cells({"instance": instance, "delta": delta, "sigma": sigma,
-                             "radius": radius, "goal": goal, "uplink": uplink})
+        cells = self._cells(
+            {
+                "instance": instance,
+                "delta": delta,
+                "sigma": sigma,
+                "radius": radius,
+                "goal": goal,
+                "uplink": uplink,
+            }
+        )
         if len(cells) > 1:
-            raise InputError(f"{len(cells)} cells have such rows ({cells[0]}; {cells[1]}; ...): "
-                             "say which by delta, instance, sigma, radius, goal or uplink")
+            raise InputError(
+                f"{len(cells)} cells have such rows ({cells[0]}; {cells[1]}; ...): "
+                "say which by delta, instance, sigma, radius, goal or uplink"
+            )
         cell = cells[0]
         name = _chosen_schedule(self._held()[cell], schedule)
         held = self._ranges(cell, name)
         if not any(first <= number < end for first, end in held):
             there = ", ".join(f"{first} to {end - 1}" for first, end in held)
             raise InputError(f"trial {number}: {name} at {cell} has the trials {there}")
-        return replay(self.instances[cell.instance], name, delta=cell.delta, seed=cell.seed,
-                      trial=number, engine=cell.engine, sigma=cell.sigma,
-                      max_steps=cell.max_steps, **self._choices(cell))
+        return replay(
+            self.instances[cell.instance],
+            name,
+            delta=cell.delta,
+            seed=cell.seed,
+            trial=number,
+            engine=cell.engine,
+            sigma=cell.sigma,
+            max_steps=cell.max_steps,
+            **self._choices(cell),
+        )
 
     def report(self, path: str | Path = "report.html") -> Path:
         """Write one self-contained, interactive page of HTML.
@@ -300,11 +368,14 @@ class Answers(Faced, ABC):
     def _write_report(self, path: Path) -> Path:
         from fastfed.results.report import Rows, write_report
 
-        cells = (Rows(cell.names, names, self._batches(cell, names))
-                 for cell, names in self._held().items())
+        cells = (
+            Rows(cell.names, names, self._batches(cell, names))
+            for cell, names in self._held().items()
+        )
         instances, checked = self._theory()
-        return write_report(path, cells, self._about(), self.costs,
-                            instances=instances, checked=checked)
+        return write_report(
+            path, cells, self._about(), self.costs, instances=instances, checked=checked
+        )
 
     def _choices(self, cell: Cell) -> dict[str, Any]:
         """Radius, goal and uplink of a cell, as `replay` takes them."""
@@ -317,10 +388,12 @@ class Answers(Faced, ABC):
     def _cells(self, which: Mapping[str, Any]) -> list[Cell]:
         """The cells that have these names, where one is given; at least one."""
         read: dict[str, Callable[[Any], object]] = {
-            "delta": checked_delta, "sigma": checked_sigma,
+            "delta": checked_delta,
+            "sigma": checked_sigma,
             "radius": lambda name: str(parse_radius(name)),
             "goal": lambda name: str(parse_goal(name)),
-            "uplink": lambda name: str(parse_uplink(name))}
+            "uplink": lambda name: str(parse_uplink(name)),
+        }
         cells = list(self._held())
         for key, value in which.items():
             if value is not None:
@@ -337,19 +410,20 @@ def _narrowed(cells: list[Cell], key: str, value: Any) -> list[Cell]:
     left = [cell for cell in cells if getattr(cell, key) == value]
     if not left:
         known = dict.fromkeys(str(getattr(cell, key)) for cell in cells)
-        raise InputError(f"{key} {value}{nearest(str(value), known)}: the rows have {key} "
-                         f"{', '.join(known)}")
+        raise InputError(
+            f"{key} {value}{nearest(str(value), known)}: the rows have {key} {', '.join(known)}"
+        )
     return left
 
 
 def _chosen_schedule(known: Sequence[str], wanted: str | Schedule | None) -> str:
     if wanted is None:
         if len(known) > 1:
-            raise InputError(f"the trial has several rows: say which by schedule, one of "
-                             f"{', '.join(known)}")
+            raise InputError(
+                f"the trial has several rows: say which by schedule, one of {', '.join(known)}"
+            )
         return known[0]
     name = str(parse(wanted) if isinstance(wanted, str) else wanted)
     if name not in known:
-        raise InputError(f"schedule {name}{nearest(name, known)}: the rows have "
-                         f"{', '.join(known)}")
+        raise InputError(f"schedule {name}{nearest(name, known)}: the rows have {', '.join(known)}")
     return name

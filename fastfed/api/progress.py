@@ -35,17 +35,22 @@ def watch(parts: Parts, show: bool) -> Run:
         for last, _ in parts:
             now = last.progress
             seconds = max(time.perf_counter() - begin, 1e-9)
-            display(printable(now.cell) or "reading", now.trials_done, now.trials_planned,
-                    f"{now.workers} workers, {now.in_flight} tasks, "
-                    f"{now.trials_done / seconds:,.0f} trials/s, "
-                    f"{short(now.pulls / seconds)} pulls/s")
+            display(
+                printable(now.cell) or "reading",
+                now.trials_done,
+                now.trials_planned,
+                f"{now.workers} workers, {now.in_flight} tasks, "
+                f"{now.trials_done / seconds:,.0f} trials/s, "
+                f"{short(now.pulls / seconds)} pulls/s",
+            )
     assert last is not None  # every sweep reports at least once
     return last
 
 
 @contextmanager
-def reporting(progress: bool | Callable[[int, int], object], total: int
-              ) -> Iterator[Callable[[int], object]]:
+def reporting(
+    progress: bool | Callable[[int, int], object], total: int
+) -> Iterator[Callable[[int], object]]:
     """What `simulate` calls with the number of trials that are done, and now and then between."""
     if callable(progress):
         told = 0
@@ -82,15 +87,23 @@ def _bar(first: str) -> Iterator[Display]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(),
-               TextColumn("{task.percentage:3.0f}%"), TextColumn("{task.fields[speed]}"),
-               TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:3.0f}%"),
+        TextColumn("{task.fields[speed]}"),
+        TimeRemainingColumn(),
+    )
     # transient: Ctrl-C would else leave a copy of the line below the one that shows ^C
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(COMPILING if compiling() else first, total=None, speed="")
         yield lambda what, done, total, speed: bar.update(
-            task, description=COMPILING if compiling() else what, total=total, completed=done,
-            speed=speed)
+            task,
+            description=COMPILING if compiling() else what,
+            total=total,
+            completed=done,
+            speed=speed,
+        )
 
 
 def _lines() -> Display:

@@ -117,8 +117,9 @@ class Result(Answers):
         """
         return self.frame.lazy()
 
-    def summary(self, costs: Sequence[float] | None = None,
-                bit_costs: Sequence[float] | None = None) -> pl.DataFrame:
+    def summary(
+        self, costs: Sequence[float] | None = None, bit_costs: Sequence[float] | None = None
+    ) -> pl.DataFrame:
         """One row per delta, schedule and cost of an uplink, or of a bit.
 
         Parameters
@@ -210,11 +211,17 @@ class Result(Answers):
 
     def _about(self) -> Mapping[str, object]:
         job = self.job
-        return {"instance": job.instance.name, "rewards": repr(job.instance.rewards),
-                "delta": ", ".join(f"{one.delta:g}" for one in self.jobs), "seed": job.seed,
-                "trials": f"{self.trials:,}", "engine": job.engine, "version of the rows": ROWS,
-                "versions": ", ".join(f"{name} {one}" for name, one in versions().items()),
-                "largest skip_error of a trial": f"{self.frame['skip_error'].to_numpy().max():.3g}"}
+        return {
+            "instance": job.instance.name,
+            "rewards": repr(job.instance.rewards),
+            "delta": ", ".join(f"{one.delta:g}" for one in self.jobs),
+            "seed": job.seed,
+            "trials": f"{self.trials:,}",
+            "engine": job.engine,
+            "version of the rows": ROWS,
+            "versions": ", ".join(f"{name} {one}" for name, one in versions().items()),
+            "largest skip_error of a trial": f"{self.frame['skip_error'].to_numpy().max():.3g}",
+        }
 
     def __add__(self, other: Result) -> Result:
         if not isinstance(other, Result):
@@ -222,45 +229,65 @@ class Result(Answers):
         mine, theirs = self._of_job(), other._of_job()
         for name in mine:
             if mine[name] != theirs[name]:
-                raise InputError(f"results of two jobs cannot be added: {name} is {mine[name]} "
-                                 f"and {theirs[name]}")
+                raise InputError(
+                    f"results of two jobs cannot be added: {name} is {mine[name]} "
+                    f"and {theirs[name]}"
+                )
         one, two = sorted((self, other), key=lambda result: result.first)
         end = one.first + one.trials
         if two.first != end:
             what = "are in both" if two.first < end else "would be missing"
             low, high = sorted((two.first, end))
-            raise InputError(f"trials {low} to {high - 1} {what}: add results whose trials follow "
-                             f"each other, as of simulate(..., first={end})")
+            raise InputError(
+                f"trials {low} to {high - 1} {what}: add results whose trials follow "
+                f"each other, as of simulate(..., first={end})"
+            )
         blocks = tuple(Block.join([a, b]) for a, b in zip(one.blocks, two.blocks, strict=True))
         return Result(self.jobs, blocks, self.cells)
 
     def _of_job(self) -> dict[str, object]:
         """What rows depend on besides the number of the trial."""
         names = ("delta", "sigma", "seed", "engine", "max_steps", *USUAL)
-        return {"instance": self.job.instance,
-                "schedules": ", ".join(map(str, self.job.schedules)),
-                "keep_pulls": self.job.keep_pulls,
-                **{name: [getattr(cell, name) for cell in self.cells] for name in names}}
+        return {
+            "instance": self.job.instance,
+            "schedules": ", ".join(map(str, self.job.schedules)),
+            "keep_pulls": self.job.keep_pulls,
+            **{name: [getattr(cell, name) for cell in self.cells] for name in names},
+        }
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Result):
             return NotImplemented
-        return (self.job.instance == other.job.instance
-                and self.job.keep_pulls == other.job.keep_pulls
-                and self.frame.equals(other.frame)
-                and all(np.array_equal(a.pulls, b.pulls)
-                        for a, b in zip(self.blocks, other.blocks, strict=True)))
+        return (
+            self.job.instance == other.job.instance
+            and self.job.keep_pulls == other.job.keep_pulls
+            and self.frame.equals(other.frame)
+            and all(
+                np.array_equal(a.pulls, b.pulls)
+                for a, b in zip(self.blocks, other.blocks, strict=True)
+            )
+        )
 
     def __hash__(self) -> int:
         job = self.job
-        return hash((job.instance, tuple(map(str, job.schedules)), self.first, self.trials,
-                     job.seed, tuple(one.delta for one in self.jobs)))
+        return hash(
+            (
+                job.instance,
+                tuple(map(str, job.schedules)),
+                self.first,
+                self.trials,
+                job.seed,
+                tuple(one.delta for one in self.jobs),
+            )
+        )
 
     def __repr__(self) -> str:
         deltas = ", ".join(f"{job.delta:g}" for job in self.jobs)
-        return (f"<Result {self.job.instance.name}: {self.trials} trials x "
-                f"{len(self.job.schedules)} schedules, delta {deltas}, "
-                f"engine {self.engine}>")
+        return (
+            f"<Result {self.job.instance.name}: {self.trials} trials x "
+            f"{len(self.job.schedules)} schedules, delta {deltas}, "
+            f"engine {self.engine}>"
+        )
 
 
 def simulate(
@@ -348,20 +375,42 @@ def simulate(
     deltas = [delta] if isinstance(delta, str) or not np.iterable(delta) else list(delta)
     if not deltas:
         raise InputError("no deltas: give at least one, as in 0.01")
-    jobs = [Job(one, schedules, delta=each, seed=seed, engine=engine, sigma=sigma,
-                max_steps=max_steps, radius=radius, goal=goal, uplink=uplink,
-                keep_pulls=keep_pulls)
-            for each in dict.fromkeys(deltas)]
+    jobs = [
+        Job(
+            one,
+            schedules,
+            delta=each,
+            seed=seed,
+            engine=engine,
+            sigma=sigma,
+            max_steps=max_steps,
+            radius=radius,
+            goal=goal,
+            uplink=uplink,
+            keep_pulls=keep_pulls,
+        )
+        for each in dict.fromkeys(deltas)
+    ]
     workers = checked_threads(threads)
     blocks = []
     with reporting(progress, count * len(jobs)) as report:
         for place, job in enumerate(jobs):
             before = place * count
-            found = run_blocks(job, start, count, workers,
-                               lambda done, before=before: report(before + done))  # type: ignore[misc]
+            found = run_blocks(
+                job, start, count, workers, lambda done, before=before: report(before + done)
+            )  # type: ignore[misc]
             blocks.append(Block.join(sorted(found, key=lambda block: block.first)))
-    cells = tuple(Cell(one.name, one.digest, job.delta, float(job.sigma), job.seed,
-                       checked_engine(engine),  # type: ignore[arg-type]
-                       None if max_steps is None else job.max_steps, **job.choices)
-                  for job in jobs)
+    cells = tuple(
+        Cell(
+            one.name,
+            one.digest,
+            job.delta,
+            float(job.sigma),
+            job.seed,
+            checked_engine(engine),  # type: ignore[arg-type]
+            None if max_steps is None else job.max_steps,
+            **job.choices,
+        )
+        for job in jobs
+    )
     return Result(tuple(jobs), tuple(blocks), cells)

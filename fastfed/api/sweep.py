@@ -80,8 +80,9 @@ class Sweep(Answers):
         # the same trial has the same row wherever it stands
         return found.unique(maintain_order=True) if self._store.problems() else found
 
-    def summary(self, costs: Sequence[float] | None = None,
-                bit_costs: Sequence[float] | None = None) -> pl.DataFrame:
+    def summary(
+        self, costs: Sequence[float] | None = None, bit_costs: Sequence[float] | None = None
+    ) -> pl.DataFrame:
         """One row per instance, delta, scale, schedule and cost of an uplink, or of a bit.
 
         Parameters
@@ -161,17 +162,25 @@ class Sweep(Answers):
 
     def _about(self) -> Mapping[str, object]:
         spec = self._record.spec
-        return {"folder": self.folder.name, "instances": ", ".join(self.instances),
-                "rewards": "; ".join(dict.fromkeys(
-                    repr(one.rewards) for one in self.instances.values())),
-                "trials": f"{spec.trials:,}", "seed": spec.seed, "engine": spec.engine,
-                **self._record.versions}
+        return {
+            "folder": self.folder.name,
+            "instances": ", ".join(self.instances),
+            "rewards": "; ".join(
+                dict.fromkeys(repr(one.rewards) for one in self.instances.values())
+            ),
+            "trials": f"{spec.trials:,}",
+            "seed": spec.seed,
+            "engine": spec.engine,
+            **self._record.versions,
+        }
 
     def __repr__(self) -> str:
         held = self._held()
         schedules = {name for names in held.values() for name in names}
-        return (f"<Sweep {self.folder}: {len(held)} cells x {len(schedules)} schedules, "
-                f"up to {self._record.spec.trials:,} trials each>")
+        return (
+            f"<Sweep {self.folder}: {len(held)} cells x {len(schedules)} schedules, "
+            f"up to {self._record.spec.trials:,} trials each>"
+        )
 
 
 def open_sweep(folder: str | Path) -> Sweep:
@@ -282,12 +291,31 @@ def sweep(
     >>> done.summary(costs=[10])["schedule"].to_list()
     ['fedelim', 'fedelim0']
     """
-    run = watch(sweep_parts(
-        instances=instances, deltas=deltas, costs=costs, bit_costs=bit_costs,
-        schedules=schedules, periods=periods,
-        trials=trials, seed=seed, out=out, threads=threads, engine=engine, sigma=sigma,
-        max_steps=max_steps, target_rse=target_rse, radii=radii, goals=goals, uplinks=uplinks,
-        client=client, shard=shard, part_size=part_size), progress)
+    run = watch(
+        sweep_parts(
+            instances=instances,
+            deltas=deltas,
+            costs=costs,
+            bit_costs=bit_costs,
+            schedules=schedules,
+            periods=periods,
+            trials=trials,
+            seed=seed,
+            out=out,
+            threads=threads,
+            engine=engine,
+            sigma=sigma,
+            max_steps=max_steps,
+            target_rse=target_rse,
+            radii=radii,
+            goals=goals,
+            uplinks=uplinks,
+            client=client,
+            shard=shard,
+            part_size=part_size,
+        ),
+        progress,
+    )
     if run.failures:
         raise RuntimeError("\n".join(map(str, run.failures)))
     return Sweep(out)
@@ -344,14 +372,32 @@ def sweep_parts(
     """
     if isinstance(schedules, Schedule):
         schedules = [schedules]
-    spec = make_spec({
-        "instance": [instances] if isinstance(instances, str | Path | Instance)
-        else list(instances),
-        "delta": deltas, "cost": costs, "bit_cost": bit_costs, "schedule": schedules,
-        "period": periods, "trials": trials, "seed": seed, "engine": engine, "sigma": sigma,
-        "max_steps": max_steps, "target_rse": target_rse, "radius": radii,
-        "goal": goals, "uplink": uplinks,
-    })
-    return iterate(spec, checked_folder(out), threads=threads, part_size=part_size,
-                   executor=None if client is None else Dask(client),
-                   shard=None if shard is None else Shard.parse(shard))
+    spec = make_spec(
+        {
+            "instance": [instances]
+            if isinstance(instances, str | Path | Instance)
+            else list(instances),
+            "delta": deltas,
+            "cost": costs,
+            "bit_cost": bit_costs,
+            "schedule": schedules,
+            "period": periods,
+            "trials": trials,
+            "seed": seed,
+            "engine": engine,
+            "sigma": sigma,
+            "max_steps": max_steps,
+            "target_rse": target_rse,
+            "radius": radii,
+            "goal": goals,
+            "uplink": uplinks,
+        }
+    )
+    return iterate(
+        spec,
+        checked_folder(out),
+        threads=threads,
+        part_size=part_size,
+        executor=None if client is None else Dask(client),
+        shard=None if shard is None else Shard.parse(shard),
+    )

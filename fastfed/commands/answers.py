@@ -26,8 +26,10 @@ _MOST_LINES = 48  # in one figure, before every delta gets a figure of its own
 
 def best(
     folder: Folder,
-    cost: Annotated[Texts, typer.Option(metavar="LIST", help="Costs C of an uplink, "
-                                        f"{RANGES} [all C >= 0 at once].")] = None,
+    cost: Annotated[
+        Texts,
+        typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} [all C >= 0 at once]."),
+    ] = None,
     bit_cost: Annotated[Texts, typer.Option(metavar="LIST", help=f"{BIT_COST} [none].")] = None,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
@@ -56,24 +58,54 @@ def best(
 
 def plot(
     folder: Folder,
-    x: Annotated[Text, typer.Option(metavar="NAME", help="Along x: delta, period, cost, schedule, "
-                                    "radius, goal, uplink or gap [the three usual "
-                                    "figures].")] = None,
-    y: Annotated[Text, typer.Option(metavar="NAME", help="total, pulls, communication, error_rate "
-                                    "or steps [total].")] = None,
-    group: Annotated[Text, typer.Option(metavar="NAME", help="A line for each: schedule, delta, "
-                                        "cost, instance, sigma, radius, goal, uplink "
-                                        "[schedule].")] = None,
-    cost: Annotated[Texts, typer.Option(metavar="LIST", help="Costs C of an uplink, "
-                                        f"{RANGES} [those of the sweep].")] = None,
-    errors: Annotated[Text, typer.Option(metavar="NAME", help="Bars: sem, std or quantiles [std; "
-                                         "sem with --x or --y].")] = None,
-    out: Annotated[Optional[Path], typer.Option(  # noqa: UP045
-        metavar="DIR", help="Folder for the figures [DIR/figures].",
-        parser=checked_folder)] = None,
+    x: Annotated[
+        Text,
+        typer.Option(
+            metavar="NAME",
+            help="Along x: delta, period, cost, schedule, "
+            "radius, goal, uplink or gap [the three usual "
+            "figures].",
+        ),
+    ] = None,
+    y: Annotated[
+        Text,
+        typer.Option(
+            metavar="NAME", help="total, pulls, communication, error_rate or steps [total]."
+        ),
+    ] = None,
+    group: Annotated[
+        Text,
+        typer.Option(
+            metavar="NAME",
+            help="A line for each: schedule, delta, "
+            "cost, instance, sigma, radius, goal, uplink "
+            "[schedule].",
+        ),
+    ] = None,
+    cost: Annotated[
+        Texts,
+        typer.Option(metavar="LIST", help=f"Costs C of an uplink, {RANGES} [those of the sweep]."),
+    ] = None,
+    errors: Annotated[
+        Text,
+        typer.Option(
+            metavar="NAME", help="Bars: sem, std or quantiles [std; sem with --x or --y]."
+        ),
+    ] = None,
+    out: Annotated[
+        Optional[Path],
+        typer.Option(  # noqa: UP045
+            metavar="DIR", help="Folder for the figures [DIR/figures].", parser=checked_folder
+        ),
+    ] = None,
     format: Annotated[str, typer.Option(metavar="LIST", help="png, pdf or svg.")] = "png",
-    bounds: Annotated[bool, typer.Option("--bounds", help="Draw T, 2T, 3T and the lower bound "
-                                         "beside the total cost against delta.")] = False,
+    bounds: Annotated[
+        bool,
+        typer.Option(
+            "--bounds",
+            help="Draw T, 2T, 3T and the lower bound beside the total cost against delta.",
+        ),
+    ] = False,
 ) -> None:
     """Draw figures from a sweep: the usual three, or one of your choice with --x and --y.
 
@@ -94,20 +126,31 @@ def plot(
     if x is None and y is None and group is None:
         from fastfed.results.figures import plot_sweep
 
-        paths = plot_sweep(sweep.summary(wanted or sweep.costs), target, kinds,
-                           sweep.instances if bounds else None, errors or "std")
+        paths = plot_sweep(
+            sweep.summary(wanted or sweep.costs),
+            target,
+            kinds,
+            sweep.instances if bounds else None,
+            errors or "std",
+        )
     elif bounds:
         raise InputError("--bounds: stands beside the usual figures; leave out --x, --y, --group")
     else:
-        paths = _plot_one(sweep, {"x": x or "delta", "y": y or "total", "group": group,
-                                  "errors": errors or "sem"}, wanted, target, kinds)
+        paths = _plot_one(
+            sweep,
+            {"x": x or "delta", "y": y or "total", "group": group, "errors": errors or "sem"},
+            wanted,
+            target,
+            kinds,
+        )
     for path in paths:
         console.show(path)
     name_problems(sweep)
 
 
-def _plot_one(sweep: Sweep, choice: dict[str, Any], costs: list[float] | None, out: Path,
-              kinds: list[str]) -> list[Path]:
+def _plot_one(
+    sweep: Sweep, choice: dict[str, Any], costs: list[float] | None, out: Path, kinds: list[str]
+) -> list[Path]:
     """One figure; one for each cost where costs neither stand along x nor have lines; and one for
     each delta where all of them together would be too many lines."""
     from fastfed.results.figures import plot_files
@@ -115,7 +158,8 @@ def _plot_one(sweep: Sweep, choice: dict[str, Any], costs: list[float] | None, o
     from fastfed.results.wording import plain
 
     of_cost = "cost" in (choice["x"], choice["group"]) or (
-        choice["y"] not in ("total", "communication"))
+        choice["y"] not in ("total", "communication")
+    )
     known = sweep.costs if costs is None else costs
     paths = []
     for one in [None] if of_cost else known:
@@ -131,33 +175,67 @@ def _plot_one(sweep: Sweep, choice: dict[str, Any], costs: list[float] | None, o
 
 
 def replay(
-    what: Annotated[str, typer.Argument(metavar="INSTANCE_OR_DIR", help="A built-in name, a file, "
-                                        "or a sweep's folder.",
-                                        autocompletion=completing.instances)],
-    schedule: Annotated[Text, typer.Option(metavar="NAME", help="Schedule [fedelim; in a folder, "
-                                           "the one it holds].",
-                                           autocompletion=completing.schedules)] = None,
-    delta: Annotated[Text, typer.Option(metavar="NUMBER", help="Error probability [0.01; in a "
-                                        "folder, the one it holds].")] = None,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="INSTANCE_OR_DIR",
+            help="A built-in name, a file, or a sweep's folder.",
+            autocompletion=completing.instances,
+        ),
+    ],
+    schedule: Annotated[
+        Text,
+        typer.Option(
+            metavar="NAME",
+            help="Schedule [fedelim; in a folder, the one it holds].",
+            autocompletion=completing.schedules,
+        ),
+    ] = None,
+    delta: Annotated[
+        Text,
+        typer.Option(
+            metavar="NUMBER", help="Error probability [0.01; in a folder, the one it holds]."
+        ),
+    ] = None,
     seed: Annotated[Text, typer.Option(metavar="NUMBER", help="Seed of the run [0].")] = None,
     trial: Annotated[Text, typer.Option(metavar="NUMBER", help="Number of the trial [0].")] = None,
-    sigma: Annotated[Text, typer.Option(metavar="NUMBER", help="Confidence scale [what fits the "
-                                        "instance].")] = None,
-    max_steps: Annotated[Text, typer.Option(metavar="NUMBER", help="Cut the trial off here "
-                                            "[never].")] = None,
-    radius: Annotated[Text, typer.Option(metavar="NAME", help="Confidence radius [paper; in a "
-                                         "folder, the one it holds].",
-                                         autocompletion=completing.radii)] = None,
-    goal: Annotated[Text, typer.Option(metavar="NAME", help="Goal [best; in a folder, the one it "
-                                       "holds].", autocompletion=completing.goals)] = None,
-    uplink: Annotated[Text, typer.Option(metavar="NAME", help="How means reach the server [exact; "
-                                         "in a folder, as it holds].",
-                                         autocompletion=completing.uplinks)] = None,
+    sigma: Annotated[
+        Text, typer.Option(metavar="NUMBER", help="Confidence scale [what fits the instance].")
+    ] = None,
+    max_steps: Annotated[
+        Text, typer.Option(metavar="NUMBER", help="Cut the trial off here [never].")
+    ] = None,
+    radius: Annotated[
+        Text,
+        typer.Option(
+            metavar="NAME",
+            help="Confidence radius [paper; in a folder, the one it holds].",
+            autocompletion=completing.radii,
+        ),
+    ] = None,
+    goal: Annotated[
+        Text,
+        typer.Option(
+            metavar="NAME",
+            help="Goal [best; in a folder, the one it holds].",
+            autocompletion=completing.goals,
+        ),
+    ] = None,
+    uplink: Annotated[
+        Text,
+        typer.Option(
+            metavar="NAME",
+            help="How means reach the server [exact; in a folder, as it holds].",
+            autocompletion=completing.uplinks,
+        ),
+    ] = None,
     rewards: Rewards = None,
-    instance: Annotated[Text, typer.Option(metavar="NAME", help="Of a folder: which instance "
-                                           "[the one it holds].")] = None,
-    wrong: Annotated[bool, typer.Option("--wrong", help="Of a folder: list the trials that "
-                                        "erred.")] = False,
+    instance: Annotated[
+        Text, typer.Option(metavar="NAME", help="Of a folder: which instance [the one it holds].")
+    ] = None,
+    wrong: Annotated[
+        bool, typer.Option("--wrong", help="Of a folder: list the trials that erred.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Tell one trial event by event; it equals its row in a sweep.
@@ -169,11 +247,24 @@ def replay(
     """
     if Path(what).is_dir():
         if rewards is not None:
-            raise InputError(f"--rewards {rewards}: the rows in {what} say what their rewards are; "
-                             "leave it out")
-        _replay_folder(Path(what), {"schedule": schedule, "delta": delta, "sigma": sigma,
-                                    "instance": instance, "radius": radius, "goal": goal,
-                                    "uplink": uplink}, trial, wrong, json)
+            raise InputError(
+                f"--rewards {rewards}: the rows in {what} say what their rewards are; leave it out"
+            )
+        _replay_folder(
+            Path(what),
+            {
+                "schedule": schedule,
+                "delta": delta,
+                "sigma": sigma,
+                "instance": instance,
+                "radius": radius,
+                "goal": goal,
+                "uplink": uplink,
+            },
+            trial,
+            wrong,
+            json,
+        )
         return
     if wrong or instance is not None:
         raise InputError(f"{what}: no such folder; --wrong and --instance ask a sweep's folder")
@@ -181,15 +272,23 @@ def replay(
     from fastfed.problem.instance import Instance
 
     # an empty text is a slip, which is named, and not the default
-    given = {"schedule": schedule, "delta": delta, "seed": seed, "trial": trial, "radius": radius,
-             "goal": goal, "uplink": uplink}
+    given = {
+        "schedule": schedule,
+        "delta": delta,
+        "seed": seed,
+        "trial": trial,
+        "radius": radius,
+        "goal": goal,
+        "uplink": uplink,
+    }
     usual: dict[str, Any] = {"schedule": "fedelim", "delta": "0.01"}
     usual |= {name: value for name, value in given.items() if value is not None}
     _show_story(tell(Instance.load(what, rewards), sigma=sigma, max_steps=max_steps, **usual), json)  # type: ignore[arg-type]
 
 
-def _replay_folder(folder: Path, which: dict[str, Any], trial: str | None, wrong: bool, json: bool
-                   ) -> None:
+def _replay_folder(
+    folder: Path, which: dict[str, Any], trial: str | None, wrong: bool, json: bool
+) -> None:
     from fastfed.api.sweep import open_sweep
 
     sweep = open_sweep(folder)
@@ -199,8 +298,9 @@ def _replay_folder(folder: Path, which: dict[str, Any], trial: str | None, wrong
         _show_wrong(sweep.wrong(**which), folder, json)
     else:
         if trial is None:
-            raise InputError(f"{folder}: which trial? give --trial N, or --wrong for those that "
-                             "erred")
+            raise InputError(
+                f"{folder}: which trial? give --trial N, or --wrong for those that erred"
+            )
         _show_story(sweep.replay(trial, **which), json)  # type: ignore[arg-type]
     name_problems(sweep)
 
@@ -224,24 +324,58 @@ def _show_wrong(rows: pl.DataFrame, folder: Path, json: bool) -> None:
         return
     shown = rows.head(_MOST_WRONG).to_dicts()
     differing = [name for name in USUAL if rows[name].n_unique() > 1]
-    console.show("\n".join(table_text([
-        *(Column(name, [str(row[name]) for row in shown], left=True, name=True)
-          for name in ("instance", "schedule", *differing)),
-        *(Column(name, [f"{row[name]:g}" for row in shown]) for name in ("delta", "sigma")),
-        *(Column(name, [f"{row[name]:,}" for row in shown]) for name in ("trial", "pulls")),
-        Column("global answer", [str(row["global_arm"]) if row["global_answer"] is None
-                                 else " ".join(map(str, row["global_answer"])) or "none"
-                                 for row in shown]),
-        Column("local errors", [str(row["local_errors"]) for row in shown]),
-        Column("ended", ["no" if row["truncated"] else "yes" for row in shown]),
-    ])))
+    console.show(
+        "\n".join(
+            table_text(
+                [
+                    *(
+                        Column(name, [str(row[name]) for row in shown], left=True, name=True)
+                        for name in ("instance", "schedule", *differing)
+                    ),
+                    *(
+                        Column(name, [f"{row[name]:g}" for row in shown])
+                        for name in ("delta", "sigma")
+                    ),
+                    *(
+                        Column(name, [f"{row[name]:,}" for row in shown])
+                        for name in ("trial", "pulls")
+                    ),
+                    Column(
+                        "global answer",
+                        [
+                            str(row["global_arm"])
+                            if row["global_answer"] is None
+                            else " ".join(map(str, row["global_answer"])) or "none"
+                            for row in shown
+                        ],
+                    ),
+                    Column("local errors", [str(row["local_errors"]) for row in shown]),
+                    Column("ended", ["no" if row["truncated"] else "yes" for row in shown]),
+                ]
+            )
+        )
+    )
     if len(rows) > len(shown):
         console.show(f"... {len(rows) - len(shown):,} more: --json has all")
     first = shown[0]
-    again = shlex.join(["fastfed", "replay", str(folder), "--trial", str(first["trial"]),
-                        "--schedule", first["schedule"], "--delta", repr(first["delta"]),
-                        "--instance", first["instance"], "--sigma", repr(first["sigma"]),
-                        *(part for name in USUAL for part in (f"--{name}", first[name]))])
+    again = shlex.join(
+        [
+            "fastfed",
+            "replay",
+            str(folder),
+            "--trial",
+            str(first["trial"]),
+            "--schedule",
+            first["schedule"],
+            "--delta",
+            repr(first["delta"]),
+            "--instance",
+            first["instance"],
+            "--sigma",
+            repr(first["sigma"]),
+            *(part for name in USUAL for part in (f"--{name}", first[name])),
+        ]
+    )
     console.show(f"{len(rows):,} rows erred; the first one's story: {again}")
 
 

@@ -66,8 +66,11 @@ def _last_of_a_list(names: Iterable[str], incomplete: str) -> list[str]:
     """Names for what stands after the last comma; those before it are not offered again."""
     before, comma, last = incomplete.rpartition(",")
     held = before.split(",")
-    return [f"{before}{comma}{name}" for name in _beginning(names, last)
-            if name.endswith(":") or name not in held]
+    return [
+        f"{before}{comma}{name}"
+        for name in _beginning(names, last)
+        if name.endswith(":") or name not in held
+    ]
 
 
 def _files(incomplete: str) -> list[str]:

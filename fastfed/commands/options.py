@@ -22,16 +22,23 @@ from fastfed.validation import checked_costs, read_number
 # Typer reads these at run time, so they stay in the form that Python 3.11 evaluates.
 Texts = Optional[list[str]]  # noqa: UP045
 Text = Optional[str]  # noqa: UP045
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A sweep's folder.",
-                                        parser=checked_folder)]
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A sweep's folder.", parser=checked_folder)
+]
 
 INSTANCE = "Built-in name, file, random:K,M,SEED or scaled:NAME,FACTOR"
-SCHEDULES = ("fedelim, fedelim0, periodic:100, exponential:1.5, superexponential, at:1,5,25 "
-             "(these times)")
-Rewards = Annotated[Text, typer.Option(
-    metavar="LAW", autocompletion=completing.laws,
-    help="Law of the rewards for files that name none: bernoulli, gaussian:0.5, poisson:2 "
-    "[gaussian].")]
+SCHEDULES = (
+    "fedelim, fedelim0, periodic:100, exponential:1.5, superexponential, at:1,5,25 (these times)"
+)
+Rewards = Annotated[
+    Text,
+    typer.Option(
+        metavar="LAW",
+        autocompletion=completing.laws,
+        help="Law of the rewards for files that name none: bernoulli, gaussian:0.5, poisson:2 "
+        "[gaussian].",
+    ),
+]
 RANGES = "a comma list, or a range: 1:5, 0:100:25, 1:1e5:log, 1:1e5:log11"
 BIT_COST = f"Costs c of a bit, for pulls + c x bits, {RANGES}"
 _MOST = 100_000  # values of one range
@@ -43,8 +50,10 @@ def split(name: str, values: list[str] | None) -> list[str] | None:
         return None
     items = [item.strip() for value in values for item in value.split(",")]
     if not all(items):
-        raise InputError(f"--{name} {','.join(values)!r}: an empty item; write values with one "
-                         "comma between them, as in 0.1,0.2")
+        raise InputError(
+            f"--{name} {','.join(values)!r}: an empty item; write values with one "
+            "comma between them, as in 0.1,0.2"
+        )
     return items
 
 
@@ -53,8 +62,9 @@ def numbers(name: str, values: list[str] | None, whole: bool = False) -> list[st
     items = split(name, values)
     if items is None:
         return None
-    found = [one for item in items for one in (_range(name, item, whole) if ":" in item
-                                               else [item])]
+    found = [
+        one for item in items for one in (_range(name, item, whole) if ":" in item else [item])
+    ]
     return list(dict.fromkeys(found))
 
 
@@ -66,12 +76,14 @@ def goals(values: list[str] | None) -> list[str] | None:
 
 def schedules(values: list[str] | None) -> list[str] | None:
     """A comma list in which ``at:1,5,25`` is one item."""
-    return _joined("schedule", values,
-                   lambda before, item: before.startswith("at:") and item.isdigit())
+    return _joined(
+        "schedule", values, lambda before, item: before.startswith("at:") and item.isdigit()
+    )
 
 
-def _joined(name: str, values: list[str] | None, belongs: Callable[[str, str], bool]
-            ) -> list[str] | None:
+def _joined(
+    name: str, values: list[str] | None, belongs: Callable[[str, str], bool]
+) -> list[str] | None:
     """Comma lists whose items may hold commas themselves: an item that belongs to the one before
     it, in the same list, is a part of it."""
     if values is None:
@@ -99,8 +111,11 @@ def _is_number(text: str) -> bool:
 def costs(values: list[str] | None, name: str = "cost") -> list[float] | None:
     """Costs of an uplink, or of a bit, checked."""
     items = numbers(name, values)
-    return None if items is None else checked_costs(
-        items, "a bit" if name == "bit-cost" else "an uplink")
+    return (
+        None
+        if items is None
+        else checked_costs(items, "a bit" if name == "bit-cost" else "an uplink")
+    )
 
 
 def _range(name: str, text: str, whole: bool) -> Iterator[str]:
@@ -110,15 +125,20 @@ def _range(name: str, text: str, whole: bool) -> Iterator[str]:
         how = pieces[2].strip() if len(pieces) == 3 else "1"
         if len(pieces) > 3 or not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError
-        found = _log(low, high, how) if how.startswith("log") else _linear(
-            low, high, read_number(how))
+        found = (
+            _log(low, high, how) if how.startswith("log") else _linear(low, high, read_number(how))
+        )
     except (ValueError, OverflowError):
-        raise InputError(f"--{name} {text!r}: not a range; write FROM:TO, FROM:TO:STEP, "
-                         "FROM:TO:log or FROM:TO:logCOUNT, as in 1:1e5:log") from None
+        raise InputError(
+            f"--{name} {text!r}: not a range; write FROM:TO, FROM:TO:STEP, "
+            "FROM:TO:log or FROM:TO:logCOUNT, as in 1:1e5:log"
+        ) from None
     if len(found) > _MOST:
         raise InputError(f"--{name} {text!r}: {len(found):,} values, at most {_MOST:,}")
-    return (str(round(value)) if whole or (value == round(value) and abs(value) < 1e15)
-            else repr(value) for value in found)
+    return (
+        str(round(value)) if whole or (value == round(value) and abs(value) < 1e15) else repr(value)
+        for value in found
+    )
 
 
 def _linear(low: float, high: float, step: float) -> list[float]:
@@ -139,6 +159,8 @@ def _log(low: float, high: float, how: str) -> list[float]:
         raise ValueError
     if count == 1:
         return [low]
-    inner = [float(f"{low * 10 ** (decades * place / (count - 1)):.4g}")
-             for place in range(1, min(count, _MOST + 1) - 1)]
+    inner = [
+        float(f"{low * 10 ** (decades * place / (count - 1)):.4g}")
+        for place in range(1, min(count, _MOST + 1) - 1)
+    ]
     return [low, *inner, high]

@@ -13,15 +13,27 @@ from fastfed.files import checked_folder
 
 
 def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder for everything.", metavar="DIR",
-                                      parser=checked_folder)] = Path("paper"),
-    trials: Annotated[Text, typer.Option(metavar="NUMBER", help="Trials of each cell, of all "
-                                         "three data sets alike [10000].")] = None,
-    only: Annotated[Text, typer.Option(metavar="NAME", help="synthetic, bernoulli or movielens "
-                                       "[all three].")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="50 trials of each cell, and fewer for "
-                                        "the true errors: about a minute on two idle "
-                                        "cores.")] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder for everything.", metavar="DIR", parser=checked_folder)
+    ] = Path("paper"),
+    trials: Annotated[
+        Text,
+        typer.Option(
+            metavar="NUMBER", help="Trials of each cell, of all three data sets alike [10000]."
+        ),
+    ] = None,
+    only: Annotated[
+        Text, typer.Option(metavar="NAME", help="synthetic, bernoulli or movielens [all three].")
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help="50 trials of each cell, and fewer for "
+            "the true errors: about a minute on two idle "
+            "cores.",
+        ),
+    ] = False,
     threads: Annotated[Text, typer.Option(metavar="NUMBER", help="Threads [all cores].")] = None,
     seed: Annotated[Text, typer.Option(metavar="NUMBER", help="Seed [0].")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no verdicts.")] = False,
@@ -38,8 +50,13 @@ def reproduce(
     from fastfed.validation import checked_seed, checked_threads, checked_trials
 
     count = None if threads is None else checked_threads(threads)
-    plans = plan(out, trials=None if trials is None else checked_trials(trials), only=only,
-                 quick=quick, seed=checked_seed(seed or 0))
+    plans = plan(
+        out,
+        trials=None if trials is None else checked_trials(trials),
+        only=only,
+        quick=quick,
+        seed=checked_seed(seed or 0),
+    )
     for one in plans:
         if not quiet:
             console.say(f"{one.name}: {one.spec.trials:,} trials of each cell")
@@ -48,12 +65,20 @@ def reproduce(
             console.say(str(failure))
         if run.failures:
             raise typer.Exit(1)
-    found = true_errors(out, only=only, quick=quick, seed=checked_seed(seed or 0), threads=count,
-                        report=(lambda _: None) if quiet else console.say)
+    found = true_errors(
+        out,
+        only=only,
+        quick=quick,
+        seed=checked_seed(seed or 0),
+        threads=count,
+        report=(lambda _: None) if quiet else console.say,
+    )
     claims, paths = write(out)
     paths += found
     if not quiet:
         for claim in claims:
             console.show(f"{claim.key}: {claim.verdict}")
-        console.show(f"{len(paths)} files: {out}/report.html has it all; {out}/claims.md, "
-                     f"{out}/table.md, {out}/radii.md, {out}/contact-sheet.png, {out}/figures/")
+        console.show(
+            f"{len(paths)} files: {out}/report.html has it all; {out}/claims.md, "
+            f"{out}/table.md, {out}/radii.md, {out}/contact-sheet.png, {out}/figures/"
+        )

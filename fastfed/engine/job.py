@@ -68,17 +68,17 @@ class Job:
         keep_pulls: bool = False,
     ) -> None:
         if not isinstance(instance, Instance):
-            raise InputError(f"instance {instance!r}: must be a fastfed.Instance; "
-                             "Instance.load(...) makes one from a name or a file")
+            raise InputError(
+                f"instance {instance!r}: must be a fastfed.Instance; "
+                "Instance.load(...) makes one from a name or a file"
+            )
         self.instance = instance
         self.schedules = parse_all(schedules)
         self.delta = checked_delta(delta)
         self.seed = checked_seed(seed)
         self.sigma = resolve_sigma(instance, sigma)
         limit = most_steps(instance)
-        self.max_steps = (
-            limit if max_steps is None else checked_max_steps(max_steps, limit)
-        )
+        self.max_steps = limit if max_steps is None else checked_max_steps(max_steps, limit)
         self.keep_pulls = keep_pulls
         self.radius, self.goal, self.uplink = parse(radius), parse_goal(goal), parse_uplink(uplink)
         rules = Rules(self.radius, self.goal, self.uplink)
@@ -94,19 +94,28 @@ class Job:
         self._times, self._horizon, self._pass_of = _lay_out(self.schedules, self.max_steps)
         self._local_g, self._global_g = (
             np.array([one.boundary(2.0**t) for t in range(MAX_STEPS.bit_length())])
-            for one in (self.local_radius, self.global_radius))
+            for one in (self.local_radius, self.global_radius)
+        )
         self._every = _lay_out([Periodic(1)], self.max_steps)[0]
         law = instance.rewards.kernel_law(instance.means)
         self._problem = kernel.Problem(
-            np.uint64(self.seed), law, make_curve(self.local_radius),
-            make_curve(self.global_radius), self.uplink.kernel(radii.means),
-            self.engine == "skip", self.goal.kernel(instance, law),
+            np.uint64(self.seed),
+            law,
+            make_curve(self.local_radius),
+            make_curve(self.global_radius),
+            self.uplink.kernel(radii.means),
+            self.engine == "skip",
+            self.goal.kernel(instance, law),
         )
         self._limits = kernel.Limits(np.int64(self.max_steps), self._horizon)
 
     def run(
-        self, first: int, count: int, control: kernel.Control | None = None,
-        space: Space | None = None, keep_departures: bool = False,
+        self,
+        first: int,
+        count: int,
+        control: kernel.Control | None = None,
+        space: Space | None = None,
+        keep_departures: bool = False,
     ) -> Block:
         """Trials first .. first + count - 1, on the calling thread, without the GIL. ``space`` is
         scratch memory from `space`, to be used by one thread at a time."""
@@ -117,40 +126,75 @@ class Job:
             return np.zeros(shape if kept else (0,) * len(shape), np.int64)
 
         found = kernel.Rows(
-            ints(True, passes, count, kernel.COLUMNS), np.zeros((passes, count)),
+            ints(True, passes, count, kernel.COLUMNS),
+            np.zeros((passes, count)),
             ints(True, passes, count),
             ints(self.keep_pulls, passes, count, arms, clients),
             np.full((0 if self.goal.one_arm else passes, count, arms), -1, np.int8),
             ints(True, count, 2),
-            ints(keep_departures, count, arms, clients), ints(keep_departures, count, clients),
+            ints(keep_departures, count, arms, clients),
+            ints(keep_departures, count, clients),
             np.zeros((count if keep_departures else 0, arms, clients), np.bool_),
             ints(keep_departures, count, passes, arms),
             np.zeros((count if keep_departures else 0, passes, arms), np.bool_),
-            ints(keep_departures, count, clients), ints(keep_departures, count, passes),
+            ints(keep_departures, count, clients),
+            ints(keep_departures, count, passes),
         )
         kernel.run_trials(
-            self._problem, self._every, self._times, self._limits, space or self.space(), found,
-            control or new_control(), np.int64(first),
+            self._problem,
+            self._every,
+            self._times,
+            self._limits,
+            space or self.space(),
+            found,
+            control or new_control(),
+            np.int64(first),
         )
-        departures = Departures(
-            found.local_out, found.local_arms, found.local_called,
-            found.global_out[:, self._pass_of], found.global_called[:, self._pass_of],
-            found.local_gave_up, found.global_gave_up[:, self._pass_of],
-        ) if keep_departures else None
+        departures = (
+            Departures(
+                found.local_out,
+                found.local_arms,
+                found.local_called,
+                found.global_out[:, self._pass_of],
+                found.global_called[:, self._pass_of],
+                found.local_gave_up,
+                found.global_gave_up[:, self._pass_of],
+            )
+            if keep_departures
+            else None
+        )
         # a walk is drawn up to the power of two that follows the last step; what is drawn for other
         # schedules does not count: a row is the same in whatever company it was computed
         drawn_to = 2.0 * np.maximum(found.ints[:, :, kernel.STEPS], 1)
         summed = self.instance.rewards.sum_error(
-            self.instance.means, self._spent(drawn_to, found.ints[:, :, kernel.PULLS]),
-            str(self.uplink) == USUAL["uplink"])
+            self.instance.means,
+            self._spent(drawn_to, found.ints[:, :, kernel.PULLS]),
+            str(self.uplink) == USUAL["uplink"],
+        )
         draw_error = np.minimum(1.0, found.draws * self._problem.law.draw_error(drawn_to) + summed)
         if len(self.schedules) == passes:
-            return Block(first, found.ints, found.skip_error, found.pulls, found.called,
-                         found.work, draw_error, departures)
+            return Block(
+                first,
+                found.ints,
+                found.skip_error,
+                found.pulls,
+                found.called,
+                found.work,
+                draw_error,
+                departures,
+            )
         pulls = found.pulls[self._pass_of] if self.keep_pulls else found.pulls
         called = found.called if self.goal.one_arm else found.called[self._pass_of]
-        return Block(first, found.ints[self._pass_of], found.skip_error[self._pass_of], pulls,
-                     called, found.work, draw_error[self._pass_of], departures)
+        return Block(
+            first,
+            found.ints[self._pass_of],
+            found.skip_error[self._pass_of],
+            pulls,
+            called,
+            found.work,
+            draw_error[self._pass_of],
+            departures,
+        )
 
     def _spent(self, steps: Floats, pulls: npt.NDArray[np.int64]) -> Spent:
         """What trials took. g is concave and positive, so it never falls: the next power of two
@@ -171,10 +215,17 @@ class Job:
 
     def frame(self, block: Block) -> pl.DataFrame:
         """The block as rows, in order of schedule, then trial."""
-        return rows.frame(block, [str(one) for one in self.schedules], {
-            "instance": self.instance.name, "delta": self.delta, "seed": self.seed,
-            "sigma": float(self.sigma), **self.choices,
-        })
+        return rows.frame(
+            block,
+            [str(one) for one in self.schedules],
+            {
+                "instance": self.instance.name,
+                "delta": self.delta,
+                "seed": self.seed,
+                "sigma": float(self.sigma),
+                **self.choices,
+            },
+        )
 
     @property
     def choices(self) -> dict[str, str]:
@@ -261,5 +312,8 @@ def _lay_out(
                 length += len(reached)
         pass_of.append(seen[key])
     flat = np.concatenate(listed) if listed else np.zeros(0, np.int64)
-    return (kernel.Times(np.array(plan, np.int64), flat), np.array(horizon, np.int64),
-            np.array(pass_of, np.int64))
+    return (
+        kernel.Times(np.array(plan, np.int64), flat),
+        np.array(horizon, np.int64),
+        np.array(pass_of, np.int64),
+    )

@@ -139,7 +139,8 @@ def fedelim(
                 if not S_l[m]:  # declaration rule
                     out.local_answers[m] = A_l[m]
                 elif rejected | accepted and wanted.gives_up(
-                        {int(instance.local_ties[k, m]) for k in S_l[m]}):
+                    {int(instance.local_ties[k, m]) for k in S_l[m]}
+                ):
                     # not in the paper: no right answer is left, and the rest may take for ever
                     S_l[m] = set()
                     out.truncated = True
@@ -160,7 +161,8 @@ def fedelim(
             if not S_g:  # declaration rule
                 out.global_answer = A_g
             elif rejected | accepted and wanted.gives_up(
-                    {int(instance.global_ties[k]) for k in S_g}):  # as for the clients
+                {int(instance.global_ties[k]) for k in S_g}
+            ):  # as for the clients
                 S_g = set()
                 out.truncated = True
         if all(not (S_l[m] | S_g) for m in range(M)):  # termination rule

@@ -85,22 +85,41 @@ class Replay(Faced):
         rows = [("step", "who", "event", "arm", "mean", "leader", "2 alpha", "pulls", "uplinks")]
         for e in self.events:
             means = ("" if x is None else f"{x:.4g}" for x in (e.mean, e.leader, e.threshold))
-            rows.append((f"{e.step:,}", printable(e.actor), e.event, printable(e.arm),
-                         *means, f"{e.pulls:,}", f"{e.uplinks:,}"))  # type: ignore[arg-type]
+            rows.append(
+                (
+                    f"{e.step:,}",
+                    printable(e.actor),
+                    e.event,
+                    printable(e.arm),
+                    *means,
+                    f"{e.pulls:,}",
+                    f"{e.uplinks:,}",
+                )
+            )  # type: ignore[arg-type]
         # every column is as wide as its longest cell: no name is cut
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [printable(self.title)]
         for cells in rows:
-            lines.append("  ".join(
-                f"{cell:<{width}}" if 1 <= place <= 3 else f"{cell:>{width}}"
-                for place, (cell, width) in enumerate(zip(cells, widths, strict=True))))
+            lines.append(
+                "  ".join(
+                    f"{cell:<{width}}" if 1 <= place <= 3 else f"{cell:>{width}}"
+                    for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+                )
+            )
         row = self.row
         plain = row["bits"] is None or row["uplink"] == "exact"
         sent = "" if plain else f" of {row['bits']:,} bits"
-        lines.append(f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks{sent} in "
-                     f"{row['rounds']:,} rounds, {row['steps']:,} steps, "
-                     + ("truncated" if row["truncated"] else
-                        "every answer right" if row["correct"] else "not every answer right"))
+        lines.append(
+            f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks{sent} in "
+            f"{row['rounds']:,} rounds, {row['steps']:,} steps, "
+            + (
+                "truncated"
+                if row["truncated"]
+                else "every answer right"
+                if row["correct"]
+                else "not every answer right"
+            )
+        )
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -146,14 +165,27 @@ def replay(
     'declared'
     """
     one = Instance.of(instance)
-    job = Job(one, [schedule], delta=delta, seed=seed, engine=engine, sigma=sigma,
-              max_steps=max_steps, radius=radius, goal=goal, uplink=uplink)
+    job = Job(
+        one,
+        [schedule],
+        delta=delta,
+        seed=seed,
+        engine=engine,
+        sigma=sigma,
+        max_steps=max_steps,
+        radius=radius,
+        goal=goal,
+        uplink=uplink,
+    )
     number = checked_trial(trial)
     left = departures(job, number)
-    title = (f"{one.name}, {job.schedules[0]}, delta {job.delta:g}, seed {job.seed}, "
-             f"trial {number}{unusual_text(job.choices)}; rewards: {one.rewards!r}")
-    return Replay(title, _Story(job, number, left).events(),
-                  job.frame(left.block).row(0, named=True))
+    title = (
+        f"{one.name}, {job.schedules[0]}, delta {job.delta:g}, seed {job.seed}, "
+        f"trial {number}{unusual_text(job.choices)}; rewards: {one.rewards!r}"
+    )
+    return Replay(
+        title, _Story(job, number, left).events(), job.frame(left.block).row(0, named=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -184,10 +216,17 @@ def departures(job: Job, trial: int) -> OneTrial:
     called = left.global_called[0, 0]
     ended = bool((server < NEVER).all())
     return OneTrial(
-        left.local_out[0], left.local_arms[0], left.local_called[0], server, global_arm, called,
-        left.local_gave_up[0], gave_up,
+        left.local_out[0],
+        left.local_arms[0],
+        left.local_called[0],
+        server,
+        global_arm,
+        called,
+        left.local_gave_up[0],
+        gave_up,
         job.max_steps if ended or gave_up else job.horizon(0),
-        bool(block.column("truncated")[0, 0]), block,
+        bool(block.column("truncated")[0, 0]),
+        block,
     )
 
 
@@ -198,8 +237,11 @@ class _Story:
         self.job, self.left, self.instance = job, left, job.instance
         self.arms, self.clients = job.instance.shape
         self._schedule = job.schedules[0]
-        self._times = (np.zeros(0) if self._schedule.period is not None
-                       else self._schedule.times(job.max_steps))
+        self._times = (
+            np.zeros(0)
+            if self._schedule.period is not None
+            else self._schedule.times(job.max_steps)
+        )
         self._sums = walk(job.instance, job.seed, trial)
         self._wire = wire(job.uplink, job.mean_radius, dithers(job.seed, trial))
 
@@ -207,8 +249,26 @@ class _Story:
         """All of them, in order of step; clients before the server, the end of the trial last."""
         told: list[tuple[int, int, list[Event]]] = []
         if not self.job.goal.is_open(self.arms):  # a lone arm is declared without a pull
-            told = [(1, m, [Event(1, self._name(m), "declared", self.instance.arms[0], None, None,
-                                  None, 0, 0)]) for m in range(self.clients + 1)]
+            told = [
+                (
+                    1,
+                    m,
+                    [
+                        Event(
+                            1,
+                            self._name(m),
+                            "declared",
+                            self.instance.arms[0],
+                            None,
+                            None,
+                            None,
+                            0,
+                            0,
+                        )
+                    ],
+                )
+                for m in range(self.clients + 1)
+            ]
         for m in range(self.clients + 1):
             out, _, gave_up = self._of(m)
             for n in sorted({int(n) for n in out if 0 < n <= self.left.horizon}):
@@ -217,8 +277,13 @@ class _Story:
                 told.append((gave_up, m, self._given_up(m, gave_up)))
         if self.left.truncated:
             ended = int(self.left.block.column("steps")[0, 0])
-            told.append((ended, self.clients + 1, [
-                Event(ended, "trial", "truncated", "", None, None, None, *self._spent(ended))]))
+            told.append(
+                (
+                    ended,
+                    self.clients + 1,
+                    [Event(ended, "trial", "truncated", "", None, None, None, *self._spent(ended))],
+                )
+            )
         return [event for _, _, group in sorted(told, key=lambda one: one[:2]) for event in group]
 
     def _of(self, m: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], int]:
@@ -241,8 +306,13 @@ class _Story:
     def _mean(self, k: int, m: int, n: int) -> float:
         if m < self.clients:
             return self._sums(k, m, n) / n
-        return sum(self._wire.heard(k, client, n, self._sums(k, client, n) / n)
-                   for client in range(self.clients)) / self.clients
+        return (
+            sum(
+                self._wire.heard(k, client, n, self._sums(k, client, n) / n)
+                for client in range(self.clients)
+            )
+            / self.clients
+        )
 
     def _threshold(self, m: int, n: int) -> float:
         radius = self.job.local_radius if m < self.clients else self.job.global_radius
@@ -255,26 +325,46 @@ class _Story:
         gone = sorted((k for k in means if out[k] == n), key=lambda k: (bool(called[k]), k))
         leader = max(means.values()) if self.job.goal.compares else None
         threshold = self._threshold(m, n)
-        words = (("eliminated", "declared") if self.job.goal.one_arm else
-                 ("rejected", "accepted"))
-        return [Event(n, self._name(m), words[int(called[k])], self.instance.arms[k], means[k],
-                      leader, threshold, *self._spent(n))
-                for k in gone]
+        words = ("eliminated", "declared") if self.job.goal.one_arm else ("rejected", "accepted")
+        return [
+            Event(
+                n,
+                self._name(m),
+                words[int(called[k])],
+                self.instance.arms[k],
+                means[k],
+                leader,
+                threshold,
+                *self._spent(n),
+            )
+            for k in gone
+        ]
 
     def _given_up(self, m: int, n: int) -> list[Event]:
         """The arms that tie and are left at step n."""
         out = self._of(m)[0]
         means = {k: self._mean(k, m, n) for k in range(self.arms) if out[k] > n}
-        return [Event(n, self._name(m), "given up", self.instance.arms[k], mean,
-                      max(means.values()), self._threshold(m, n), *self._spent(n))
-                for k, mean in means.items()]
+        return [
+            Event(
+                n,
+                self._name(m),
+                "given up",
+                self.instance.arms[k],
+                mean,
+                max(means.values()),
+                self._threshold(m, n),
+                *self._spent(n),
+            )
+            for k, mean in means.items()
+        ]
 
     def _spent(self, n: int) -> tuple[int, int]:
         """Pulls and uplinks up to and including step n."""
         left = self.left
         server = np.minimum(left.server, left.global_gave_up or n)
-        client = np.where(left.local_gave_up > 0,
-                          np.minimum(left.local, left.local_gave_up), left.local)
+        client = np.where(
+            left.local_gave_up > 0, np.minimum(left.local, left.local_gave_up), left.local
+        )
         pulled = np.minimum(np.maximum(client, server[:, None]), n)
         considered = np.minimum(server, n)
         if self._schedule.period is not None:

@@ -22,18 +22,37 @@ VERSION = 4
 
 # What is the same in all rows of a job, what names a row within it, what the kernel counts (in the
 # order of its columns: `kernels.trials`), and the rest.
-OF_JOB = {"instance": "String", "delta": "Float64", "seed": "UInt64", "sigma": "Float64",
-          **dict.fromkeys(USUAL, "String")}
+OF_JOB = {
+    "instance": "String",
+    "delta": "Float64",
+    "seed": "UInt64",
+    "sigma": "Float64",
+    **dict.fromkeys(USUAL, "String"),
+}
 COUNTED = {
-    "pulls": "Int64", "uplinks": "Int64", "bits": "Int64", "rounds": "Int64", "steps": "Int64",
-    "local_steps": "Int64", "global_steps": "Int64", "global_arm": "Int32",
-    "local_errors": "Int32", "correct": "Boolean", "truncated": "Boolean",
+    "pulls": "Int64",
+    "uplinks": "Int64",
+    "bits": "Int64",
+    "rounds": "Int64",
+    "steps": "Int64",
+    "local_steps": "Int64",
+    "global_steps": "Int64",
+    "global_arm": "Int32",
+    "local_errors": "Int32",
+    "correct": "Boolean",
+    "truncated": "Boolean",
 }
 COLUMNS: dict[str, str] = {
-    "instance": OF_JOB["instance"], "schedule": "String", "delta": OF_JOB["delta"],
-    "seed": OF_JOB["seed"], "trial": "Int64", **COUNTED, "skip_error": "Float64",
+    "instance": OF_JOB["instance"],
+    "schedule": "String",
+    "delta": OF_JOB["delta"],
+    "seed": OF_JOB["seed"],
+    "trial": "Int64",
+    **COUNTED,
+    "skip_error": "Float64",
     "draw_error": "Float64",
-    "sigma": OF_JOB["sigma"], **{name: OF_JOB[name] for name in USUAL},
+    "sigma": OF_JOB["sigma"],
+    **{name: OF_JOB[name] for name in USUAL},
     "global_answer": "List(Int32)",
 }
 """Every column with the name of its Polars type, in the order of the files. ``global_answer`` is
@@ -46,8 +65,10 @@ def schema() -> dict[str, Any]:
     """`COLUMNS` as Polars wants it."""
     import polars as pl
 
-    return {name: pl.List(pl.Int32) if kind == "List(Int32)" else getattr(pl, kind)
-            for name, kind in COLUMNS.items()}
+    return {
+        name: pl.List(pl.Int32) if kind == "List(Int32)" else getattr(pl, kind)
+        for name, kind in COLUMNS.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -65,8 +86,12 @@ class Departures:
     @staticmethod
     def join(parts: Sequence[Departures]) -> Departures:
         """Those of consecutive trials as one."""
-        return Departures(*(np.concatenate([getattr(part, field.name) for part in parts])
-                            for field in fields(Departures)))
+        return Departures(
+            *(
+                np.concatenate([getattr(part, field.name) for part in parts])
+                for field in fields(Departures)
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -147,7 +172,8 @@ def _answers(called: npt.NDArray[np.int8], rows: int) -> pl.Series:
     flat = called.reshape(rows, called.shape[2])
     chosen = flat == 1
     ends = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
-    lists = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()),
-                                          pa.array(np.nonzero(chosen)[1], pa.int32()))
+    lists = pa.LargeListArray.from_arrays(
+        pa.array(ends, pa.int64()), pa.array(np.nonzero(chosen)[1], pa.int32())
+    )
     answers = pl.DataFrame({"answer": pl.Series(lists), "declared": flat[:, 0] >= 0})
     return answers.select(pl.when("declared").then("answer").alias("answer")).to_series()

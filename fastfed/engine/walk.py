@@ -32,7 +32,12 @@ def values_at(
     """The sums of the first ``steps[i, k, m]`` rewards of trial ``trials[i]``, arm k, client m."""
     law = instance.rewards.kernel_law(instance.means)
     sums = np.zeros(steps.shape)
-    kernel.values_at(law, law.memory(0, *instance.shape), np.uint64(seed),
-                     np.ascontiguousarray(trials, np.int64), np.ascontiguousarray(steps, np.int64),
-                     sums)
+    kernel.values_at(
+        law,
+        law.memory(0, *instance.shape),
+        np.uint64(seed),
+        np.ascontiguousarray(trials, np.int64),
+        np.ascontiguousarray(steps, np.int64),
+        sums,
+    )
     return sums

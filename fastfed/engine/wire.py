@@ -61,8 +61,10 @@ class LatticeWire(Wire):
 
     def _rules(self, k: int, m: int, n: int) -> tuple[float, float]:
         """The step and the dither of a message, which both ends know."""
-        return (self._uplink.step(n, self._radius),
-                self._dither(k, m, n) if self._uplink.dithered else 0.0)
+        return (
+            self._uplink.step(n, self._radius),
+            self._dither(k, m, n) if self._uplink.dithered else 0.0,
+        )
 
 
 def wire(uplink: Uplink, server: Confidence, dither: Dithers | None) -> Wire:
@@ -70,6 +72,8 @@ def wire(uplink: Uplink, server: Confidence, dither: Dithers | None) -> Wire:
     if not isinstance(uplink, Lattice):
         return Wire()
     if uplink.dithered and dither is None:
-        raise InputError(f"uplink {uplink}: needs dither, a function of (arm, client, n) such as "
-                         "walk_dithers(seed, trial)")
+        raise InputError(
+            f"uplink {uplink}: needs dither, a function of (arm, client, n) such as "
+            "walk_dithers(seed, trial)"
+        )
     return LatticeWire(uplink, server, dither or (lambda k, m, n: 0.0))

@@ -140,8 +140,9 @@ class Goal(Named):
     def local_right(self, instance: Instance) -> Right:
         """(M, K), as the kernels read them."""
         found = [self.right(column) for column in instance.means.T]
-        return Right(np.array([one.must for one in found]),
-                     np.array([one.must_not for one in found]))
+        return Right(
+            np.array([one.must for one in found]), np.array([one.must_not for one in found])
+        )
 
 
 def tolerance(values: Floats) -> float:
@@ -169,8 +170,10 @@ def positive(text: str, value: object, what: str, example: str, zero: bool = Fal
     """A finite number above 0 (or, with ``zero``, at least 0) among a goal's options."""
     number = finite(text, value, what, example)
     if number < 0 or (number == 0 and not zero):
-        raise InputError(f"goal {text}: {what} = {number:g} must be "
-                         f"{'at least' if zero else 'above'} 0, as in {example}")
+        raise InputError(
+            f"goal {text}: {what} = {number:g} must be "
+            f"{'at least' if zero else 'above'} 0, as in {example}"
+        )
     return number
 
 

@@ -58,7 +58,8 @@ class Best(Goal):
             raise InputError(
                 f"tie for the best arm at {where}: arms {arm_list(tied, arms)} all pay "
                 f"{values.max():.12g}; the best arm must be unique, or no trial ever ends; the "
-                "goal eps:E, as in eps:0.1, takes either of them")
+                "goal eps:E, as in eps:0.1, takes either of them"
+            )
 
     def gaps(self, values: Floats) -> Floats:
         best = int(np.argmax(values))
@@ -85,5 +86,9 @@ class Best(Goal):
     def kernel(self, instance: Instance, law: Any) -> Any:
         from fastfed.kernels.goals.best import BestGoal
 
-        return BestGoal(instance.local_best, np.int64(instance.global_best),
-                        np.array(instance.local_ties.T, order="C"), np.array(instance.global_ties))
+        return BestGoal(
+            instance.local_best,
+            np.int64(instance.global_best),
+            np.array(instance.local_ties.T, order="C"),
+            np.array(instance.global_ties),
+        )

@@ -67,8 +67,10 @@ class Eps(Goal):
     @classmethod
     def from_text(cls, text: str, options: str | None) -> Self:
         if not options:
-            raise InputError(f"goal {shown(text)}: E is missing, how much worse than the best an "
-                             "answer may be; write eps:0.1")
+            raise InputError(
+                f"goal {shown(text)}: E is missing, how much worse than the best an "
+                "answer may be; write eps:0.1"
+            )
         return cls(options)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
@@ -99,5 +101,6 @@ class Eps(Goal):
     def kernel(self, instance: Instance, law: Any) -> Any:
         from fastfed.kernels.goals.eps import EpsGoal
 
-        return EpsGoal(self.local_right(instance).must_not,
-                       self.right(instance.averages).must_not, self.slack)
+        return EpsGoal(
+            self.local_right(instance).must_not, self.right(instance.averages).must_not, self.slack
+        )

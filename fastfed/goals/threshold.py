@@ -76,18 +76,22 @@ class Threshold(Goal):
             text += f",{shown(self.slack).strip(chr(39))}"
         tau = finite(text, self.tau, "TAU", "threshold:0.5")
         object.__setattr__(self, "tau", tau + 0.0)  # -0.0 is 0.0
-        object.__setattr__(self, "slack", positive(text, self.slack, "E", "threshold:0.5,0.05",
-                                                   zero=True) + 0.0)
+        object.__setattr__(
+            self, "slack", positive(text, self.slack, "E", "threshold:0.5,0.05", zero=True) + 0.0
+        )
 
     @classmethod
     def from_text(cls, text: str, options: str | None) -> Self:
         pieces = (options or "").split(",")
         if not pieces[0].strip():
-            raise InputError(f"goal {shown(text)}: TAU is missing, what means are compared with; "
-                             "write threshold:0.5")
+            raise InputError(
+                f"goal {shown(text)}: TAU is missing, what means are compared with; "
+                "write threshold:0.5"
+            )
         if len(pieces) > 2:
-            raise InputError(f"goal {shown(text)}: takes TAU and E, and nothing else; write "
-                             "threshold:0.5,0.05")
+            raise InputError(
+                f"goal {shown(text)}: takes TAU and E, and nothing else; write threshold:0.5,0.05"
+            )
         return cls(*pieces)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
@@ -98,8 +102,10 @@ class Threshold(Goal):
 
     def refuse_radius(self, radius: Radius) -> None:
         if radius.pairs:
-            raise InputError(f"goal {self} with radius {radius}: thresholds have no pairs of arms; "
-                             "take a radius per arm, as in paper, stitched or mixture")
+            raise InputError(
+                f"goal {self} with radius {radius}: thresholds have no pairs of arms; "
+                "take a radius per arm, as in paper, stitched or mixture"
+            )
 
     def refuse(self, values: Floats, where: str, arms: Sequence[str]) -> None:
         tied = np.flatnonzero(np.abs(values - self.tau) <= self._rounding(values))
@@ -109,7 +115,8 @@ class Threshold(Goal):
                 f"goal {self}: arm{'s' if many else ''} {arm_list(tied, arms)} pay"
                 f"{'' if many else 's'} exactly {self.tau:.12g} at {where}, and no trial would "
                 f"ever end; with {self},E, as in {self},{self._example(values):.3g}, such an arm "
-                "may be called either way")
+                "may be called either way"
+            )
 
     def _rounding(self, values: Floats) -> float:
         return TIE * max(1e-300, float(np.max(np.abs(values))), abs(self.tau))
@@ -136,5 +143,11 @@ class Threshold(Goal):
         from fastfed.kernels.goals.threshold import ThresholdGoal
 
         here, overall = self.local_right(instance), self.right(instance.averages)
-        return ThresholdGoal(here.must, here.must_not, overall.must, overall.must_not,
-                             self.tau - law.origin, self.slack)
+        return ThresholdGoal(
+            here.must,
+            here.must_not,
+            overall.must,
+            overall.must_not,
+            self.tau - law.origin,
+            self.slack,
+        )

@@ -65,15 +65,18 @@ class Top(Goal):
     def __post_init__(self) -> None:
         whole = as_whole(self.count)
         if whole is None or whole < 1:
-            raise InputError(f"goal top:{shown(self.count).strip(chr(39))}: N must be a whole "
-                             "number from 1, as in top:3")
+            raise InputError(
+                f"goal top:{shown(self.count).strip(chr(39))}: N must be a whole "
+                "number from 1, as in top:3"
+            )
         object.__setattr__(self, "count", whole)
 
     @classmethod
     def from_text(cls, text: str, options: str | None) -> Self:
         if not options:
-            raise InputError(f"goal {shown(text)}: N is missing, how many arms are wanted; write "
-                             "top:3")
+            raise InputError(
+                f"goal {shown(text)}: N is missing, how many arms are wanted; write top:3"
+            )
         return cls(options)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
@@ -86,32 +89,40 @@ class Top(Goal):
         arms = instance.shape[0]
         if self.count >= arms:
             raise InputError(
-                f"goal {self}: {instance.name} has {arms} arm{'s' if arms > 1 else ''}, " + (
-                    f"so N must be from 1 to {arms - 1}" if arms > 1
-                    else "and nothing to choose from; the goal best declares it"))
+                f"goal {self}: {instance.name} has {arms} arm{'s' if arms > 1 else ''}, "
+                + (
+                    f"so N must be from 1 to {arms - 1}"
+                    if arms > 1
+                    else "and nothing to choose from; the goal best declares it"
+                )
+            )
         super().check(instance)
 
     def refuse(self, values: Floats, where: str, arms: Sequence[str]) -> None:
-        last, following = np.sort(values)[::-1][self.count - 1:self.count + 1].tolist()
+        last, following = np.sort(values)[::-1][self.count - 1 : self.count + 1].tolist()
         if last - following > tolerance(values):
             return
         tied = np.flatnonzero(np.abs(values - last) <= tolerance(values))
         others = _counts_without_tie(values)
-        fix = (f"top:{min(others, key=lambda n: (abs(n - self.count), n))} would do here"
-               if others else "eps:E, as in eps:0.1, takes either")
+        fix = (
+            f"top:{min(others, key=lambda n: (abs(n - self.count), n))} would do here"
+            if others
+            else "eps:E, as in eps:0.1, takes either"
+        )
         raise InputError(
             f"goal {self}: arms {arm_list(tied, arms)} tie for place {self.count} at {where} "
-            f"(all pay {last:.12g}), so the {self.count} best are not unique; {fix}")
+            f"(all pay {last:.12g}), so the {self.count} best are not unique; {fix}"
+        )
 
     def gaps(self, values: Floats) -> Floats:
-        last, following = np.sort(values)[::-1][self.count - 1:self.count + 1].tolist()
+        last, following = np.sort(values)[::-1][self.count - 1 : self.count + 1].tolist()
         top = self.right(values).must
         return np.asarray(np.where(top, values - following, last - values))
 
     def right(self, values: Floats) -> Right:
         order = np.argsort(-values, kind="stable")
         top = np.zeros(len(values), bool)
-        top[order[:self.count]] = True
+        top[order[: self.count]] = True
         return Right(top, ~top)
 
     def pairs(self, arms: int) -> int:
@@ -141,9 +152,15 @@ class Top(Goal):
         from fastfed.kernels.goals.top import TopGoal
 
         here, overall = self.local_right(instance), self.right(instance.averages)
-        return TopGoal(np.int64(self.count), here.must, here.must_not, overall.must,
-                       overall.must_not, np.array(instance.local_ties.T, order="C"),
-                       np.array(instance.global_ties))
+        return TopGoal(
+            np.int64(self.count),
+            here.must,
+            here.must_not,
+            overall.must,
+            overall.must_not,
+            np.array(instance.local_ties.T, order="C"),
+            np.array(instance.global_ties),
+        )
 
 
 def _counts_without_tie(values: Floats) -> list[int]:

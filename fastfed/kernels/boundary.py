@@ -60,6 +60,7 @@ def octave(n):
 
 # ---- what a pass asks --------------------------------------------------------------------------
 
+
 @generic
 def exact(curve, n):
     """g(n) by the formula; n >= 1 is a float."""
@@ -100,6 +101,7 @@ def boundary_above(curve, n):
 
 
 # ---- the paper's -------------------------------------------------------------------------------
+
 
 class PaperCurve(NamedTuple):
     """The boundary g of a pass with the paper's radius."""
@@ -174,6 +176,7 @@ def _(curve, lead, n, level):
 
 
 # ---- any concave one ---------------------------------------------------------------------------
+
 
 class ConcaveCurve(NamedTuple):
     """The boundary g of a pass with another built-in radius."""
@@ -267,20 +270,37 @@ for _class in (ConcaveCurve, OwnCurve):
 
 # ---- from a radius to its curve ----------------------------------------------------------------
 
+
 def make_curve(confidence: Confidence) -> Any:
     """The curve of a radius, with its table filled."""
     curve: Any
     if confidence.kind == PAPER:
-        curve = PaperCurve(confidence.walks, confidence.unit, confidence.constant,
-                           confidence.sigma, np.zeros((LEVELS, PARTS)))
+        curve = PaperCurve(
+            confidence.walks,
+            confidence.unit,
+            confidence.constant,
+            confidence.sigma,
+            np.zeros((LEVELS, PARTS)),
+        )
     else:
         table = np.zeros(((LEVELS - 1) * GRID + 1, 2))
         if confidence.function is None:
-            curve = ConcaveCurve(np.int64(confidence.kind), confidence.unit, confidence.constant,
-                                 confidence.shift, confidence.lift, table)
+            curve = ConcaveCurve(
+                np.int64(confidence.kind),
+                confidence.unit,
+                confidence.constant,
+                confidence.shift,
+                confidence.lift,
+                table,
+            )
         else:
-            curve = OwnCurve(_compiled(confidence.function), confidence.budget, confidence.unit,
-                             confidence.lift, table)
+            curve = OwnCurve(
+                _compiled(confidence.function),
+                confidence.budget,
+                confidence.unit,
+                confidence.lift,
+                table,
+            )
     tabulate(curve)
     return curve
 
@@ -292,5 +312,7 @@ def _compiled(function: Callable[[float, float], float]) -> Any:
         return cfunc("float64(float64, float64)", error_model="numpy")(function)
     except (NumbaError, TypeError, ValueError, NotImplementedError) as error:
         reason = " ".join(str(error).split())
-        raise InputError(f"radius function {getattr(function, '__name__', 'given')}: Numba cannot "
-                         f"compile it for two floats ({reason[:160]})") from None
+        raise InputError(
+            f"radius function {getattr(function, '__name__', 'given')}: Numba cannot "
+            f"compile it for two floats ({reason[:160]})"
+        ) from None

@@ -82,8 +82,11 @@ def sources() -> bytes:
     """A hash of every source that the compiled kernels are made of."""
     digest = hashlib.sha256()
     package = Path(__file__).parent.parent
-    rooms = [path for room in ("kernels", "goals", "uplinks")
-             for path in sorted((package / room).rglob("*.py"))]
+    rooms = [
+        path
+        for room in ("kernels", "goals", "uplinks")
+        for path in sorted((package / room).rglob("*.py"))
+    ]
     for path in [Path(radius.__file__), *rooms]:
         digest.update(path.read_bytes())
     return digest.digest()
@@ -101,8 +104,10 @@ class _Cache(FunctionCache):
         try:
             found = super().load_overload(sig, target_context)
         except Exception as error:  # damaged bytes can raise anything when they are unpickled
-            _say(f"compiled code in {self._cache_path} cannot be read ({_reason(error)}); "
-                 "compiling it again")
+            _say(
+                f"compiled code in {self._cache_path} cannot be read ({_reason(error)}); "
+                "compiling it again"
+            )
             try:
                 self.flush()
             except Exception:  # nor can it be written: all has been said
@@ -164,10 +169,10 @@ class _Files(IndexDataCacheFile):
     def _read(self, path: str) -> Any:
         """What was written to a file; None if that was made of other sources."""
         whole = Path(path).read_bytes()
-        content = whole[2 * _DIGEST:]
+        content = whole[2 * _DIGEST :]
         if whole[:_DIGEST] != self._made_of:
             return None
-        if whole[_DIGEST:2 * _DIGEST] != hashlib.sha256(content).digest():
+        if whole[_DIGEST : 2 * _DIGEST] != hashlib.sha256(content).digest():
             raise ValueError(f"{Path(path).name} is damaged")
         return pickle.loads(content)
 
@@ -180,8 +185,11 @@ def _reason(error: Exception) -> str:
 
 def _say_not_kept(reason: str) -> None:
     """Said of the first function that is not kept: one line tells it of all."""
-    _say(f"compiled code cannot be kept ({reason}): every process compiles it again; set "
-         "NUMBA_CACHE_DIR to a folder that can be written", "not kept")
+    _say(
+        f"compiled code cannot be kept ({reason}): every process compiles it again; set "
+        "NUMBA_CACHE_DIR to a folder that can be written",
+        "not kept",
+    )
 
 
 _said: set[str] = set()

@@ -85,8 +85,12 @@ def pairs_in_doubt(test, talks, tree, total, s, i, depth, slot):
     listed in ``tree.pairs``; their arms are listed at [depth + 1, slot]. The schedule is s, the
     i-th that looks into the interval."""
     arms, listed = tree.arms[depth, i], tree.arms[depth + 1, slot]
-    ends = (tree.g[depth, 0] - test.strays[0], tree.g[depth, 1] - test.strays[1],
-            total[tree.frame[depth, LEFT]], total[tree.frame[depth, RIGHT]])
+    ends = (
+        tree.g[depth, 0] - test.strays[0],
+        tree.g[depth, 1] - test.strays[1],
+        total[tree.frame[depth, LEFT]],
+        total[tree.frame[depth, RIGHT]],
+    )
     if test.skip and arms[talks.out_at.shape[1]] == 2:  # most looks are at two arms
         return _two_arms_in_doubt(test, talks, tree, ends, s, arms, listed)
     if test.skip:
@@ -149,8 +153,14 @@ def compare_pairs(test, talks, tree, ends, s, arms):
             best_a, worst_a = max(best_a, total_a[k]), min(worst_a, total_a[k])
             best_b, worst_b = max(best_b, total_b[k]), min(worst_b, total_b[k])
             widest = max(widest, variance[k])
-    if hooks.safe(test.law, g_a - (best_a - worst_a), g_b - (best_b - worst_b), test.least,
-                  test.slack, 2.0 * widest):
+    if hooks.safe(
+        test.law,
+        g_a - (best_a - worst_a),
+        g_b - (best_b - worst_b),
+        test.least,
+        test.slack,
+        2.0 * widest,
+    ):
         talks.state[s, SAFE_PAIRS] += alive * (alive - 1)
         return np.int64(0)
     doubts = np.int64(0)
@@ -160,16 +170,23 @@ def compare_pairs(test, talks, tree, ends, s, arms):
             continue
         lift_a, lift_b = g_a + total_a[k], g_b + total_b[k]
         # the leaders at either end are at least as near to crossing as any one rival
-        if hooks.safe(test.law, lift_a - best_a, lift_b - best_b, test.least, test.slack,
-                      variance[k] + widest):
+        if hooks.safe(
+            test.law, lift_a - best_a, lift_b - best_b, test.least, test.slack, variance[k] + widest
+        ):
             talks.state[s, SAFE_PAIRS] += alive - 1
             continue
         for r in range(count):
             rival = arms[r]
             if rival == k or out_at[s, rival] < NEVER:
                 continue
-            if hooks.safe(test.law, lift_a - total_a[rival], lift_b - total_b[rival], test.least,
-                          test.slack, variance[k] + variance[rival]):
+            if hooks.safe(
+                test.law,
+                lift_a - total_a[rival],
+                lift_b - total_b[rival],
+                test.least,
+                test.slack,
+                variance[k] + variance[rival],
+            ):
                 talks.state[s, SAFE_PAIRS] += 1
                 continue
             doubt[k] = doubt[rival] = True

@@ -165,19 +165,38 @@ def _settle(law, memory, who, curve, talks, walks, tree, here):
             # b anew from memory: with b itself LLVM computes the logarithm of an elimination at b
             # ahead of the loop, for every interval: FedElim0 is 5 to 10 % slower
             n = frame[depth, B]
-            heard = uplinks.hear(talks.uplink, law, who, walks, curve, talks,
-                                 (s, n, frame[depth, RIGHT], tree.arms[depth, i]))
-            _talk(clients, curve, talks, tree, walks.total[heard],
-                  (s, n, tree.g[depth, 1], depth, i))
+            heard = uplinks.hear(
+                talks.uplink,
+                law,
+                who,
+                walks,
+                curve,
+                talks,
+                (s, n, frame[depth, RIGHT], tree.arms[depth, i]),
+            )
+            _talk(
+                clients, curve, talks, tree, walks.total[heard], (s, n, tree.g[depth, 1], depth, i)
+            )
             continue
-        test = Test(skip and not uplinks.visits_all(talks.uplink, talks, s), law, least, slack,
-                    curve, strays)
+        test = Test(
+            skip and not uplinks.visits_all(talks.uplink, talks, s),
+            law,
+            least,
+            slack,
+            curve,
+            strays,
+        )
         doubts = goals.doubts(talks.rule, test, talks, tree, walks.total, (s, i, depth, left_over))
         if doubts == 0:
             talk_through(s, b, clients, talks)
-        elif not (skip and every_step and uplinks.arrives_as_sent(talks.uplink)
-                  and goals.settle_few(talks.rule, law, memory, who, (walks, tree, talks), curve,
-                                       (doubts, depth, level))):
+        elif not (
+            skip
+            and every_step
+            and uplinks.arrives_as_sent(talks.uplink)
+            and goals.settle_few(
+                talks.rule, law, memory, who, (walks, tree, talks), curve, (doubts, depth, level)
+            )
+        ):
             tree.talkers[depth + 1, left_over] = s
             # one draw splits a walk, one for each step walks it: as if no other schedule ran
             length = b - frame[depth, A]
@@ -210,10 +229,18 @@ def _talk_step_by_step(law, who, curve, talks, walks, tree, depth):
         while state[s, NEXT] <= b:
             n = state[s, NEXT]
             chord = (g_a + rise * float(n - a)) * CHORD
-            heard = uplinks.hear(talks.uplink, law, who, walks, curve, talks,
-                                 (s, n, STEP + n - a, tree.arms[depth + 1, i]))
-            _talk(who.hi - who.lo, curve, talks, tree, walks.total[heard],
-                  (s, n, chord, depth + 1, i))
+            heard = uplinks.hear(
+                talks.uplink,
+                law,
+                who,
+                walks,
+                curve,
+                talks,
+                (s, n, STEP + n - a, tree.arms[depth + 1, i]),
+            )
+            _talk(
+                who.hi - who.lo, curve, talks, tree, walks.total[heard], (s, n, chord, depth + 1, i)
+            )
 
 
 @inlined

@@ -28,9 +28,18 @@ from numba.core.compiler_machinery import PassManager
 
 _RAISES = ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, ctypes.c_void_p).value
 _LEFT_OUT = {
-    "WithLifting", "InlineClosureLikes", "RewriteSemanticConstants", "DeadBranchPrune",
-    "RewriteDynamicRaises", "MakeFunctionToJitFunction", "InlineInlinables", "FindLiterallyCalls",
-    "LiteralUnroll", "LiteralPropagationSubPipelinePass", "InlineOverloads", "NopythonRewrites",
+    "WithLifting",
+    "InlineClosureLikes",
+    "RewriteSemanticConstants",
+    "DeadBranchPrune",
+    "RewriteDynamicRaises",
+    "MakeFunctionToJitFunction",
+    "InlineInlinables",
+    "FindLiterallyCalls",
+    "LiteralUnroll",
+    "LiteralPropagationSubPipelinePass",
+    "InlineOverloads",
+    "NopythonRewrites",
     "DumpParforDiagnostics",
 }
 
@@ -68,5 +77,6 @@ def _no_executable(library: Any, described: Any, environment: Any) -> Any:
     does nothing but raise a TypeError."""
     library._ensure_finalized()
     name = described.qualname.split(".")[-1]
-    return _dynfunc.make_function(described.lookup_module(), name, "called by kernels only",
-                                  _RAISES, environment, (library,))
+    return _dynfunc.make_function(
+        described.lookup_module(), name, "called by kernels only", _RAISES, environment, (library,)
+    )

@@ -33,8 +33,19 @@ from fastfed.kernels.uplinks import hooks as uplinks
 from fastfed.kernels.uplinks.exact import ExactUplink, Nothing
 
 # columns of `Rows.ints`
-(PULLS, UPLINKS, BITS, ROUNDS, STEPS, LOCAL_STEPS, GLOBAL_STEPS, GLOBAL_ARM, LOCAL_ERRORS, CORRECT,
- TRUNCATED) = range(11)
+(
+    PULLS,
+    UPLINKS,
+    BITS,
+    ROUNDS,
+    STEPS,
+    LOCAL_STEPS,
+    GLOBAL_STEPS,
+    GLOBAL_ARM,
+    LOCAL_ERRORS,
+    CORRECT,
+    TRUNCATED,
+) = range(11)
 COLUMNS = 11
 
 
@@ -179,10 +190,18 @@ def run_trials(problem, every, times, limits, space, rows, control, first):
     goal = problem.goal
     arms, clients = space.local_out.shape
     schedules = times.plan.shape[0]
-    outcome = Outcome(space.local_out, space.winners, space.wrong, space.local_gave_up,
-                      space.state, space.out_at)
-    globally = Talks(times.plan, times.listed, space.state, space.out_at, goals.at_server(goal),
-                     problem.uplink, space.heard)
+    outcome = Outcome(
+        space.local_out, space.winners, space.wrong, space.local_gave_up, space.state, space.out_at
+    )
+    globally = Talks(
+        times.plan,
+        times.listed,
+        space.state,
+        space.out_at,
+        goals.at_server(goal),
+        problem.uplink,
+        space.heard,
+    )
     for i in range(rows.ints.shape[1]):
         if control.stop[0] != 0:
             return
@@ -193,10 +212,25 @@ def run_trials(problem, every, times, limits, space, rows, control, first):
         walks.work[0] = walks.work[1] = 0
         safe_pairs = np.int64(0)
         for m in range(clients):
-            locally = Talks(every.plan, every.listed, space.local_state, space.local_out_at,
-                            goals.at_client(goal, m), ExactUplink(()), Nothing(()))
-            run_pass(law, memory, Who(problem.seed, trial, m, m + 1), problem.local_curve,
-                     locally, walks, tree, problem.skip)
+            locally = Talks(
+                every.plan,
+                every.listed,
+                space.local_state,
+                space.local_out_at,
+                goals.at_client(goal, m),
+                ExactUplink(()),
+                Nothing(()),
+            )
+            run_pass(
+                law,
+                memory,
+                Who(problem.seed, trial, m, m + 1),
+                problem.local_curve,
+                locally,
+                walks,
+                tree,
+                problem.skip,
+            )
             for k in range(arms):
                 space.local_out[k, m] = locally.out_at[0, k]
             space.winners[m] = locally.state[0, WINNER]
@@ -207,8 +241,16 @@ def run_trials(problem, every, times, limits, space, rows, control, first):
                     rows.local_called[i, k, m] = locally.state[0, CALLED + k] == 1
             safe_pairs += locally.state[0, SAFE_PAIRS]
         local_draws = walks.work[1]
-        run_pass(law, memory, Who(problem.seed, trial, np.int64(0), clients),
-                 problem.global_curve, globally, walks, tree, problem.skip)
+        run_pass(
+            law,
+            memory,
+            Who(problem.seed, trial, np.int64(0), clients),
+            problem.global_curve,
+            globally,
+            walks,
+            tree,
+            problem.skip,
+        )
         for s in range(schedules):
             bits = uplinks.bits_sent(problem.uplink, globally, s)
             verdicts = uplinks.verdict_errors(problem.uplink) * space.state[s, SAFE_PAIRS]

@@ -27,27 +27,46 @@ and that a genre nobody has rated in a country pays 0 there is our choice (data/
 Gaussian twin is added to see what the discrete rewards change."""
 
 
-def claims_text(claims: Sequence[Claim], trials: dict[str, int], warning: str = "",
-                slips: Sequence[str] = SLIPS) -> str:
+def claims_text(
+    claims: Sequence[Claim], trials: dict[str, int], warning: str = "", slips: Sequence[str] = SLIPS
+) -> str:
     """claims.md. ``trials`` is by data set, ``warning`` what is to be said of trials that did not
     end."""
     counts = ", ".join(f"{name} {count:,}" for name, count in trials.items())
-    notes = [f"Trials of each cell: {counts}.", *([warning.replace(chr(10), " ")] if warning else
-                                                  []), METHOD, OURS]
+    notes = [
+        f"Trials of each cell: {counts}.",
+        *([warning.replace(chr(10), " ")] if warning else []),
+        METHOD,
+        OURS,
+    ]
     lines = ["# The paper's claims", ""]
     for note in notes:
         lines += [" ".join(note.split()), ""]
     lines += [table_row(["claim", "in the paper", "verdict"]), table_row(["---"] * 3)]
-    lines += [table_row([one.claim, one.where, f"**{one.verdict}**"]) for one in claims
-              if one.key != "minimum-map"]
+    lines += [
+        table_row([one.claim, one.where, f"**{one.verdict}**"])
+        for one in claims
+        if one.key != "minimum-map"
+    ]
     for one in claims:
-        lines += ["", f"## {one.key}", "", one.claim, "", f"- in the paper: {one.where}",
-                  f"- criterion: {one.criterion}", f"- verdict: **{one.verdict}**"]
+        lines += [
+            "",
+            f"## {one.key}",
+            "",
+            one.claim,
+            "",
+            f"- in the paper: {one.where}",
+            f"- criterion: {one.criterion}",
+            f"- verdict: **{one.verdict}**",
+        ]
         if one.doubt is not None:
-            lines.append(f"- the least certain decided cell has an adjusted p-value of "
-                         f"{one.doubt:.2g}")
-        lines += ["- closest to the limit, or furthest beyond it:",
-                  *(f"  - {text}" for text in one.measured)]
+            lines.append(
+                f"- the least certain decided cell has an adjusted p-value of {one.doubt:.2g}"
+            )
+        lines += [
+            "- closest to the limit, or furthest beyond it:",
+            *(f"  - {text}" for text in one.measured),
+        ]
         if one.key == "minimum-map":
             lines += ["", *_map_text(one)]
     lines += ["", "## Slips in the paper", "", *(f"- {slip}" for slip in slips)]
@@ -56,18 +75,32 @@ def claims_text(claims: Sequence[Claim], trials: dict[str, int], warning: str = 
 
 def _map_text(claim: Claim) -> list[str]:
     """FedElim's cost over the best period's, by delta (down) and C (across)."""
-    lines = ["FedElim's mean total cost over that of the best period, in bold where no period "
-             "is cheaper, with ? where that is undecided."]
-    frame = pl.DataFrame([{key: cell[key] for key in ("instance", "sigma", "delta", "cost",
-                                                      "value", "holds")} for cell in claim.cells
-                          if cell["verdict"] != DOES_NOT_APPLY])
+    lines = [
+        "FedElim's mean total cost over that of the best period, in bold where no period "
+        "is cheaper, with ? where that is undecided."
+    ]
+    frame = pl.DataFrame(
+        [
+            {key: cell[key] for key in ("instance", "sigma", "delta", "cost", "value", "holds")}
+            for cell in claim.cells
+            if cell["verdict"] != DOES_NOT_APPLY
+        ]
+    )
     for (instance, sigma), rows in frame.group_by(["instance", "sigma"], maintain_order=True):
         costs = rows["cost"].unique().sort().to_list()
-        lines += ["", f"{instance}, confidence scale {sigma:g}", "",
-                  table_row(["delta", *(f"C = {cost:g}" for cost in costs)]),
-                  table_row(["---:"] * (1 + len(costs)))]
+        lines += [
+            "",
+            f"{instance}, confidence scale {sigma:g}",
+            "",
+            table_row(["delta", *(f"C = {cost:g}" for cost in costs)]),
+            table_row(["---:"] * (1 + len(costs))),
+        ]
         for (delta,), some in rows.group_by(["delta"], maintain_order=True):
-            shown = [{True: "**{:.4f}**", False: "{:.4f}", None: "{:.4f} ?"}[one["holds"]].format(
-                one["value"]) for one in some.sort("cost").iter_rows(named=True)]
+            shown = [
+                {True: "**{:.4f}**", False: "{:.4f}", None: "{:.4f} ?"}[one["holds"]].format(
+                    one["value"]
+                )
+                for one in some.sort("cost").iter_rows(named=True)
+            ]
             lines.append(table_row([f"{delta:g}", *shown]))
     return lines

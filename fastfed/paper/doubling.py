@@ -35,10 +35,12 @@ class Doubling:
     """Trials in which some arm leaves at 2 n_k or later."""
 
     def __str__(self) -> str:
-        return (f"In {self.broken:,} of {self.trials:,} trials of the synthetic instance at delta "
-                f"{DELTA:g} ({self.broken / self.trials:.1%}) it fails for some arm, with ratios "
-                f"of up to {self.largest:.2f}; an arm left at 2 n_k or later in {self.late:,} of "
-                "them.")
+        return (
+            f"In {self.broken:,} of {self.trials:,} trials of the synthetic instance at delta "
+            f"{DELTA:g} ({self.broken / self.trials:.1%}) it fails for some arm, with ratios "
+            f"of up to {self.largest:.2f}; an arm left at 2 n_k or later in {self.late:,} of "
+            "them."
+        )
 
 
 def doubling(trials: int = TRIALS, seed: int = 0) -> Doubling:

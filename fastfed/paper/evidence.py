@@ -57,19 +57,30 @@ class Place:
     @property
     def periods(self) -> dict[int, str]:
         """The periodic schedules by H. (FedElim0 is H = 1 under another name.)"""
-        found = {parse(name).period: name for name in self.schedules
-                 if parse(name).kind == "periodic"}
+        found = {
+            parse(name).period: name for name in self.schedules if parse(name).kind == "periodic"
+        }
         return {period: found[period] for period in sorted(filter(None, found))}
 
     @property
     def powers(self) -> dict[int, str]:
         """Those of the paper's panels (c): H = 1, 10, 100, ..."""
-        return {period: name for period, name in self.periods.items()
-                if str(period).rstrip("0") == "1"}
+        return {
+            period: name for period, name in self.periods.items() if str(period).rstrip("0") == "1"
+        }
 
-    def compare(self, one: str, other: str, x: Prices, y: Prices | None = None, *,
-                limit: float = 1.0, note: str = "", judge: Moments | None = None,
-                **where: Any) -> Cell:
+    def compare(
+        self,
+        one: str,
+        other: str,
+        x: Prices,
+        y: Prices | None = None,
+        *,
+        limit: float = 1.0,
+        note: str = "",
+        judge: Moments | None = None,
+        **where: Any,
+    ) -> Cell:
         """One schedule's mean cost at prices ``x`` over the other's at ``y`` (None: the same),
         which should be at most ``limit``; judged by all trials, or by ``judge``."""
         pair = (self.whole if judge is None else judge).pair(one, other, x, y)
@@ -81,20 +92,28 @@ class Place:
         known = {name: mean for name, mean in means.items() if mean is not None}
         return min(known, key=known.__getitem__, default=None)
 
-    def against_best(self, one: str, names: Iterable[str], price: float, *, limit: float = 1.0,
-                     **where: Any) -> list[Cell]:
+    def against_best(
+        self, one: str, names: Iterable[str], price: float, *, limit: float = 1.0, **where: Any
+    ) -> list[Cell]:
         """A schedule over the cheapest of others, an uplink at ``price``; no cell without any."""
         best = self.cheapest(names, price)
         if best is None:
             return []
-        return [self.compare(one, best, Prices.total(price), limit=limit, judge=self.halves.odd,
-                             note=f"best {in_words(best)}, chosen by the other half of the trials",
-                             **where)]
+        return [
+            self.compare(
+                one,
+                best,
+                Prices.total(price),
+                limit=limit,
+                judge=self.halves.odd,
+                note=f"best {in_words(best)}, chosen by the other half of the trials",
+                **where,
+            )
+        ]
 
     def if_condition(self, cell: Cell, cost: float) -> Cell:
         """The cell, which does not apply where Theorem 4 is not about it."""
-        return cell if self.condition[cost] else does_not_apply(
-            cell, "C ln T_k > T_k for some arm")
+        return cell if self.condition[cost] else does_not_apply(cell, "C ln T_k > T_k for some arm")
 
 
 @dataclass(frozen=True)

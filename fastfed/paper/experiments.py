@@ -59,8 +59,30 @@ TWIN_DELTAS = (0.1, 0.01, 1e-3, 1e-4, 1e-6)  # of MovieLens's Gaussian twin, whi
 COSTS = (0.0, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
 PERIODS = (1, 5, 10, 100, 1_000, 10_000, 100_000)
 SCHEDULES = ("fedelim", "fedelim0", *(f"periodic:{h}" for h in PERIODS), "superexponential")
-BASES = (1.05, 1.1, 1.15, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2.2, 2.5, 2.8, 3.2, 3.6, 4, 4.5, 5, 6, 7, 8,
-         9, 10)
+BASES = (
+    1.05,
+    1.1,
+    1.15,
+    1.2,
+    1.3,
+    1.4,
+    1.5,
+    1.6,
+    1.8,
+    2.2,
+    2.5,
+    2.8,
+    3.2,
+    3.6,
+    4,
+    4.5,
+    5,
+    6,
+    7,
+    8,
+    9,
+    10,
+)
 STUDY_DELTA = 0.01  # that of the studies, the table, and the panels against H
 # Confidence scales of the map: the paper's and, where rewards in [0, 1] make it valid, half of it.
 # Not on MovieLens: there it is too narrow, best arms are lost, and two that are equal never part.
@@ -87,52 +109,100 @@ class Plan:
         return iterate(self.spec, self.folder, threads=threads)
 
 
-def plan(out: Path, *, trials: int | None = None, only: str | None = None, quick: bool = False,
-         seed: int = 0) -> list[Plan]:
+def plan(
+    out: Path,
+    *,
+    trials: int | None = None,
+    only: str | None = None,
+    quick: bool = False,
+    seed: int = 0,
+) -> list[Plan]:
     """The sweeps, in the order in which they run. ``trials`` None: 10,000, or few if ``quick``."""
     require_matplotlib()  # which the figures need: said now, and not when all sweeps are done
     if trials is None:
         trials = QUICK_TRIALS if quick else TRIALS
     if only is not None and only not in DATA_SETS:
-        raise InputError(f"only {only!r}{nearest(only, DATA_SETS)}: must be one of "
-                         f"{', '.join(DATA_SETS)}")
+        raise InputError(
+            f"only {only!r}{nearest(only, DATA_SETS)}: must be one of {', '.join(DATA_SETS)}"
+        )
     plans: list[Plan] = []
     for name in DATA_SETS if only is None else (only,):
-        base = Spec(instances=(name,), deltas=DELTAS, costs=COSTS, schedules=SCHEDULES,
-                    trials=trials, seed=seed)
+        base = Spec(
+            instances=(name,),
+            deltas=DELTAS,
+            costs=COSTS,
+            schedules=SCHEDULES,
+            trials=trials,
+            seed=seed,
+        )
         study = replace(base, deltas=(STUDY_DELTA,), schedules=_study_schedules(name))
-        plans += [Plan(name, out / name, replace(base, sigmas=SCALES.get(name, (None,)))),
-                  Plan(f"studies of {name}", out / "studies" / name, study)]
-        plans.append(Plan(f"radii of {name}", out / "radii" / name, replace(
-            base, deltas=tuple(delta for delta in radii.DELTAS if delta in DELTAS),
-            schedules=tuple(radii.SCHEDULES), radii=radii.OTHERS)))
+        plans += [
+            Plan(name, out / name, replace(base, sigmas=SCALES.get(name, (None,)))),
+            Plan(f"studies of {name}", out / "studies" / name, study),
+        ]
+        plans.append(
+            Plan(
+                f"radii of {name}",
+                out / "radii" / name,
+                replace(
+                    base,
+                    deltas=tuple(delta for delta in radii.DELTAS if delta in DELTAS),
+                    schedules=tuple(radii.SCHEDULES),
+                    radii=radii.OTHERS,
+                ),
+            )
+        )
         if name == "synthetic":
             scaled = tuple(f"scaled:synthetic,{factor:g}" for factor in FACTORS)
-            plans.append(Plan("gaps", out / "gaps", replace(
-                study, instances=scaled, schedules=("fedelim", "fedelim0", "superexponential"))))
+            plans.append(
+                Plan(
+                    "gaps",
+                    out / "gaps",
+                    replace(
+                        study,
+                        instances=scaled,
+                        schedules=("fedelim", "fedelim0", "superexponential"),
+                    ),
+                )
+            )
         if name == "movielens":
-            plans.append(Plan("movielens-gaussian", out / "movielens-gaussian",
-                              replace(base, instances=(_gaussian(),), deltas=tuple(
-                                  delta for delta in TWIN_DELTAS if delta in DELTAS))))
+            plans.append(
+                Plan(
+                    "movielens-gaussian",
+                    out / "movielens-gaussian",
+                    replace(
+                        base,
+                        instances=(_gaussian(),),
+                        deltas=tuple(delta for delta in TWIN_DELTAS if delta in DELTAS),
+                    ),
+                )
+            )
     return plans
 
 
-def reproduce(out: str | Path = "paper", *, threads: int | None = None, **options: Any
-              ) -> list[Claim]:
+def reproduce(
+    out: str | Path = "paper", *, threads: int | None = None, **options: Any
+) -> list[Claim]:
     """`fastfed reproduce` in Python: takes the arguments of `plan`, returns the claims."""
     folder = Path(out)
     for one in plan(folder, **options):
         for run, _ in one.parts(threads):
             if run.failures:
                 raise RuntimeError(str(run.failures[0]))
-    true_errors(folder, threads=threads, **{key: value for key, value in options.items()
-                                            if key != "trials"})
+    true_errors(
+        folder, threads=threads, **{key: value for key, value in options.items() if key != "trials"}
+    )
     return write(folder)[0]
 
 
 def true_errors(
-    out: Path, *, only: str | None = None, quick: bool = False, seed: int = 0,
-    threads: int | None = None, report: Callable[[str], object] = lambda _: None,
+    out: Path,
+    *,
+    only: str | None = None,
+    quick: bool = False,
+    seed: int = 0,
+    threads: int | None = None,
+    report: Callable[[str], object] = lambda _: None,
 ) -> list[Path]:
     """How often FedElim really errs on the data sets; what was written."""
     from fastfed.paper import true_errors as measured
@@ -140,8 +210,15 @@ def true_errors(
     trials = measured.QUICK_TRIALS if quick else measured.TRIALS
     deltas = measured.QUICK_DELTAS if quick else measured.DELTAS
     names = DATA_SETS if only is None else (only,)
-    return measured.write(out, instances=names, deltas=deltas, trials=trials, seed=seed,
-                          threads=threads, report=report)
+    return measured.write(
+        out,
+        instances=names,
+        deltas=deltas,
+        trials=trials,
+        seed=seed,
+        threads=threads,
+        report=report,
+    )
 
 
 def write(out: Path) -> tuple[list[Claim], list[Path]]:
@@ -160,11 +237,21 @@ def write(out: Path) -> tuple[list[Claim], list[Path]]:
     counts = dict(trials.iter_rows())
     warning = not_ended_text(frames.panels)
     for name, text in (
-        ("table.md", _table_text(table)), ("table.json", _json(table)),
-        ("radii.md", radii.radii_text(saved)), ("radii.json", _json(saved)),
+        ("table.md", _table_text(table)),
+        ("table.json", _json(table)),
+        ("radii.md", radii.radii_text(saved)),
+        ("radii.json", _json(saved)),
         ("claims.md", claims_text(claims, counts, warning, slips(evidence))),
-        ("claims.json", _json({"trials": counts, "claims": [one.to_dict() for one in claims],
-                               "slips": slips(evidence)})),
+        (
+            "claims.json",
+            _json(
+                {
+                    "trials": counts,
+                    "claims": [one.to_dict() for one in claims],
+                    "slips": slips(evidence),
+                }
+            ),
+        ),
     ):
         with replacing(out / name) as file:
             file.write(text.encode())
@@ -175,14 +262,24 @@ def write(out: Path) -> tuple[list[Claim], list[Path]]:
         paths.append(out / "minimum.parquet")
     measured = errors.kept(out)
     charts = drawn.charts(frames) | ({} if measured is None else errors.charts(measured))
-    about = {"trials of each cell": ", ".join(f"{name} {count:,}" for name, count in
-                                              counts.items()),
-             "deltas": ", ".join(f"{delta:g}" for delta in DELTAS),
-             "costs C": ", ".join(f"{cost:g}" for cost in COSTS),
-             "seed": Store(out / next(iter(counts))).record().seed,
-             "version of the rows": VERSION, "fastfed": __version__}
-    paths.append(write_page(out / "report.html", charts, claims, about,
-                            [*([warning] if warning else []), METHOD, OURS], slips(evidence)))
+    about = {
+        "trials of each cell": ", ".join(f"{name} {count:,}" for name, count in counts.items()),
+        "deltas": ", ".join(f"{delta:g}" for delta in DELTAS),
+        "costs C": ", ".join(f"{cost:g}" for cost in COSTS),
+        "seed": Store(out / next(iter(counts))).record().seed,
+        "version of the rows": VERSION,
+        "fastfed": __version__,
+    }
+    paths.append(
+        write_page(
+            out / "report.html",
+            charts,
+            claims,
+            about,
+            [*([warning] if warning else []), METHOD, OURS],
+            slips(evidence),
+        )
+    )
     return claims, paths
 
 
@@ -219,10 +316,26 @@ def read(out: Path) -> tuple[Frames, Evidence]:
     synthetic = any(place.instance == "synthetic" for place in panels)
     every = pl.concat(summaries)
     clients = tightness() if synthetic else []
-    return (Frames(every, pl.concat(studied) if studied else pl.DataFrame(),
-                   radii.radii_frame(every, with_radii), _gap_frame(out / "gaps"), clients),
-            Evidence(panels, scales, studies, gaps, checked, runs, clients, under_radii,
-                     _doubling(out / "synthetic") if synthetic else None))
+    return (
+        Frames(
+            every,
+            pl.concat(studied) if studied else pl.DataFrame(),
+            radii.radii_frame(every, with_radii),
+            _gap_frame(out / "gaps"),
+            clients,
+        ),
+        Evidence(
+            panels,
+            scales,
+            studies,
+            gaps,
+            checked,
+            runs,
+            clients,
+            under_radii,
+            _doubling(out / "synthetic") if synthetic else None,
+        ),
+    )
 
 
 def _good_event(folder: Path, name: str, frame: pl.DataFrame) -> list[dict[str, Any]]:
@@ -230,16 +343,20 @@ def _good_event(folder: Path, name: str, frame: pl.DataFrame) -> list[dict[str, 
     and with at most as many runs as they have trials."""
     instance = instances_of(folder)[name]
     trials = int(frame["trials"].min())  # type: ignore[arg-type]
-    return good_event(instance, tuple(frame["delta"].unique(maintain_order=True)),
-                      min(trials, MOST_RUNS, MOST_WALKS // instance.means.size),
-                      seed=Store(folder).record().seed)
+    return good_event(
+        instance,
+        tuple(frame["delta"].unique(maintain_order=True)),
+        min(trials, MOST_RUNS, MOST_WALKS // instance.means.size),
+        seed=Store(folder).record().seed,
+    )
 
 
 def _study_frame(folder: Path, name: str) -> pl.DataFrame:
     """The summary of a data set's studies, with the period and the base whose bounds are least."""
     b = _bounds(name)
     return stored_summary(folder, COSTS).with_columns(
-        period_opt=pl.lit(float(b.period_opt)), base_opt=pl.lit(float(b.base_opt)))
+        period_opt=pl.lit(float(b.period_opt)), base_opt=pl.lit(float(b.base_opt))
+    )
 
 
 def _doubling(folder: Path) -> Doubling:
@@ -263,12 +380,20 @@ def places_of(folder: Path) -> list[Place]:
         halves = Halves.of(store.batches(cell, names), names, names)
         b = bounds(known[cell.instance], cell.delta, np.array(COSTS), cell.sigma)
         at_cost = COSTS.index(COST)
-        places.append(Place(
-            cell.instance, cell.delta, cell.sigma, halves, COSTS,
-            {cost: bool(b.condition[index].all()) for index, cost in enumerate(COSTS)},
-            T=float(b.T[0]), gap=float(b.local_gaps.min()),
-            best_period=int(b.periodic.parameter[at_cost]),  # type: ignore[index]
-            base_opt=float(b.base_opt[at_cost])))
+        places.append(
+            Place(
+                cell.instance,
+                cell.delta,
+                cell.sigma,
+                halves,
+                COSTS,
+                {cost: bool(b.condition[index].all()) for index, cost in enumerate(COSTS)},
+                T=float(b.T[0]),
+                gap=float(b.local_gaps.min()),
+                best_period=int(b.periodic.parameter[at_cost]),  # type: ignore[index]
+                base_opt=float(b.base_opt[at_cost]),
+            )
+        )
     return places
 
 
@@ -284,10 +409,18 @@ def tightness() -> list[dict[str, Any]]:
         b = bounds(many, STUDY_DELTA)
         found[many.shape[1]] = float(b.T / b.lower)
     first = next(iter(found.values()))
-    return [{"instance": "synthetic", "delta": STUDY_DELTA, "what": f"M = {clients:,}",
-             "clients": clients, **computed(value / first, GROWTH, f"{value / first:.3f}, T over "
-                                            f"the lower bound {value:,.0f}")}
-            for clients, value in found.items()]
+    return [
+        {
+            "instance": "synthetic",
+            "delta": STUDY_DELTA,
+            "what": f"M = {clients:,}",
+            "clients": clients,
+            **computed(
+                value / first, GROWTH, f"{value / first:.3f}, T over the lower bound {value:,.0f}"
+            ),
+        }
+        for clients, value in found.items()
+    ]
 
 
 def scheme_table(studies: pl.DataFrame) -> list[dict[str, Any]]:
@@ -295,47 +428,90 @@ def scheme_table(studies: pl.DataFrame) -> list[dict[str, Any]]:
     rows = []
     for (instance, delta), frame in _groups(studies):
         b = _bounds(str(instance))
-        for scheme, name in ((b.periodic, f"periodic:{_whole_period(b)}"), (b.fedelim, "fedelim"),
-                             (b.superexponential, "superexponential")):
+        for scheme, name in (
+            (b.periodic, f"periodic:{_whole_period(b)}"),
+            (b.fedelim, "fedelim"),
+            (b.superexponential, "superexponential"),
+        ):
             found = frame.filter(pl.col("schedule") == name).row(0, named=True)
-            rows.append({
-                "instance": instance, "delta": delta, "cost": COST, "scheme": name,
-                "trials": found["trials"], **{
-                    f"{short}_{kind}": found[f"{long}_{kind}"]
-                    for short, long in (("pulls", "pulls"), ("comm", "communication"),
-                                        ("total", "total")) for kind in ("mean", "sem")},
-                **{f"{quantity}_{variant}": float(getattr(getattr(scheme, variant), quantity))
-                   for quantity in ("pulls", "comm", "total")
-                   for variant in ("as_stated", "summed", "sharp")},
-            })
+            rows.append(
+                {
+                    "instance": instance,
+                    "delta": delta,
+                    "cost": COST,
+                    "scheme": name,
+                    "trials": found["trials"],
+                    **{
+                        f"{short}_{kind}": found[f"{long}_{kind}"]
+                        for short, long in (
+                            ("pulls", "pulls"),
+                            ("comm", "communication"),
+                            ("total", "total"),
+                        )
+                        for kind in ("mean", "sem")
+                    },
+                    **{
+                        f"{quantity}_{variant}": float(getattr(getattr(scheme, variant), quantity))
+                        for quantity in ("pulls", "comm", "total")
+                        for variant in ("as_stated", "summed", "sharp")
+                    },
+                }
+            )
     return rows
 
 
 def _groups(studies: pl.DataFrame) -> Any:
     if not len(studies):
         return ()
-    return studies.filter(pl.col("cost") == COST).group_by(["instance", "delta"],
-                                                           maintain_order=True)
+    return studies.filter(pl.col("cost") == COST).group_by(
+        ["instance", "delta"], maintain_order=True
+    )
 
 
 def _table_text(table: Sequence[dict[str, Any]]) -> str:
-    lines = ["# Periodic, exponential and super-exponential communication",
-             "",
-             f"Means ± one standard error beside the bounds; C = {COST:g}. The periodic scheme has "
-             "the whole H nearest H_opt. *Stated*: the paper's closed form, its O() worked out; "
-             "*summed*: summed over arms, with the paper's slips corrected; *sharp*: from the "
-             "steps at which the radii settle each arm.", ""]
-    head = ["data", "delta", "scheme", "trials", "quantity", "measured", "sharp", "summed",
-            "stated"]
+    lines = [
+        "# Periodic, exponential and super-exponential communication",
+        "",
+        f"Means ± one standard error beside the bounds; C = {COST:g}. The periodic scheme has "
+        "the whole H nearest H_opt. *Stated*: the paper's closed form, its O() worked out; "
+        "*summed*: summed over arms, with the paper's slips corrected; *sharp*: from the "
+        "steps at which the radii settle each arm.",
+        "",
+    ]
+    head = [
+        "data",
+        "delta",
+        "scheme",
+        "trials",
+        "quantity",
+        "measured",
+        "sharp",
+        "summed",
+        "stated",
+    ]
     lines += [table_row(head), table_row(["---"] * 3 + ["---:"] + ["---"] + ["---:"] * 4)]
     for row in table:
-        for quantity, words in (("pulls", "pulls"), ("comm", "communication cost"),
-                                ("total", "total cost")):
-            lines.append(table_row([
-                row["instance"], f"{row['delta']:g}", row["scheme"], f"{row['trials']:,}", words,
-                number(row[f"{quantity}_mean"], row[f"{quantity}_sem"]),
-                *(_large(row[f"{quantity}_{variant}"])
-                  for variant in ("sharp", "summed", "as_stated"))]))
+        for quantity, words in (
+            ("pulls", "pulls"),
+            ("comm", "communication cost"),
+            ("total", "total cost"),
+        ):
+            lines.append(
+                table_row(
+                    [
+                        row["instance"],
+                        f"{row['delta']:g}",
+                        row["scheme"],
+                        f"{row['trials']:,}",
+                        words,
+                        number(row[f"{quantity}_mean"], row[f"{quantity}_sem"]),
+                        *(
+                            _large(row[f"{quantity}_{variant}"])
+                            for variant in ("sharp", "summed", "as_stated")
+                        ),
+                    ]
+                )
+            )
     return "\n".join(lines) + "\n"
 
 
@@ -360,8 +536,13 @@ def _study_schedules(name: str) -> tuple[str, ...]:
     around = float(b.period_opt) * 10.0 ** (np.arange(-15, 11) / 10)
     periods = sorted({10, _whole_period(b), *(max(1, round(h)) for h in around.tolist())})
     bases = sorted({*BASES, round(float(b.base_opt), 4)})
-    return ("fedelim", "fedelim0", *(f"periodic:{h}" for h in periods),
-            *(f"exponential:{base:g}" for base in bases), "superexponential")
+    return (
+        "fedelim",
+        "fedelim0",
+        *(f"periodic:{h}" for h in periods),
+        *(f"exponential:{base:g}" for base in bases),
+        "superexponential",
+    )
 
 
 def _bounds(name: str) -> Bounds:
@@ -376,8 +557,13 @@ def _whole_period(b: Bounds) -> int:
 
 def _gaussian() -> Instance:
     real = Instance.load("movielens")
-    return Instance(real.means, arms=real.arms, clients=real.clients, name="movielens-gaussian",
-                    description="Gaussian rewards around MovieLens's means")
+    return Instance(
+        real.means,
+        arms=real.arms,
+        clients=real.clients,
+        name="movielens-gaussian",
+        description="Gaussian rewards around MovieLens's means",
+    )
 
 
 def _finished(folder: Path) -> bool:

@@ -26,8 +26,13 @@ from fastfed.statistics.verdicts import share
 HORIZON = 256
 
 
-def good_event(instance: Instance, deltas: Sequence[float], runs: int,
-               sigma: float | None = None, seed: int = 0) -> list[dict[str, Any]]:
+def good_event(
+    instance: Instance,
+    deltas: Sequence[float],
+    runs: int,
+    sigma: float | None = None,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
     """A cell for each delta: the share of runs that leave the event by `HORIZON`. ``sigma`` is
     the confidence scale (None: the instance's own), ``seed`` that of the walks."""
     scale = instance.default_sigma if sigma is None else sigma
@@ -49,7 +54,6 @@ def least_delta(instance: Instance, runs: int, scale: float, seed: int) -> npt.N
         sums = values_at(instance, seed, trials, np.full((runs, arms, clients), n))
         off = sums / n - instance.means
         local = math.log(8 * arms * clients * n**2) - n * off**2 / (2 * scale**2)
-        server = (math.log(8 * arms * n**2)
-                  - clients * n * off.mean(axis=2)**2 / (2 * scale**2))
+        server = math.log(8 * arms * n**2) - clients * n * off.mean(axis=2) ** 2 / (2 * scale**2)
         least = np.minimum(least, np.minimum(local.min(axis=(1, 2)), server.min(axis=1)))
     return least

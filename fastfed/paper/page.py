@@ -23,44 +23,90 @@ from fastfed.statistics.numbers import tidy
 from fastfed.statistics.verdicts import DOES_NOT_APPLY, Cell, Claim
 
 FIGURES: dict[str, tuple[str, ...]] = {
-    "delta-pac": ("errors",), "good-event": ("errors",),
-    "total-three": ("a",), "total-three-any-cost": ("a",), "total-three-outside": ("a",),
-    "pulls-two": ("a",), "fedelim0-cheaper": ("a",), "linear-in-log": ("a",),
-    "pulls-T": ("a",), "lower-bound": ("a",), "pulls-2T": ("a",), "total-3T": ("a",),
-    "communication": ("b",), "communication-falls": ("b",),
-    "periodic-gap": ("c",), "almost-best": ("c",), "sweet-spot": ("c", "period"),
-    "spot-at-100": ("c", "period"), "periodic-beats": ("c", "period"),
-    "minimum-movielens": ("c", "minimum"), "minimum-bernoulli": ("c", "minimum"),
-    "minimum-any-period": ("c",), "minimum-map": ("minimum",),
-    "inverse-square": ("gap",), "talk-growth": ("talk",), "tight-in-clients": ("clients",),
-    "trade-off": ("schemes",), "near-best-period": ("period",), "base-two": ("base",),
-    "radii-delta-pac": ("radii",), "radii-saving": ("radii",), "radii-tightest": ("radii",),
+    "delta-pac": ("errors",),
+    "good-event": ("errors",),
+    "total-three": ("a",),
+    "total-three-any-cost": ("a",),
+    "total-three-outside": ("a",),
+    "pulls-two": ("a",),
+    "fedelim0-cheaper": ("a",),
+    "linear-in-log": ("a",),
+    "pulls-T": ("a",),
+    "lower-bound": ("a",),
+    "pulls-2T": ("a",),
+    "total-3T": ("a",),
+    "communication": ("b",),
+    "communication-falls": ("b",),
+    "periodic-gap": ("c",),
+    "almost-best": ("c",),
+    "sweet-spot": ("c", "period"),
+    "spot-at-100": ("c", "period"),
+    "periodic-beats": ("c", "period"),
+    "minimum-movielens": ("c", "minimum"),
+    "minimum-bernoulli": ("c", "minimum"),
+    "minimum-any-period": ("c",),
+    "minimum-map": ("minimum",),
+    "inverse-square": ("gap",),
+    "talk-growth": ("talk",),
+    "tight-in-clients": ("clients",),
+    "trade-off": ("schemes",),
+    "near-best-period": ("period",),
+    "base-two": ("base",),
+    "radii-delta-pac": ("radii",),
+    "radii-saving": ("radii",),
+    "radii-tightest": ("radii",),
 }
 """Which figures show what a claim is about: the ends of their names, which begin with that of the
 data set."""
-_COLUMNS = {"instance": "data", "delta": "delta", "cost": "C", "sigma": "scale",
-            "schedule": "schedule", "radius": "radius", "what": "what"}
+_COLUMNS = {
+    "instance": "data",
+    "delta": "delta",
+    "cost": "C",
+    "sigma": "scale",
+    "schedule": "schedule",
+    "radius": "radius",
+    "what": "what",
+}
 
 
-def write_page(path: Path, charts: Mapping[str, Chart], claims: Sequence[Claim],
-               about: Mapping[str, object], notes: Sequence[str], slips: Sequence[str] = SLIPS
-               ) -> Path:
+def write_page(
+    path: Path,
+    charts: Mapping[str, Chart],
+    claims: Sequence[Claim],
+    about: Mapping[str, object],
+    notes: Sequence[str],
+    slips: Sequence[str] = SLIPS,
+) -> Path:
     """Write the page; the path. ``charts`` are by name, as in `fastfed.paper.panels.charts`;
     ``about`` says what was run and ``notes`` how verdicts come about."""
     with replacing(path) as file:
-        file.write(page(page_data(charts, claims, about, notes) | {"slips": list(slips)},
-                        "The paper's experiments and claims", CLAIMS).encode())
+        file.write(
+            page(
+                page_data(charts, claims, about, notes) | {"slips": list(slips)},
+                "The paper's experiments and claims",
+                CLAIMS,
+            ).encode()
+        )
     return path
 
 
-def page_data(charts: Mapping[str, Chart], claims: Sequence[Claim], about: Mapping[str, object],
-              notes: Sequence[str]) -> dict[str, Any]:
+def page_data(
+    charts: Mapping[str, Chart],
+    claims: Sequence[Claim],
+    about: Mapping[str, object],
+    notes: Sequence[str],
+) -> dict[str, Any]:
     """Everything that the page shows, as JSON's types."""
     figures: list[dict[str, Any]] = [
-        {"name": printable(name),
-         "section": "panels" if name.rpartition("-")[2] in PANELS else "studies",
-         "title": printable(drawn.title[0]), "note": printable(" ".join(drawn.title[1:])),
-         "specification": vega_chart(drawn)} for name, drawn in charts.items()]
+        {
+            "name": printable(name),
+            "section": "panels" if name.rpartition("-")[2] in PANELS else "studies",
+            "title": printable(drawn.title[0]),
+            "note": printable(" ".join(drawn.title[1:])),
+            "specification": vega_chart(drawn),
+        }
+        for name, drawn in charts.items()
+    ]
     for claim in claims:
         if claim.key == "minimum-map":
             figures += _maps(claim.cells)
@@ -68,11 +114,14 @@ def page_data(charts: Mapping[str, Chart], claims: Sequence[Claim], about: Mappi
     shown = {claim.key: list(_figures_of(claim, names)) for claim in claims}
     for figure in figures:
         figure["claims"] = [key for key, own in shown.items() if figure["name"] in own]
-    return {"about": {str(key): printable(str(value)) for key, value in about.items()},
-            # the notes are Markdown, with one word in italics
-            "notes": [printable(" ".join(note.replace("*", "").split())) for note in notes],
-            "figures": figures, "slips": list(SLIPS),
-            "claims": [_claim(claim, shown[claim.key]) for claim in claims]}
+    return {
+        "about": {str(key): printable(str(value)) for key, value in about.items()},
+        # the notes are Markdown, with one word in italics
+        "notes": [printable(" ".join(note.replace("*", "").split())) for note in notes],
+        "figures": figures,
+        "slips": list(SLIPS),
+        "claims": [_claim(claim, shown[claim.key]) for claim in claims],
+    }
 
 
 def _figures_of(claim: Claim, names: Sequence[str]) -> Iterator[str]:
@@ -80,8 +129,11 @@ def _figures_of(claim: Claim, names: Sequence[str]) -> Iterator[str]:
     instances = dict.fromkeys(printable(cell["instance"]) for cell in claim.cells)
     for end in FIGURES.get(claim.key, ()):
         for instance in instances:
-            yield from (name for name in names
-                        if name == f"{instance}-{end}" or name.startswith(f"{instance}-{end}-"))
+            yield from (
+                name
+                for name in names
+                if name == f"{instance}-{end}" or name.startswith(f"{instance}-{end}-")
+            )
 
 
 def _maps(cells: Sequence[Cell]) -> list[dict[str, Any]]:
@@ -91,26 +143,39 @@ def _maps(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     for instance, sigma in dict.fromkeys((cell["instance"], cell["sigma"]) for cell in decided):
         some = [cell for cell in decided if (cell["instance"], cell["sigma"]) == (instance, sigma)]
         title = f"{instance}: FedElim's total cost over the best period's, scale {sigma:g}"
-        found.append({"name": printable(f"{instance}-minimum-{sigma:g}"), "section": "studies",
-                      "title": printable(title),
-                      "note": "blue: no period is cheaper; ?: undecided",
-                      "specification": vega_map(title, some)})
+        found.append(
+            {
+                "name": printable(f"{instance}-minimum-{sigma:g}"),
+                "section": "studies",
+                "title": printable(title),
+                "note": "blue: no period is cheaper; ?: undecided",
+                "specification": vega_map(title, some),
+            }
+        )
     return found
 
 
 def _claim(claim: Claim, figures: Sequence[str]) -> dict[str, Any]:
     keys = [key for key in _COLUMNS if any(key in cell for cell in claim.cells)]
     return {
-        **{name: printable(getattr(claim, name))
-           for name in ("key", "claim", "where", "criterion", "verdict")},
-        "measured": [printable(text) for text in claim.measured], "figures": list(figures),
-        "columns": [*(_COLUMNS[key] for key in keys), "measured", "limit", "adjusted p",
-                    "verdict"],
-        "cells": [[*(_text(cell.get(key)) for key in keys), printable(cell["text"]),
-                   _text(cell["limit"]), _p_value(cell["adjusted_p"]),
-                   cell["verdict"] + (f": {printable(cell['reason'])}" if cell.get("reason")
-                                      else "")]
-                  for cell in claim.cells]}
+        **{
+            name: printable(getattr(claim, name))
+            for name in ("key", "claim", "where", "criterion", "verdict")
+        },
+        "measured": [printable(text) for text in claim.measured],
+        "figures": list(figures),
+        "columns": [*(_COLUMNS[key] for key in keys), "measured", "limit", "adjusted p", "verdict"],
+        "cells": [
+            [
+                *(_text(cell.get(key)) for key in keys),
+                printable(cell["text"]),
+                _text(cell["limit"]),
+                _p_value(cell["adjusted_p"]),
+                cell["verdict"] + (f": {printable(cell['reason'])}" if cell.get("reason") else ""),
+            ]
+            for cell in claim.cells
+        ],
+    }
 
 
 def _text(value: Any) -> str:

@@ -29,8 +29,13 @@ PANELS = ("a", "b", "c")
 _SHEET_DPI = 72  # the contact sheet stays below 300 kB
 _SHORT = (1, 5, 10)  # the periods of panels (b)
 _ERRORS = "std"  # as in the paper
-_MARKERS = {"paper": None, "stitched": "^", "mixture": "v", "stitched-pairs": "P",
-            "mixture-pairs": "X"}
+_MARKERS = {
+    "paper": None,
+    "stitched": "^",
+    "mixture": "v",
+    "stitched-pairs": "P",
+    "mixture-pairs": "X",
+}
 """Of the radii; None: the schedule's own."""
 
 
@@ -52,8 +57,11 @@ class Frames:
     @property
     def names(self) -> list[str]:
         """The paper's data sets."""
-        return [name for name in self.panels["instance"].unique(maintain_order=True)
-                if name != "movielens-gaussian"]
+        return [
+            name
+            for name in self.panels["instance"].unique(maintain_order=True)
+            if name != "movielens-gaussian"
+        ]
 
 
 def charts(frames: Frames) -> dict[str, Chart]:
@@ -61,15 +69,21 @@ def charts(frames: Frames) -> dict[str, Chart]:
     found: dict[str, Chart] = {}
     for name in frames.names:
         rows = frames.panels.filter(pl.col("instance") == name)
-        found |= {f"{name}-a": panel_a(rows), f"{name}-b": panel_b(rows),
-                  f"{name}-c": panel_c(rows), f"{name}-schemes": schemes(rows)}
+        found |= {
+            f"{name}-a": panel_a(rows),
+            f"{name}-b": panel_b(rows),
+            f"{name}-c": panel_c(rows),
+            f"{name}-schemes": schemes(rows),
+        }
     for name, rows in _by_instance(frames.studies):
         found |= {f"{name}-base": base_study(rows), f"{name}-period": period_study(rows)}
     for name, rows in _by_instance(frames.radii):
         found[f"{name}-radii"] = radii_study(rows)
     if len(frames.gaps):
-        found |= {"synthetic-gap": _gap_study(frames.gaps, "total"),
-                  "synthetic-talk": _gap_study(frames.gaps, "communication")}
+        found |= {
+            "synthetic-gap": _gap_study(frames.gaps, "total"),
+            "synthetic-talk": _gap_study(frames.gaps, "communication"),
+        }
     if frames.clients:
         found["synthetic-clients"] = clients_study(frames.clients)
     return found
@@ -104,33 +118,58 @@ def panel_a(rows: pl.DataFrame) -> Chart:
 
 def _of(rows: pl.DataFrame, schedule: str, cost: float, errors: str = _ERRORS) -> Chart:
     """One schedule's total cost against delta."""
-    return chart(rows.filter(pl.col("schedule") == schedule), x="delta", y="total",
-                 group="schedule", cost=cost, errors=errors)
+    return chart(
+        rows.filter(pl.col("schedule") == schedule),
+        x="delta",
+        y="total",
+        group="schedule",
+        cost=cost,
+        errors=errors,
+    )
 
 
 def panel_b(rows: pl.DataFrame) -> Chart:
     """Communication cost of FedElim and of short periods against delta."""
     names = ["fedelim", *(f"periodic:{period}" for period in _SHORT)]
-    drawn = chart(rows.filter(pl.col("schedule").is_in(names)), x="delta", y="communication",
-                  cost=COST, errors=_ERRORS)
+    drawn = chart(
+        rows.filter(pl.col("schedule").is_in(names)),
+        x="delta",
+        y="communication",
+        cost=COST,
+        errors=_ERRORS,
+    )
     return _titled(drawn, rows, f"(b), C = {COST:g}")
 
 
 def panel_c(rows: pl.DataFrame) -> Chart:
     """Total cost against the period (powers of ten), with FedElim as a level line."""
-    powers = [name for name in rows["schedule"].unique() if name.startswith("periodic:")
-              and math.log10(int(name.partition(":")[2])) % 1 == 0]
-    here = rows.filter(pl.col("delta") == PANEL_DELTA, pl.col("cost") == COST,
-                       pl.col("schedule").is_in(["fedelim", *powers]))
-    return _titled(chart(here, x="period", y="total", errors=_ERRORS), rows,
-                   f"(c), C = {COST:g}, delta = {PANEL_DELTA:g}, {_least(here)}")
+    powers = [
+        name
+        for name in rows["schedule"].unique()
+        if name.startswith("periodic:") and math.log10(int(name.partition(":")[2])) % 1 == 0
+    ]
+    here = rows.filter(
+        pl.col("delta") == PANEL_DELTA,
+        pl.col("cost") == COST,
+        pl.col("schedule").is_in(["fedelim", *powers]),
+    )
+    return _titled(
+        chart(here, x="period", y="total", errors=_ERRORS),
+        rows,
+        f"(c), C = {COST:g}, delta = {PANEL_DELTA:g}, {_least(here)}",
+    )
 
 
 def schemes(rows: pl.DataFrame) -> Chart:
     """The three schemes' total cost against delta."""
     names = ["periodic:100", "fedelim", "superexponential"]
-    drawn = chart(rows.filter(pl.col("schedule").is_in(names)), x="delta", y="total", cost=COST,
-                  errors=_ERRORS)
+    drawn = chart(
+        rows.filter(pl.col("schedule").is_in(names)),
+        x="delta",
+        y="total",
+        cost=COST,
+        errors=_ERRORS,
+    )
     return _titled(drawn, rows, f"three schemes, C = {COST:g}")
 
 
@@ -138,13 +177,21 @@ def period_study(rows: pl.DataFrame) -> Chart:
     """Total cost against H, finely around H_opt."""
     here = rows.filter(pl.col("cost") == COST)
     best = float(here["period_opt"][0])
-    near = [name for name in here["schedule"]
-            if name == "fedelim" or (name.startswith("periodic:")
-                                     and int(name.partition(":")[2]) >= best / 40)]
-    drawn = chart(here.filter(pl.col("schedule").is_in(near)), x="period", y="total",
-                  errors=_ERRORS)
-    return _titled(replace(drawn, marks=[best]), rows, f"period, C = {COST:g}, {_least(here)}; "
-                   f"dashed: H_opt = {best:,.0f}, where the bound is least")
+    near = [
+        name
+        for name in here["schedule"]
+        if name == "fedelim"
+        or (name.startswith("periodic:") and int(name.partition(":")[2]) >= best / 40)
+    ]
+    drawn = chart(
+        here.filter(pl.col("schedule").is_in(near)), x="period", y="total", errors=_ERRORS
+    )
+    return _titled(
+        replace(drawn, marks=[best]),
+        rows,
+        f"period, C = {COST:g}, {_least(here)}; "
+        f"dashed: H_opt = {best:,.0f}, where the bound is least",
+    )
 
 
 def base_study(rows: pl.DataFrame) -> Chart:
@@ -158,13 +205,18 @@ def base_study(rows: pl.DataFrame) -> Chart:
     points.sort()
     x, y, spread = (list(column) for column in zip(*points, strict=True))
     two = x.index(2.0)
-    lines = [Line("at powers of lambda", x, y, spread, style=EVERY_H),
-             Line("FedElim, lambda = 2", [2.0], [y[two]], [spread[two]], style=FEDELIM)]
+    lines = [
+        Line("at powers of lambda", x, y, spread, style=EVERY_H),
+        Line("FedElim, lambda = 2", [2.0], [y[two]], [spread[two]], style=FEDELIM),
+    ]
     best = float(here["base_opt"][0])
     labels = chart(here, x="delta", y="total", errors=_ERRORS)
-    return _titled(Chart(lines, "base lambda", labels.y_label, labels.title, marks=[best]), rows,
-                   f"base, C = {COST:g}, delta = {plain(float(here['delta'][0]))}; dashed: "
-                   f"lambda_opt = {best:.3f}, where the bound is least")
+    return _titled(
+        Chart(lines, "base lambda", labels.y_label, labels.title, marks=[best]),
+        rows,
+        f"base, C = {COST:g}, delta = {plain(float(here['delta'][0]))}; dashed: "
+        f"lambda_opt = {best:.3f}, where the bound is least",
+    )
 
 
 def radii_study(rows: pl.DataFrame) -> Chart:
@@ -175,33 +227,56 @@ def radii_study(rows: pl.DataFrame) -> Chart:
         some = rows.filter(pl.col("radius") == radius)
         for schedule, cost in (("fedelim", COST), ("fedelim0", 0.0)):
             drawn = _of(some, schedule, cost, "sem")
-            look = style_of(schedule) if marker is None else replace(
-                style_of(schedule), marker=marker, filled=False)
-            lines += [replace(line, label=f"{in_words(schedule).split()[0]}, {radius}", style=look)
-                      for line in drawn.lines]
-    return _titled(replace(drawn, lines=lines), rows,
-                   f"radii: FedElim's total cost at C = {COST:g}, FedElim0's pulls")
+            look = (
+                style_of(schedule)
+                if marker is None
+                else replace(style_of(schedule), marker=marker, filled=False)
+            )
+            lines += [
+                replace(line, label=f"{in_words(schedule).split()[0]}, {radius}", style=look)
+                for line in drawn.lines
+            ]
+    return _titled(
+        replace(drawn, lines=lines),
+        rows,
+        f"radii: FedElim's total cost at C = {COST:g}, FedElim0's pulls",
+    )
 
 
 def _gap_study(rows: pl.DataFrame, what: str) -> Chart:
     """Cost, or the communication in it, against the smallest gap."""
     drawn = chart(rows, x="gap", y=what, cost=COST, errors=_ERRORS)
-    return replace(drawn, title=[f"synthetic, all gaps scaled, C = {COST:g}", drawn.title[-1]],
-                   small_to_the_right=True)
+    return replace(
+        drawn,
+        title=[f"synthetic, all gaps scaled, C = {COST:g}", drawn.title[-1]],
+        small_to_the_right=True,
+    )
 
 
 def clients_study(cells: Sequence[Cell]) -> Chart:
     """T over the lower bound against the number of clients."""
-    line = Line("T over the lower bound", [float(cell["clients"]) for cell in cells],
-                [cell["value"] for cell in cells])
-    return Chart([line], "clients M", "T over the lower bound, relative to the first",
-                 ["synthetic, its clients repeated", "computed: no chance in it"])
+    line = Line(
+        "T over the lower bound",
+        [float(cell["clients"]) for cell in cells],
+        [cell["value"] for cell in cells],
+    )
+    return Chart(
+        [line],
+        "clients M",
+        "T over the lower bound, relative to the first",
+        ["synthetic, its clients repeated", "computed: no chance in it"],
+    )
 
 
 def radii_of_fedelim(rows: pl.DataFrame) -> Chart:
     """FedElim's alone, for a README."""
-    return chart(rows.filter(pl.col("schedule") == "fedelim"), x="delta", y="total",
-                 group="radius", errors="sem")
+    return chart(
+        rows.filter(pl.col("schedule") == "fedelim"),
+        x="delta",
+        y="total",
+        group="radius",
+        errors="sem",
+    )
 
 
 def _titled(drawn: Chart, rows: pl.DataFrame, what: str) -> Chart:
@@ -211,8 +286,9 @@ def _titled(drawn: Chart, rows: pl.DataFrame, what: str) -> Chart:
 
 def _least(rows: pl.DataFrame) -> str:
     """Where the mean total cost over the periods is least."""
-    periods = rows.filter(pl.col("schedule").str.starts_with("periodic:"),
-                          pl.col("total_mean").is_not_null())
+    periods = rows.filter(
+        pl.col("schedule").str.starts_with("periodic:"), pl.col("total_mean").is_not_null()
+    )
     least = periods.row(int(periods["total_mean"].arg_min() or 0), named=True)["schedule"]
     return f"least at H = {int(least.partition(':')[2]):,}"
 
@@ -220,8 +296,7 @@ def _least(rows: pl.DataFrame) -> str:
 def _by_instance(rows: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     if not len(rows):
         return []
-    return [(str(name), some) for (name,), some in
-            rows.group_by(["instance"], maintain_order=True)]
+    return [(str(name), some) for (name,), some in rows.group_by(["instance"], maintain_order=True)]
 
 
 def _map(cells: pl.DataFrame, stem: Path) -> list[Path]:
@@ -230,28 +305,42 @@ def _map(cells: pl.DataFrame, stem: Path) -> list[Path]:
     deltas = cells["delta"].unique().sort(descending=True).to_list()
     costs = cells["cost"].unique().sort().to_list()
     with style() as plt:
-        figure, axes = plt.subplots(len(scales), 1, squeeze=False, layout="constrained",
-                                    figsize=(6.9, 2.3 * len(scales)))
+        figure, axes = plt.subplots(
+            len(scales), 1, squeeze=False, layout="constrained", figsize=(6.9, 2.3 * len(scales))
+        )
         for sigma, (ax,) in zip(scales, axes, strict=True):
             here = cells.filter(pl.col("sigma") == sigma)
             _map_panel(plt, ax, here, deltas, costs)
-            ax.set_title(f"{cells['instance'][0]}, confidence scale {sigma:g}: FedElim's mean "
-                         "total cost over the best period's (boxed: no period is cheaper)")
+            ax.set_title(
+                f"{cells['instance'][0]}, confidence scale {sigma:g}: FedElim's mean "
+                "total cost over the best period's (boxed: no period is cheaper)"
+            )
         return save(figure, stem, FORMATS)
 
 
-def _map_panel(plt: Any, ax: Any, cells: pl.DataFrame, deltas: list[float], costs: list[float]
-               ) -> None:
+def _map_panel(
+    plt: Any, ax: Any, cells: pl.DataFrame, deltas: list[float], costs: list[float]
+) -> None:
     ratio = [[0.0] * len(deltas) for _ in costs]
     for cell in cells.iter_rows(named=True):
         x, y = deltas.index(cell["delta"]), costs.index(cell["cost"])
         ratio[y][x] = math.log(cell["value"])
         wins = cell["holds"] is True
-        ax.text(x, y, f"{cell['value']:.3f}" + ("?" if cell["holds"] is None else ""),
-                ha="center", va="center", fontsize=6, weight="bold" if wins else "normal")
+        ax.text(
+            x,
+            y,
+            f"{cell['value']:.3f}" + ("?" if cell["holds"] is None else ""),
+            ha="center",
+            va="center",
+            fontsize=6,
+            weight="bold" if wins else "normal",
+        )
         if wins:
-            ax.add_patch(plt.Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, fill=False,
-                                       edgecolor="black", linewidth=1.2))
+            ax.add_patch(
+                plt.Rectangle(
+                    (x - 0.46, y - 0.44), 0.92, 0.88, fill=False, edgecolor="black", linewidth=1.2
+                )
+            )
     ax.imshow(ratio, cmap="RdBu_r", vmin=-0.7, vmax=0.7, aspect="auto", origin="lower", alpha=0.55)
     ax.set_xticks(range(len(deltas)), [f"{delta:g}" for delta in deltas])
     ax.set_yticks(range(len(costs)), [f"{cost:g}" for cost in costs])

@@ -31,9 +31,15 @@ _ASKED = "fastfed"
 _SHEET_DPI = 100
 
 
-def measure(instances: Sequence[str] = INSTANCES, deltas: Sequence[float] = DELTAS, *,
-            trials: int = TRIALS, seed: int = 0, threads: int | None = None,
-            report: Callable[[str], object] = lambda _: None) -> pl.DataFrame:
+def measure(
+    instances: Sequence[str] = INSTANCES,
+    deltas: Sequence[float] = DELTAS,
+    *,
+    trials: int = TRIALS,
+    seed: int = 0,
+    threads: int | None = None,
+    report: Callable[[str], object] = lambda _: None,
+) -> pl.DataFrame:
     """One row per instance, delta and answer; see `ErrorProbability.frame`. The estimates
     of an instance share its ``trials``: one for each client, the server's, and that of any."""
     found = []
@@ -41,23 +47,36 @@ def measure(instances: Sequence[str] = INSTANCES, deltas: Sequence[float] = DELT
         instance = Instance.load(name)
         for delta in deltas:
             report(f"{name}: true errors at delta {delta:g}")
-            found.append(error_probability(instance, _SCHEDULE, delta=delta,
-                                           trials=max(_LEAST, trials // (instance.shape[1] + 2)),
-                                           seed=seed, threads=threads))
+            found.append(
+                error_probability(
+                    instance,
+                    _SCHEDULE,
+                    delta=delta,
+                    trials=max(_LEAST, trials // (instance.shape[1] + 2)),
+                    seed=seed,
+                    threads=threads,
+                )
+            )
     return error_frame(found)
 
 
-def write(out: Path, *, instances: Sequence[str] = INSTANCES, deltas: Sequence[float] = DELTAS,
-          trials: int = TRIALS, seed: int = 0, threads: int | None = None,
-          report: Callable[[str], object] = lambda _: None) -> list[Path]:
+def write(
+    out: Path,
+    *,
+    instances: Sequence[str] = INSTANCES,
+    deltas: Sequence[float] = DELTAS,
+    trials: int = TRIALS,
+    seed: int = 0,
+    threads: int | None = None,
+    report: Callable[[str], object] = lambda _: None,
+) -> list[Path]:
     """Measure, and write ``true-errors`` as figures, as Markdown and as Parquet. What a folder
     already has of the same instances, deltas, trials and seed is not measured again."""
     make_folder(out / "figures")
     path, asked = out / "true-errors.parquet", repr((VERSION, instances, deltas, trials, seed))
     frame = _kept(path, asked)
     if frame is None:
-        frame = measure(instances, deltas, trials=trials, seed=seed, threads=threads,
-                        report=report)
+        frame = measure(instances, deltas, trials=trials, seed=seed, threads=threads, report=report)
         with replacing(path) as file:
             frame.write_parquet(file, metadata={_ASKED: asked})
     with replacing(out / "true-errors.md") as file:
@@ -88,50 +107,83 @@ def _kept(path: Path, asked: str) -> pl.DataFrame | None:
 def charts(frame: pl.DataFrame) -> dict[str, Chart]:
     """One figure an instance, "synthetic-errors" and so on: any answer, the server's, the worst
     client's, and delta itself."""
-    return {f"{name}-errors": _chart(rows)
-            for (name,), rows in frame.group_by(["instance"], maintain_order=True)}
+    return {
+        f"{name}-errors": _chart(rows)
+        for (name,), rows in frame.group_by(["instance"], maintain_order=True)
+    }
 
 
 def _chart(rows: pl.DataFrame) -> Chart:
     deltas = rows["delta"].unique().sort(descending=True).to_list()
     lines = [Line("delta, which is allowed", deltas, deltas, plain=True)]
-    for label, answers in (("any answer", ["any"]), ("the server's", ["server"]),
-                           ("the worst client's", _clients(rows))):
-        worst = (rows.filter(pl.col("answer").is_in(answers)).sort("log10", descending=True)
-                 .group_by("delta").first().sort("delta", descending=True)
-                 .filter(pl.col("estimate") > 0))
+    for label, answers in (
+        ("any answer", ["any"]),
+        ("the server's", ["server"]),
+        ("the worst client's", _clients(rows)),
+    ):
+        worst = (
+            rows.filter(pl.col("answer").is_in(answers))
+            .sort("log10", descending=True)
+            .group_by("delta")
+            .first()
+            .sort("delta", descending=True)
+            .filter(pl.col("estimate") > 0)
+        )
         if len(worst):
-            lines.append(Line(f"{label} (delta^{_slope(worst):.1f})", worst["delta"].to_list(),
-                              worst["estimate"].to_list(),
-                              (1.96 * worst["standard_error"]).to_list()))
-    return Chart(lines, "error probability delta that the radii allow",
-                 "probability of a wrong answer",
-                 [f"{rows['instance'][0]}, FedElim: how often it really errs",
-                  "estimates with 95 % intervals"], small_to_the_right=True, log_y=True)
+            lines.append(
+                Line(
+                    f"{label} (delta^{_slope(worst):.1f})",
+                    worst["delta"].to_list(),
+                    worst["estimate"].to_list(),
+                    (1.96 * worst["standard_error"]).to_list(),
+                )
+            )
+    return Chart(
+        lines,
+        "error probability delta that the radii allow",
+        "probability of a wrong answer",
+        [
+            f"{rows['instance'][0]}, FedElim: how often it really errs",
+            "estimates with 95 % intervals",
+        ],
+        small_to_the_right=True,
+        log_y=True,
+    )
 
 
 def as_text(frame: pl.DataFrame) -> str:
     """Markdown: what was found, with the exponent of delta between the ends of its range."""
-    lines = ["# True errors of FedElim", "",
-             "Probabilities of a wrong answer by importance sampling, with standard errors; the "
-             "exponent is the slope of ln p in ln δ. `at step`: by then half of the errors have "
-             f"happened. Trials for each estimate: {_trials(frame)}.", "",
-             "| instance | δ | any answer | server | worst client | at step | exponent |",
-             "|---|---|---|---|---|---|---|"]
+    lines = [
+        "# True errors of FedElim",
+        "",
+        "Probabilities of a wrong answer by importance sampling, with standard errors; the "
+        "exponent is the slope of ln p in ln δ. `at step`: by then half of the errors have "
+        f"happened. Trials for each estimate: {_trials(frame)}.",
+        "",
+        "| instance | δ | any answer | server | worst client | at step | exponent |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for (name,), rows in frame.group_by(["instance"], maintain_order=True):
         anything = rows.filter(pl.col("answer") == "any").sort("delta", descending=True)
         for line in anything.iter_rows(named=True):
             here = rows.filter(pl.col("delta") == line["delta"])
             server = here.filter(pl.col("answer") == "server").row(0, named=True)
-            worst = (here.filter(pl.col("answer").is_in(_clients(here)))
-                     .sort("log10", descending=True).row(0, named=True))
-            lines.append(f"| {name} | {line['delta']:g} | {_shown(line)} | {_shown(server)} | "
-                         f"{_shown(worst)} | {line['step']} | |")
+            worst = (
+                here.filter(pl.col("answer").is_in(_clients(here)))
+                .sort("log10", descending=True)
+                .row(0, named=True)
+            )
+            lines.append(
+                f"| {name} | {line['delta']:g} | {_shown(line)} | {_shown(server)} | "
+                f"{_shown(worst)} | {line['step']} | |"
+            )
         lines.append(f"| {name} | all | | | | | {_slope(anything):.2f} |")
     doubted = frame.filter(pl.col("warning").is_not_null())
     for line in doubted.iter_rows(named=True):
-        lines.append(f"\nNot to be trusted: {line['instance']}, δ = {line['delta']:g}, "
-                     f"{line['answer']}: {line['warning']}.")
+        lines.append(
+            f"\nNot to be trusted: {line['instance']}, δ = {line['delta']:g}, "
+            f"{line['answer']}: {line['warning']}."
+        )
     return "\n".join(lines) + "\n"
 
 

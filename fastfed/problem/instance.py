@@ -78,9 +78,11 @@ class Instance(Faced):
     ) -> None:
         self.rewards = Gaussian() if rewards is None else rewards
         if not isinstance(self.rewards, Rewards):
-            raise InputError(f"rewards = {rewards!r}: must be fastfed.Gaussian(sigma), "
-                             "fastfed.Bernoulli(), fastfed.Finite(values, weights) or "
-                             "fastfed.Poisson(sigma)")
+            raise InputError(
+                f"rewards = {rewards!r}: must be fastfed.Gaussian(sigma), "
+                "fastfed.Bernoulli(), fastfed.Finite(values, weights) or "
+                "fastfed.Poisson(sigma)"
+            )
         own = self.rewards.own_means
         if own is not None and means is not None:
             raise InputError("means: follow from the weights of Finite rewards; leave them out")
@@ -191,8 +193,10 @@ class Instance(Faced):
         if isinstance(source, str | Path):
             return Instance.load(source)
         if source is None or isinstance(source, bool | int | float | dict | set):
-            raise InputError(f"instance {shown(source)}: must be a fastfed.Instance, a name, a "
-                             "file, or a K x M array of means")
+            raise InputError(
+                f"instance {shown(source)}: must be a fastfed.Instance, a name, a "
+                "file, or a K x M array of means"
+            )
         return Instance(source)
 
     def save(self, path: str | Path) -> None:
@@ -244,8 +248,9 @@ class Instance(Faced):
 
 
 def _checked_means(means: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    matrix = numbers("means: must be a K x M matrix of numbers, one row per arm, all rows equally "
-                     "long", means)
+    matrix = numbers(
+        "means: must be a K x M matrix of numbers, one row per arm, all rows equally long", means
+    )
     if matrix.ndim != 2:
         raise InputError(
             f"means: {matrix.ndim}-dimensional, must be K x M (row = arm, column = client)"
@@ -260,16 +265,21 @@ def _checked_means(means: npt.ArrayLike) -> npt.NDArray[np.float64]:
         raise InputError(f"means[{k}, {m}] = {matrix[k, m]}: every mean must be finite")
     if np.abs(matrix).max() > MOST:
         k, m = np.unravel_index(int(np.argmax(np.abs(matrix))), matrix.shape)
-        raise InputError(f"means[{k}, {m}] = {matrix[k, m]:g}: too large, at most {MOST:g}; "
-                         "change the unit of the rewards")
+        raise InputError(
+            f"means[{k}, {m}] = {matrix[k, m]:g}: too large, at most {MOST:g}; "
+            "change the unit of the rewards"
+        )
     return _frozen(np.ascontiguousarray(matrix))
 
 
 def _names(kind: str, names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if names is None:
         return tuple(str(i) for i in range(count))
-    if isinstance(names, str) or not isinstance(names, Iterable) or not all(
-            isinstance(name, str) for name in names):
+    if (
+        isinstance(names, str)
+        or not isinstance(names, Iterable)
+        or not all(isinstance(name, str) for name in names)
+    ):
         raise InputError(f"{kind} names: must be a list of strings, one for each of {count}")
     names = [str(name) for name in names]
     if len(names) != count:

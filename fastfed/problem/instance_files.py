@@ -52,8 +52,9 @@ def load(source: str | Path, rewards: Rewards | str | None = None) -> Instance:
     if isinstance(rewards, str):
         rewards = parse_law(rewards)
     if rewards is not None and not lacks_law(source):
-        raise InputError(f"rewards {rewards!r}: {source} says itself what its rewards are; leave "
-                         "it out")
+        raise InputError(
+            f"rewards {rewards!r}: {source} says itself what its rewards are; leave it out"
+        )
     text = str(source)
     family, colon, arguments = text.partition(":")
     if isinstance(source, str) and colon and family in FAMILIES:
@@ -85,12 +86,13 @@ def lacks_law(source: str | Path) -> bool:
 def with_rewards(sources: Sequence[Any], law: str) -> list[Any]:
     """The sources, with a law for those among them that are files without one."""
     rewards = parse_law(law)
-    found = [load(one, rewards) if isinstance(one, str | Path) and lacks_law(one) else one
-             for one in sources]
+    found = [
+        load(one, rewards) if isinstance(one, str | Path) and lacks_law(one) else one
+        for one in sources
+    ]
     if all(one is other for one, other in zip(found, sources, strict=True)):
         named = ", ".join(str(one) for one in sources)
-        raise InputError(f"--rewards {law}: {named} says itself what its rewards are; leave it "
-                         "out")
+        raise InputError(f"--rewards {law}: {named} says itself what its rewards are; leave it out")
     return found
 
 
@@ -99,8 +101,10 @@ def parse_law(text: str) -> Rewards:
     name, colon, value = text.strip().partition(":")
     known = [kind for kind in KINDS if kind != "finite"]
     if name not in known:
-        raise InputError(f"rewards {text!r}{nearest(name, known)}: must be one of "
-                         f"{', '.join(known)}; gaussian:0.5 has the standard deviation 0.5")
+        raise InputError(
+            f"rewards {text!r}{nearest(name, known)}: must be one of "
+            f"{', '.join(known)}; gaussian:0.5 has the standard deviation 0.5"
+        )
     if not colon:
         return KINDS[name]()
     if "sigma" not in KINDS[name].options:
@@ -112,8 +116,9 @@ def save(instance: Instance, path: Path) -> None:
     """See `Instance.save`."""
     suffix = path.suffix.lower()
     if suffix not in _READERS:
-        raise InputError(f"{path}: an instance is saved as .toml, .csv or .parquet, not "
-                         f"{path.suffix!r}")
+        raise InputError(
+            f"{path}: an instance is saved as .toml, .csv or .parquet, not {path.suffix!r}"
+        )
     with replacing(path) as file:
         if suffix == ".parquet":
             _to_histogram(instance).write_parquet(file)
@@ -137,8 +142,9 @@ def _random(text: str, arguments: str) -> Instance:
     # raw Philox words: NumPy promises them for ever, which it does not for Generator.random
     words = np.random.Philox(key=seed).random_raw(arms * clients)
     means = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return Instance(means.reshape(arms, clients), name=text,
-                    description=f"means uniform in [0, 1), seed {seed}")
+    return Instance(
+        means.reshape(arms, clients), name=text, description=f"means uniform in [0, 1), seed {seed}"
+    )
 
 
 def _scaled(text: str, arguments: str) -> Instance:
@@ -152,8 +158,9 @@ def _scaled(text: str, arguments: str) -> Instance:
     description = f"{base.name}, means x {factor:g}"
     rewards = base.rewards.scaled(factor)
     means = None if rewards.own_means is not None else base.means * factor
-    return Instance(means, rewards, arms=base.arms, clients=base.clients, name=text,
-                    description=description)
+    return Instance(
+        means, rewards, arms=base.arms, clients=base.clients, name=text, description=description
+    )
 
 
 def _load_file(path: Path, name: str, rewards: Rewards | None = None) -> Instance:
@@ -206,20 +213,23 @@ def _parse_toml(text: str, path: str) -> dict[str, Any]:
             raise InputError(f"{path}: {key} must be a string")
     if "rewards" in content:
         content["rewards"] = _rewards(path, content["rewards"])
-    if "means" not in content and ("rewards" not in content
-                                   or content["rewards"].own_means is None):
+    if "means" not in content and (
+        "rewards" not in content or content["rewards"].own_means is None
+    ):
         raise InputError(f"{path}: no 'means'; write means = [[...], ...], one row per arm")
     return content
 
 
 def _rewards(path: str, table: object) -> Rewards:
     if not isinstance(table, dict):
-        raise InputError(f"{path}: rewards must be a table, as in [rewards] kind = \"gaussian\"")
+        raise InputError(f'{path}: rewards must be a table, as in [rewards] kind = "gaussian"')
     options = dict(table)
     kind = options.pop("kind", "gaussian")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(f"{path}: unknown rewards kind {kind!r}{nearest(str(kind), KINDS)}; "
-                         f"known: {', '.join(KINDS)}")
+        raise InputError(
+            f"{path}: unknown rewards kind {kind!r}{nearest(str(kind), KINDS)}; "
+            f"known: {', '.join(KINDS)}"
+        )
     make = KINDS[kind]
     unknown = sorted(set(options) - make.options)
     if unknown:
@@ -253,8 +263,9 @@ def _from_csv(path: Path) -> dict[str, Any]:
         return _NUMBER.fullmatch(cell) is not None
 
     corner = rows[0][0].strip().lower() in ("", "arm", "arms")
-    header = corner or not all(map(is_number, rows[0][1:])) or (
-        width == 1 and not is_number(rows[0][0]))
+    header = (
+        corner or not all(map(is_number, rows[0][1:])) or (width == 1 and not is_number(rows[0][0]))
+    )
     body = rows[1:] if header else rows
     if not body:
         raise InputError(f"{path}: a header and no means")
@@ -311,8 +322,9 @@ def _observed(path: Path) -> pl.DataFrame:
         with pq.ParquetFile(content) as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
             if rows > _MOST_ROWS:
-                raise InputError(f"{rows:,} rows, at most {_MOST_ROWS:,}; add them up, with a "
-                                 "column count")
+                raise InputError(
+                    f"{rows:,} rows, at most {_MOST_ROWS:,}; add them up, with a column count"
+                )
             _refuse_odd_columns(schema)
             wanted = [name for name in ("arm", "client", "reward", "count") if name in schema.names]
             table = file.read(wanted)
@@ -334,18 +346,24 @@ def _refuse_odd_columns(schema: Any) -> None:
         if len(fields) > 1:
             raise InputError(f"column {name!r} is there twice")
         if not fields and name != "count":
-            raise InputError(f"no column {name!r}: observed rewards need arm, client and reward, "
-                             f"and may have count (found: {', '.join(schema.names)})")
+            raise InputError(
+                f"no column {name!r}: observed rewards need arm, client and reward, "
+                f"and may have count (found: {', '.join(schema.names)})"
+            )
         for field in fields:
             kind = field.type.value_type if types.is_dictionary(field.type) else field.type
-            text = types.is_string(kind) or types.is_large_string(kind) or (
-                types.is_string_view(kind))
+            text = (
+                types.is_string(kind) or types.is_large_string(kind) or (types.is_string_view(kind))
+            )
             if name in ("arm", "client") and not (text or types.is_integer(kind)):
-                raise InputError(f"column {name!r} holds {field.type}, must be names or whole "
-                                 "numbers")
+                raise InputError(
+                    f"column {name!r} holds {field.type}, must be names or whole numbers"
+                )
             if name in ("reward", "count") and not (
-                    types.is_integer(field.type) or types.is_floating(field.type)
-                    or types.is_decimal128(field.type)):
+                types.is_integer(field.type)
+                or types.is_floating(field.type)
+                or types.is_decimal128(field.type)
+            ):
                 raise InputError(f"column {name!r} holds {field.type}, must be numbers")
 
 
@@ -356,8 +374,12 @@ def from_rewards(frame: pl.DataFrame, empty: float | None = None) -> dict[str, A
 
     count = pl.col("count") if "count" in frame.columns else pl.lit(1)
     try:
-        each = frame.select(pl.col("arm").cast(pl.String), pl.col("client").cast(pl.String),
-                            pl.col("reward").cast(pl.Float64), count=count.cast(pl.Float64))
+        each = frame.select(
+            pl.col("arm").cast(pl.String),
+            pl.col("client").cast(pl.String),
+            pl.col("reward").cast(pl.Float64),
+            count=count.cast(pl.Float64),
+        )
     except pl.exceptions.PolarsError as error:
         raise InputError(str(error).splitlines()[0]) from None
     if each.height == 0:
@@ -375,17 +397,25 @@ def from_rewards(frame: pl.DataFrame, empty: float | None = None) -> dict[str, A
     refuse_many_weights(len(arms), len(clients), len(values))
     weights = np.zeros((len(arms), len(clients), len(values)))
     weights[place("arm", arms), place("client", clients), place("reward", values)] = counted[
-        "count"].to_numpy()
-    return {"rewards": Finite(values.to_numpy(), weights, empty), "arms": arms.to_list(),
-            "clients": clients.to_list()}
+        "count"
+    ].to_numpy()
+    return {
+        "rewards": Finite(values.to_numpy(), weights, empty),
+        "arms": arms.to_list(),
+        "clients": clients.to_list(),
+    }
 
 
 def _movielens() -> Instance:
     from fastfed.problem.movielens import builtin_histogram
 
     content = from_rewards(builtin_histogram(), empty=0.0)
-    return Instance(name="movielens", description="MovieLens (HetRec 2011): genres rated in "
-                    "countries; counts and means exact, reward shapes reconstructed", **content)
+    return Instance(
+        name="movielens",
+        description="MovieLens (HetRec 2011): genres rated in "
+        "countries; counts and means exact, reward shapes reconstructed",
+        **content,
+    )
 
 
 _READERS = {".toml": _from_toml, ".csv": _from_csv, ".parquet": _from_parquet}
@@ -403,8 +433,7 @@ def to_toml(instance: Instance) -> str:
     return (
         f"{name}description = {_toml_string(instance.description)}\n"
         f"arms = {strings(instance.arms)}\n"
-        f"clients = {strings(instance.clients)}\n"
-        + _toml_rewards(instance, rows)
+        f"clients = {strings(instance.clients)}\n" + _toml_rewards(instance, rows)
     )
 
 
@@ -420,10 +449,14 @@ def _to_histogram(instance: Instance) -> pl.DataFrame:
     if not isinstance(instance.rewards, Finite):
         raise InputError(f"a .parquet holds observed rewards: save {instance.rewards} as .toml")
     k, m, v = np.nonzero(instance.rewards.weights)
-    return pl.DataFrame({
-        "arm": [instance.arms[i] for i in k], "client": [instance.clients[i] for i in m],
-        "reward": instance.rewards.values[v], "count": instance.rewards.weights[k, m, v],
-    })
+    return pl.DataFrame(
+        {
+            "arm": [instance.arms[i] for i in k],
+            "client": [instance.clients[i] for i in m],
+            "reward": instance.rewards.values[v],
+            "count": instance.rewards.weights[k, m, v],
+        }
+    )
 
 
 def _toml_string(text: str) -> str:

@@ -48,8 +48,11 @@ def resolve_radii(instance: Instance, delta: float, sigma: float, rules: Rules) 
     arms, clients = instance.shape
     pairs = rules.goal.pairs(arms)
     means = rules.radius.at_server(arms, clients, delta, sigma, pairs)
-    return Radii(rules.radius.at_client(arms, clients, delta, sigma, pairs), means,
-                 rules.uplink.widened(means))
+    return Radii(
+        rules.radius.at_client(arms, clients, delta, sigma, pairs),
+        means,
+        rules.uplink.widened(means),
+    )
 
 
 def refuse_unfit(instance: Instance, rules: Rules) -> None:

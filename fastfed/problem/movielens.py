@@ -53,8 +53,9 @@ class Counts:
     genres: int
 
 
-PAPER = Counts(ratings=855_598, joined=2_240_215, rows=2_040_975, movies=8_636, countries=38,
-               genres=20)
+PAPER = Counts(
+    ratings=855_598, joined=2_240_215, rows=2_040_975, movies=8_636, countries=38, genres=20
+)
 _NAMES = ("ratings", "rows joined", "rows kept", "movies kept", "countries kept", "genres kept")
 
 
@@ -69,13 +70,15 @@ class Report:
     @property
     def differences(self) -> tuple[str, ...]:
         """Names of the fields of `Counts` that are not as in the paper."""
-        return tuple(field.name for field in fields(Counts)
-                     if getattr(self.found, field.name) != getattr(PAPER, field.name))
+        return tuple(
+            field.name
+            for field in fields(Counts)
+            if getattr(self.found, field.name) != getattr(PAPER, field.name)
+        )
 
     def __str__(self) -> str:
         lines = [f"{'':<16}{'paper':>12}{'found':>12}"]
-        for name, paper, found in zip(_NAMES, astuple(PAPER), astuple(self.found),
-                                      strict=True):
+        for name, paper, found in zip(_NAMES, astuple(PAPER), astuple(self.found), strict=True):
             mark = "" if paper == found else "  differs"
             lines.append(f"{name:<16}{paper:>12,}{found:>12,}{mark}")
         return "\n".join(lines)
@@ -83,28 +86,34 @@ class Report:
 
 def builtin_histogram() -> pl.DataFrame:
     """Columns arm, client, reward, count: how often each reward came, empty cells left out."""
-    table = pl.read_csv(data_folder() / "movielens.csv",
-                        schema_overrides={"country": pl.String, "genre": pl.String})
+    table = pl.read_csv(
+        data_folder() / "movielens.csv", schema_overrides={"country": pl.String, "genre": pl.String}
+    )
     rewards = [name for name in table.columns if name.startswith("h")]
     return (
-        table.unpivot(rewards, index=["genre", "country"], variable_name="reward",
-                      value_name="count")
+        table.unpivot(
+            rewards, index=["genre", "country"], variable_name="reward", value_name="count"
+        )
         .filter(pl.col("count") > 0)
-        .select(arm="genre", client="country",
-                reward=pl.col("reward").str.slice(1).cast(pl.Float64), count="count")
+        .select(
+            arm="genre",
+            client="country",
+            reward=pl.col("reward").str.slice(1).cast(pl.Float64),
+            count="count",
+        )
         .sort("arm", "client", "reward")
     )
 
 
-def build(folder: str | Path, rule: str = "paper", empty: str = "zero"
-          ) -> tuple[pl.DataFrame, Report]:
+def build(
+    folder: str | Path, rule: str = "paper", empty: str = "zero"
+) -> tuple[pl.DataFrame, Report]:
     """The histogram, as `builtin_histogram` has it, from the original files in ``folder``."""
     _check("rule", rule, RULES)
     _check("empty", empty, EMPTIES)
     ratings, joined = _joined(Path(folder))
-    means = (
-        joined.group_by("country", "genre")
-        .agg(mean=(pl.col("rating") * pl.col("count")).sum() / pl.col("count").sum())
+    means = joined.group_by("country", "genre").agg(
+        mean=(pl.col("rating") * pl.col("count")).sum() / pl.col("count").sum()
     )
     kept = _clean(means, rule)
     if empty == "drop-country":
@@ -114,11 +123,16 @@ def build(folder: str | Path, rule: str = "paper", empty: str = "zero"
         raise InputError(f"no country is left with rule {rule!r} and empty {empty!r}")
     histogram = (
         rows.group_by(arm="genre", client="country", reward="rating")
-        .agg(pl.col("count").sum()).sort("arm", "client", "reward")
+        .agg(pl.col("count").sum())
+        .sort("arm", "client", "reward")
     )
     found = Counts(
-        ratings=ratings, joined=int(joined["count"].sum()), rows=int(rows["count"].sum()),
-        movies=rows["movieID"].n_unique(), countries=kept.height, genres=rows["genre"].n_unique(),
+        ratings=ratings,
+        joined=int(joined["count"].sum()),
+        rows=int(rows["count"].sum()),
+        movies=rows["movieID"].n_unique(),
+        countries=kept.height,
+        genres=rows["genre"].n_unique(),
     )
     dropped = joined.join(kept, on="country", how="anti")["country"].unique().sort()
     cells = histogram.select("arm", "client").n_unique()
@@ -133,24 +147,30 @@ def _joined(folder: Path) -> tuple[int, pl.DataFrame]:
     present = [name for name in _RATINGS if (folder / name).is_file()]
     if not present:
         raise InputError(f"{folder}: neither {' nor '.join(_RATINGS)} is there")
-    ratings = _read(folder / present[0], {"userID": pl.Int64, "movieID": pl.Int64,
-                                          "rating": pl.Float64})
-    countries = _read(folder / "movie_countries.dat", {"movieID": pl.Int64, "country": pl.String},
-                      blank=_BLANK)
+    ratings = _read(
+        folder / present[0], {"userID": pl.Int64, "movieID": pl.Int64, "rating": pl.Float64}
+    )
+    countries = _read(
+        folder / "movie_countries.dat", {"movieID": pl.Int64, "country": pl.String}, blank=_BLANK
+    )
     genres = _read(folder / "movie_genres.dat", {"movieID": pl.Int64, "genre": pl.String})
     counted = (
-        ratings.join(countries, on="movieID").join(genres, on="movieID")
-        .group_by("country", "genre", "movieID", "rating").agg(count=pl.len().cast(pl.Int64))
+        ratings.join(countries, on="movieID")
+        .join(genres, on="movieID")
+        .group_by("country", "genre", "movieID", "rating")
+        .agg(count=pl.len().cast(pl.Int64))
     )
     number, joined = pl.collect_all([ratings.select(pl.len()), counted])
     if joined.height == 0:
-        raise InputError(f"{folder}: no rated movie has a country and a genre; are the files of "
-                         "one data set?")
+        raise InputError(
+            f"{folder}: no rated movie has a country and a genre; are the files of one data set?"
+        )
     return int(number.item()), joined
 
 
-def build_instance(folder: str | Path, rule: str = "paper", empty: str = "zero"
-                   ) -> tuple[Instance, Report]:
+def build_instance(
+    folder: str | Path, rule: str = "paper", empty: str = "zero"
+) -> tuple[Instance, Report]:
     """`build` as an instance, in which an empty cell pays 0."""
     histogram, report = build(folder, rule, empty)
     return Instance(name="movielens", **from_rewards(histogram, empty=0.0)), report
@@ -162,7 +182,8 @@ def _clean(means: pl.DataFrame, rule: str) -> pl.DataFrame:
         means = means.filter(pl.col("genre") != _ASIDE)
     ordered = pl.col("mean").sort(descending=True)
     leads = means.group_by("country").agg(
-        first=ordered.first(), second=ordered.slice(1, 1).first().fill_null(0.0))
+        first=ordered.first(), second=ordered.slice(1, 1).first().fill_null(0.0)
+    )
     lead = pl.col("first") - pl.col("second")
     least = _LEAD - _ROUNDING if rule == "paper" else _ROUNDING
     return leads.filter(lead >= least).select("country")
@@ -173,8 +194,9 @@ def _without_empty_cells(means: pl.DataFrame) -> pl.DataFrame:
     return means.group_by("country").len().filter(pl.col("len") == genres).select("country")
 
 
-def _read(path: Path, columns: dict[str, type[pl.DataType]], blank: str | None = None
-          ) -> pl.LazyFrame:
+def _read(
+    path: Path, columns: dict[str, type[pl.DataType]], blank: str | None = None
+) -> pl.LazyFrame:
     """The named columns of a tab-separated ISO-8859-1 file with a header. A repeated line counts
     once; a line with a blank cell is refused, unless `blank` is the text that stands for one."""
     try:
@@ -184,17 +206,23 @@ def _read(path: Path, columns: dict[str, type[pl.DataType]], blank: str | None =
     header = text.partition("\n")[0].rstrip("\r").split("\t")
     for name in columns:
         if name not in header:
-            raise InputError(f"{path}: no column {name!r}{nearest(name, header)}; tab-separated, "
-                             f"its first line must name {', '.join(columns)}")
+            raise InputError(
+                f"{path}: no column {name!r}{nearest(name, header)}; tab-separated, "
+                f"its first line must name {', '.join(columns)}"
+            )
     try:
-        table = pl.read_csv(io.BytesIO(text.encode()), separator="\t", quote_char=None,
-                            columns=list(columns), schema_overrides=columns)
+        table = pl.read_csv(
+            io.BytesIO(text.encode()),
+            separator="\t",
+            quote_char=None,
+            columns=list(columns),
+            schema_overrides=columns,
+        )
     except pl.exceptions.PolarsError as error:
         raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
     strings = [name for name, kind in columns.items() if kind is pl.String]
-    table = (
-        table.filter(~pl.all_horizontal(pl.all().is_null()))  # empty lines
-        .with_columns(pl.col(strings).str.strip_chars().replace("", None))
+    table = table.filter(~pl.all_horizontal(pl.all().is_null())).with_columns(  # empty lines
+        pl.col(strings).str.strip_chars().replace("", None)
     )
     if blank is not None:
         table = table.with_columns(pl.col(strings).fill_null(blank))
@@ -210,5 +238,6 @@ def _read(path: Path, columns: dict[str, type[pl.DataType]], blank: str | None =
 
 def _check(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise InputError(f"{name} = {value!r}{nearest(str(value), known)}: must be "
-                         f"{' or '.join(known)}")
+        raise InputError(
+            f"{name} = {value!r}{nearest(str(value), known)}: must be {' or '.join(known)}"
+        )

@@ -197,11 +197,14 @@ class Exponential(Schedule):
                 + (", as fedelim0 for talking at every step" if self.base == 1 else "")
             )
         if self.base > MOST_BASE:
-            raise InputError(f"base lambda = {base!r}: at most {MOST_BASE:g}; it talks at step 1 "
-                             "and never again")
+            raise InputError(
+                f"base lambda = {base!r}: at most {MOST_BASE:g}; it talks at step 1 and never again"
+            )
         if math.log(MAX_STEPS) / math.log(self.base) > _MOST_TIMES:
-            raise InputError(f"base lambda = {base!r}: so near 1 that it talks at nearly every "
-                             "step; take fedelim0")
+            raise InputError(
+                f"base lambda = {base!r}: so near 1 that it talks at nearly every "
+                "step; take fedelim0"
+            )
 
     @classmethod
     def read(cls, value: str) -> Schedule:
@@ -341,8 +344,10 @@ def parse(text: str | Schedule) -> Schedule:
     name, colon, value = text.strip().partition(":")
     if name not in KINDS:
         known = sorted(KINDS.values(), key=lambda one: one.example != "")
-        raise InputError(f"unknown schedule {text!r}{nearest(name, KINDS)}: one of "
-                         f"{', '.join(one.example or one.kind for one in known)}")
+        raise InputError(
+            f"unknown schedule {text!r}{nearest(name, KINDS)}: one of "
+            f"{', '.join(one.example or one.kind for one in known)}"
+        )
     family = KINDS[name]
     if colon and not family.example:
         raise InputError(f"schedule {text!r}: {name} takes no value")

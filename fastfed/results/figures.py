@@ -48,17 +48,44 @@ if TYPE_CHECKING:
 
     from fastfed.problem.instance import Instance
 
-__all__ = ["FORMATS", "Line", "bound_lines", "chart_figure", "checked_formats", "contact_sheet",
-           "draw_chart", "in_words", "plot", "plot_sweep", "require_matplotlib", "save", "style",
-           "write_chart"]
+__all__ = [
+    "FORMATS",
+    "Line",
+    "bound_lines",
+    "chart_figure",
+    "checked_formats",
+    "contact_sheet",
+    "draw_chart",
+    "in_words",
+    "plot",
+    "plot_sweep",
+    "require_matplotlib",
+    "save",
+    "style",
+    "write_chart",
+]
 
 FORMATS = ("png", "pdf", "svg")
 _STYLE = {
-    "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "legend.fontsize": 6.5,
-    "xtick.labelsize": 7, "ytick.labelsize": 7, "lines.linewidth": 1.1, "lines.markersize": 3.5,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
-    "grid.linewidth": 0.5, "legend.frameon": False, "figure.dpi": 100, "savefig.dpi": 200,
-    "svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "fastfed",
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "legend.fontsize": 6.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.5,
+    "legend.frameon": False,
+    "figure.dpi": 100,
+    "savefig.dpi": 200,
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "fastfed",
 }
 _SIZE = (4.8, 3.4)  # inches; more where labels need it
 _GUIDE_DASHES: tuple[Any, ...] = ("-", "--", "-.", ":")
@@ -73,8 +100,10 @@ def require_matplotlib() -> Any:
     try:
         import matplotlib
     except ImportError:
-        raise InputError("figures need matplotlib, which is not installed: pip install "
-                         "matplotlib, or fastfed with its extra plot") from None
+        raise InputError(
+            "figures need matplotlib, which is not installed: pip install "
+            "matplotlib, or fastfed with its extra plot"
+        ) from None
     return matplotlib
 
 
@@ -208,10 +237,16 @@ def _dodged(ax: Any, lines: Sequence[Line]) -> list[Line]:
             for place, (_, index, point) in enumerate(sorted(group, key=lambda item: item[1])):
                 at[index][point] = x + step * (place - (len(group) - 1) / 2)
     back = along.inverted()
-    return [replace(line, x=[x if moved == float(along.transform(x)) else
-                             float(back.transform(moved))
-                             for x, moved in zip(line.x, xs, strict=True)])
-            for line, xs in zip(lines, at, strict=True)]
+    return [
+        replace(
+            line,
+            x=[
+                x if moved == float(along.transform(x)) else float(back.transform(moved))
+                for x, moved in zip(line.x, xs, strict=True)
+            ],
+        )
+        for line, xs in zip(lines, at, strict=True)
+    ]
 
 
 def _runs(points: Sequence[tuple[float, int, int]]) -> list[list[tuple[float, int, int]]]:
@@ -247,20 +282,35 @@ def _draw_lines(ax: Any, lines: Sequence[Line]) -> list[Any]:
                 look = line.style.line()
             handles += ax.plot(line.x, line.y, linewidth=0.9, **look)
             if line.low is not None:
-                ax.fill_between(line.x, *line.ends(), color=look["color"], alpha=_BAND,
-                                linewidth=0)
+                ax.fill_between(line.x, *line.ends(), color=look["color"], alpha=_BAND, linewidth=0)
             continue
         assert line.style is not None
         lows, highs = line.ends()
         y = [max(value, foot) for value in line.y]
         below = [max(0.0, value - max(low, foot)) for value, low in zip(y, lows, strict=True)]
         above = [max(0.0, high - value) for value, high in zip(y, highs, strict=True)]
-        bars = ax.errorbar(line.x, y, yerr=[below, above], capsize=1.8, elinewidth=0.7,
-                           markersize=3.8, markeredgewidth=0.8, **line.style.line())
+        bars = ax.errorbar(
+            line.x,
+            y,
+            yerr=[below, above],
+            capsize=1.8,
+            elinewidth=0.7,
+            markersize=3.8,
+            markeredgewidth=0.8,
+            **line.style.line(),
+        )
         cut = [x for x, low in zip(line.x, lows, strict=True) if low < foot]
         if cut:
-            ax.plot(cut, [foot] * len(cut), linestyle="none", marker="v", markersize=2.5,
-                    color=line.style.colour, label="_cut", alpha=0.3 if crowded else 1)
+            ax.plot(
+                cut,
+                [foot] * len(cut),
+                linestyle="none",
+                marker="v",
+                markersize=2.5,
+                color=line.style.colour,
+                label="_cut",
+                alpha=0.3 if crowded else 1,
+            )
         if crowded:  # so many bars would hide the lines
             for bar in (*bars[1], *bars[2]):
                 bar.set_alpha(0.3)
@@ -290,8 +340,12 @@ def _set_ticks(ax: Any, drawn: Chart) -> None:
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
     if drawn.categories is not None:
         long = sum(map(len, drawn.categories)) > 45
-        ax.set_xticks(range(len(drawn.categories)), labels=drawn.categories, parse_math=False,
-                      rotation=90 if long else 0)
+        ax.set_xticks(
+            range(len(drawn.categories)),
+            labels=drawn.categories,
+            parse_math=False,
+            rotation=90 if long else 0,
+        )
         ax.set_xlim(-0.5, len(drawn.categories) - 0.5)
         return
     xs = sorted({x for line in drawn.lines if not line.plain for x in line.x})
@@ -306,8 +360,11 @@ def _set_ticks(ax: Any, drawn: Chart) -> None:
 
 
 def _tick(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 and abs(value) < 1e7 else (
-        short(value) if value >= 0 else f"-{short(-value)}")
+    return (
+        f"{value:,.0f}"
+        if abs(value) >= 1000 and abs(value) < 1e7
+        else (short(value) if value >= 0 else f"-{short(-value)}")
+    )
 
 
 @contextmanager
@@ -324,9 +381,12 @@ def save(figure: Any, stem: Path, formats: Sequence[str], dpi: int | None = None
     for kind in checked_formats(formats):
         path = stem.with_name(f"{stem.name}.{kind}")
         # no dates and no versions inside: the same rows give the same file
-        metadata = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None},
-                    "svg": {"Date": None, "Creator": None}}[kind]
-        with (_any_font(), require_matplotlib().rc_context(_STYLE), replacing(path) as file):
+        metadata = {
+            "png": {"Software": None},
+            "pdf": {"CreationDate": None, "Producer": None},
+            "svg": {"Date": None, "Creator": None},
+        }[kind]
+        with _any_font(), require_matplotlib().rc_context(_STYLE), replacing(path) as file:
             figure.savefig(file, format=kind, metadata=metadata, dpi=dpi or _STYLE["savefig.dpi"])
         paths.append(path)
     return paths
@@ -342,8 +402,13 @@ def checked_formats(formats: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(formats))
 
 
-def bound_lines(instance: Instance, sigma: float, cost: float, deltas: Sequence[float],
-                choices: Mapping[str, str] = USUAL) -> list[Line]:
+def bound_lines(
+    instance: Instance,
+    sigma: float,
+    cost: float,
+    deltas: Sequence[float],
+    choices: Mapping[str, str] = USUAL,
+) -> list[Line]:
     """T, 2T, 3T and the lower bound against delta, each where it is one."""
     import numpy as np
 
@@ -353,8 +418,15 @@ def bound_lines(instance: Instance, sigma: float, cost: float, deltas: Sequence[
     x = np.array(sorted(deltas))
     if len(x) == 1:  # one point makes no line
         x = x[0] ** np.array([1.05, 0.95])
-    b = bounds(instance, x, cost, sigma, radius=choices["radius"], goal=choices["goal"],
-               uplink=choices["uplink"])
+    b = bounds(
+        instance,
+        x,
+        cost,
+        sigma,
+        radius=choices["radius"],
+        goal=choices["goal"],
+        uplink=choices["uplink"],
+    )
     everywhere = np.full(x.shape, True)
     lines = []
     for label, y, known in (
@@ -372,9 +444,13 @@ def bound_lines(instance: Instance, sigma: float, cost: float, deltas: Sequence[
 _CELL = ("instance", "sigma", *USUAL, "cost")
 
 
-def plot_sweep(frame: pl.DataFrame, out: Path, formats: Sequence[str],
-               instances: Mapping[str, Instance] | None = None, errors: str = "std"
-               ) -> list[Path]:
+def plot_sweep(
+    frame: pl.DataFrame,
+    out: Path,
+    formats: Sequence[str],
+    instances: Mapping[str, Instance] | None = None,
+    errors: str = "std",
+) -> list[Path]:
     """The three figures of a sweep for each of its instances, scales and costs, into the folder
     ``out``; with ``instances``, by name, the bounds of the theorems stand in the first."""
     checked_formats(formats)
@@ -386,19 +462,22 @@ def plot_sweep(frame: pl.DataFrame, out: Path, formats: Sequence[str],
         stem, cost = file_stem(cell), float(cell["cost"])
         total = chart(rows, x="delta", y="total", errors=errors)
         if instances is not None:
-            guides = bound_lines(instances[str(cell["instance"])], float(cell["sigma"]), cost,
-                                 rows["delta"].unique().to_list(),
-                                 {name: str(cell.get(name, usual))
-                                  for name, usual in USUAL.items()})
+            guides = bound_lines(
+                instances[str(cell["instance"])],
+                float(cell["sigma"]),
+                cost,
+                rows["delta"].unique().to_list(),
+                {name: str(cell.get(name, usual)) for name, usual in USUAL.items()},
+            )
             total = replace(total, lines=[*total.lines, *guides])
         charts = {"total-delta": total}
         if cost > 0:
-            charts["communication-delta"] = chart(rows, x="delta", y="communication",
-                                                  errors=errors)
+            charts["communication-delta"] = chart(rows, x="delta", y="communication", errors=errors)
         for (delta,), one in rows.group_by(["delta"], maintain_order=True):
             if has_periods(one):
                 charts[f"total-period-d{plain(float(delta))}"] = chart(
-                    one, x="period", y="total", errors=errors)
+                    one, x="period", y="total", errors=errors
+                )
         for kind, drawn in charts.items():
             paths += write_chart(drawn, out / f"{stem}-{kind}", formats)
     if not paths:
@@ -406,8 +485,9 @@ def plot_sweep(frame: pl.DataFrame, out: Path, formats: Sequence[str],
     return paths
 
 
-def plot_files(frame: pl.DataFrame, stem: Path, formats: Sequence[str], **choice: Any
-               ) -> list[Path]:
+def plot_files(
+    frame: pl.DataFrame, stem: Path, formats: Sequence[str], **choice: Any
+) -> list[Path]:
     """The figure that `plot` makes of a summary, in files whose names begin with ``stem``."""
     checked_formats(formats)
     drawn = chart(frame, **choice)
@@ -454,7 +534,7 @@ def contact_sheet(rows: Sequence[Sequence[Figure]], stem: Path, dpi: int) -> lis
     sheet = Figure(figsize=(sum(widths) / dpi, sum(heights) / dpi), dpi=dpi)
     for row, line in enumerate(images):
         for column, image in enumerate(line):
-            foot = sum(heights[row + 1:]) + heights[row] - image.shape[0]
+            foot = sum(heights[row + 1 :]) + heights[row] - image.shape[0]
             sheet.figimage(image, sum(widths[:column]), foot)
     return save(sheet, stem, ["png"], dpi)
 
@@ -467,8 +547,7 @@ def file_stem(cell: Mapping[str, Any]) -> str:
         if USUAL.get(key) == value:  # which a name does not say
             continue
         if key in ("sigma", "cost"):
-            parts.append({"sigma": "s", "cost": "C"}[key]
-                         + plain(float(value)).replace(",", ""))
+            parts.append({"sigma": "s", "cost": "C"}[key] + plain(float(value)).replace(",", ""))
             continue
         name = str(value)
         safe = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:40]

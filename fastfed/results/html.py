@@ -53,30 +53,38 @@ def instance_html(instance: Instance) -> str:
     cells: list[list[str]] = []
     for k in range(rows):
         row = [instance.arms[k]]
-        row += [f"{instance.means[k, m]:.4g}" + _BEST * int(here[k, m] == here[:, m].max())
-                for m in range(columns)]
+        row += [
+            f"{instance.means[k, m]:.4g}" + _BEST * int(here[k, m] == here[:, m].max())
+            for m in range(columns)
+        ]
         if columns < clients:
             row.append("")
         row.append(f"{averages[k]:.4g}" + _BEST * int(overall[k] == overall.max()))
         cells.append(row)
-    lines = [f"{instance.name}: {arms:,} arms, {clients:,} clients; rewards: "
-             f"{instance.rewards!r}", *([instance.description] if instance.description else [])]
+    lines = [
+        f"{instance.name}: {arms:,} arms, {clients:,} clients; rewards: {instance.rewards!r}",
+        *([instance.description] if instance.description else []),
+    ]
     foot = ["★ best arm of a client, and of the mean over all clients"]
     if rows < arms:
         best = int(averages.argmax())
-        foot.append(f"{arms - rows:,} more arms; the best one overall is arm "
-                    f"{instance.arms[best]}")
+        foot.append(f"{arms - rows:,} more arms; the best one overall is arm {instance.arms[best]}")
     return _page(lines, _table(heads, cells, left=1), foot)
 
 
-def summary_html(frame: pl.DataFrame, instances: Mapping[str, Instance] | None = None,
-                 title: str = "") -> str:
+def summary_html(
+    frame: pl.DataFrame, instances: Mapping[str, Instance] | None = None, title: str = ""
+) -> str:
     """A summary, as `fastfed.results.tables.summary_text` has it."""
     if not len(frame):
         return _page([title or "no rows yet"], "")
     shared, columns = summary_cells(frame)
-    lines = [title, *not_ended_text(frame).splitlines(), *law_lines(frame, instances),
-             f"all rows: {shared}" if shared else ""]
+    lines = [
+        title,
+        *not_ended_text(frame).splitlines(),
+        *law_lines(frame, instances),
+        f"all rows: {shared}" if shared else "",
+    ]
     return _page([line for line in lines if line], _columns(columns))
 
 
@@ -84,20 +92,38 @@ def bounds_html(bounds: Bounds) -> str:
     """The schemes' bounds for every delta and cost."""
     columns = grid_columns(bounds)
     arms, clients = bounds.instance.shape
-    lines = [f"Bounds for {bounds.instance.name}: {arms:,} arms, {clients:,} clients; rewards: "
-             f"{bounds.instance.rewards!r}; confidence scale sigma {bounds.sigma:g}"]
-    return _page(lines, _columns(columns),
-                 ["upper bounds that hold together with probability 1 − delta, summed over arms "
-                  "and clients"])
+    lines = [
+        f"Bounds for {bounds.instance.name}: {arms:,} arms, {clients:,} clients; rewards: "
+        f"{bounds.instance.rewards!r}; confidence scale sigma {bounds.sigma:g}"
+    ]
+    return _page(
+        lines,
+        _columns(columns),
+        [
+            "upper bounds that hold together with probability 1 − delta, summed over arms "
+            "and clients"
+        ],
+    )
 
 
 def replay_html(replay: Replay) -> str:
     """The events of a trial, and what they add up to."""
     title, *_, total = str(replay).splitlines()
-    rows = [[f"{event.step:,}", event.actor, event.event, event.arm,
-             *("" if value is None else f"{value:.4g}"
-               for value in (event.mean, event.leader, event.threshold)),
-             f"{event.pulls:,}", f"{event.uplinks:,}"] for event in replay.events]
+    rows = [
+        [
+            f"{event.step:,}",
+            event.actor,
+            event.event,
+            event.arm,
+            *(
+                "" if value is None else f"{value:.4g}"
+                for value in (event.mean, event.leader, event.threshold)
+            ),
+            f"{event.pulls:,}",
+            f"{event.uplinks:,}",
+        ]
+        for event in replay.events
+    ]
     heads = ["step", "who", "event", "arm", "mean", "leader", "2 alpha", "pulls", "uplinks"]
     return _page([title], _table(heads, rows, left=0, texts=(1, 2, 3)), [total])
 
@@ -107,17 +133,43 @@ def check_html(check: Check) -> str:
     frame = check.frame
     counts = ", ".join(f"{verdict}: {count}" for verdict, count in check.counts().items())
     order = list(check.counts())
-    lines = sorted(frame.to_dicts(), key=lambda row: (row["verdict"] != "violated",
-                                                      order.index(row["verdict"])))
+    lines = sorted(
+        frame.to_dicts(),
+        key=lambda row: (row["verdict"] != "violated", order.index(row["verdict"])),
+    )
     deltas = parameters(frame["delta"].to_list())
     choices = [name for name in USUAL if frame[name].n_unique() > 1]
-    rows = [[row["instance"], *(row[name] for name in choices), deltas[row["delta"]],
-             f"{row['sigma']:g}", row["schedule"], row["claim"],
-             "" if row["cost"] is None else plain(row["cost"]), short(row["mean"]),
-             short(row["bound"]), _interval(row), row["verdict"], row["reason"] or ""]
-            for row in lines]
-    heads = ["instance", *choices, "delta", "sigma", "schedule", "claim", "C", "mean", "bound",
-             "95 % interval", "verdict", "reason"]
+    rows = [
+        [
+            row["instance"],
+            *(row[name] for name in choices),
+            deltas[row["delta"]],
+            f"{row['sigma']:g}",
+            row["schedule"],
+            row["claim"],
+            "" if row["cost"] is None else plain(row["cost"]),
+            short(row["mean"]),
+            short(row["bound"]),
+            _interval(row),
+            row["verdict"],
+            row["reason"] or "",
+        ]
+        for row in lines
+    ]
+    heads = [
+        "instance",
+        *choices,
+        "delta",
+        "sigma",
+        "schedule",
+        "claim",
+        "C",
+        "mean",
+        "bound",
+        "95 % interval",
+        "verdict",
+        "reason",
+    ]
     texts = tuple(map(heads.index, ("schedule", "claim", "verdict", "reason")))
     return _page([counts], _table(heads, rows, left=1 + len(choices), texts=texts))
 
@@ -133,18 +185,37 @@ def _interval(row: Mapping[str, Any]) -> str:
 def best_html(best: Best, costs: Sequence[float] | None = None) -> str:
     """The envelope of each cell; with ``costs``, the winner at each."""
     if costs is None:
-        return _page([], "".join(f"<pre>{_escaped(str(one), lines=True)}</pre>"
-                                 for one in best.envelopes) or "no rows yet")
+        return _page(
+            [],
+            "".join(f"<pre>{_escaped(str(one), lines=True)}</pre>" for one in best.envelopes)
+            or "no rows yet",
+        )
     rows = []
     for row in best.at(costs).to_dicts():
-        cell = [str(value) if isinstance(value, str) else plain(value)
-                for value in (row[name] for name in best.envelopes[0].cell)]
-        rows.append([*cell, plain(row["cost"]), row["winner"],
-                     with_error(row["total_mean"], row["total_sem"]), row["runner_up"] or "",
-                     with_error(row["margin"], row["margin_sem"]),
-                     ", ".join(row["rivals"]) or "none"])
-    heads = [*(best.envelopes[0].cell if best.envelopes else ()), "C", "cheapest", "total ± sem",
-             "next best", "paired margin ± sem", "not separable"]
+        cell = [
+            str(value) if isinstance(value, str) else plain(value)
+            for value in (row[name] for name in best.envelopes[0].cell)
+        ]
+        rows.append(
+            [
+                *cell,
+                plain(row["cost"]),
+                row["winner"],
+                with_error(row["total_mean"], row["total_sem"]),
+                row["runner_up"] or "",
+                with_error(row["margin"], row["margin_sem"]),
+                ", ".join(row["rivals"]) or "none",
+            ]
+        )
+    heads = [
+        *(best.envelopes[0].cell if best.envelopes else ()),
+        "C",
+        "cheapest",
+        "total ± sem",
+        "next best",
+        "paired margin ± sem",
+        "not separable",
+    ]
     return _page([], _table(heads, rows, left=1))
 
 
@@ -160,20 +231,28 @@ def _columns(columns: Sequence[Column]) -> str:
     return _table([column.head for column in columns], rows, left=0, texts=texts)
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int,
-           texts: Sequence[int] = ()) -> str:
+def _table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], left: int, texts: Sequence[int] = ()
+) -> str:
     """``left`` columns from the first on, and those in ``texts``, stand to the left."""
+
     def cell(tag: str, place: int, text: str) -> str:
         side = "left" if place < left or place in texts else "right"
         bold = ";font-weight:bold" if text.endswith(_BEST) else ""
         return f"<{tag} style='text-align:{side}{bold}'>{_escaped(text)}</{tag.split()[0]}>"
 
     head = "".join(cell("th scope='col'", place, text) for place, text in enumerate(heads))
-    body = "".join("<tr>" + "".join(cell("td", place, text) for place, text in enumerate(row))
-                   + "</tr>" for row in rows[:_MOST_ROWS])
+    body = "".join(
+        "<tr>" + "".join(cell("td", place, text) for place, text in enumerate(row)) + "</tr>"
+        for row in rows[:_MOST_ROWS]
+    )
     more = len(rows) - _MOST_ROWS
-    rest = (f"<tr><td colspan='{len(heads)}' style='text-align:left'>… {more:,} more rows: the "
-            "frame has them all</td></tr>" if more > 0 else "")
+    rest = (
+        f"<tr><td colspan='{len(heads)}' style='text-align:left'>… {more:,} more rows: the "
+        "frame has them all</td></tr>"
+        if more > 0
+        else ""
+    )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}{rest}</tbody></table>"
 
 
@@ -188,7 +267,20 @@ def _held_html(held: Any) -> str:
     return summary_html(held.summary(), held.instances, title=repr(held))
 
 
-HTML.update(Instance=instance_html, Bounds=bounds_html, Replay=replay_html, Check=check_html,
-            Best=best_html, Result=_held_html, Sweep=_held_html)
-TEXT.update(Bounds=lambda one: bounds_text([one]) if isinstance(one.delta, float)
-            and isinstance(one.cost, float) else grid_text(one), Check=check_text)
+HTML.update(
+    Instance=instance_html,
+    Bounds=bounds_html,
+    Replay=replay_html,
+    Check=check_html,
+    Best=best_html,
+    Result=_held_html,
+    Sweep=_held_html,
+)
+TEXT.update(
+    Bounds=lambda one: (
+        bounds_text([one])
+        if isinstance(one.delta, float) and isinstance(one.cost, float)
+        else grid_text(one)
+    ),
+    Check=check_text,
+)

@@ -37,11 +37,14 @@ def write_title(ax: Any, lines: Sequence[str]) -> None:
     """A title of several lines, to the left, wrapped where the figure ends."""
     figure = ax.figure  # laid out already: the title moves the axes down, but not to the side
     for characters in (100, 80, 64, 52, 42, 34, 27, 20):
-        wrapped = [part for line in lines for part in
-                   textwrap.wrap(line, characters, break_on_hyphens=False) or [""]]
+        wrapped = [
+            part
+            for line in lines
+            for part in textwrap.wrap(line, characters, break_on_hyphens=False) or [""]
+        ]
         if len(wrapped) > _TITLE_LINES:
-            wrapped = [*wrapped[:_TITLE_LINES - 1], wrapped[-1]]
-            wrapped[-2] = f"{wrapped[-2][:characters - 1]}…"
+            wrapped = [*wrapped[: _TITLE_LINES - 1], wrapped[-1]]
+            wrapped[-2] = f"{wrapped[-2][: characters - 1]}…"
         text = "\n".join(wrapped).replace(NO_BREAK, " ")
         title = ax.set_title(text, loc="left", parse_math=False)
         if title.get_window_extent().x1 <= figure.bbox.x1 - 2:
@@ -54,16 +57,23 @@ def room_for_axes(ax: Any) -> None:
     for _ in range(3):
         lay_out(figure)
         box = ax.get_window_extent()
-        lack = [least - size / figure.dpi for least, size in
-                zip(_LEAST_AXES, (box.width, box.height), strict=True)]
+        lack = [
+            least - size / figure.dpi
+            for least, size in zip(_LEAST_AXES, (box.width, box.height), strict=True)
+        ]
         if max(lack) <= 0.02:
             return
         width, height = figure.get_size_inches()
         figure.set_size_inches(width + max(0.0, lack[0]), height + max(0.0, lack[1]))
 
 
-def name_lines(ax: Any, handles: Sequence[Any], labels: Sequence[str],
-               ends: Sequence[tuple[float, float]] | None, own: bool) -> None:
+def name_lines(
+    ax: Any,
+    handles: Sequence[Any],
+    labels: Sequence[str],
+    ends: Sequence[tuple[float, float]] | None,
+    own: bool,
+) -> None:
     """Say what the lines are: at their right ends, or in a legend beside the axes.
 
     ``ends`` are the lines' last points, None where lines have no common direction. ``own`` says
@@ -87,14 +97,17 @@ def name_lines(ax: Any, handles: Sequence[Any], labels: Sequence[str],
         _legend_that_fits(ax, handles, texts, place)
 
 
-def _legend_of_our_own(ax: Any, handles: Sequence[Any], texts: Sequence[str],
-                       place: dict[str, Any]) -> None:
+def _legend_of_our_own(
+    ax: Any, handles: Sequence[Any], texts: Sequence[str], place: dict[str, Any]
+) -> None:
     """Beside the axes, in a figure that grows with it."""
     figure = ax.figure
     columns = -(-len(texts) // _LEGEND_ROWS)
     width, height = figure.get_size_inches()
-    figure.set_size_inches(width + columns * (0.5 + 0.055 * max(map(len, texts))),
-                           max(height, 0.9 + 0.16 * min(len(texts), _LEGEND_ROWS)))
+    figure.set_size_inches(
+        width + columns * (0.5 + 0.055 * max(map(len, texts))),
+        max(height, 0.9 + 0.16 * min(len(texts), _LEGEND_ROWS)),
+    )
     legend = _legend(ax, handles, texts, {**place, "ncols": columns})
     lay_out(figure)
     lack = legend.get_window_extent().height - (figure.bbox.height - 8)
@@ -103,15 +116,34 @@ def _legend_of_our_own(ax: Any, handles: Sequence[Any], texts: Sequence[str],
         figure.set_size_inches(width, height + lack / figure.dpi + 0.3)
 
 
-def _legend_that_fits(ax: Any, handles: Sequence[Any], texts: Sequence[str],
-                      place: dict[str, Any]) -> None:
+def _legend_that_fits(
+    ax: Any, handles: Sequence[Any], texts: Sequence[str], place: dict[str, Any]
+) -> None:
     """As large as somebody else's axes allow: smaller letters and more columns till it fits."""
     figure = ax.figure
-    for size, columns in ((_SMALL, 1), (5.5, 1), (5.5, 2), (4.5, 2), (4.5, 3), (3.5, 3), (3.5, 4),
-                          (2.5, 5), (1.5, 8)):
-        legend = _legend(ax, handles, texts, {
-            **place, "ncols": columns, "fontsize": size, "markerscale": size / _SMALL,
-            "labelspacing": 0.5 if columns == 1 else 0.2})
+    for size, columns in (
+        (_SMALL, 1),
+        (5.5, 1),
+        (5.5, 2),
+        (4.5, 2),
+        (4.5, 3),
+        (3.5, 3),
+        (3.5, 4),
+        (2.5, 5),
+        (1.5, 8),
+    ):
+        legend = _legend(
+            ax,
+            handles,
+            texts,
+            {
+                **place,
+                "ncols": columns,
+                "fontsize": size,
+                "markerscale": size / _SMALL,
+                "labelspacing": 0.5 if columns == 1 else 0.2,
+            },
+        )
         lay_out(figure)
         box, room = legend.get_window_extent(), ax.get_window_extent()
         if box.height <= max(room.height, 1) and box.width <= figure.bbox.width:
@@ -120,8 +152,9 @@ def _legend_that_fits(ax: Any, handles: Sequence[Any], texts: Sequence[str],
 
 def _legend(ax: Any, handles: Sequence[Any], texts: Sequence[str], how: dict[str, Any]) -> Any:
     # a legend leaves out labels that begin with an underscore: the texts are set afterwards
-    legend = ax.legend(handles, ["line"] * len(texts), **{
-        "fontsize": _SMALL, "handlelength": 3.6, **how})
+    legend = ax.legend(
+        handles, ["line"] * len(texts), **{"fontsize": _SMALL, "handlelength": 3.6, **how}
+    )
     for written, text in zip(legend.get_texts(), texts, strict=True):
         written.set_parse_math(False)
         written.set_text(text)
@@ -134,8 +167,12 @@ def fit_categories(ax: Any, names: Sequence[str]) -> None:
     figure = ax.figure
     for width, size in ((_CATEGORY_WIDTH, 7), (_CATEGORY_WIDTH, 5), (16, 5), (12, 5), (8, 5)):
         told = told_apart(names, width)
-        ax.set_xticks(range(len(names)), labels=[told[name] for name in names], parse_math=False,
-                      fontsize=size)
+        ax.set_xticks(
+            range(len(names)),
+            labels=[told[name] for name in names],
+            parse_math=False,
+            fontsize=size,
+        )
         lay_out(figure)
         texts = [ax.xaxis.label, *ax.get_xticklabels()]
         if min(text.get_window_extent().y0 for text in texts) >= figure.bbox.y0:
@@ -143,19 +180,36 @@ def fit_categories(ax: Any, names: Sequence[str]) -> None:
     ax.set_xlabel("")  # the names say by themselves what they are
 
 
-def _label_ends(ax: Any, handles: Sequence[Any], texts: Sequence[str],
-                ends: Sequence[tuple[float, float]]) -> None:
+def _label_ends(
+    ax: Any, handles: Sequence[Any], texts: Sequence[str], ends: Sequence[tuple[float, float]]
+) -> None:
     line_height = 1.3 * _SMALL / 72 * ax.figure.dpi / max(ax.get_window_extent().height, 1)
     order = sorted(range(len(texts)), key=lambda i: _height(ax, ends[i][1]))
     places = apart([_height(ax, ends[i][1]) for i in order], line_height)
     for index, place in zip(order, places, strict=True):
         colour = _colour(handles[index])
-        ax.annotate(texts[index], ends[index], xycoords="data", xytext=(1.035, place),
-                    textcoords="axes fraction", va="center", ha="left", fontsize=_SMALL,
-                    color=colour, annotation_clip=False, parse_math=False,
-                    arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5,
-                                "alpha": 0.6, "shrinkA": 1, "shrinkB": 2,
-                                "relpos": (0, 0.5)})
+        ax.annotate(
+            texts[index],
+            ends[index],
+            xycoords="data",
+            xytext=(1.035, place),
+            textcoords="axes fraction",
+            va="center",
+            ha="left",
+            fontsize=_SMALL,
+            color=colour,
+            annotation_clip=False,
+            parse_math=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.5,
+                "alpha": 0.6,
+                "shrinkA": 1,
+                "shrinkB": 2,
+                "relpos": (0, 0.5),
+            },
+        )
 
 
 def _colour(handle: Any) -> Any:
@@ -207,5 +261,6 @@ def thin_ticks(ax: Any) -> None:
     for i in sorted(written, key=lambda i: (i not in ends, len(texts[i].strip("0,.")), i)):
         if all(boxes[i].x1 + 3 < boxes[j].x0 or boxes[j].x1 + 3 < boxes[i].x0 for j in kept):
             kept.append(i)
-    ax.set_xticks(places, parse_math=False,
-                  labels=[text if i in kept else "" for i, text in enumerate(texts)])
+    ax.set_xticks(
+        places, parse_math=False, labels=[text if i in kept else "" for i, text in enumerate(texts)]
+    )

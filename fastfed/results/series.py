@@ -22,18 +22,25 @@ if TYPE_CHECKING:
     from fastfed.problem.instance import Instance
 
 X = {
-    "delta": "error probability delta", "period": "period H (steps between uplinks)",
-    "cost": "cost C of an uplink (in pulls)", "schedule": "schedule",
-    "radius": "confidence radius", "goal": "goal", "uplink": "uplink",
+    "delta": "error probability delta",
+    "period": "period H (steps between uplinks)",
+    "cost": "cost C of an uplink (in pulls)",
+    "schedule": "schedule",
+    "radius": "confidence radius",
+    "goal": "goal",
+    "uplink": "uplink",
     "gap": "smallest gap of the instance",
 }
 Y = {
-    "total": "total cost (pulls + C x uplinks)", "pulls": "pulls",
-    "communication": "communication cost (C x uplinks)", "error_rate": "error rate",
+    "total": "total cost (pulls + C x uplinks)",
+    "pulls": "pulls",
+    "communication": "communication cost (C x uplinks)",
+    "error_rate": "error rate",
     "steps": "steps",
 }
 ERRORS = {
-    "sem": "mean ± one standard error", "std": "mean ± one standard deviation",
+    "sem": "mean ± one standard error",
+    "std": "mean ± one standard deviation",
     "quantiles": "median, bars from 5 % to 95 %",
 }
 _CELL = ("instance", "schedule", "delta", "sigma", *USUAL, "cost")
@@ -124,8 +131,14 @@ class _Measure:
         return ERRORS[self.errors]
 
 
-def chart(frame: pl.DataFrame, x: str = "delta", y: str = "total", group: str | None = None,
-          cost: float | None = None, errors: str = "sem") -> Chart:
+def chart(
+    frame: pl.DataFrame,
+    x: str = "delta",
+    y: str = "total",
+    group: str | None = None,
+    cost: float | None = None,
+    errors: str = "sem",
+) -> Chart:
     """The lines of a figure; see `fastfed.results.figures.plot`."""
     group = group or ("delta" if x in ("schedule", "period") else "schedule")
     measure = _Measure(y, errors)
@@ -139,22 +152,33 @@ def chart(frame: pl.DataFrame, x: str = "delta", y: str = "total", group: str | 
     series = _Series(rows, x, measure, keys, names, places)
     lines = series.against_period() if x == "period" else series.lines()
     if not lines:
-        raise InputError(f"nothing to plot against {x}: "
-                         + ("no schedule has a period" if x == "period" else "no row has a value"))
+        raise InputError(
+            f"nothing to plot against {x}: "
+            + ("no schedule has a period" if x == "period" else "no row has a value")
+        )
     categories = None
     if x in _CATEGORIES:
-        told = told_apart([in_words(p) if x == "schedule" else printable(p) for p in places],
-                          _CATEGORY_WIDTH)
+        told = told_apart(
+            [in_words(p) if x == "schedule" else printable(p) for p in places], _CATEGORY_WIDTH
+        )
         categories = list(told.values())
-    return Chart(lines, X[x], Y[y], _title(rows, x, measure), categories,
-                 small_to_the_right=x == "delta", log_y=y == "error_rate")
+    return Chart(
+        lines,
+        X[x],
+        Y[y],
+        _title(rows, x, measure),
+        categories,
+        small_to_the_right=x == "delta",
+        log_y=y == "error_rate",
+    )
 
 
 def styled(lines: Sequence[Line]) -> list[Line]:
     """A style for every line that has none, but for guides."""
     spare = iter(numbered(len(lines)))
-    return [line if line.style or line.plain else replace(line, style=next(spare))
-            for line in lines]
+    return [
+        line if line.style or line.plain else replace(line, style=next(spare)) for line in lines
+    ]
 
 
 def logarithmic_span(drawn: Chart) -> tuple[float, float] | None:
@@ -182,10 +206,14 @@ def with_gaps(frame: pl.DataFrame, instances: Mapping[str, Instance]) -> pl.Data
     import polars as pl
 
     asked = frame.select("instance", "goal").unique().rows()
-    gaps = [(name, goal, smallest_gap(instances[name], goal)) for name, goal in asked
-            if name in instances]
-    known = pl.DataFrame(gaps, {"instance": pl.String, "goal": pl.String, "gap": pl.Float64},
-                         orient="row")
+    gaps = [
+        (name, goal, smallest_gap(instances[name], goal))
+        for name, goal in asked
+        if name in instances
+    ]
+    known = pl.DataFrame(
+        gaps, {"instance": pl.String, "goal": pl.String, "gap": pl.Float64}, orient="row"
+    )
     return frame.join(known, on=["instance", "goal"], how="left", maintain_order="left")
 
 
@@ -196,12 +224,16 @@ def smallest_gap(instance: Instance, goal: str) -> float:
 
 
 def _validate(frame: pl.DataFrame, x: str, group: str, measure: _Measure) -> None:
-    for what, value, known in (("x", x, list(X)), ("y", measure.y, list(Y)),
-                               ("errors", measure.errors, list(ERRORS)),
-                               ("group", group, list(_CELL))):
+    for what, value, known in (
+        ("x", x, list(X)),
+        ("y", measure.y, list(Y)),
+        ("errors", measure.errors, list(ERRORS)),
+        ("group", group, list(_CELL)),
+    ):
         if value not in known:
-            raise InputError(f"{what} = {value!r}{nearest(str(value), known)}: must be one of "
-                             f"{', '.join(known)}")
+            raise InputError(
+                f"{what} = {value!r}{nearest(str(value), known)}: must be one of {', '.join(known)}"
+            )
     if not len(frame):
         raise InputError("nothing to plot: the summary has no rows")
     column = "schedule" if x == "period" else x
@@ -215,20 +247,24 @@ def _of_cost(frame: pl.DataFrame, x: str, y: str, group: str, cost: float | None
     import polars as pl
 
     if frame["cost"].is_null().any():
-        raise InputError("the summary has costs of a bit: figures show costs of an uplink; leave "
-                         "bit_costs out")
+        raise InputError(
+            "the summary has costs of a bit: figures show costs of an uplink; leave bit_costs out"
+        )
     costs = sorted(frame["cost"].unique().to_list())
     if cost is not None:
         chosen = frame.filter(pl.col("cost") == cost)
         if not len(chosen):
-            raise InputError(f"cost = {plain(cost)}: the summary has C = "
-                             f"{', '.join(map(plain, costs))}")
+            raise InputError(
+                f"cost = {plain(cost)}: the summary has C = {', '.join(map(plain, costs))}"
+            )
         return chosen
     if len(costs) == 1 or "cost" in (x, group):
         return frame
     if y in _WITH_COST:
-        raise InputError(f"the summary has C = {', '.join(map(plain, costs))}: choose one, as in "
-                         f"cost={plain(costs[-1])}, or group='cost'")
+        raise InputError(
+            f"the summary has C = {', '.join(map(plain, costs))}: choose one, as in "
+            f"cost={plain(costs[-1])}, or group='cost'"
+        )
     return frame.filter(pl.col("cost") == costs[0])
 
 
@@ -258,8 +294,9 @@ def _period(row: Mapping[str, Any]) -> float | None:
     return None if period is None else float(period)
 
 
-def _keys(rows: Sequence[Mapping[str, Any]], x: str, group: str, columns: Sequence[str]
-          ) -> list[str]:
+def _keys(
+    rows: Sequence[Mapping[str, Any]], x: str, group: str, columns: Sequence[str]
+) -> list[str]:
     """The columns that tell lines apart: the group, and whatever else differs between rows that
     would stand at the same place of the same line."""
     along = "schedule" if x == "period" else x
@@ -312,8 +349,10 @@ class _Series:
     def lines(self) -> list[Line]:
         groups = self._grouped(self.keys)
         looks = self._styles(list(groups))
-        lines = [self._line(self._label(key), rows, look)
-                 for (key, rows), look in zip(groups.items(), looks, strict=True)]
+        lines = [
+            self._line(self._label(key), rows, look)
+            for (key, rows), look in zip(groups.items(), looks, strict=True)
+        ]
         return [line for line in lines if line.x]
 
     def against_period(self) -> list[Line]:
@@ -321,8 +360,9 @@ class _Series:
         error bars become a band."""
         others = [key for key in self.keys if key != "schedule"]
         curves = self._grouped(others, [row for row in self.rows if _period(row) is not None])
-        levels = self._grouped(["schedule", *others],
-                               [row for row in self.rows if _period(row) is None])
+        levels = self._grouped(
+            ["schedule", *others], [row for row in self.rows if _period(row) is None]
+        )
         own = [EVERY_H] if len(curves) == 1 else numbered(len(curves))
         looks = distinct([*(style_of(key[0]) for key in levels), *own])
         several = len(curves) > 1 or len({key[1:] for key in levels}) > 1
@@ -331,8 +371,10 @@ class _Series:
             told = [self.names[name][value] for name, value in zip(others, key, strict=True)]
             return ", ".join([head, *told]) if several else head
 
-        lines = [self._line(label("every H steps", key), rows, look)
-                 for (key, rows), look in zip(curves.items(), looks[len(levels):], strict=True)]
+        lines = [
+            self._line(label("every H steps", key), rows, look)
+            for (key, rows), look in zip(curves.items(), looks[len(levels) :], strict=True)
+        ]
         lines = [line for line in lines if line.x]
         if not lines:
             return []
@@ -343,18 +385,34 @@ class _Series:
             point = self.measure.point(rows[0])
             if point is not None:
                 middle, low, high = point
-                lines.append(Line(label(in_words(key[0]), key[1:]), ends, [middle] * 2,
-                                  plain=True, style=look, low=[low] * 2, high=[high] * 2))
+                lines.append(
+                    Line(
+                        label(in_words(key[0]), key[1:]),
+                        ends,
+                        [middle] * 2,
+                        plain=True,
+                        style=look,
+                        low=[low] * 2,
+                        high=[high] * 2,
+                    )
+                )
         return lines
 
-    def _grouped(self, keys: Sequence[str], rows: Sequence[dict[str, Any]] | None = None
-                 ) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    def _grouped(
+        self, keys: Sequence[str], rows: Sequence[dict[str, Any]] | None = None
+    ) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
         groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for row in self.rows if rows is None else rows:
             groups.setdefault(tuple(row[key] for key in keys), []).append(row)
-        return dict(sorted(groups.items(), key=lambda item: [
-            sort_key(value) if key == "schedule" else value
-            for key, value in zip(keys, item[0], strict=True)]))
+        return dict(
+            sorted(
+                groups.items(),
+                key=lambda item: [
+                    sort_key(value) if key == "schedule" else value
+                    for key, value in zip(keys, item[0], strict=True)
+                ],
+            )
+        )
 
     def _styles(self, keys: Sequence[tuple[Any, ...]]) -> list[Style]:
         """A schedule's own style wherever lines are schedules."""
@@ -364,8 +422,9 @@ class _Series:
         return distinct([style_of(key[at]) for key in keys])
 
     def _label(self, key: tuple[Any, ...]) -> str:
-        return ", ".join(self.names[name][value]
-                         for name, value in zip(self.keys, key, strict=True))
+        return ", ".join(
+            self.names[name][value] for name, value in zip(self.keys, key, strict=True)
+        )
 
     def _line(self, label: str, rows: Sequence[Mapping[str, Any]], look: Style) -> Line:
         points = []
@@ -376,8 +435,9 @@ class _Series:
                 at = self._index[value] if self.x in _CATEGORIES else value
                 points.append((float(at), *point))
         points.sort()
-        x, y, low, high = (list(column) for column in zip(*points, strict=True)) if points else (
-            [], [], [], [])
+        x, y, low, high = (
+            (list(column) for column in zip(*points, strict=True)) if points else ([], [], [], [])
+        )
         return Line(label, x, y, style=look, low=low, high=high)
 
 

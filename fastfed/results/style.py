@@ -55,9 +55,13 @@ class Style:
 
     def line(self) -> dict[str, Any]:
         """As keywords of matplotlib's ``plot`` and ``errorbar``."""
-        return {"color": self.colour, "marker": self.marker, "linestyle": self.dash,
-                "markerfacecolor": self.colour if self.filled else "white",
-                "markeredgecolor": self.colour}
+        return {
+            "color": self.colour,
+            "marker": self.marker,
+            "linestyle": self.dash,
+            "markerfacecolor": self.colour if self.filled else "white",
+            "markeredgecolor": self.colour,
+        }
 
 
 FEDELIM = Style(COLOURS[0], "o", _SOLID)
@@ -78,8 +82,12 @@ def style_of(schedule: str | Schedule) -> Style:
         digits = str(one.period)
         power, lead = len(digits) - 1, int(digits[0])
         rest = int(digits[1:] or "0")
-        return Style(COLOURS[power % len(COLOURS)], MARKERS[lead - 1],
-                     dashes[spread % len(dashes) if rest else 0], power < len(COLOURS))
+        return Style(
+            COLOURS[power % len(COLOURS)],
+            MARKERS[lead - 1],
+            dashes[spread % len(dashes) if rest else 0],
+            power < len(COLOURS),
+        )
     colour, marker = divmod(spread % (len(COLOURS) * len(MARKERS)), len(MARKERS))
     return Style(COLOURS[colour], MARKERS[marker], dashes[spread // 96 % len(dashes)])
 
@@ -113,8 +121,12 @@ def distinct(wanted: Sequence[Style]) -> list[Style]:
 def numbered(count: int) -> list[Style]:
     """Styles for lines that are no schedules, such as one for each delta: by their place."""
     dashes = [dash for family in _FAMILIES for dash in _DASHES[family]]
-    return distinct([Style(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)],
-                           dashes[i % len(dashes)]) for i in range(count)])
+    return distinct(
+        [
+            Style(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], dashes[i % len(dashes)])
+            for i in range(count)
+        ]
+    )
 
 
 def sort_key(schedule: str | Schedule) -> tuple[int, float, str]:
@@ -140,8 +152,8 @@ def _nearby(style: Style) -> Iterator[Style]:
     for family in families:
         for colour in colours:
             for filled, marker, dash in product(
-                    (style.filled, not style.filled), _from(MARKERS, style.marker),
-                    _DASHES[family]):
+                (style.filled, not style.filled), _from(MARKERS, style.marker), _DASHES[family]
+            ):
                 yield replace(style, colour=colour, marker=marker, dash=dash, filled=filled)
 
 

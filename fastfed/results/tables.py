@@ -25,8 +25,16 @@ if TYPE_CHECKING:
     from fastfed.theory.bounds import Bounds
     from fastfed.theory.check import Check
 
-__all__ = ["best_text", "bounds_text", "check_text", "law_lines", "short", "summary_cells",
-           "summary_text", "table_text"]
+__all__ = [
+    "best_text",
+    "bounds_text",
+    "check_text",
+    "law_lines",
+    "short",
+    "summary_cells",
+    "summary_text",
+    "table_text",
+]
 
 WIDTH = 100
 _MOST_ARMS = 20  # of an instance, in a table of bounds
@@ -57,8 +65,10 @@ def table_text(columns: Sequence[Column], width: int = WIDTH) -> list[str]:
     gap = "  " if sum(wide) + 2 * (len(wide) - 1) <= width else " "
     lines = []
     for row in zip(*([column.head, *column.cells] for column in columns), strict=True):
-        cells = (f"{text:<{size}}" if column.left else f"{text:>{size}}"
-                 for text, size, column in zip(row, wide, columns, strict=True))
+        cells = (
+            f"{text:<{size}}" if column.left else f"{text:>{size}}"
+            for text, size, column in zip(row, wide, columns, strict=True)
+        )
         lines.append(gap.join(cells).rstrip())
     return lines
 
@@ -87,8 +97,9 @@ def _width(column: Column) -> int:
     return max(map(len, [column.head, *column.cells]))
 
 
-def summary_text(frame: pl.DataFrame, instances: Mapping[str, Instance] | None = None,
-                 width: int = WIDTH) -> str:
+def summary_text(
+    frame: pl.DataFrame, instances: Mapping[str, Instance] | None = None, width: int = WIDTH
+) -> str:
     """A summary, one line a row.
 
     What all rows share is said once above the table: parameters, the number of trials, and, with
@@ -128,10 +139,14 @@ def summary_cells(frame: pl.DataFrame) -> tuple[str, list[Column]]:
         if key in frame.columns and not frame[key].is_null().all():
             values = frame[key].to_list()  # a row costs by the scalar or by the bit
             shown = parameters([value for value in values if value is not None])
-            _place(shared, columns, Column(head, ["" if value is None else shown[value]
-                                                  for value in values]))
-    columns.append(Column("schedule", [printable(name) for name in frame["schedule"]], left=True,
-                          name=True))
+            _place(
+                shared,
+                columns,
+                Column(head, ["" if value is None else shown[value] for value in values]),
+            )
+    columns.append(
+        Column("schedule", [printable(name) for name in frame["schedule"]], left=True, name=True)
+    )
     trials = [f"{count:,}" for count in frame["trials"].to_list()]
     if len(set(trials)) == 1:
         shared.append(f"{trials[0]} trials")
@@ -141,10 +156,15 @@ def summary_cells(frame: pl.DataFrame) -> tuple[str, list[Column]]:
     columns += [
         Column("total ± sem", [_total(row) for row in rows]),
         Column("pulls", [short(row["pulls_mean"]) for row in rows]),
-        *([Column("bits", [short(row["bits_mean"]) for row in rows])] if any(
-            row["bit_cost"] is not None for row in rows) else []),
-        Column("error % [95 %]", [rate(row["error_rate"], row["error_low"], row["error_high"])
-                                  for row in rows]),
+        *(
+            [Column("bits", [short(row["bits_mean"]) for row in rows])]
+            if any(row["bit_cost"] is not None for row in rows)
+            else []
+        ),
+        Column(
+            "error % [95 %]",
+            [rate(row["error_rate"], row["error_low"], row["error_high"]) for row in rows],
+        ),
         Column("x FE0", [_ratio(row["ratio_to_fedelim0"]) for row in rows]),
     ]
     return ", ".join(shared), columns
@@ -160,7 +180,8 @@ def _place(shared: list[str], columns: list[Column], column: Column) -> None:
 
 def _total(row: Mapping[str, Any]) -> str:
     text = with_error(row["total_mean"], row["total_sem"]) or (
-        "bits not counted" if row["ended"] and row["bit_cost"] is not None else "none ended")
+        "bits not counted" if row["ended"] and row["bit_cost"] is not None else "none ended"
+    )
     return f"{text}*" if row["truncated"] else text
 
 
@@ -202,24 +223,47 @@ def best_text(best: Best, costs: Sequence[float], bit_costs: Sequence[float] = (
             continue
         name = not isinstance(known[0], float)
         shown = {value: printable(str(value)) for value in known} if name else parameters(known)
-        _place(shared, columns, Column(_NUMBERS.get(key, key), ["" if value is None else
-                                                                shown[value] for value in values],
-                                       left=name, name=name))
-    brief = _brief_names(name for row in rows for name in (
-        row["winner"] or _NO_COST, *row["equal"], row["runner_up"] or "", *row["rivals"]))
+        _place(
+            shared,
+            columns,
+            Column(
+                _NUMBERS.get(key, key),
+                ["" if value is None else shown[value] for value in values],
+                left=name,
+                name=name,
+            ),
+        )
+    brief = _brief_names(
+        name
+        for row in rows
+        for name in (
+            row["winner"] or _NO_COST,
+            *row["equal"],
+            row["runner_up"] or "",
+            *row["rivals"],
+        )
+    )
 
     def listed(names: Sequence[str]) -> str:
         return ", ".join(brief[name] for name in names)
 
     columns += [
-        Column("cheapest", [brief[row["winner"] or _NO_COST] + (
-            f" (= {listed(row['equal'])})" if row["equal"] else "") for row in rows],
-               left=True, name=True),
+        Column(
+            "cheapest",
+            [
+                brief[row["winner"] or _NO_COST]
+                + (f" (= {listed(row['equal'])})" if row["equal"] else "")
+                for row in rows
+            ],
+            left=True,
+            name=True,
+        ),
         Column("total ± sem", [with_error(row["total_mean"], row["total_sem"]) for row in rows]),
         Column("next best", [brief[row["runner_up"] or ""] for row in rows], left=True, name=True),
         Column("paired margin", [with_error(row["margin"], row["margin_sem"]) for row in rows]),
-        Column("not separable", [listed(row["rivals"]) or "none" for row in rows], left=True,
-               name=True),
+        Column(
+            "not separable", [listed(row["rivals"]) or "none" for row in rows], left=True, name=True
+        ),
     ]
     keys = [f"{short_name}: {name}" for name, short_name in brief.items() if name != short_name]
     return "\n".join([*_shared_lines(", ".join(shared)), *table_text(columns), *keys])
@@ -232,30 +276,43 @@ def _brief_names(names: Iterable[str]) -> dict[str, str]:
     for name in names:
         if name not in shown:
             long = sum(name != brief for name, brief in shown.items())
-            shown[name] = name if len(name) <= _LONG_SCHEDULE else (
-                f"{name.partition(':')[0]}#{long + 1}")
+            shown[name] = (
+                name if len(name) <= _LONG_SCHEDULE else (f"{name.partition(':')[0]}#{long + 1}")
+            )
     return shown
 
 
 def check_text(found: Check) -> str:
     """The verdicts of a check by cell, then how many there are of each and why."""
     frame = found.frame
-    text = ["95 % intervals: with ± of the mean; a range or a limit is one of the share of trials "
-            "that break\nthe bound, or err", ""]
+    text = [
+        "95 % intervals: with ± of the mean; a range or a limit is one of the share of trials "
+        "that break\nthe bound, or err",
+        "",
+    ]
     cut = frame.filter(frame["ended"] < frame["trials"])
     if len(cut):
         most = int((cut["trials"] - cut["ended"]).max())  # type: ignore[arg-type]
-        text.insert(0, f"note: some trials did not end, up to {most:,} of a line; means are over "
-                    "those that did, and the\nothers neither confirm nor refute a claim about "
-                    "trials: its interval allows for both\n")
+        text.insert(
+            0,
+            f"note: some trials did not end, up to {most:,} of a line; means are over "
+            "those that did, and the\nothers neither confirm nor refute a claim about "
+            "trials: its interval allows for both\n",
+        )
     head, *rows = table_text(_check_columns(frame.to_dicts()))
     for (instance, delta, sigma, *choices), lines in frame.with_row_index("row").group_by(
-            ["instance", "delta", "sigma", *USUAL], maintain_order=True):
+        ["instance", "delta", "sigma", *USUAL], maintain_order=True
+    ):
         counts = sorted({count for count in lines["trials"] if count is not None})
         span = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
-        text += [f"{printable(str(instance))}, delta {plain(delta)}, sigma {plain(sigma)}"
-                 + printable(unusual_text(dict(zip(USUAL, choices, strict=True))))
-                 + f", {span} trials", head, *(rows[row] for row in lines["row"]), ""]
+        text += [
+            f"{printable(str(instance))}, delta {plain(delta)}, sigma {plain(sigma)}"
+            + printable(unusual_text(dict(zip(USUAL, choices, strict=True))))
+            + f", {span} trials",
+            head,
+            *(rows[row] for row in lines["row"]),
+            "",
+        ]
     text += [f"{verdict}: {count}" for verdict, count in found.counts().items()]
     reasons = frame.filter(frame["reason"] != "")
     for (verdict, reason), lines in reasons.group_by(["verdict", "reason"], maintain_order=True):
@@ -267,12 +324,19 @@ def _check_columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
     costs = parameters([row["cost"] for row in rows if row["cost"] is not None] or [0.0])
     return [
         Column("schedule", [row["schedule"] for row in rows], left=True, name=True),
-        Column("claim", [row["claim"] + ("" if row["cost"] is None else f", C {costs[row['cost']]}")
-                         for row in rows], left=True),
+        Column(
+            "claim",
+            [
+                row["claim"] + ("" if row["cost"] is None else f", C {costs[row['cost']]}")
+                for row in rows
+            ],
+            left=True,
+        ),
         Column("mean", [short(row["mean"]) for row in rows]),
         Column("bound", [short(row["bound"]) for row in rows]),
-        Column("/bound", ["" if row["tightness"] is None else _brief(row["tightness"])
-                          for row in rows]),
+        Column(
+            "/bound", ["" if row["tightness"] is None else _brief(row["tightness"]) for row in rows]
+        ),
         Column("95 % interval", [_deciding_interval(row) for row in rows]),
         Column("verdict (power)", [_verdict(row) for row in rows], left=True),
     ]
@@ -313,7 +377,10 @@ def bounds_text(found: Sequence[Bounds]) -> str:
     for position, b in enumerate(found):
         before = found[position - 1]
         if position == 0 or (b.delta, b.radius, b.goal) != (
-                before.delta, before.radius, before.goal):
+            before.delta,
+            before.radius,
+            before.goal,
+        ):
             text += [*_arms_text(b), ""]
         text += [*_schemes_text(b), ""]
     return "\n".join(text[:-1])
@@ -323,9 +390,13 @@ def grid_text(b: Bounds) -> str:
     """The schemes' bounds, summed over arms and clients, for a grid of deltas and costs."""
     instance = b.instance
     arms, clients = instance.shape
-    return "\n".join([f"{printable(instance.name)}: {arms} arms, {clients} clients, rewards "
-                      f"{instance.rewards!r}; confidence scale sigma {b.sigma:g}",
-                      *table_text(grid_columns(b))])
+    return "\n".join(
+        [
+            f"{printable(instance.name)}: {arms} arms, {clients} clients, rewards "
+            f"{instance.rewards!r}; confidence scale sigma {b.sigma:g}",
+            *table_text(grid_columns(b)),
+        ]
+    )
 
 
 def grid_columns(b: Bounds) -> list[Column]:
@@ -336,9 +407,16 @@ def grid_columns(b: Bounds) -> list[Column]:
         Column("delta", [deltas[row["delta"]] for row in rows]),
         Column("C", [costs[row["cost"]] for row in rows]),
         Column("scheme", [_scheme(row["scheme"], row["parameter"]) for row in rows], left=True),
-        *(Column(head, [short(row[name]) for row in rows]) for head, name in (
-            ("pulls", "pulls"), ("uplinks", "uplinks"), ("C x uplinks", "comm"),
-            ("total", "total"), ("total / T", "total_over_T"))),
+        *(
+            Column(head, [short(row[name]) for row in rows])
+            for head, name in (
+                ("pulls", "pulls"),
+                ("uplinks", "uplinks"),
+                ("C x uplinks", "comm"),
+                ("total", "total"),
+                ("total / T", "total_over_T"),
+            )
+        ),
     ]
 
 
@@ -359,23 +437,34 @@ def _arms_text(b: Bounds) -> list[str]:
         Column("Delta_k", [f"{b.global_gaps[k]:.4g}" for k in shown]),
         Column("T_k", [short(b.T_k[k]) for k in shown]),
         Column("n_k", [short(b.n_k[k]) for k in shown]),
-        Column("hardest client", [printable(instance.clients[m]) for m in hardest], left=True,
-               name=True),
+        Column(
+            "hardest client",
+            [printable(instance.clients[m]) for m in hardest],
+            left=True,
+            name=True,
+        ),
         Column("Delta_km", [f"{b.local_gaps[k, hardest[k]]:.4g}" for k in shown]),
         Column("T_km", [short(b.T_km[k, hardest[k]]) for k in shown]),
         Column("n_km", [short(b.n_km[k, hardest[k]]) for k in shown]),
     ]
-    text = [f"{printable(instance.name)}: {arms} arms, {clients} clients, rewards "
-            f"{instance.rewards!r}; delta {plain(b.delta)}, confidence scale sigma {b.sigma:g}"
-            + printable(unusual_text({"radius": b.radius, "goal": b.goal})),
-            f"T = {b.T:,.0f}   sharp, sum of max(n_km, n_k) = {b.T_sharp:,.0f}",
-            f"lower bound on mean pulls: {short(b.lower)} (Theorem 3 as proved), "
-            f"{short(b.lower_as_stated)} (as stated)" if b.goal == "best" else
-            "no lower bound on mean pulls: Theorem 3 is about the best arm",
-            "", *table_text(columns)]
+    text = [
+        f"{printable(instance.name)}: {arms} arms, {clients} clients, rewards "
+        f"{instance.rewards!r}; delta {plain(b.delta)}, confidence scale sigma {b.sigma:g}"
+        + printable(unusual_text({"radius": b.radius, "goal": b.goal})),
+        f"T = {b.T:,.0f}   sharp, sum of max(n_km, n_k) = {b.T_sharp:,.0f}",
+        f"lower bound on mean pulls: {short(b.lower)} (Theorem 3 as proved), "
+        f"{short(b.lower_as_stated)} (as stated)"
+        if b.goal == "best"
+        else "no lower bound on mean pulls: Theorem 3 is about the best arm",
+        "",
+        *table_text(columns),
+    ]
     if b.radius != "paper":
-        text.insert(2, "(the closed forms of T_km and T_k hold for the paper's radius only: here "
-                       "they are n_km and n_k)")
+        text.insert(
+            2,
+            "(the closed forms of T_km and T_k hold for the paper's radius only: here "
+            "they are n_km and n_k)",
+        )
     if arms > _MOST_ARMS:
         text.append(f"... {arms - _MOST_ARMS:,} more arms: --json has all")
     return text
@@ -384,20 +473,38 @@ def _arms_text(b: Bounds) -> list[str]:
 def _schemes_text(b: Bounds) -> list[str]:
     """The schemes side by side at one cost."""
     breaking = len(b.breaking_arms)
-    condition = ("every arm meets C ln T_k <= T_k" if not breaking else
-                 f"{breaking:,} of {len(b.condition):,} arms break C ln T_k <= T_k")
+    condition = (
+        "every arm meets C ln T_k <= T_k"
+        if not breaking
+        else f"{breaking:,} of {len(b.condition):,} arms break C ln T_k <= T_k"
+    )
     rows: list[tuple[str, ...]] = []
     for scheme in b.schemes:
         name = _scheme(scheme.name, scheme.parameter)
         for variant in ("as_stated", "summed", "sharp"):
             costs = getattr(scheme, variant)
             over = short(costs.total / b.T if b.T else None)
-            rows.append((name, variant.replace("_", " "), short(costs.pulls),
-                         short(costs.uplinks), short(costs.comm), short(costs.total), over))
+            rows.append(
+                (
+                    name,
+                    variant.replace("_", " "),
+                    short(costs.pulls),
+                    short(costs.uplinks),
+                    short(costs.comm),
+                    short(costs.total),
+                    over,
+                )
+            )
             name = ""
     heads = ("scheme", "bound", "pulls", "uplinks", "C x uplinks", "total", "total/T")
-    columns = [Column(head, list(cells), left=place < 2) for place, (head, cells) in enumerate(
-        zip(heads, zip(*rows, strict=True), strict=True))]
-    return [f"delta {plain(b.delta)}, cost C {plain(b.cost)}: H_opt {b.period_opt:.5g}, lambda_opt "
-            f"{b.base_opt:.5g}", f"{condition}; FedElim's total <= 3T "
-            + ("follows" if b.three_T_follows else "does not follow"), *table_text(columns)]
+    columns = [
+        Column(head, list(cells), left=place < 2)
+        for place, (head, cells) in enumerate(zip(heads, zip(*rows, strict=True), strict=True))
+    ]
+    return [
+        f"delta {plain(b.delta)}, cost C {plain(b.cost)}: H_opt {b.period_opt:.5g}, lambda_opt "
+        f"{b.base_opt:.5g}",
+        f"{condition}; FedElim's total <= 3T "
+        + ("follows" if b.three_T_follows else "does not follow"),
+        *table_text(columns),
+    ]

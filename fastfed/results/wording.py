@@ -36,7 +36,7 @@ def told_apart(names: Sequence[str], width: int) -> dict[str, str]:
         if len(alike) > 1:
             for place, other in enumerate(alike, 1):
                 number = f"~{place}"
-                shown[other] = f"{shown[other][:width - len(number)]}{number}"
+                shown[other] = f"{shown[other][: width - len(number)]}{number}"
     return shown
 
 
@@ -44,7 +44,7 @@ def _shortened(text: str, width: int) -> str:
     if len(text) <= width:
         return text
     tail = (width - 1) // 2
-    return f"{text[:width - 1 - tail]}{_ELLIPSIS}{text[-tail:]}"
+    return f"{text[: width - 1 - tail]}{_ELLIPSIS}{text[-tail:]}"
 
 
 def _first_difference(texts: Sequence[str]) -> int:
@@ -60,7 +60,7 @@ def _window(text: str, start: int, width: int) -> str:
     head = (width - 2) // 3
     room = width - 1 - head
     begin = min(max(start - 1, head), max(len(text) - room, head))
-    rest = text[begin:begin + room]
+    rest = text[begin : begin + room]
     if begin + room < len(text):
         rest = f"{rest[:-1]}{_ELLIPSIS}"
     return f"{text[:head]}{_ELLIPSIS}{rest}"
@@ -79,8 +79,11 @@ def parameters(values: Sequence[float]) -> dict[float, str]:
 
 def plain(number: float) -> str:
     """One parameter, with every digit that it has."""
-    return next(text for digits in range(1, 18) if float((
-        text := _parameter(number, digits)).replace(",", "")) == number or digits == 17)
+    return next(
+        text
+        for digits in range(1, 18)
+        if float((text := _parameter(number, digits)).replace(",", "")) == number or digits == 17
+    )
 
 
 def _parameter(number: float, digits: int) -> str:

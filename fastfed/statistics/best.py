@@ -105,17 +105,18 @@ class Difference:
         return math.sqrt(squares / (n - 1) / n)
 
     def _variance(self, cost: float) -> float:
-        return max(0.0, self.var_pulls + 2 * cost * self.covariance
-                   + cost * cost * self.var_sent)
+        return max(0.0, self.var_pulls + 2 * cost * self.covariance + cost * cost * self.var_sent)
 
     def undecided(self, level: float) -> list[Interval]:
         """The costs C >= 0 at which the difference cannot be told from 0."""
         if not self._enough(level):
             return [(0.0, math.inf)]
         reach = _student(self.differ - 1, level) ** 2 / self.differ
-        return _where_not_positive(self.sent**2 - reach * self.var_sent,
-                                   self.pulls * self.sent - reach * self.covariance,
-                                   self.pulls**2 - reach * self.var_pulls)
+        return _where_not_positive(
+            self.sent**2 - reach * self.var_sent,
+            self.pulls * self.sent - reach * self.covariance,
+            self.pulls**2 - reach * self.var_pulls,
+        )
 
     def not_above(self, level: float) -> list[Interval]:
         """The costs C >= 0 at which the difference is not surely above 0."""
@@ -141,10 +142,13 @@ def difference(moments: Moments, one: str, other: str, unit: Unit = UPLINK) -> D
         return Difference(paired.count, 0, 0.0, 0.0, 0.0, 0.0, 0.0)
     products = (squares[0], (squares[2] - squares[0] - squares[1]) / 2, squares[1])
     means = ((sums[0], sums[0]), (sums[0], sums[1]), (sums[1], sums[1]))
-    centred = [as_float((product - a * b / k) / (k - 1)) if k > 1 else math.inf
-               for product, (a, b) in zip(products, means, strict=True)]
-    return Difference(paired.count, k, as_float(Fraction(sums[0], k)),
-                      as_float(Fraction(sums[1], k)), *centred)
+    centred = [
+        as_float((product - a * b / k) / (k - 1)) if k > 1 else math.inf
+        for product, (a, b) in zip(products, means, strict=True)
+    ]
+    return Difference(
+        paired.count, k, as_float(Fraction(sums[0], k)), as_float(Fraction(sums[1], k)), *centred
+    )
 
 
 @dataclass(frozen=True)
@@ -190,37 +194,57 @@ class Envelope:
         names = _measured(self.moments, unit)
         prices = unit.total(cost)
         mean = {name: _mean(self.moments, name, prices) for name in names}
-        order = sorted(names, key=lambda name: (mean[name],
-                                                _mean(self.moments, name, unit.alone)))
+        order = sorted(names, key=lambda name: (mean[name], _mean(self.moments, name, unit.alone)))
         row: dict[str, Any] = {
-            **self.cell, "cost": None, "bit_cost": None, unit.column: cost, "winner": None,
-            "total_mean": None, "total_sem": None, "equal": [], "runner_up": None, "margin": None,
-            "margin_sem": None, "pairs": None, "rivals": []}
+            **self.cell,
+            "cost": None,
+            "bit_cost": None,
+            unit.column: cost,
+            "winner": None,
+            "total_mean": None,
+            "total_sem": None,
+            "equal": [],
+            "runner_up": None,
+            "margin": None,
+            "margin_sem": None,
+            "pairs": None,
+            "rivals": [],
+        }
         if not order:
             return row
         winner = order[0]
         against = {name: difference(self.moments, name, winner, unit) for name in order[1:]}
         equal = [name for name, other in against.items() if other.pairs and not other.differ]
         behind = [name for name in order[1:] if name not in equal]
-        row |= {"winner": winner, "total_mean": mean[winner],
-                "total_sem": self.moments.sem(winner, prices), "equal": equal}
+        row |= {
+            "winner": winner,
+            "total_mean": mean[winner],
+            "total_sem": self.moments.sem(winner, prices),
+            "equal": equal,
+        }
         if behind:
             nearest = against[behind[0]]
             row |= {"runner_up": behind[0], "pairs": nearest.pairs}
             if nearest.pairs:
                 row |= {"margin": nearest.mean(cost), "margin_sem": nearest.sem(cost)}
         level = _simultaneous(len(names))
-        row["rivals"] = [name for name in behind
-                         if _holds(cost, against[name].not_above(level))]
+        row["rivals"] = [name for name in behind if _holds(cost, against[name].not_above(level))]
         return row
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The pieces, as rows of a frame."""
         for piece in self.pieces:
             low, high = piece.high_interval or (None, None)
-            yield {**self.cell, "winner": piece.winner, "cost_from": piece.low,
-                   "cost_to": piece.high, "cost_to_low": low, "cost_to_high": high,
-                   "equal": list(piece.equal), "rivals": [one.schedule for one in piece.rivals]}
+            yield {
+                **self.cell,
+                "winner": piece.winner,
+                "cost_from": piece.low,
+                "cost_to": piece.high,
+                "cost_to_low": low,
+                "cost_to_high": high,
+                "equal": list(piece.equal),
+                "rivals": [one.schedule for one in piece.rivals],
+            }
 
     def __str__(self) -> str:
         return "\n".join(_envelope_text(self))
@@ -243,8 +267,10 @@ class Best(Faced):
         """One row for each cell and cost, of an uplink or of a bit: the winner, its mean total
         cost, the paired margin of the runner-up over it with its standard error, and the rivals
         at this cost."""
-        wanted = [*((float(cost), UPLINK) for cost in costs),
-                  *((float(cost), BIT) for cost in bit_costs)]
+        wanted = [
+            *((float(cost), UPLINK) for cost in costs),
+            *((float(cost), BIT) for cost in bit_costs),
+        ]
         return _frame([one.at(cost, unit) for one in self.envelopes for cost, unit in wanted])
 
     def __str__(self) -> str:
@@ -257,16 +283,24 @@ def envelope(moments: Moments, cell: Mapping[str, Any]) -> Envelope:
     """The cheapest schedules over all C >= 0, from moments whose partners are all schedules."""
     names = _measured(moments)
     present = [moments.trials(name) for name in moments.schedules if moments.trials(name)]
-    shares = {name: 1 - moments.ended(name) / moments.trials(name)
-              for name in moments.schedules if moments.trials(name)}
-    return Envelope(cell, tuple(_pieces(moments, names)),
-                    tuple(name for name in moments.schedules if name not in names),
-                    {name: share for name, share in shares.items() if share},
-                    (min(present, default=0), max(present, default=0)), moments)
+    shares = {
+        name: 1 - moments.ended(name) / moments.trials(name)
+        for name in moments.schedules
+        if moments.trials(name)
+    }
+    return Envelope(
+        cell,
+        tuple(_pieces(moments, names)),
+        tuple(name for name in moments.schedules if name not in names),
+        {name: share for name, share in shares.items() if share},
+        (min(present, default=0), max(present, default=0)),
+        moments,
+    )
 
 
-def envelope_of(batches: Iterable[Batch], schedules: Sequence[str], cell: Mapping[str, Any]
-                ) -> Envelope:
+def envelope_of(
+    batches: Iterable[Batch], schedules: Sequence[str], cell: Mapping[str, Any]
+) -> Envelope:
     """The envelope of one cell from batches of its trials; memory stays flat."""
     moments = Moments(schedules, schedules)
     for batch in batches:
@@ -276,8 +310,11 @@ def envelope_of(batches: Iterable[Batch], schedules: Sequence[str], cell: Mappin
 
 def _measured(moments: Moments, unit: Unit = UPLINK) -> list[str]:
     """The schedules that have a cost."""
-    return [name for name in moments.schedules if moments.ended(name)
-            and (unit is UPLINK or moments.counted(name))]
+    return [
+        name
+        for name in moments.schedules
+        if moments.ended(name) and (unit is UPLINK or moments.counted(name))
+    ]
 
 
 def _mean(moments: Moments, name: str, prices: Prices) -> float:
@@ -295,8 +332,11 @@ def _pieces(moments: Moments, names: Sequence[str]) -> Iterator[Piece]:
     winner = min(names, key=lambda name: (pulls[name], uplinks[name]))
     low, level = 0.0, _simultaneous(len(names))
     while True:
-        cuts = {name: (pulls[name] - pulls[winner]) / (uplinks[winner] - uplinks[name])
-                for name in names if uplinks[name] < uplinks[winner]}
+        cuts = {
+            name: (pulls[name] - pulls[winner]) / (uplinks[winner] - uplinks[name])
+            for name in names
+            if uplinks[name] < uplinks[winner]
+        }
         following = min(cuts, key=lambda name: (cuts[name], uplinks[name]), default=None)
         high, interval = math.inf, None
         if following is not None:
@@ -312,8 +352,9 @@ def _pieces(moments: Moments, names: Sequence[str]) -> Iterator[Piece]:
         winner, low = following, high
 
 
-def _others(moments: Moments, names: Sequence[str], winner: str, piece: Interval, level: float
-            ) -> tuple[tuple[str, ...], tuple[Rival, ...]]:
+def _others(
+    moments: Moments, names: Sequence[str], winner: str, piece: Interval, level: float
+) -> tuple[tuple[str, ...], tuple[Rival, ...]]:
     """Who equals the winner, and who may be as cheap somewhere on the piece."""
     equal, rivals = [], []
     for name in names:
@@ -383,18 +424,40 @@ def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     import polars as pl
 
     kinds: dict[str, Any] = {
-        "winner": pl.String, "runner_up": pl.String, "equal": pl.List(pl.String),
-        "rivals": pl.List(pl.String), "pairs": pl.Int64,
-        **dict.fromkeys(("cost_from", "cost_to", "cost_to_low", "cost_to_high", "cost", "bit_cost",
-                         "total_mean", "total_sem", "margin", "margin_sem"), pl.Float64)}
+        "winner": pl.String,
+        "runner_up": pl.String,
+        "equal": pl.List(pl.String),
+        "rivals": pl.List(pl.String),
+        "pairs": pl.Int64,
+        **dict.fromkeys(
+            (
+                "cost_from",
+                "cost_to",
+                "cost_to_low",
+                "cost_to_high",
+                "cost",
+                "bit_cost",
+                "total_mean",
+                "total_sem",
+                "margin",
+                "margin_sem",
+            ),
+            pl.Float64,
+        ),
+    }
     overrides = {name: kind for name, kind in kinds.items() if rows and name in rows[0]}
     return pl.DataFrame(rows, schema_overrides=overrides)
 
 
 def _envelope_text(found: Envelope) -> list[str]:
-    where = ", ".join(f"{value}" if name == "instance" else f"{name} {_cost(value)}"
-                      if isinstance(value, float) else f"{name} {value}"
-                      for name, value in found.cell.items())
+    where = ", ".join(
+        f"{value}"
+        if name == "instance"
+        else f"{name} {_cost(value)}"
+        if isinstance(value, float)
+        else f"{name} {value}"
+        for name, value in found.cell.items()
+    )
     least, most = found.trials
     count = f"{least:,}" if least == most else f"{least:,} to {most:,}"
     lines = [f"{where}: the cheapest schedule by the cost C of an uplink, {count} trials"]
@@ -403,17 +466,22 @@ def _envelope_text(found: Envelope) -> list[str]:
             span = f"C from {_cost(piece.low)} on" if piece.low else "every C"
         else:
             assert piece.high_interval is not None
-            span = (f"C from {_cost(piece.low)} to {_cost(piece.high)} "
-                    f"[{_cost(piece.high_interval[0])}, {_cost(piece.high_interval[1])}]")
+            span = (
+                f"C from {_cost(piece.low)} to {_cost(piece.high)} "
+                f"[{_cost(piece.high_interval[0])}, {_cost(piece.high_interval[1])}]"
+            )
         same = f" (does the same: {', '.join(piece.equal)})" if piece.equal else ""
         lines.append(f"  {span}: {piece.winner}{same}")
-        lines += [f"    not separable: {one.schedule}{_where_text(one, piece)}"
-                  for one in piece.rivals]
+        lines += [
+            f"    not separable: {one.schedule}{_where_text(one, piece)}" for one in piece.rivals
+        ]
     lines += [f"  no cost: {name}, of which no trial ended" for name in found.never_ended]
     if found.unfinished:
         worst = max(found.unfinished.values())
-        lines.append(f"  trials that did not end are left out, up to {100 * worst:.3g} % of a "
-                     "schedule's: " + ", ".join(found.unfinished))
+        lines.append(
+            f"  trials that did not end are left out, up to {100 * worst:.3g} % of a "
+            "schedule's: " + ", ".join(found.unfinished)
+        )
     if any(piece.high_interval for piece in found.pieces):
         lines.append("  in brackets: 95 % interval of the C at which the next schedule takes over")
     return lines
@@ -427,8 +495,9 @@ def _where_text(rival: Rival, piece: Piece) -> str:
         if low == piece.low:
             spans.append(f"up to {_cost(high)}")
         else:
-            spans.append(f"from {_cost(low)}" + ("" if high == piece.high else
-                                                 f" to {_cost(high)}"))
+            spans.append(
+                f"from {_cost(low)}" + ("" if high == piece.high else f" to {_cost(high)}")
+            )
     return f" for C {' and '.join(spans)}"
 
 

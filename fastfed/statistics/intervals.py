@@ -56,8 +56,7 @@ def share_power(trials: int, limit: float, level: float = 0.95) -> float:
     return share_tails(high, trials, min(1.0, 2 * limit))[1] if high <= trials else 0.0
 
 
-def student(mean: float, sem: float | None, count: int, level: float = 0.95
-            ) -> tuple[float, float]:
+def student(mean: float, sem: float | None, count: int, level: float = 0.95) -> tuple[float, float]:
     """Student's interval of a mean; everything, where one trial says nothing of the spread."""
     from scipy.special import stdtrit
 

@@ -62,8 +62,11 @@ class Trials:
     @classmethod
     def of(cls, batch: Batch, schedules: Sequence[str]) -> Trials:
         """Line up a batch; schedules that it does not have get no trials."""
-        own = {name: np.asarray(batch[name]["trial"], dtype=np.int64)
-               for name in schedules if name in batch}
+        own = {
+            name: np.asarray(batch[name]["trial"], dtype=np.int64)
+            for name in schedules
+            if name in batch
+        }
         numbers = list(own.values())
         trial = numbers[0] if numbers else np.zeros(0, np.int64)
         if any(not np.array_equal(trial, other) for other in numbers[1:]):
@@ -73,23 +76,45 @@ class Trials:
         pulls, uplinks, bits = (np.zeros(shape, np.int64) for _ in range(3))
         for row, name in enumerate(schedules):
             if name in own:
-                at = (slice(None) if len(own[name]) == len(trial)
-                      else np.searchsorted(trial, own[name]))
+                at = (
+                    slice(None)
+                    if len(own[name]) == len(trial)
+                    else np.searchsorted(trial, own[name])
+                )
                 present[row, at] = True
-                for target, column in ((pulls, "pulls"), (uplinks, "uplinks"),
-                                       (correct, "correct"), (cut, "truncated")):
+                for target, column in (
+                    (pulls, "pulls"),
+                    (uplinks, "uplinks"),
+                    (correct, "correct"),
+                    (cut, "truncated"),
+                ):
                     target[row, at] = batch[name][column]
                 bits[row, at] = batch[name].get("bits", -1)
         ended = present & ~cut
-        return cls(tuple(schedules), trial, present, ended, present & ~(correct & ended),
-                   pulls, uplinks, bits)
+        return cls(
+            tuple(schedules),
+            trial,
+            present,
+            ended,
+            present & ~(correct & ended),
+            pulls,
+            uplinks,
+            bits,
+        )
 
     def half(self, odd: bool) -> Trials:
         """The trials with an even, or with an odd number."""
         keep = self.trial % 2 == int(odd)
-        return Trials(self.schedules, self.trial[keep], self.present[:, keep],
-                      self.ended[:, keep], self.wrong[:, keep], self.pulls[:, keep],
-                      self.uplinks[:, keep], self.bits[:, keep])
+        return Trials(
+            self.schedules,
+            self.trial[keep],
+            self.present[:, keep],
+            self.ended[:, keep],
+            self.wrong[:, keep],
+            self.pulls[:, keep],
+            self.uplinks[:, keep],
+            self.bits[:, keep],
+        )
 
 
 @dataclass(frozen=True)
@@ -209,9 +234,15 @@ class Moments:
         self._present += trials.present.sum(axis=1)
         self._wrong += trials.wrong.sum(axis=1)
         self._uncounted += (trials.ended & (trials.bits < 0)).sum(axis=1)
-        columns = np.stack([trials.ended.astype(np.int64), trials.pulls * trials.ended,
-                            trials.uplinks * trials.ended,
-                            np.maximum(trials.bits, 0) * trials.ended], axis=1)
+        columns = np.stack(
+            [
+                trials.ended.astype(np.int64),
+                trials.pulls * trials.ended,
+                trials.uplinks * trials.ended,
+                np.maximum(trials.bits, 0) * trials.ended,
+            ],
+            axis=1,
+        )
         self._own += _own_products(columns)
         chosen = [self._row[name] for name in self.partners]
         if chosen:
@@ -235,7 +266,7 @@ class Moments:
                 apart = ended[one] & ~ended[other]
                 if apart.any():
                     pair = self.schedules[one], self.schedules[other]
-                    sums = _own_products(columns[one:one + 1, :, apart])[0]
+                    sums = _own_products(columns[one : one + 1, :, apart])[0]
                     self._alone[pair] = self._alone.get(pair, 0) + sums
 
     def __add__(self, other: Moments) -> Moments:
@@ -312,14 +343,16 @@ class Moments:
             differ = int(self._differ[at][kinds.index(mine) if any(mine) else 0])
         return Paired(count, differ, above, below, squares, _combined(across, x, y), others)
 
-    def _sums(self, schedule: str, prices: Prices, beside: str | None = None
-              ) -> tuple[int, Fraction, Fraction]:
+    def _sums(
+        self, schedule: str, prices: Prices, beside: str | None = None
+    ) -> tuple[int, Fraction, Fraction]:
         """Count, sum and sum of squares over the trials that ended (that both ended)."""
         own = self._own[self._row[schedule]]
         if beside is not None:
             own = own - self._alone.get((schedule, beside), 0)
-        total = sum((price * own[0, 1 + place] for place, price in enumerate(prices.each)),
-                    Fraction(0))
+        total = sum(
+            (price * own[0, 1 + place] for place, price in enumerate(prices.each)), Fraction(0)
+        )
         return int(own[0, 0]), total, _combined(own[1:, 1:], prices, prices)
 
 
@@ -331,8 +364,9 @@ class Halves:
         self.even, self.odd = Moments(schedules, partners), Moments(schedules, partners)
 
     @classmethod
-    def of(cls, batches: Iterable[Batch], schedules: Sequence[str], partners: Sequence[str]
-           ) -> Halves:
+    def of(
+        cls, batches: Iterable[Batch], schedules: Sequence[str], partners: Sequence[str]
+    ) -> Halves:
         halves = cls(schedules, partners)
         for batch in batches:
             halves.add(Trials.of(batch, schedules))
@@ -365,8 +399,16 @@ def root(number: Fraction) -> float:
 
 def _combined(products: npt.NDArray[np.object_], x: Prices, y: Prices) -> Fraction:
     """The sum of x times y, from the products of pulls, uplinks and bits."""
-    return sum((a * b * products[i, j] for i, a in enumerate(x.each) if a
-                for j, b in enumerate(y.each) if b), Fraction(0))
+    return sum(
+        (
+            a * b * products[i, j]
+            for i, a in enumerate(x.each)
+            if a
+            for j, b in enumerate(y.each)
+            if b
+        ),
+        Fraction(0),
+    )
 
 
 def _own_products(columns: _Integers) -> npt.NDArray[np.object_]:
@@ -376,27 +418,30 @@ def _own_products(columns: _Integers) -> npt.NDArray[np.object_]:
 
 def _cross_products(columns: _Integers, others: _Integers) -> npt.NDArray[np.object_]:
     """To (schedule, other, column, column)."""
-    def multiply(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]
-                 ) -> npt.NDArray[np.float64]:
+
+    def multiply(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         flat = a.reshape(-1, a.shape[-1]) @ b.reshape(-1, b.shape[-1]).T
         return flat.reshape(*a.shape[:2], *b.shape[:2]).transpose(0, 2, 1, 3)
 
     return _summed(columns, others, multiply)
 
 
-def _summed(columns: _Integers, others: _Integers, multiply: Callable[..., Any]
-            ) -> npt.NDArray[np.object_]:
+def _summed(
+    columns: _Integers, others: _Integers, multiply: Callable[..., Any]
+) -> npt.NDArray[np.object_]:
     """The products, limb by limb in doubles, put together again in Python's integers."""
     width = columns.shape[1]
-    limbs = max(1, -(-int(max(columns.max(initial=0), others.max(initial=0))).bit_length()
-                     // _BITS))
+    limbs = max(
+        1, -(-int(max(columns.max(initial=0), others.max(initial=0))).bit_length() // _BITS)
+    )
     total: Any = 0
     partial: Any = 0
     chunks = range(0, columns.shape[-1], _CHUNK)
     for number, first in enumerate(chunks, 1):
         part = slice(first, first + _CHUNK)
-        partial = partial + multiply(_cut(columns[..., part], limbs),
-                                     _cut(others[..., part], limbs)).astype(np.int64)
+        partial = partial + multiply(
+            _cut(columns[..., part], limbs), _cut(others[..., part], limbs)
+        ).astype(np.int64)
         if number % _MOST_CHUNKS == 0 or number == len(chunks):
             total = total + partial.astype(object)
             partial = 0

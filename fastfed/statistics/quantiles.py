@@ -110,11 +110,10 @@ class _Buckets:
         if not len(self._counts):
             self._first, self._counts = low, np.zeros(high - low + 1, np.int64)
         elif low < self._first or high >= end:
-            self._counts = np.pad(self._counts, (max(0, self._first - low),
-                                                 max(0, high + 1 - end)))
+            self._counts = np.pad(self._counts, (max(0, self._first - low), max(0, high + 1 - end)))
             self._first = min(low, self._first)
         found = np.bincount(keys - low)
-        self._counts[low - self._first:low - self._first + len(found)] += found
+        self._counts[low - self._first : low - self._first + len(found)] += found
 
     def quantiles(self, shares: Sequence[float]) -> list[float]:
         """The middle of the bucket that holds the value of that rank."""

@@ -45,11 +45,32 @@ if TYPE_CHECKING:
     import polars as pl
 
 COLUMNS = (
-    "instance", "schedule", "delta", "sigma", *USUAL, "cost", "bit_cost", "trials", "ended",
-    "truncated", "truncated_rate", "truncated_low", "truncated_high",
-    *(f"{what}_{how}" for what in ("pulls", "communication", "total")
-      for how in ("mean", "std", "sem", "q05", "q50", "q95")), "bits_mean", "bits_sem",
-    "quantile_error", "error_rate", "error_low", "error_high", "ratio_to_fedelim0", "ratio_sem",
+    "instance",
+    "schedule",
+    "delta",
+    "sigma",
+    *USUAL,
+    "cost",
+    "bit_cost",
+    "trials",
+    "ended",
+    "truncated",
+    "truncated_rate",
+    "truncated_low",
+    "truncated_high",
+    *(
+        f"{what}_{how}"
+        for what in ("pulls", "communication", "total")
+        for how in ("mean", "std", "sem", "q05", "q50", "q95")
+    ),
+    "bits_mean",
+    "bits_sem",
+    "quantile_error",
+    "error_rate",
+    "error_low",
+    "error_high",
+    "ratio_to_fedelim0",
+    "ratio_sem",
 )
 """``quantile_error`` is the largest relative error of the quantiles: 0 up to 262,144 trials."""
 
@@ -69,8 +90,9 @@ def yardstick_of(schedules: Iterable[str]) -> str | None:
 class Summary:
     """The summary of one cell, from batches of its trials."""
 
-    def __init__(self, schedules: Sequence[str], costs: Sequence[float],
-                 bit_costs: Sequence[float] = ()) -> None:
+    def __init__(
+        self, schedules: Sequence[str], costs: Sequence[float], bit_costs: Sequence[float] = ()
+    ) -> None:
         self.schedules, self.costs = tuple(schedules), tuple(costs)
         self.bit_costs = tuple(bit_costs)
         self.yardstick = yardstick_of(self.schedules)
@@ -82,8 +104,9 @@ class Summary:
         self.moments.add(trials)
         for row, quantiles in enumerate(self._quantiles):
             here = trials.present[row]
-            quantiles.add(trials.pulls[row, here], trials.uplinks[row, here],
-                          trials.bits[row, here])
+            quantiles.add(
+                trials.pulls[row, here], trials.uplinks[row, here], trials.bits[row, here]
+            )
 
     def rows(self) -> Iterator[dict[str, object]]:
         """One row per schedule that has trials and per cost, of an uplink and of a bit."""
@@ -91,58 +114,98 @@ class Summary:
             if quantiles.count:
                 for cost in self.costs:
                     yield self._row(schedule, quantiles, cost, Prices.total(cost)) | {
-                        **self._described("communication", schedule, Prices.communication(cost),
-                                          [cost * one for one in quantiles.uplinks(_SHARES)]),
-                        **self._described("total", schedule, Prices.total(cost),
-                                          quantiles.total(cost, _SHARES))}
+                        **self._described(
+                            "communication",
+                            schedule,
+                            Prices.communication(cost),
+                            [cost * one for one in quantiles.uplinks(_SHARES)],
+                        ),
+                        **self._described(
+                            "total", schedule, Prices.total(cost), quantiles.total(cost, _SHARES)
+                        ),
+                    }
                 for cost in self.bit_costs:
                     yield self._row(schedule, quantiles, None, Prices.total_of_bits(cost)) | {
-                        "bit_cost": cost, **self._bits_described(schedule, cost, quantiles)}
+                        "bit_cost": cost,
+                        **self._bits_described(schedule, cost, quantiles),
+                    }
 
-    def _bits_described(self, schedule: str, cost: float, quantiles: Quantiles
-                        ) -> dict[str, float | None]:
+    def _bits_described(
+        self, schedule: str, cost: float, quantiles: Quantiles
+    ) -> dict[str, float | None]:
         if not self.moments.counted(schedule):
             return {}
-        return {**self._described("communication", schedule, Prices.communication_of_bits(cost),
-                                  [cost * one for one in quantiles.bits(_SHARES)]),
-                **self._described("total", schedule, Prices.total_of_bits(cost),
-                                  quantiles.total_of_bits(cost, _SHARES))}
+        return {
+            **self._described(
+                "communication",
+                schedule,
+                Prices.communication_of_bits(cost),
+                [cost * one for one in quantiles.bits(_SHARES)],
+            ),
+            **self._described(
+                "total",
+                schedule,
+                Prices.total_of_bits(cost),
+                quantiles.total_of_bits(cost, _SHARES),
+            ),
+        }
 
-    def _row(self, schedule: str, quantiles: Quantiles, cost: float | None, prices: Prices
-             ) -> dict[str, object]:
+    def _row(
+        self, schedule: str, quantiles: Quantiles, cost: float | None, prices: Prices
+    ) -> dict[str, object]:
         """All that does not depend on what a message costs, and the ratio, which does."""
         moments = self.moments
-        trials, errors, ended = (f(schedule) for f in (moments.trials, moments.errors,
-                                                       moments.ended))
+        trials, errors, ended = (
+            f(schedule) for f in (moments.trials, moments.errors, moments.ended)
+        )
         low, high = clopper_pearson(errors, trials)
         cut_low, cut_high = clopper_pearson(trials - ended, trials)
         pair = None
-        if self.yardstick is not None and not (prices.bit and not (
-                moments.counted(schedule) and moments.counted(self.yardstick))):
+        if self.yardstick is not None and not (
+            prices.bit and not (moments.counted(schedule) and moments.counted(self.yardstick))
+        ):
             pair = moments.pair(schedule, self.yardstick, prices)
         return {
-            "schedule": schedule, "cost": cost, "bit_cost": None, "trials": trials, "ended": ended,
-            "truncated": trials - ended, "truncated_rate": (trials - ended) / trials,
-            "truncated_low": cut_low, "truncated_high": cut_high,
+            "schedule": schedule,
+            "cost": cost,
+            "bit_cost": None,
+            "trials": trials,
+            "ended": ended,
+            "truncated": trials - ended,
+            "truncated_rate": (trials - ended) / trials,
+            "truncated_low": cut_low,
+            "truncated_high": cut_high,
             **self._described("pulls", schedule, PULLS, quantiles.pulls(_SHARES)),
-            "bits_mean": moments.mean(schedule, BITS), "bits_sem": moments.sem(schedule, BITS),
+            "bits_mean": moments.mean(schedule, BITS),
+            "bits_sem": moments.sem(schedule, BITS),
             "quantile_error": quantiles.error,
-            "error_rate": errors / trials, "error_low": low, "error_high": high,
+            "error_rate": errors / trials,
+            "error_low": low,
+            "error_high": high,
             "ratio_to_fedelim0": None if pair is None else pair.ratio,
             "ratio_sem": None if pair is None else pair.ratio_sem,
         }
 
-    def _described(self, name: str, schedule: str, prices: Prices, quantiles: Sequence[float]
-                   ) -> dict[str, float | None]:
+    def _described(
+        self, name: str, schedule: str, prices: Prices, quantiles: Sequence[float]
+    ) -> dict[str, float | None]:
         low, middle, high = quantiles
-        return {f"{name}_mean": self.moments.mean(schedule, prices),
-                f"{name}_std": self.moments.std(schedule, prices),
-                f"{name}_sem": self.moments.sem(schedule, prices),
-                f"{name}_q05": low, f"{name}_q50": middle, f"{name}_q95": high}
+        return {
+            f"{name}_mean": self.moments.mean(schedule, prices),
+            f"{name}_std": self.moments.std(schedule, prices),
+            f"{name}_sem": self.moments.sem(schedule, prices),
+            f"{name}_q05": low,
+            f"{name}_q50": middle,
+            f"{name}_q95": high,
+        }
 
 
-def summary_of(batches: Iterable[Batch], schedules: Sequence[str], costs: Sequence[float],
-               bit_costs: Sequence[float] = ()) -> list[dict[str, object]]:
+def summary_of(
+    batches: Iterable[Batch],
+    schedules: Sequence[str],
+    costs: Sequence[float],
+    bit_costs: Sequence[float] = (),
+) -> list[dict[str, object]]:
     """The summary rows of one cell: without the columns that name the cell."""
     summary = Summary(schedules, costs, bit_costs)
     for batch in batches:
@@ -169,14 +232,25 @@ def to_frame(rows: list[dict[str, object]]) -> pl.DataFrame:
 
 def frame_batch(frame: pl.DataFrame) -> Batch:
     """The rows of one cell that are in memory, as one batch."""
-    return {str(schedule): {name: trials[name].fill_null(-1).to_numpy() if name == "bits"
-                            else trials[name].to_numpy() for name in TRIAL_COLUMNS}
-            for (schedule,), trials in frame.sort("trial", maintain_order=True).group_by(
-                ["schedule"], maintain_order=True)}
+    return {
+        str(schedule): {
+            name: trials[name].fill_null(-1).to_numpy()
+            if name == "bits"
+            else trials[name].to_numpy()
+            for name in TRIAL_COLUMNS
+        }
+        for (schedule,), trials in frame.sort("trial", maintain_order=True).group_by(
+            ["schedule"], maintain_order=True
+        )
+    }
 
 
-def wanted_costs(costs: Costs | None, bit_costs: Costs | None, usual: Sequence[float],
-                 usual_bits: Sequence[float] = ()) -> tuple[list[float], list[float]]:
+def wanted_costs(
+    costs: Costs | None,
+    bit_costs: Costs | None,
+    usual: Sequence[float],
+    usual_bits: Sequence[float] = (),
+) -> tuple[list[float], list[float]]:
     """The costs of an uplink and those of a bit: the usual ones if neither is given; and if one
     of them is, or is not empty, none of the other."""
     if costs is None and bit_costs is None:
@@ -184,8 +258,10 @@ def wanted_costs(costs: Costs | None, bit_costs: Costs | None, usual: Sequence[f
     of_uplinks, of_bits = (None if _none(one) else one for one in (costs, bit_costs))
     if of_uplinks is None and of_bits is not None:
         return [], checked_costs(of_bits, "a bit")
-    return (checked_costs([] if of_uplinks is None else of_uplinks),
-            [] if of_bits is None else checked_costs(of_bits, "a bit"))
+    return (
+        checked_costs([] if of_uplinks is None else of_uplinks),
+        [] if of_bits is None else checked_costs(of_bits, "a bit"),
+    )
 
 
 def _none(costs: Costs | None) -> bool:
@@ -193,16 +269,18 @@ def _none(costs: Costs | None) -> bool:
     return costs is None or (isinstance(costs, Sized) and not len(costs))
 
 
-def summarise(frame: pl.DataFrame, costs: Sequence[float], bit_costs: Sequence[float] = ()
-              ) -> pl.DataFrame:
+def summarise(
+    frame: pl.DataFrame, costs: Sequence[float], bit_costs: Sequence[float] = ()
+) -> pl.DataFrame:
     """The summary of trial rows held in memory: one row per instance, delta, schedule, cost."""
     wanted = checked_costs(costs) if costs or not bit_costs else []
     rows: list[dict[str, object]] = []
     for names_of_cell, part in frame.group_by(list(CELL), maintain_order=True):
         names = part["schedule"].unique(maintain_order=True).to_list()
         head = dict(zip(CELL, names_of_cell, strict=True))
-        rows += [{**head, **row} for row in summary_of([frame_batch(part)], names, wanted,
-                                                         bit_costs)]
+        rows += [
+            {**head, **row} for row in summary_of([frame_batch(part)], names, wanted, bit_costs)
+        ]
     return to_frame(rows)
 
 
@@ -215,7 +293,9 @@ def not_ended_text(frame: pl.DataFrame) -> str:
     if not len(some):
         return ""
     worst = some.row(int(some["truncated_rate"].arg_max() or 0), named=True)
-    return (f"note: some trials did not end, up to {worst['truncated']:,} of {worst['trials']:,} "
-            f"(95 % interval {worst['truncated_low']:.2g} to {worst['truncated_high']:.2g}), "
-            "marked *;\n      means are over those that ended, quantiles over all; error rates "
-            "count the others as wrong")
+    return (
+        f"note: some trials did not end, up to {worst['truncated']:,} of {worst['trials']:,} "
+        f"(95 % interval {worst['truncated_low']:.2g} to {worst['truncated_high']:.2g}), "
+        "marked *;\n      means are over those that ended, quantiles over all; error rates "
+        "count the others as wrong"
+    )

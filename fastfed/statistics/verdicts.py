@@ -54,8 +54,7 @@ Cell = dict[str, Any]
 (None unless the claim is one of probability), text; `decide` adds verdict and ``holds``, which is
 True, False, or None for what is not decided."""
 
-_NAMES = {"delta": "delta", "cost": "C", "sigma": "scale", "schedule": "", "radius": "",
-          "what": ""}
+_NAMES = {"delta": "delta", "cost": "C", "sigma": "scale", "schedule": "", "radius": "", "what": ""}
 
 
 @dataclass(frozen=True)
@@ -89,14 +88,19 @@ def share(broken: int, unknown: int, trials: int, limit: float) -> Cell:
     that of the trials of which something is known."""
     low, high = clopper_pearson(broken, trials)[0], clopper_pearson(broken + unknown, trials)[1]
     cut = f", and {unknown:,} did not end" if unknown else ""
-    return {"value": broken / trials, "sem": None, "limit": limit, "low": low, "high": high,
-            "at_most": (broken + unknown) / trials,
-            "p_below": share_tails(broken + unknown, trials, limit)[0],
-            "p_above": share_tails(broken, trials, limit)[1],
-            "power": share_power(trials - unknown, limit) if unknown < trials else 0.0,
-            "reason": f"{unknown:,} trials did not end" if unknown else "",
-            "text": f"{broken:,} of {trials:,} trials{cut} (95 % interval {low:.2g} to "
-                    f"{high:.2g})"}
+    return {
+        "value": broken / trials,
+        "sem": None,
+        "limit": limit,
+        "low": low,
+        "high": high,
+        "at_most": (broken + unknown) / trials,
+        "p_below": share_tails(broken + unknown, trials, limit)[0],
+        "p_above": share_tails(broken, trials, limit)[1],
+        "power": share_power(trials - unknown, limit) if unknown < trials else 0.0,
+        "reason": f"{unknown:,} trials did not end" if unknown else "",
+        "text": f"{broken:,} of {trials:,} trials{cut} (95 % interval {low:.2g} to {high:.2g})",
+    }
 
 
 def error_share(moments: Moments, schedule: str, limit: float) -> Cell:
@@ -114,14 +118,28 @@ def ratio(pairs: Paired, limit: float, note: str = "") -> Cell:
     """A ratio of two mean costs that should be at most ``limit``, from paired trials."""
     value, sem = pairs.ratio, pairs.ratio_sem
     if value is None:
-        return {"value": math.nan, "sem": None, "limit": limit, "p_below": 1.0, "p_above": 1.0,
-                "power": None, "text": "nothing to compare with"}
+        return {
+            "value": math.nan,
+            "sem": None,
+            "limit": limit,
+            "p_below": 1.0,
+            "p_above": 1.0,
+            "power": None,
+            "text": "nothing to compare with",
+        }
     below, above = paired_tails(pairs, Fraction(limit))
     text = number(value, sem)
     if limit == 1 and abs(value - 1) < NEAR:
         text += f"; {_difference_text(pairs)}"
-    return {"value": value, "sem": sem, "limit": limit, "p_below": below, "p_above": above,
-            "power": None, "text": f"{text} ({note})" if note else text}
+    return {
+        "value": value,
+        "sem": sem,
+        "limit": limit,
+        "p_below": below,
+        "p_above": above,
+        "power": None,
+        "text": f"{text} ({note})" if note else text,
+    }
 
 
 NEAR = 0.01  # a ratio closer to 1 shows the difference, too
@@ -147,8 +165,15 @@ def normal(value: float, limit: float, sem: float | None, text: str = "") -> Cel
         below, above = (0.0, 1.0) if value <= limit else (1.0, 0.0)
     else:
         below, above = (float(ndtr(sign * (value - limit) / sem)) for sign in (1, -1))
-    return {"value": value, "sem": sem, "limit": limit, "p_below": below, "p_above": above,
-            "power": None, "text": text or number(value, sem)}
+    return {
+        "value": value,
+        "sem": sem,
+        "limit": limit,
+        "p_below": below,
+        "p_above": above,
+        "power": None,
+        "text": text or number(value, sem),
+    }
 
 
 def computed(value: float, limit: float, text: str = "") -> Cell:
@@ -181,13 +206,20 @@ def decide(cells: Sequence[Cell]) -> list[Cell]:
             verdict = NOT_REFUTED
         else:
             verdict = NOT_ENOUGH_TRIALS
-        decided.append({**cell, "adjusted_p": p, "verdict": verdict,
-                        "holds": {HOLDS: True, VIOLATED: False}.get(verdict)})
+        decided.append(
+            {
+                **cell,
+                "adjusted_p": p,
+                "verdict": verdict,
+                "holds": {HOLDS: True, VIOLATED: False}.get(verdict),
+            }
+        )
     return decided
 
 
-def conclude(key: str, text: str, where: str, criterion: str, cells: Sequence[Cell]
-             ) -> Claim | None:
+def conclude(
+    key: str, text: str, where: str, criterion: str, cells: Sequence[Cell]
+) -> Claim | None:
     """The claim that these cells add up to; None without any."""
     if not cells:
         return None
@@ -198,9 +230,19 @@ def conclude(key: str, text: str, where: str, criterion: str, cells: Sequence[Ce
     closest = {name: max(group, key=_nearness) for name, group in by_instance.items()}
     worst = max(closest.values(), key=_nearness)
     doubts = [cell["adjusted_p"] for cell in judged if cell["holds"] is not None]
-    return Claim(key, text, where, criterion, _verdict(judged),
-                 [f"{_place(cell)}: {cell['text']}" for cell in closest.values()],
-                 worst["value"], worst["sem"], worst["limit"], max(doubts, default=None), judged)
+    return Claim(
+        key,
+        text,
+        where,
+        criterion,
+        _verdict(judged),
+        [f"{_place(cell)}: {cell['text']}" for cell in closest.values()],
+        worst["value"],
+        worst["sem"],
+        worst["limit"],
+        max(doubts, default=None),
+        judged,
+    )
 
 
 def _nearness(cell: Cell) -> float:
@@ -214,8 +256,9 @@ def _verdict(cells: Sequence[Cell]) -> str:
     for cell in cells:
         by[cell["verdict"]].append(cell)
     good, bad, unrefuted = by[HOLDS], by[VIOLATED], by[NOT_REFUTED]
-    rest = [f"undecided for {places(by[NOT_ENOUGH_TRIALS], cells)}"
-            ] if by[NOT_ENOUGH_TRIALS] else []
+    rest = (
+        [f"undecided for {places(by[NOT_ENOUGH_TRIALS], cells)}"] if by[NOT_ENOUGH_TRIALS] else []
+    )
     if by[DOES_NOT_APPLY] and len(by[DOES_NOT_APPLY]) < len(cells):
         rest.append(f"does not apply to {places(by[DOES_NOT_APPLY], cells)}")
     if unrefuted and (good or bad):
@@ -255,16 +298,21 @@ def places(chosen: Sequence[Cell], among: Sequence[Cell]) -> str:
         ranges: dict[str, list[str]] = {}
         for where, deltas in _by_place(mine, keys).items():
             span = _range(deltas, _by_place(every, keys)[where])
-            ranges.setdefault(span, []).append(" ".join(
-                _coordinate(key, value) for key, value in zip(keys, where, strict=True)))
-        parts.append(f"{instance} (" + "; ".join(
-            " at ".join(filter(None, [_listed(group), span])) for span, group in ranges.items())
-            + ")")
+            ranges.setdefault(span, []).append(
+                " ".join(_coordinate(key, value) for key, value in zip(keys, where, strict=True))
+            )
+        parts.append(
+            f"{instance} ("
+            + "; ".join(
+                " at ".join(filter(None, [_listed(group), span])) for span, group in ranges.items()
+            )
+            + ")"
+        )
     return ", ".join(parts)
 
 
 def _listed(texts: Sequence[str]) -> str:
-    """"C = 0", "C = 10" as "C = 0, 10"."""
+    """ "C = 0", "C = 10" as "C = 0, 10"."""
     heads = {text.rpartition(" = ")[0] for text in texts}
     tails = [text.rpartition(" = ")[2] for text in texts]
     if len(heads) == 1 and "" not in heads and not any(" " in tail for tail in tails):
@@ -284,9 +332,9 @@ def _range(chosen: list[float], every: list[float]) -> str:
     inside, order = set(chosen), sorted(set(every))
     if len(inside) == len(order):
         return ""
-    if len(inside) > 1 and inside == set(order[:len(inside)]):
+    if len(inside) > 1 and inside == set(order[: len(inside)]):
         return f"delta <= {max(inside):g}"
-    if len(inside) > 1 and inside == set(order[-len(inside):]):
+    if len(inside) > 1 and inside == set(order[-len(inside) :]):
         return f"delta >= {min(inside):g}"
     return "delta = " + ", ".join(f"{delta:g}" for delta in sorted(inside, reverse=True))
 
@@ -303,5 +351,6 @@ def _in_words(schedule: str) -> str:
 
 
 def _place(cell: Cell) -> str:
-    return ", ".join([cell["instance"], *(
-        _coordinate(key, cell[key]) for key in _NAMES if key in cell)])
+    return ", ".join(
+        [cell["instance"], *(_coordinate(key, cell[key]) for key in _NAMES if key in cell)]
+    )

@@ -35,21 +35,31 @@ class Dask:
 
     workers = 0
 
-    def __init__(self, cluster: Any, say: Callable[[str], object] = lambda line: None, *,
-                 dashboard: bool = False) -> None:
+    def __init__(
+        self,
+        cluster: Any,
+        say: Callable[[str], object] = lambda line: None,
+        *,
+        dashboard: bool = False,
+    ) -> None:
         try:
             from distributed import Client
         except ImportError:
-            raise InputError("Dask is not installed: pip install 'fastfed[dask]', in a clone pip "
-                             "install '.[dask]'") from None
+            raise InputError(
+                "Dask is not installed: pip install 'fastfed[dask]', in a clone pip "
+                "install '.[dask]'"
+            ) from None
         if isinstance(cluster, str):
             _checked_address(cluster)
             if dashboard and not cluster.startswith("local:"):
-                raise InputError(f"a dashboard with Dask address {cluster!r}: that cluster has its "
-                                 "own or none; only for local:N is one made here")
+                raise InputError(
+                    f"a dashboard with Dask address {cluster!r}: that cluster has its "
+                    "own or none; only for local:N is one made here"
+                )
         elif not isinstance(cluster, Client) or cluster.asynchronous:
-            raise InputError(f"client = {cluster!r}: must be a dask.distributed.Client that is not "
-                             "asynchronous")
+            raise InputError(
+                f"client = {cluster!r}: must be a dask.distributed.Client that is not asynchronous"
+            )
         self._cluster, self._say, self._dashboard = cluster, say, dashboard
         self._known: set[str] = set()
 
@@ -65,11 +75,16 @@ class Dask:
             self._scheduler = client.scheduler.address
             self._look(client)
             local = isinstance(self._cluster, str) and self._cluster.startswith("local:")
-            seen = self._dashboard if local else (
-                "dashboard" in client.scheduler_info().get("services", {}))
-            self._say(f"Dask at {self._scheduler}, {self.workers} worker threads"
-                      f"{'' if self.workers else ' (waiting for the first)'}, "
-                      f"dashboard: {client.dashboard_link if seen else 'none'}")
+            seen = (
+                self._dashboard
+                if local
+                else ("dashboard" in client.scheduler_info().get("services", {}))
+            )
+            self._say(
+                f"Dask at {self._scheduler}, {self.workers} worker threads"
+                f"{'' if self.workers else ' (waiting for the first)'}, "
+                f"dashboard: {client.dashboard_link if seen else 'none'}"
+            )
             started: dict[str, tuple[Any, Task]] = {}
             try:
                 yield from self._feed(client, plan, started)
@@ -123,8 +138,10 @@ class Dask:
         if not workers:
             return "the cluster has no worker; waiting for one"
         if paused:
-            return (f"{paused} of {len(workers)} workers are paused because their memory is "
-                    "nearly full; waiting for them, or for others to join")
+            return (
+                f"{paused} of {len(workers)} workers are paused because their memory is "
+                "nearly full; waiting for them, or for others to join"
+            )
         return f"waiting for tasks on {len(workers)} workers"
 
     def _look(self, client: Any) -> None:
@@ -147,8 +164,10 @@ def _checked_address(address: str) -> None:
     if kind == "local" and re.fullmatch("[1-9][0-9]{0,3}", count):
         return
     if not re.fullmatch(r"(tcp|tls|ws|wss|ucx)://[^/\s]+:[0-9]+/?", address):
-        raise InputError(f"Dask address {shown(address)}: must be a scheduler's, as in "
-                         "tcp://host:8786, or local:4 for four worker processes here")
+        raise InputError(
+            f"Dask address {shown(address)}: must be a scheduler's, as in "
+            "tcp://host:8786, or local:4 for four worker processes here"
+        )
 
 
 @contextmanager
@@ -166,13 +185,15 @@ def _connected(cluster: Any, dashboard: bool = False) -> Iterator[Any]:
     with ExitStack() as stack:
         where = cluster
         if cluster.startswith("local:"):
-            where = stack.enter_context(_local_cluster(
-                int(cluster.removeprefix("local:")), dashboard))
+            where = stack.enter_context(
+                _local_cluster(int(cluster.removeprefix("local:")), dashboard)
+            )
         else:
             _refuse_other_servers(cluster)
         try:
             client = stack.enter_context(
-                Client(where, timeout=_CONNECT_SECONDS, set_as_default=False))
+                Client(where, timeout=_CONNECT_SECONDS, set_as_default=False)
+            )
         except Exception as error:
             raise _no_scheduler(cluster, error) from None
         try:
@@ -198,18 +219,29 @@ def _local_cluster(workers: int, dashboard: bool) -> Iterator[Any]:
     security = _keys()
     # after Ctrl-C nobody needs to hear that the cluster's semaphores were still there
     quiet = "ignore::UserWarning:multiprocessing.resource_tracker"
-    os.environ["PYTHONWARNINGS"] = ",".join(
-        filter(None, (os.environ.get("PYTHONWARNINGS"), quiet)))
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), quiet)))
     # the web servers of a scheduler and its workers cannot be left out, but they can serve nothing
-    closed: dict[str, Any] = {} if dashboard else {
-        "distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
-    with dask.config.set(closed), LocalCluster(
-        n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0,
-        host="127.0.0.1", security=security, silence_logs=logging.CRITICAL,
-        dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": dashboard},
-        # a terminal's Ctrl-C reaches the workers too: it is this process that ends them
-        preload="import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)",
-    ) as cluster:
+    closed: dict[str, Any] = (
+        {}
+        if dashboard
+        else {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+    )
+    with (
+        dask.config.set(closed),
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=0,
+            host="127.0.0.1",
+            security=security,
+            silence_logs=logging.CRITICAL,
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": dashboard},
+            # a terminal's Ctrl-C reaches the workers too: it is this process that ends them
+            preload="import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)",
+        ) as cluster,
+    ):
         yield cluster
 
 
@@ -220,9 +252,11 @@ def _keys() -> Any:
     try:
         return Security.temporary()
     except ImportError:
-        raise InputError("a local Dask cluster makes its keys with cryptography, which is not "
-                         "installed: pip install 'fastfed[dask]', in a clone pip install "
-                         "'.[dask]'") from None
+        raise InputError(
+            "a local Dask cluster makes its keys with cryptography, which is not "
+            "installed: pip install 'fastfed[dask]', in a clone pip install "
+            "'.[dask]'"
+        ) from None
 
 
 def _refuse_other_servers(address: str) -> None:
@@ -282,8 +316,14 @@ def _on_worker(task: Task) -> tuple[bytes, int, int, float, str, dict[str, objec
     rows, pulls = tasks.compute(task)
     table = tasks.to_bytes(rows)
     packed = pa.compress(table, codec="zstd", asbytes=True)
-    return (packed, len(table), pulls, time.perf_counter() - begin, get_worker().address,
-            _asking()())
+    return (
+        packed,
+        len(table),
+        pulls,
+        time.perf_counter() - begin,
+        get_worker().address,
+        _asking()(),
+    )
 
 
 def _collect(future: Any, task: Task, scheduler: str) -> Done:
@@ -313,22 +353,32 @@ def _asking() -> Callable[[], dict[str, object]]:
             from fastfed.version import __version__
         except ImportError as error:
             return {"fastfed": f"none ({error})"}
-        return {"fastfed": __version__, "numpy": numpy.__version__, "numba": numba.__version__,
-                "version of the rows": VERSION}
+        return {
+            "fastfed": __version__,
+            "numpy": numpy.__version__,
+            "numba": numba.__version__,
+            "version of the rows": VERSION,
+        }
 
     return versions
 
 
 def _refuse_other_versions(address: str, theirs: dict[str, object] | Exception) -> None:
     if isinstance(theirs, Exception):
-        raise InputError(f"Dask worker {address} cannot say what versions it has ({theirs}); "
-                         "install the same there as for this client, and the same Python")
+        raise InputError(
+            f"Dask worker {address} cannot say what versions it has ({theirs}); "
+            "install the same there as for this client, and the same Python"
+        )
     for name, mine in _asking()().items():
         if theirs.get(name) != mine:
-            raise InputError(f"Dask worker {address} has {name} {theirs.get(name)}, this client "
-                             f"has {mine}: the rows could differ; install the same versions there")
+            raise InputError(
+                f"Dask worker {address} has {name} {theirs.get(name)}, this client "
+                f"has {mine}: the rows could differ; install the same versions there"
+            )
 
 
 def _lost(scheduler: str) -> InputError:
-    return InputError(f"Dask scheduler {scheduler}: connection lost; finished parts are kept, and "
-                      "the same command, with Dask or without, goes on from there")
+    return InputError(
+        f"Dask scheduler {scheduler}: connection lost; finished parts are kept, and "
+        "the same command, with Dask or without, goes on from there"
+    )

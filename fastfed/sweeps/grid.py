@@ -50,8 +50,10 @@ class Cell:
         return _id(self)
 
     def __str__(self) -> str:
-        return (f"{self.instance}, delta {self.delta:g}, sigma {self.sigma:g}"
-                f"{unusual_text(self.choices)}")
+        return (
+            f"{self.instance}, delta {self.delta:g}, sigma {self.sigma:g}"
+            f"{unusual_text(self.choices)}"
+        )
 
     @property
     def choices(self) -> dict[str, str]:
@@ -68,8 +70,11 @@ class Cell:
 def _id(cell: Cell) -> str:
     """Fields that have their default are left out of the hash, so that a field which is added
     later does not change the ids of older cells."""
-    named = {one.name: getattr(cell, one.name) for one in fields(cell)
-             if one.default is MISSING or getattr(cell, one.name) != one.default}
+    named = {
+        one.name: getattr(cell, one.name)
+        for one in fields(cell)
+        if one.default is MISSING or getattr(cell, one.name) != one.default
+    }
     text = json.dumps({"rows": ROWS, **named}, sort_keys=True)
     slug = re.sub(r"[^A-Za-z0-9.]+", "_", cell.instance)[:40].strip("_")
     strong = hashlib.sha256(text.encode()).hexdigest()
@@ -93,14 +98,24 @@ class Grid:
             instance = source if isinstance(source, Instance) else Instance.load(source)
             digest = instance.digest
             if valid_unicode(instance.name) != instance.name:
-                raise InputError(f"instance name {instance.name!r}: not valid Unicode; give it "
-                                 "another name")
+                raise InputError(
+                    f"instance name {instance.name!r}: not valid Unicode; give it another name"
+                )
             if names.setdefault(instance.name, digest) != digest:
                 raise InputError(f"two instances are called {instance.name!r}: names must differ")
-            for delta, sigma, *choices in product(spec.deltas, spec.sigmas, spec.radii,
-                                                  spec.goals, spec.uplinks):
-                cell = Cell(instance.name, digest, delta, resolve_sigma(instance, sigma),
-                            spec.seed, spec.engine, spec.max_steps, *choices)  # type: ignore[arg-type]
+            for delta, sigma, *choices in product(
+                spec.deltas, spec.sigmas, spec.radii, spec.goals, spec.uplinks
+            ):
+                cell = Cell(
+                    instance.name,
+                    digest,
+                    delta,
+                    resolve_sigma(instance, sigma),
+                    spec.seed,
+                    spec.engine,
+                    spec.max_steps,
+                    *choices,
+                )  # type: ignore[arg-type]
                 _reject_unfit(instance, cell)
                 if cell not in seen:
                     seen.add(cell)
@@ -132,9 +147,11 @@ class Shard:
             raise InputError(f"shard {text!r}: must be I/N, as in 3/16 for the third of sixteen")
         shard = Shard(int(match[1]), int(match[2]))
         if not 1 <= shard.index <= shard.count:
-            raise InputError(f"shard {text!r}: shards of {shard.count} count from 1 to "
-                             f"{shard.count}" if shard.count else
-                             f"shard {text!r}: there must be at least one shard, as in 1/1")
+            raise InputError(
+                f"shard {text!r}: shards of {shard.count} count from 1 to {shard.count}"
+                if shard.count
+                else f"shard {text!r}: there must be at least one shard, as in 1/1"
+            )
         return shard
 
     def share(self, cell: Cell, trials: int) -> tuple[int, int]:

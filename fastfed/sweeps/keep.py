@@ -24,26 +24,38 @@ if TYPE_CHECKING:
     from fastfed.engine.rows import Block
 
 
-def keep(folder: str | Path, cells: Sequence[Cell], jobs: Sequence[Job], blocks: Sequence[Block]
-         ) -> None:
+def keep(
+    folder: str | Path, cells: Sequence[Cell], jobs: Sequence[Job], blocks: Sequence[Block]
+) -> None:
     """Write what a folder does not hold yet of these rows: one job, one block a cell."""
     job, cell, block = jobs[0], cells[0], blocks[0]
     if job.radius.function is not None:
-        raise InputError(f"radius {job.radius}: a folder outlives the process and knows radii by "
-                         f"name only ({', '.join(NAMES)}), so rows of your own radius cannot be "
-                         "kept in one, nor checked; write them with "
-                         "result.frame.write_parquet(file)")
+        raise InputError(
+            f"radius {job.radius}: a folder outlives the process and knows radii by "
+            f"name only ({', '.join(NAMES)}), so rows of your own radius cannot be "
+            "kept in one, nor checked; write them with "
+            "result.frame.write_parquet(file)"
+        )
     name = job.instance.name
-    spec = Spec(instances=(name if known_by_name(name) else job.instance,),
-                deltas=tuple(one.delta for one in cells), schedules=tuple(map(str, job.schedules)),
-                trials=block.first + block.trials, seed=cell.seed, engine=cell.engine,
-                sigmas=(cell.sigma,), max_steps=cell.max_steps,
-                radii=(cell.radius,), goals=(cell.goal,), uplinks=(cell.uplink,))
+    spec = Spec(
+        instances=(name if known_by_name(name) else job.instance,),
+        deltas=tuple(one.delta for one in cells),
+        schedules=tuple(map(str, job.schedules)),
+        trials=block.first + block.trials,
+        seed=cell.seed,
+        engine=cell.engine,
+        sigmas=(cell.sigma,),
+        max_steps=cell.max_steps,
+        radii=(cell.radius,),
+        goals=(cell.goal,),
+        uplinks=(cell.uplink,),
+    )
     with Store(checked_folder(folder)).lock() as store:
         before = store.record_if_any()
         if before is not None:  # costs are no part of rows: the folder keeps its own
-            spec = replace(spec, costs=tuple(before.spec.cost),
-                           bit_costs=tuple(before.spec.bit_cost))
+            spec = replace(
+                spec, costs=tuple(before.spec.cost), bit_costs=tuple(before.spec.bit_cost)
+            )
         grid = Grid(spec, [(one, job.instance) for one in cells])
         if before is not None:
             reject_other_sweeps(store, before, grid)
@@ -66,7 +78,9 @@ def _write_missing(store: Store, cell: Cell, job: Job, block: Block, spec: Spec)
     record = manifest.SpecRecord.of(spec)
     instances = manifest.custom_instances(Grid(spec, [(cell, job.instance)]))
     for (first, end), names in by_gap.items():
-        rows = frame.filter(pl.col("trial").is_between(first, end - 1),
-                            pl.col("schedule").is_in(names))
-        store.write_part(cell, tuple(names), first, end - first, plain_table(rows), record,
-                         instances)
+        rows = frame.filter(
+            pl.col("trial").is_between(first, end - 1), pl.col("schedule").is_in(names)
+        )
+        store.write_part(
+            cell, tuple(names), first, end - first, plain_table(rows), record, instances
+        )

@@ -27,8 +27,12 @@ from fastfed.errors import InputError
 HEARTBEAT_SECONDS = 10.0
 STALE_SECONDS = 120.0
 _HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
-_OPEN = (os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-         | getattr(os, "O_CLOEXEC", 0))
+_OPEN = (
+    os.O_RDWR
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
 
 
 class Lock:
@@ -46,15 +50,20 @@ class Lock:
             self._acquire()
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.EMLINK):
-                raise InputError(f"{self.path}: a symbolic link; remove it, a lock must be a file "
-                                 "of its own") from None
+                raise InputError(
+                    f"{self.path}: a symbolic link; remove it, a lock must be a file of its own"
+                ) from None
             raise InputError(f"{self.folder}: cannot be written ({error.strerror})") from None
         self._beating = threading.Thread(target=self._beat, daemon=True, name="fastfed-lock")
         self._beating.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._ended.set()
         if self._beating is not None:
             self._beating.join()
@@ -74,9 +83,11 @@ class Lock:
         except OSError:
             ours = False
         if not ours:
-            raise InputError(f"{self.path}: was removed or taken by another process while this "
-                             "one was writing; it stops, so that no trial is kept twice; finished "
-                             "parts are kept")
+            raise InputError(
+                f"{self.path}: was removed or taken by another process while this "
+                "one was writing; it stops, so that no trial is kept twice; finished "
+                "parts are kept"
+            )
 
     def _acquire(self) -> None:
         for _ in range(10):
@@ -159,10 +170,15 @@ class Lock:
     def _held(self) -> InputError:
         holder, age = _content(self._file), self._age()
         os.close(self._file)
-        who = (f" (process {holder['pid']} on {holder['host']}, last sign of life {age:.0f} s ago)"
-               if {"pid", "host"} <= set(holder) else "")
-        return InputError(f"{self.folder}: another sweep is writing here{who}; wait for it, or "
-                          "give this one its own --out")
+        who = (
+            f" (process {holder['pid']} on {holder['host']}, last sign of life {age:.0f} s ago)"
+            if {"pid", "host"} <= set(holder)
+            else ""
+        )
+        return InputError(
+            f"{self.folder}: another sweep is writing here{who}; wait for it, or "
+            "give this one its own --out"
+        )
 
     def _same_file(self) -> bool:
         try:

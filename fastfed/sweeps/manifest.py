@@ -128,12 +128,18 @@ def decoded(content: bytes, kind: type[_T]) -> _T:
     try:
         head = msgspec.json.decode(content, type=_Head)
         if head.format > FORMAT or head.rows > ROWS:
-            raise Unfit(f"written by a newer fastfed (format {head.format}, rows of version "
-                        f"{head.rows}; this one has {FORMAT} and {ROWS}); update fastfed", True)
+            raise Unfit(
+                f"written by a newer fastfed (format {head.format}, rows of version "
+                f"{head.rows}; this one has {FORMAT} and {ROWS}); update fastfed",
+                True,
+            )
         if head.format < FORMAT or head.rows < ROWS:
-            raise Unfit(f"written by an older fastfed (format {head.format}, version of the rows "
-                        f"{head.rows}; this one has {FORMAT} and {ROWS}); use that version, or "
-                        "run the sweep again into another folder", True)
+            raise Unfit(
+                f"written by an older fastfed (format {head.format}, version of the rows "
+                f"{head.rows}; this one has {FORMAT} and {ROWS}); use that version, or "
+                "run the sweep again into another folder",
+                True,
+            )
         found = msgspec.json.decode(content, type=kind)
         _validate(found)
     except Unfit:
@@ -166,8 +172,10 @@ def _compare(what: str, one: Record | Cell, spec: SpecRecord) -> None:
     """All rows of a folder have the seed, engine and max_steps of its spec."""
     for name in ONE_FOR_ALL:
         if getattr(one, name) != getattr(spec, name):
-            raise Unfit(f"{what} has {name} {getattr(one, name)}, its spec {name} "
-                        f"{getattr(spec, name)}: damaged, or edited by hand")
+            raise Unfit(
+                f"{what} has {name} {getattr(one, name)}, its spec {name} "
+                f"{getattr(spec, name)}: damaged, or edited by hand"
+            )
 
 
 @lru_cache(maxsize=64)
@@ -222,8 +230,9 @@ def rebuilt(footers: Iterable[Footer], folder: Path) -> Record:
         instances.update(footer.instances)
         spec = footer.spec if spec is None else _united(spec, footer.spec, folder)
     assert spec is not None
-    in_order = sorted(cells.items(), key=lambda item: (item[1].instance, -item[1].delta,
-                                                       item[1].sigma))
+    in_order = sorted(
+        cells.items(), key=lambda item: (item[1].instance, -item[1].delta, item[1].sigma)
+    )
     return _record(spec, dict(in_order), instances)
 
 
@@ -233,20 +242,34 @@ def _united(one: SpecRecord, other: SpecRecord, folder: Path) -> SpecRecord:
         return one
     for name in ONE_FOR_ALL:
         if getattr(one, name) != getattr(other, name):
-            raise InputError(f"{folder}: sweep.json is gone, and its parts are of several sweeps "
-                             f"({name} {getattr(one, name)} and {getattr(other, name)}); move "
-                             "those of one of them away")
-    lists = {name: list(dict.fromkeys([*getattr(one, name), *getattr(other, name)]))
-             for name in ("instance", "delta", "cost", "bit_cost", "schedule", "sigma")}
+            raise InputError(
+                f"{folder}: sweep.json is gone, and its parts are of several sweeps "
+                f"({name} {getattr(one, name)} and {getattr(other, name)}); move "
+                "those of one of them away"
+            )
+    lists = {
+        name: list(dict.fromkeys([*getattr(one, name), *getattr(other, name)]))
+        for name in ("instance", "delta", "cost", "bit_cost", "schedule", "sigma")
+    }
     for name, usual in USUAL.items():  # where none is written down, the usual one is meant
-        lists[name] = written_choices(name, dict.fromkeys(
-            [*(getattr(one, name) or [usual]), *(getattr(other, name) or [usual])]))
+        lists[name] = written_choices(
+            name,
+            dict.fromkeys([*(getattr(one, name) or [usual]), *(getattr(other, name) or [usual])]),
+        )
     return msgspec.structs.replace(one, trials=max(one.trials, other.trials), **lists)
 
 
 def _record(spec: SpecRecord, cells: dict[str, Cell], instances: dict[str, str]) -> Record:
-    return Record(spec=spec, spec_hash=spec.hash, seed=spec.seed, engine=spec.engine,
-                  max_steps=spec.max_steps, versions=versions(), cells=cells, instances=instances)
+    return Record(
+        spec=spec,
+        spec_hash=spec.hash,
+        seed=spec.seed,
+        engine=spec.engine,
+        max_steps=spec.max_steps,
+        versions=versions(),
+        cells=cells,
+        instances=instances,
+    )
 
 
 def with_costs(record: Record, costs: list[float], bit_costs: list[float]) -> Record:
@@ -274,5 +297,8 @@ def versions() -> dict[str, str]:
     from importlib.metadata import version
 
     libraries = ("numpy", "numba", "polars", "pyarrow", "scipy")
-    return {"fastfed": __version__, "python": platform.python_version(),
-            **{name: version(name) for name in libraries}}
+    return {
+        "fastfed": __version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in libraries},
+    }

@@ -37,11 +37,15 @@ class Merged:
 def merge(folders: Sequence[str | Path], out: str | Path) -> Merged:
     """Join the rows of ``folders`` in the folder ``out``, which may hold some of them already."""
     target = Store(checked_folder(out))
-    sources = [Store(folder) for folder in dict.fromkeys(map(Path, folders))
-               if folder.resolve() != target.folder.resolve()]
+    sources = [
+        Store(folder)
+        for folder in dict.fromkeys(map(Path, folders))
+        if folder.resolve() != target.folder.resolve()
+    ]
     if not sources:
-        raise InputError(f"{target.folder}: nothing to merge with it; name at least one other "
-                         "folder")
+        raise InputError(
+            f"{target.folder}: nothing to merge with it; name at least one other folder"
+        )
     _common_record(sources)  # rejects what does not belong together before a folder is made
     merged = Merged(target.folder)
     with target.lock():
@@ -55,8 +59,9 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Merged:
                     merged.parts += _take(target, part)
                 else:
                     merged.left_out.append(f"{part.path}: of another sweep")
-            merged.left_out += [str(problem) for problem in source.problems()
-                                if problem.kind != REPEATS]
+            merged.left_out += [
+                str(problem) for problem in source.problems() if problem.kind != REPEATS
+            ]
         write_summary(target, record.spec.cost, record.spec.bit_cost)
         merged.missing = _missing(target, record)
     return merged
@@ -80,13 +85,15 @@ def _common_record(stores: list[Store]) -> Record:
                 raise InputError(
                     f"{store.folder}: its instance {cell.instance!r} is not the one of "
                     f"{first.folder} (other means or rewards); only folders of one sweep can be "
-                    "merged")
+                    "merged"
+                )
         for name, ours in _about(first.record()).items():
             if theirs[name] != ours:
                 raise InputError(
                     f"{store.folder}: a sweep with {name} {_text(theirs[name])}, but "
                     f"{first.folder} has {name} {_text(ours)}; only folders of one sweep can be "
-                    "merged")
+                    "merged"
+                )
         costs.update(dict.fromkeys(store.record().spec.cost))
         bit_costs.update(dict.fromkeys(store.record().spec.bit_cost))
     return with_costs(first.record(), list(costs), list(bit_costs))
@@ -97,10 +104,11 @@ def _about(record: Record) -> dict[str, Any]:
     cells, spec = record.cells.values(), record.spec
     return {
         **{name: getattr(record, name) for name in ONE_FOR_ALL},
-        **{name: sorted({getattr(cell, name) for cell in cells})
-           for name in CELL},
-        "schedule": sorted(spec.schedule), "trials": spec.trials,
-        "target_rse": spec.target_rse, "cells": sorted(record.cells),
+        **{name: sorted({getattr(cell, name) for cell in cells}) for name in CELL},
+        "schedule": sorted(spec.schedule),
+        "trials": spec.trials,
+        "target_rse": spec.target_rse,
+        "cells": sorted(record.cells),
     }
 
 
@@ -117,8 +125,10 @@ def _take(target: Store, part: Part) -> int:
             if holder is None:
                 gaps.append((first, end))
             elif not _same_rows(part, holder, name, first, end):
-                raise InputError(f"{part.path}: other rows than in {holder.path} for trials "
-                                 f"{first} to {end - 1}, schedule {name}; one of the two is wrong")
+                raise InputError(
+                    f"{part.path}: other rows than in {holder.path} for trials "
+                    f"{first} to {end - 1}, schedule {name}; one of the two is wrong"
+                )
         if gaps:
             lacking.setdefault(tuple(gaps), []).append(name)
     whole = ((part.first, part.end),)
@@ -132,8 +142,9 @@ def _take(target: Store, part: Part) -> int:
     for ranges, names in lacking.items():
         for first, end in ranges:
             table = rows_of(part, names, first, end)
-            target.write_part(part.cell, tuple(names), first, end - first, table, record.spec,
-                              record.instances)
+            target.write_part(
+                part.cell, tuple(names), first, end - first, table, record.spec, record.instances
+            )
     return sum(map(len, lacking))
 
 
@@ -141,13 +152,16 @@ def _same_rows(one: Part, other: Part, schedule: str, first: int, end: int) -> b
     """Whether two parts agree; equal contents need no look at the rows."""
     if one.content == other.content:
         return True
-    return bool(rows_of(one, [schedule], first, end).equals(
-        rows_of(other, [schedule], first, end)))
+    return bool(rows_of(one, [schedule], first, end).equals(rows_of(other, [schedule], first, end)))
 
 
 def _missing(target: Store, record: Record) -> int:
     """Rows of the spec that no folder has; with a target, none is known to be missing."""
     if record.spec.target_rse is not None:
         return 0
-    return sum(end - first for cell in record.cells.values() for name in record.spec.schedule
-               for first, end in target.missing(cell, name, record.spec.trials))
+    return sum(
+        end - first
+        for cell in record.cells.values()
+        for name in record.spec.schedule
+        for first, end in target.missing(cell, name, record.spec.trials)
+    )

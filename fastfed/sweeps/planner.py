@@ -36,8 +36,9 @@ class Planner:
     """Hands out what is missing, cell by cell. ``part_size`` is how many trials a part has; None:
     as many as take a few seconds."""
 
-    def __init__(self, grid: Grid, store: Store, shard: Shard | None = None,
-                 part_size: int | None = None) -> None:
+    def __init__(
+        self, grid: Grid, store: Store, shard: Shard | None = None, part_size: int | None = None
+    ) -> None:
         self.spec, self.store, self.shard = grid.spec, store, shard
         self._part_size = part_size
         self.progress = Progress()
@@ -112,8 +113,11 @@ class Planner:
             gaps = tuple(self.store.missing(cell, name, trials))
             if self.shard is not None:
                 low, high = self.shard.share(cell, trials)
-                gaps = tuple((max(first, low), min(end, high)) for first, end in gaps
-                             if max(first, low) < min(end, high))
+                gaps = tuple(
+                    (max(first, low), min(end, high))
+                    for first, end in gaps
+                    if max(first, low) < min(end, high)
+                )
             if gaps:
                 by_gaps.setdefault(gaps, []).append(name)
         for gaps, names in by_gaps.items():
@@ -139,8 +143,14 @@ class Planner:
         moments = Moments(names)
         for batch in self.store.batches(cell, names, until=trials):
             moments.add(Trials.of(batch, names))
-        errors = [relative_error(moments, name, prices) for name in names for prices in (
-            *map(Prices.total, self.spec.costs),
-            *map(Prices.total_of_bits, self.spec.bit_costs))]
+        errors = [
+            relative_error(moments, name, prices)
+            for name in names
+            for prices in (
+                *map(Prices.total, self.spec.costs),
+                *map(Prices.total_of_bits, self.spec.bit_costs),
+            )
+        ]
         return all(map(moments.trials, names)) and all(
-            error is None or error < self.spec.target_rse for error in errors)
+            error is None or error < self.spec.target_rse for error in errors
+        )

@@ -50,16 +50,23 @@ class Run:
 
 
 def iterate(
-    spec: Spec, out: Path, *, executor: Executor | None = None, threads: int | None = None,
-    shard: Shard | None = None, part_size: int | None = None,
+    spec: Spec,
+    out: Path,
+    *,
+    executor: Executor | None = None,
+    threads: int | None = None,
+    shard: Shard | None = None,
+    part_size: int | None = None,
 ) -> Iterator[tuple[Run, Part | None]]:
     """Run what the folder does not hold yet; yield each part when it is safely written, and
     (run, None) now and then in between. Nothing is lost by leaving early.
 
     ``part_size`` is the number of trials in a part; None: as many as take a few seconds."""
     if shard is not None and spec.target_rse is not None:
-        raise InputError(f"shard {shard.index}/{shard.count} with target_rse: a target needs all "
-                         "trials of a cell, a shard has only its share; leave one of them out")
+        raise InputError(
+            f"shard {shard.index}/{shard.count} with target_rse: a target needs all "
+            "trials of a cell, a shard has only its share; leave one of them out"
+        )
     if part_size is not None:
         part_size = checked_whole("part_size", part_size, 1, 2**32)
     grid = Grid.lay_out(spec)
@@ -91,8 +98,12 @@ def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, 
         if done.table is None:
             run.failures.append(_failure(done, run.grid))
             continue
-        yield run, run.store.write_part(task.cell, task.schedules, task.first, task.count,
-                                        done.table, spec, instances)
+        yield (
+            run,
+            run.store.write_part(
+                task.cell, task.schedules, task.first, task.count, done.table, spec, instances
+            ),
+        )
 
 
 def reject_other_sweeps(store: Store, before: Record, grid: Grid) -> None:
@@ -101,14 +112,18 @@ def reject_other_sweeps(store: Store, before: Record, grid: Grid) -> None:
     for name in manifest.ONE_FOR_ALL:
         old, new = getattr(before, name), getattr(spec, name)
         if old != new:
-            raise InputError(f"{store.folder}: holds rows with {name} {old}, this sweep has "
-                             f"{name} {new}; give it another --out")
+            raise InputError(
+                f"{store.folder}: holds rows with {name} {old}, this sweep has "
+                f"{name} {new}; give it another --out"
+            )
     known = {cell.instance: cell.digest for cell in before.cells.values()}
     for cell, _ in grid.cells:
         if known.get(cell.instance, cell.digest) != cell.digest:
-            raise InputError(f"{store.folder}: holds rows of another instance called "
-                             f"{cell.instance!r} (other means or rewards); give this sweep "
-                             "another --out, or the instance another name")
+            raise InputError(
+                f"{store.folder}: holds rows of another instance called "
+                f"{cell.instance!r} (other means or rewards); give this sweep "
+                "another --out, or the instance another name"
+            )
 
 
 def put_aside(store: Store) -> list[Problem]:
@@ -125,11 +140,29 @@ def put_aside(store: Store) -> list[Problem]:
 def _failure(done: Done, grid: Grid) -> Failure:
     task = done.task
     cell = task.cell
-    source = next((one for one in grid.spec.instances if isinstance(one, str)
-                   and Instance.load(one).name == cell.instance), cell.instance)
-    again = ["fastfed", "replay", source, "--schedule", task.schedules[0], "--delta",
-             repr(cell.delta), "--sigma", repr(cell.sigma), "--seed", str(cell.seed),
-             "--trial", str(task.first)]
+    source = next(
+        (
+            one
+            for one in grid.spec.instances
+            if isinstance(one, str) and Instance.load(one).name == cell.instance
+        ),
+        cell.instance,
+    )
+    again = [
+        "fastfed",
+        "replay",
+        source,
+        "--schedule",
+        task.schedules[0],
+        "--delta",
+        repr(cell.delta),
+        "--sigma",
+        repr(cell.sigma),
+        "--seed",
+        str(cell.seed),
+        "--trial",
+        str(task.first),
+    ]
     if cell.max_steps is not None:
         again += ["--max-steps", str(cell.max_steps)]
     return Failure(

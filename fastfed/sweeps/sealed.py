@@ -42,15 +42,23 @@ class Sealed:
 
 
 def write(
-    path: Path, table: Any, about: bytes, row_group_size: int,
+    path: Path,
+    table: Any,
+    about: bytes,
+    row_group_size: int,
     before: Callable[[], object] | None = None,
 ) -> str:
     """Write a pyarrow table with its seal; its content's hash. ``before``: as of `replacing`."""
     import pyarrow.parquet as pq
 
     plain = io.BytesIO()
-    pq.write_table(table.replace_schema_metadata({KEY: about}), plain, compression="zstd",
-                   row_group_size=row_group_size, write_page_checksum=True)
+    pq.write_table(
+        table.replace_schema_metadata({KEY: about}),
+        plain,
+        compression="zstd",
+        row_group_size=row_group_size,
+        write_page_checksum=True,
+    )
     data = plain.getbuffer()
     cut = _footer_start(data)
     seal = hashlib.sha256(data)
@@ -68,12 +76,12 @@ def read(path: Path) -> Sealed:
 
     data = memoryview(read_regular(path, _MOST_BYTES))
     cut = _footer_start(data)
-    seal = bytes(data[cut - _SEAL:cut]) if cut >= _SEAL else b""
+    seal = bytes(data[cut - _SEAL : cut]) if cut >= _SEAL else b""
     if not seal.startswith(_MARK):
         raise Damaged("damaged, or not written by this fastfed (it has no seal)")
-    found = hashlib.sha256(data[:cut - _SEAL])
+    found = hashlib.sha256(data[: cut - _SEAL])
     found.update(data[cut:])
-    if found.digest() != seal[len(_MARK):]:
+    if found.digest() != seal[len(_MARK) :]:
         raise Damaged("damaged (its content does not fit its seal)")
     try:
         file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)), page_checksum_verification=True)

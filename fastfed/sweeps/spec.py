@@ -58,34 +58,59 @@ class Spec:
 
     def to_dict(self) -> dict[str, Any]:
         """As in a spec file: what `make_spec` reads back."""
-        named = [valid_unicode(one) if isinstance(one, str) else _inline(one)
-                 for one in self.instances]
+        named = [
+            valid_unicode(one) if isinstance(one, str) else _inline(one) for one in self.instances
+        ]
         content: dict[str, Any] = {
-            "instance": named, "delta": list(self.deltas), "cost": list(self.costs),
-            "schedule": list(self.schedules), "trials": self.trials, "seed": self.seed,
-            "engine": self.engine, "sigma": [s for s in self.sigmas if s is not None],
-            "max_steps": self.max_steps, "target_rse": self.target_rse,
-            **{name: written_choices(name, getattr(self, several))
-               for name, several in PLURAL.items()},
+            "instance": named,
+            "delta": list(self.deltas),
+            "cost": list(self.costs),
+            "schedule": list(self.schedules),
+            "trials": self.trials,
+            "seed": self.seed,
+            "engine": self.engine,
+            "sigma": [s for s in self.sigmas if s is not None],
+            "max_steps": self.max_steps,
+            "target_rse": self.target_rse,
+            **{
+                name: written_choices(name, getattr(self, several))
+                for name, several in PLURAL.items()
+            },
             "bit_cost": list(self.bit_costs),
         }
         return {key: value for key, value in content.items() if value not in (None, [])}
 
 
-SPEC_KEYS = ("instance", "delta", "cost", "schedule", "period", "trials", "seed", "engine",
-             "sigma", "max_steps", "target_rse", *USUAL, "bit_cost")
+SPEC_KEYS = (
+    "instance",
+    "delta",
+    "cost",
+    "schedule",
+    "period",
+    "trials",
+    "seed",
+    "engine",
+    "sigma",
+    "max_steps",
+    "target_rse",
+    *USUAL,
+    "bit_cost",
+)
 
 
 def make_spec(options: dict[str, Any]) -> Spec:
     """A spec from the keys of a spec file or the options of the command line, all checked."""
     unknown = sorted(set(options) - set(SPEC_KEYS))
     if unknown:
-        raise InputError(f"unknown key {unknown[0]!r}{nearest(unknown[0], SPEC_KEYS)} in the spec: "
-                         f"known are {', '.join(SPEC_KEYS)}")
+        raise InputError(
+            f"unknown key {unknown[0]!r}{nearest(unknown[0], SPEC_KEYS)} in the spec: "
+            f"known are {', '.join(SPEC_KEYS)}"
+        )
     given = {key: value for key, value in options.items() if value is not None}
     schedules = _schedules(_texts(given.get("schedule")), _texts(given.get("period")))
-    deltas = _distinct("delta", [checked_delta(d) for d in _list(given.get("delta",
-                                                                           DEFAULT_DELTAS))])
+    deltas = _distinct(
+        "delta", [checked_delta(d) for d in _list(given.get("delta", DEFAULT_DELTAS))]
+    )
     sigmas = [checked_sigma(s) for s in _list(given.get("sigma", ()))]
     target = _checked_target(given.get("target_rse"))
     instances = _list(given.get("instance", ("synthetic",)))
@@ -140,8 +165,10 @@ def _radii(given: Any) -> list[str]:
     found = parse_radii(given)
     for one in found:
         if one.function is not None:
-            raise InputError(f"radius {one}: a sweep knows radii by name only, one of "
-                             f"{', '.join(NAMES)}; simulate takes a function")
+            raise InputError(
+                f"radius {one}: a sweep knows radii by name only, one of "
+                f"{', '.join(NAMES)}; simulate takes a function"
+            )
     return [str(one) for one in found]
 
 
@@ -163,8 +190,10 @@ def read_spec(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: no sweep's spec in it")
     unknown = sorted(set(content) - set(SPEC_KEYS))
     if unknown:
-        raise InputError(f"{path}: unknown key {unknown[0]!r}{nearest(unknown[0], SPEC_KEYS)}; "
-                         f"known are {', '.join(SPEC_KEYS)}")
+        raise InputError(
+            f"{path}: unknown key {unknown[0]!r}{nearest(unknown[0], SPEC_KEYS)}; "
+            f"known are {', '.join(SPEC_KEYS)}"
+        )
     return content
 
 

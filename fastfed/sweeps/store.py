@@ -121,26 +121,32 @@ class Store:
             except FileNotFoundError:
                 self._record = self._rebuilt()
             except OSError as error:
-                raise InputError(f"{self.manifest_path}: cannot be read "
-                                 f"({error.strerror})") from None
+                raise InputError(
+                    f"{self.manifest_path}: cannot be read ({error.strerror})"
+                ) from None
             except Unfit as error:
-                fix = "" if error.other else ("; move it away, and it is made again from what the "
-                                              "parts say")
+                fix = (
+                    ""
+                    if error.other
+                    else ("; move it away, and it is made again from what the parts say")
+                )
                 raise InputError(f"{self.manifest_path}: {error}{fix}") from None
         return self._record
 
     def record_if_any(self) -> Record | None:
         """As `record`; None if the folder is not a sweep's yet."""
         known = self.manifest_path.exists() or any(
-            isinstance(found, Footer) for _, found, _ in self._scan())
+            isinstance(found, Footer) for _, found, _ in self._scan()
+        )
         return self.record() if known else None
 
     def _rebuilt(self) -> Record:
         footers = [found for _, found, _ in self._scan() if isinstance(found, Footer)]
         if not footers:
             what = "no such folder" if not self.folder.exists() else "no sweep.json in it"
-            raise InputError(f"{self.folder}: not a sweep's folder ({what}); "
-                             "`fastfed sweep --out DIR` makes one")
+            raise InputError(
+                f"{self.folder}: not a sweep's folder ({what}); `fastfed sweep --out DIR` makes one"
+            )
         return manifest.rebuilt(footers, self.folder)
 
     def write_record(self, record: Record) -> None:
@@ -184,8 +190,10 @@ class Store:
         for cell, name in self._spans_by_key():
             found.setdefault(cell, {})[name] = None
         place = {cell: number for number, cell in enumerate(self.record().cells.values())}
-        return {cell: sorted(found[cell], key=lambda name: parse(name).sort_key)
-                for cell in sorted(found, key=lambda cell: place.get(cell, len(place)))}
+        return {
+            cell: sorted(found[cell], key=lambda name: parse(name).sort_key)
+            for cell in sorted(found, key=lambda cell: place.get(cell, len(place)))
+        }
 
     def _spans_by_key(self) -> dict[tuple[Cell, str], list[Span]]:
         self.parts()
@@ -195,15 +203,19 @@ class Store:
         """Which trials of a schedule are in which part: disjoint, in order of trial."""
         return self._spans_by_key().get((cell, schedule), [])
 
-    def pieces(self, cell: Cell, schedule: str, first: int, end: int
-               ) -> list[tuple[int, int, Part | None]]:
+    def pieces(
+        self, cell: Cell, schedule: str, first: int, end: int
+    ) -> list[tuple[int, int, Part | None]]:
         """Trials [first, end) in pieces: which part has each, if any."""
         return _pieces(self.spans(cell, schedule), first, end)
 
     def missing(self, cell: Cell, schedule: str, trials: int) -> list[tuple[int, int]]:
         """The ranges [first, end) of 0 .. trials - 1 that no part covers."""
-        return [(first, end) for first, end, part in self.pieces(cell, schedule, 0, trials)
-                if part is None]
+        return [
+            (first, end)
+            for first, end, part in self.pieces(cell, schedule, 0, trials)
+            if part is None
+        ]
 
     def add(self, part: Part) -> None:
         """Take account of a part that stands in the folder."""
@@ -220,10 +232,16 @@ class Store:
                     repeated += 1
         if repeated:
             some = "" if new else "only "
-            self._problems.append(Problem(
-                part.path, f"has {some}trials that another part has too; it is not damaged, but "
-                "whoever reads the plain files sees them twice", redo=True, kind=REPEATS,
-                part=part))
+            self._problems.append(
+                Problem(
+                    part.path,
+                    f"has {some}trials that another part has too; it is not damaged, but "
+                    "whoever reads the plain files sees them twice",
+                    redo=True,
+                    kind=REPEATS,
+                    part=part,
+                )
+            )
         if new:
             self._parts.append(part)
 
@@ -244,22 +262,30 @@ class Store:
         if self._scanned is None:
             paths = list(self._files())
             with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-                self._scanned = [(path, *found) for path, found in
-                                 zip(paths, pool.map(_footer, paths), strict=True)]
+                self._scanned = [
+                    (path, *found)
+                    for path, found in zip(paths, pool.map(_footer, paths), strict=True)
+                ]
         return self._scanned
 
     # Rows
 
-    def batches(self, cell: Cell, schedules: Sequence[str], columns: Sequence[str] = COLUMNS,
-                until: int | None = None) -> Iterator[Batch]:
+    def batches(
+        self,
+        cell: Cell,
+        schedules: Sequence[str],
+        columns: Sequence[str] = COLUMNS,
+        until: int | None = None,
+    ) -> Iterator[Batch]:
         """The trials of a cell, batch by batch in order, aligned over the schedules.
 
         A batch has the schedules that hold all its trials; trials that none holds are left out.
         At any time no more than one part of each schedule is in memory.
         """
         spans = {name: self.spans(cell, name) for name in schedules}
-        edges = sorted({edge for held in spans.values() for first, end, _ in held
-                        for edge in (first, end)})
+        edges = sorted(
+            {edge for held in spans.values() for first, end, _ in held for edge in (first, end)}
+        )
         at = dict.fromkeys(schedules, 0)
         open_parts: dict[Path, dict[str, dict[str, Any]]] = {}
         for low, high in pairwise(edges):
@@ -274,29 +300,52 @@ class Store:
             if not holders:
                 continue
             used = {part.path: part for part in holders.values()}
-            open_parts = {path: open_parts.get(path) or _columns(part, schedules, columns)
-                          for path, part in used.items()}
+            open_parts = {
+                path: open_parts.get(path) or _columns(part, schedules, columns)
+                for path, part in used.items()
+            }
             end = high if until is None else min(high, until)
-            yield {name: {column: values[low - part.first:end - part.first]
-                          for column, values in open_parts[part.path][name].items()}
-                   for name, part in holders.items()}
+            yield {
+                name: {
+                    column: values[low - part.first : end - part.first]
+                    for column, values in open_parts[part.path][name].items()
+                }
+                for name, part in holders.items()
+            }
 
     def samples(self, cell: Cell, schedule: str, until: int | None = None) -> dict[str, Any]:
         """The columns of a batch of one schedule, for all its trials at once."""
         import numpy as np
 
         found = [batch[schedule] for batch in self.batches(cell, [schedule], until=until)]
-        return {column: np.concatenate([one[column] for one in found]) if found else np.zeros(0)
-                for column in COLUMNS}
+        return {
+            column: np.concatenate([one[column] for one in found]) if found else np.zeros(0)
+            for column in COLUMNS
+        }
 
-    def write_part(self, cell: Cell, schedules: tuple[str, ...], first: int, count: int,
-                   table: Any, spec: SpecRecord, instances: dict[str, str] | None = None) -> Part:
+    def write_part(
+        self,
+        cell: Cell,
+        schedules: tuple[str, ...],
+        first: int,
+        count: int,
+        table: Any,
+        spec: SpecRecord,
+        instances: dict[str, str] | None = None,
+    ) -> Part:
         """Add the rows in ``table`` (of pyarrow, schedule by schedule) as a part."""
         known = {} if instances is None else instances
-        about = Footer(id=cell.id, cell=cell, first=first, count=count, schedules=schedules,
-                       spec=spec, spec_hash=spec.hash, versions=manifest.versions(),
-                       instances={name: text for name, text in known.items()
-                                  if name == cell.instance})
+        about = Footer(
+            id=cell.id,
+            cell=cell,
+            first=first,
+            count=count,
+            schedules=schedules,
+            spec=spec,
+            spec_hash=spec.hash,
+            versions=manifest.versions(),
+            instances={name: text for name, text in known.items() if name == cell.instance},
+        )
         path = self.free_path(about)
         content = sealed.write(path, table, manifest.encoded(about), count, self.check_lock)
         part = Part(path, cell, first, count, schedules, content)
@@ -333,8 +382,15 @@ class Store:
                     rest.setdefault((first, end), []).append(name)
         record = self.record()
         for (first, end), names in rest.items():
-            self.write_part(part.cell, tuple(names), first, end - first,
-                            rows_of(part, names, first, end), record.spec, record.instances)
+            self.write_part(
+                part.cell,
+                tuple(names),
+                first,
+                end - first,
+                rows_of(part, names, first, end),
+                record.spec,
+                record.instances,
+            )
 
     # Writing
 
@@ -360,8 +416,11 @@ class Store:
         ours = {self.folder: r"\.(sweep\.json|summary\.parquet)", self.trials: r"\..*\.parquet"}
         for folder, name in ours.items():
             with os.scandir(folder) as entries:
-                left = [entry.name for entry in entries if re.fullmatch(
-                    rf"{name}\.[0-9a-f]{{8}}{re.escape(PARTIAL)}", entry.name)]
+                left = [
+                    entry.name
+                    for entry in entries
+                    if re.fullmatch(rf"{name}\.[0-9a-f]{{8}}{re.escape(PARTIAL)}", entry.name)
+                ]
             for one in left:
                 with suppress(OSError):
                     (folder / one).unlink()
@@ -397,11 +456,11 @@ def _footer(path: Path) -> tuple[Footer | Problem, str]:
         about = manifest.decoded(found.about, Footer)
         _validate_layout(about, found.file)
     except OSError as error:
-        return Problem(path, f"cannot be read ({error.strerror})", redo=False,
-                       kind=UNREADABLE), ""
+        return Problem(path, f"cannot be read ({error.strerror})", redo=False, kind=UNREADABLE), ""
     except Unfit as error:
-        return Problem(path, str(error), redo=not error.other,
-                       kind=FOREIGN if error.other else DAMAGED), ""
+        return Problem(
+            path, str(error), redo=not error.other, kind=FOREIGN if error.other else DAMAGED
+        ), ""
     except Damaged as error:
         return Problem(path, str(error), redo=True), ""
     return about, found.content
@@ -429,11 +488,17 @@ def _columns(
     """Columns of a part, by schedule; the file is verified again, in the bytes that are used."""
     wanted = [name for name in part.schedules if name in set(schedules)]
     table = read_rows(part, wanted, columns)
-    values = {name: (table[name].fill_null(-1) if name == "bits" else table[name]).to_numpy()
-              for name in columns}
-    return {name: {column: array[place * part.count:(place + 1) * part.count]
-                   for column, array in values.items()}
-            for place, name in enumerate(wanted)}
+    values = {
+        name: (table[name].fill_null(-1) if name == "bits" else table[name]).to_numpy()
+        for name in columns
+    }
+    return {
+        name: {
+            column: array[place * part.count : (place + 1) * part.count]
+            for column, array in values.items()
+        }
+        for place, name in enumerate(wanted)
+    }
 
 
 def read_rows(part: Part, schedules: Sequence[str], columns: Sequence[str] | None = None) -> Any:
@@ -447,8 +512,9 @@ def read_rows(part: Part, schedules: Sequence[str], columns: Sequence[str] | Non
     except OSError as error:
         raise InputError(f"{part.path}: cannot be read ({error.strerror})") from None
     except Damaged as error:
-        raise InputError(f"{part.path}: {error}; the same sweep, run again, does its trials "
-                         "again") from None
+        raise InputError(
+            f"{part.path}: {error}; the same sweep, run again, does its trials again"
+        ) from None
 
 
 def rows_of(part: Part, schedules: Sequence[str], first: int, end: int) -> Any:
@@ -456,8 +522,12 @@ def rows_of(part: Part, schedules: Sequence[str], first: int, end: int) -> Any:
     import pyarrow as pa
 
     table = read_rows(part, schedules).replace_schema_metadata(None)
-    return pa.concat_tables([table.slice(place * part.count + first - part.first, end - first)
-                             for place in range(len(schedules))])
+    return pa.concat_tables(
+        [
+            table.slice(place * part.count + first - part.first, end - first)
+            for place in range(len(schedules))
+        ]
+    )
 
 
 def _read_columns(file: Any, groups: Sequence[int] | range, columns: Sequence[str] | None) -> Any:
@@ -474,9 +544,13 @@ def _read_columns(file: Any, groups: Sequence[int] | range, columns: Sequence[st
 
 def _of_another_sweep(part: Part) -> Problem:
     cell = part.cell
-    return Problem(part.path, f"rows of another sweep ({cell}, seed {cell.seed}, engine "
-                   f"{cell.engine}, max_steps {cell.max_steps}); move the file away",
-                   redo=not part.path.name.startswith(cell.id), kind=FOREIGN)
+    return Problem(
+        part.path,
+        f"rows of another sweep ({cell}, seed {cell.seed}, engine "
+        f"{cell.engine}, max_steps {cell.max_steps}); move the file away",
+        redo=not part.path.name.startswith(cell.id),
+        kind=FOREIGN,
+    )
 
 
 def _pieces(spans: list[Span], first: int, end: int) -> list[tuple[int, int, Part | None]]:

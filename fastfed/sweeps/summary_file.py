@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def stored_summary(folder: Path | Store, costs: Sequence[float] | None = None,
-                   bit_costs: Sequence[float] | None = None) -> pl.DataFrame:
+def stored_summary(
+    folder: Path | Store,
+    costs: Sequence[float] | None = None,
+    bit_costs: Sequence[float] | None = None,
+) -> pl.DataFrame:
     """The summary of everything in a sweep's folder, from its rows alone."""
     import polars as pl
 
@@ -43,8 +46,7 @@ def write_summary(store: Store, costs: Sequence[float], bit_costs: Sequence[floa
     key = _key(store, costs, bit_costs)
     if _kept(store, key) is None:
         frame = _summarise(store, costs, bit_costs)
-        sealed.write(store.summary_path, _plain(frame), key, max(1, frame.height),
-                     store.check_lock)
+        sealed.write(store.summary_path, _plain(frame), key, max(1, frame.height), store.check_lock)
 
 
 def _plain(frame: pl.DataFrame) -> Any:
@@ -56,10 +58,14 @@ def _plain(frame: pl.DataFrame) -> Any:
 
 def _key(store: Store, costs: Sequence[float], bit_costs: Sequence[float]) -> bytes:
     """What a summary of the folder as it is now sums up."""
-    content = {"rows": ROWS, "columns": COLUMNS, "costs": list(costs),
-               "bit_costs": list(bit_costs),
-               "cells": [cell.id for cell in store.held()],
-               "parts": sorted(part.content for part in store.parts())}
+    content = {
+        "rows": ROWS,
+        "columns": COLUMNS,
+        "costs": list(costs),
+        "bit_costs": list(bit_costs),
+        "cells": [cell.id for cell in store.held()],
+        "parts": sorted(part.content for part in store.parts()),
+    }
     return hashlib.sha256(json.dumps(content).encode()).hexdigest().encode()
 
 
@@ -72,11 +78,9 @@ def _kept(store: Store, key: bytes) -> sealed.Sealed | None:
     return None
 
 
-def _summarise(store: Store, costs: Sequence[float], bit_costs: Sequence[float]
-               ) -> pl.DataFrame:
+def _summarise(store: Store, costs: Sequence[float], bit_costs: Sequence[float]) -> pl.DataFrame:
     rows: list[dict[str, object]] = []
     for cell, schedules in store.held().items():
         batches = store.batches(cell, schedules)
-        rows += [{**cell.names, **row}
-                 for row in summary_of(batches, schedules, costs, bit_costs)]
+        rows += [{**cell.names, **row} for row in summary_of(batches, schedules, costs, bit_costs)]
     return to_frame(rows)

@@ -95,9 +95,18 @@ def _job(cell: Cell, instance: Instance, schedules: tuple[str, ...]) -> Job:
     """The job of a cell, laid out once for all its parts; threads may share it."""
     from fastfed.engine.job import Job
 
-    return Job(instance, schedules, delta=cell.delta, seed=cell.seed, engine=cell.engine,
-               sigma=cell.sigma, max_steps=cell.max_steps, radius=cell.radius,
-               goal=cell.goal, uplink=cell.uplink)
+    return Job(
+        instance,
+        schedules,
+        delta=cell.delta,
+        seed=cell.seed,
+        engine=cell.engine,
+        sigma=cell.sigma,
+        max_steps=cell.max_steps,
+        radius=cell.radius,
+        goal=cell.goal,
+        uplink=cell.uplink,
+    )
 
 
 def to_bytes(table: Any) -> bytes:

@@ -292,17 +292,32 @@ def bounds(
     make = _Schemes(C, T_km, T_k, n_km, n_k, T, wanted.is_open(arms))
     fedelim = make.fedelim()
     return Bounds(
-        instance=instance, delta=d[()], cost=C[()], sigma=scale, radius=str(rules.radius),
-        goal=str(wanted), local_gaps=wanted.local_gaps(instance),
+        instance=instance,
+        delta=d[()],
+        cost=C[()],
+        sigma=scale,
+        radius=str(rules.radius),
+        goal=str(wanted),
+        local_gaps=wanted.local_gaps(instance),
         global_gaps=wanted.global_gaps(instance),
-        T_km=T_km, T_k=T_k, n_km=n_km, n_k=n_k, T=T[()], T_sharp=_sum_of_larger(n_km, n_k)[()],
-        lower=lower[()], lower_as_stated=lower[()] / 2.0,
+        T_km=T_km,
+        T_k=T_k,
+        n_km=n_km,
+        n_k=n_k,
+        T=T[()],
+        T_sharp=_sum_of_larger(n_km, n_k)[()],
+        lower=lower[()],
+        lower_as_stated=lower[()] / 2.0,
         condition=C[..., None] * log_T_k <= T_k,
         three_T_follows=(fedelim.summed.total <= 3.0 * T)[()],
-        period_opt=period_opt[()], base_opt=base_opt[()],
+        period_opt=period_opt[()],
+        base_opt=base_opt[()],
         fedelim=fedelim,
-        periodic=make.periodic(_best_whole(period_opt, C * T, clients * arms)
-                               if whole_period is None else np.full(shape, float(whole_period))),
+        periodic=make.periodic(
+            _best_whole(period_opt, C * T, clients * arms)
+            if whole_period is None
+            else np.full(shape, float(whole_period))
+        ),
         exponential=None if checked_base is None else make.exponential(checked_base),
         superexponential=make.superexponential(),
     )
@@ -315,7 +330,7 @@ def _settled_on_grid(
     delta alone: all is worked out once for each delta, and then spread over the costs."""
     aligned = delta.reshape((1,) * (len(shape) - delta.ndim) + delta.shape)
     for values in _settled_by(instance, aligned, sigma, rules):
-        yield np.broadcast_to(values, shape + values.shape[len(shape):])
+        yield np.broadcast_to(values, shape + values.shape[len(shape) :])
 
 
 def _settled_by(
@@ -337,8 +352,10 @@ def _settled_by(
         T_k = _closed_form(global_gaps, clients, global_log, server[0].sigma)
     if not _sum_of_larger(T_km, T_k).max() < _MOST_T:
         gap = min(float(local_gaps.min()), float(global_gaps.min()))
-        raise InputError(f"smallest gap {gap:.3g} with sigma = {sigma:g} and delta = "
-                         f"{delta.min():g}: too small, its bounds leave the range of doubles")
+        raise InputError(
+            f"smallest gap {gap:.3g} with sigma = {sigma:g} and delta = "
+            f"{delta.min():g}: too small, its bounds leave the range of doubles"
+        )
     # Algorithm 1, selection and communication rules: a lone arm is never pulled and never sent
     asked = float(rules.goal.is_open(arms))
     return asked * T_km, asked * T_k, asked * n_km, asked * n_k
@@ -378,8 +395,16 @@ def _lower(instance: Instance, delta: _Floats) -> _Floats:
 class _Schemes:
     """The four ingredients, and how each scheme turns them into costs."""
 
-    def __init__(self, C: _Floats, T_km: _Floats, T_k: _Floats, n_km: _Floats, n_k: _Floats,
-                 T: _Floats, asked: bool) -> None:
+    def __init__(
+        self,
+        C: _Floats,
+        T_km: _Floats,
+        T_k: _Floats,
+        n_km: _Floats,
+        n_k: _Floats,
+        T: _Floats,
+        asked: bool,
+    ) -> None:
         self.C, self.T_km, self.T_k, self.n_km, self.n_k, self.T = C, T_km, T_k, n_km, n_k, T
         self.arms, self.clients = T_km.shape[-2:]
         self.cells = float(self.arms * self.clients)
@@ -398,7 +423,8 @@ class _Schemes:
         """Eqs. (lambda-analogue-1) to (-3): times ceil(base^t)."""
         turns = np.log2(np.maximum(self.T_k, 1.0)) / math.log2(base)
         return self._scheme(
-            "exponential", np.full(self.C.shape, base),
+            "exponential",
+            np.full(self.C.shape, base),
             self._costs(base * self.T, self.clients * turns.sum(-1) + self.cells),
             # base T_k holds with the ceil(), too: the time before was whole and below T_k.
             # Departure: + 1 for the uplink at t = 0, as for FedElim.
@@ -415,8 +441,9 @@ class _Schemes:
             return self._summed(locally, turns * H, turns)
 
         stated = self._costs(self.T + period * self.cells, self.T / period + self.cells)
-        return Scheme("periodic", period[()], stated, summed(self.T_km, self.T_k),
-                      summed(self.n_km, self.n_k))
+        return Scheme(
+            "periodic", period[()], stated, summed(self.T_km, self.T_k), summed(self.n_km, self.n_k)
+        )
 
     def superexponential(self) -> Scheme:
         """Times 2^(2^t). Departure: the paper has only O(T^2) and O(C ln ln T); this is why.
@@ -425,18 +452,21 @@ class _Schemes:
         it is turn t + 1 with t = ceil(log2 log2 T_k). For T_k <= 2 it is 2, the first turn. In
         closed form, sum max(2, x^2) <= (sum x)^2 = T^2 over two or more x >= 1.
         """
+
         def turns(T: _Floats) -> _Floats:
             return np.asarray(np.log2(np.log2(np.maximum(T, 2.0))))
 
         return self._scheme(
-            "superexponential", None,
+            "superexponential",
+            None,
             self._costs(self.T**2, self.cells * (turns(self.T) + 2.0)),  # ceil(x) + 1 < x + 2
             self._summed(self.T_km, np.maximum(2.0, self.T_k**2), np.ceil(turns(self.T_k)) + 1.0),
-            np.array([2.0 ** 2**t for t in range(10)]),  # the last is above 1e150
+            np.array([2.0**2**t for t in range(10)]),  # the last is above 1e150
         )
 
-    def _scheme(self, name: str, parameter: _Floats | None, stated: Costs, summed: Costs,
-                times: _Floats) -> Scheme:
+    def _scheme(
+        self, name: str, parameter: _Floats | None, stated: Costs, summed: Costs, times: _Floats
+    ) -> Scheme:
         """With `sharp` from the list of the times, of which the last is at or after every n_k."""
         turn = np.searchsorted(times, self.n_k)
         sharp = self._summed(self.n_km, times[turn], (turn + 1).astype(np.float64))
@@ -482,8 +512,9 @@ def _best_base(r: float) -> float:
     if r == 0.0:
         return 1.0
     log_r = math.log(r)
-    v = brentq(lambda v: math.exp(v) + 2.0 * v - log_r, min(log_r, 0.0) / 2.0 - 1.0,
-               log_r / 2.0 + 1.0)
+    v = brentq(
+        lambda v: math.exp(v) + 2.0 * v - log_r, min(log_r, 0.0) / 2.0 - 1.0, log_r / 2.0 + 1.0
+    )
     return math.exp(math.exp(v))
 
 
@@ -502,8 +533,10 @@ def _common_shape(delta: _Floats, cost: _Floats) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(delta.shape, cost.shape)
     except ValueError:
-        raise InputError(f"delta of shape {delta.shape} and cost of shape {cost.shape}: must "
-                         "broadcast; for every pair of two lists, pass delta[:, None]") from None
+        raise InputError(
+            f"delta of shape {delta.shape} and cost of shape {cost.shape}: must "
+            "broadcast; for every pair of two lists, pass delta[:, None]"
+        ) from None
 
 
 def _checked_delta(delta: npt.ArrayLike) -> _Floats:

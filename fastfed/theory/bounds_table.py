@@ -16,13 +16,28 @@ VARIANTS = ("as_stated", "summed", "sharp")
 _COSTS = tuple(field.name for field in fields(Costs))
 _PER_PAIR = ("local_gaps", "T_km", "n_km")
 _PER_ARM = ("global_gaps", "T_k", "n_k", "condition")
-_PER_CELL = ("T", "T_sharp", "lower", "lower_as_stated", "three_T_follows", "period_opt",
-             "base_opt")
+_PER_CELL = (
+    "T",
+    "T_sharp",
+    "lower",
+    "lower_as_stated",
+    "three_T_follows",
+    "period_opt",
+    "base_opt",
+)
 _SCHEMA = {
-    "instance": pl.String, "delta": pl.Float64, "cost": pl.Float64, "sigma": pl.Float64,
-    "radius": pl.String, "goal": pl.String,
-    "scheme": pl.String, "variant": pl.String, "quantity": pl.String, "arm": pl.Int32,
-    "client": pl.Int32, "value": pl.Float64,
+    "instance": pl.String,
+    "delta": pl.Float64,
+    "cost": pl.Float64,
+    "sigma": pl.Float64,
+    "radius": pl.String,
+    "goal": pl.String,
+    "scheme": pl.String,
+    "variant": pl.String,
+    "quantity": pl.String,
+    "arm": pl.Int32,
+    "client": pl.Int32,
+    "value": pl.Float64,
 }
 
 
@@ -30,25 +45,33 @@ def table(b: Bounds, variant: str = "summed") -> pl.DataFrame:
     """One row per (delta, cost, scheme); see `Bounds.table`. ``total_over_T`` is the factor that
     the paper speaks of; null where T is 0."""
     if variant not in VARIANTS:
-        raise InputError(f"variant {variant!r}{nearest(str(variant), VARIANTS)}: must be one of "
-                         f"{', '.join(VARIANTS)}")
+        raise InputError(
+            f"variant {variant!r}{nearest(str(variant), VARIANTS)}: must be one of "
+            f"{', '.join(VARIANTS)}"
+        )
     T = np.ravel(b.T)
     parts = []
     for scheme in b.schemes:
         parameter = None if scheme.parameter is None else np.ravel(scheme.parameter)
         costs = getattr(scheme, variant)
-        part = pl.DataFrame({
-            "instance": [b.instance.name] * len(T), "delta": np.ravel(b.delta),
-            "cost": np.ravel(b.cost), "cell": np.arange(len(T)), "scheme": [scheme.name] * len(T),
-            "parameter": pl.Series([None] * len(T) if parameter is None else parameter,
-                                   dtype=pl.Float64),
-            **{name: np.ravel(getattr(costs, name)) for name in _COSTS}, "T": T,
-        })
+        part = pl.DataFrame(
+            {
+                "instance": [b.instance.name] * len(T),
+                "delta": np.ravel(b.delta),
+                "cost": np.ravel(b.cost),
+                "cell": np.arange(len(T)),
+                "scheme": [scheme.name] * len(T),
+                "parameter": pl.Series(
+                    [None] * len(T) if parameter is None else parameter, dtype=pl.Float64
+                ),
+                **{name: np.ravel(getattr(costs, name)) for name in _COSTS},
+                "T": T,
+            }
+        )
         parts.append(part)
     over_T = pl.when(pl.col("T") > 0).then(pl.col("total") / pl.col("T")).alias("total_over_T")
     # a stable sort keeps the schemes in their order within each cell
-    return (pl.concat(parts).sort("cell", maintain_order=True).with_columns(over_T)
-            .drop("cell", "T"))
+    return pl.concat(parts).sort("cell", maintain_order=True).with_columns(over_T).drop("cell", "T")
 
 
 def to_frame(b: Bounds) -> pl.DataFrame:
@@ -64,14 +87,21 @@ def to_frame(b: Bounds) -> pl.DataFrame:
             parts.append(_rows(b, "parameter", scheme.parameter, scheme=scheme.name))
         for variant in VARIANTS:
             costs = getattr(scheme, variant)
-            parts += [_rows(b, name, getattr(costs, name), scheme=scheme.name, variant=variant)
-                      for name in _COSTS]
+            parts += [
+                _rows(b, name, getattr(costs, name), scheme=scheme.name, variant=variant)
+                for name in _COSTS
+            ]
     return pl.concat(parts)
 
 
 def _rows(
-    b: Bounds, quantity: str, values: Any, arm: Any = None, client: Any = None,
-    scheme: str | None = None, variant: str | None = None,
+    b: Bounds,
+    quantity: str,
+    values: Any,
+    arm: Any = None,
+    client: Any = None,
+    scheme: str | None = None,
+    variant: str | None = None,
 ) -> pl.DataFrame:
     """The rows of one quantity: cell by cell of the grid, then arm by arm, client by client."""
     cells = np.size(b.delta)
@@ -83,21 +113,34 @@ def _rows(
 
     # gaps do not depend on the cell, and stand in each all the same: a filter by cell has all
     flat = np.broadcast_to(np.reshape(values, (-1, each)), (cells, each)).astype(np.float64)
-    return pl.DataFrame({
-        "instance": [b.instance.name] * count, "delta": np.repeat(np.ravel(b.delta), each),
-        "cost": np.repeat(np.ravel(b.cost), each), "sigma": [b.sigma] * count,
-        "radius": [b.radius] * count, "goal": [b.goal] * count,
-        "scheme": [scheme] * count, "variant": [variant] * count, "quantity": [quantity] * count,
-        "arm": index(arm), "client": index(client), "value": flat.ravel(),
-    }, schema=_SCHEMA)
+    return pl.DataFrame(
+        {
+            "instance": [b.instance.name] * count,
+            "delta": np.repeat(np.ravel(b.delta), each),
+            "cost": np.repeat(np.ravel(b.cost), each),
+            "sigma": [b.sigma] * count,
+            "radius": [b.radius] * count,
+            "goal": [b.goal] * count,
+            "scheme": [scheme] * count,
+            "variant": [variant] * count,
+            "quantity": [quantity] * count,
+            "arm": index(arm),
+            "client": index(client),
+            "value": flat.ravel(),
+        },
+        schema=_SCHEMA,
+    )
 
 
 def to_dict(b: Bounds) -> dict[str, Any]:
     """See `Bounds.to_dict`. Schemes stand under their names, grids as nested lists."""
     names = ("delta", "cost", "sigma", *_PER_PAIR, *_PER_ARM, "breaking_arms", *_PER_CELL)
     return {
-        "instance": b.instance.name, "radius": b.radius, "goal": b.goal,
-        "arms": list(b.instance.arms), "clients": list(b.instance.clients),
+        "instance": b.instance.name,
+        "radius": b.radius,
+        "goal": b.goal,
+        "arms": list(b.instance.arms),
+        "clients": list(b.instance.clients),
         **{name: _plain(getattr(b, name)) for name in names},
         "schemes": {scheme.name: _scheme(scheme) for scheme in b.schemes},
     }
@@ -106,8 +149,10 @@ def to_dict(b: Bounds) -> dict[str, Any]:
 def _scheme(scheme: Scheme) -> dict[str, Any]:
     return {
         "parameter": _plain(scheme.parameter),
-        **{variant: {name: _plain(getattr(getattr(scheme, variant), name)) for name in _COSTS}
-           for variant in VARIANTS},
+        **{
+            variant: {name: _plain(getattr(getattr(scheme, variant), name)) for name in _COSTS}
+            for variant in VARIANTS
+        },
     }
 
 

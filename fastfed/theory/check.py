@@ -59,8 +59,26 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SLACK = 1 + 1e-12  # pulls + C x uplinks, and its bound, are rounded
-_COLUMNS = ("instance", "delta", "sigma", *USUAL, "schedule", "trials", "ended", "claim", "cost",
-            "mean", "bound", "tightness", "outside", "low", "high", "verdict", "power", "reason")
+_COLUMNS = (
+    "instance",
+    "delta",
+    "sigma",
+    *USUAL,
+    "schedule",
+    "trials",
+    "ended",
+    "claim",
+    "cost",
+    "mean",
+    "bound",
+    "tightness",
+    "outside",
+    "low",
+    "high",
+    "verdict",
+    "power",
+    "reason",
+)
 
 _Line = dict[str, Any]
 
@@ -149,10 +167,18 @@ def check(folder: str | Path | Store, costs: Sequence[float] | None = None) -> C
         found += _Checker(store, cell, known[cell.instance], wanted).lines(names)
     lines = _judged(found)
     texts = ("instance", *USUAL, "schedule", "claim", "verdict", "reason")
-    types = {name: pl.String if name in texts else pl.Int64 if name in ("trials", "ended")
-             else pl.Float64 for name in _COLUMNS}
-    return Check(pl.DataFrame([{name: line.get(name) for name in _COLUMNS} for line in lines],
-                              schema=types), lines)
+    types = {
+        name: pl.String
+        if name in texts
+        else pl.Int64
+        if name in ("trials", "ended")
+        else pl.Float64
+        for name in _COLUMNS
+    }
+    return Check(
+        pl.DataFrame([{name: line.get(name) for name in _COLUMNS} for line in lines], schema=types),
+        lines,
+    )
 
 
 def _judged(lines: list[_Line]) -> list[_Line]:
@@ -190,8 +216,10 @@ def instances_of(folder: str | Path | Store) -> dict[str, Instance]:
             problems.append(f"{one.name} now has other means or rewards")
     for name in wanted:
         if name not in found:
-            raise InputError(f"{store.folder}: its instance {name!r} cannot be had any more "
-                             f"({problems[0]}); go where the sweep was started, or put it back")
+            raise InputError(
+                f"{store.folder}: its instance {name!r} cannot be had any more "
+                f"({problems[0]}); go where the sweep was started, or put it back"
+            )
     return found
 
 
@@ -227,34 +255,59 @@ class _Checker:
                 outside[name] += _outside(trials, row, rules[name])
         for name in names:
             lines = [self._error(moments, name)]
-            lines += [self._within(moments, name, rule, *map(int, counts))
-                      for rule, counts in zip(rules[name], outside[name], strict=True)]
+            lines += [
+                self._within(moments, name, rule, *map(int, counts))
+                for rule, counts in zip(rules[name], outside[name], strict=True)
+            ]
             if not rules[name]:
                 lines += self._unbounded(moments, name)
             lines.append(self._lower(moments, name))
             if _doubles(parse(name)):
                 lines += self._ratios(moments, name, yardstick)
             yield from (self._whole(line, name, moments) for line in lines)
-        yield from (self._whole(line, "periodic", None)
-                    for line in self._best_period(moments, names))
+        yield from (
+            self._whole(line, "periodic", None) for line in self._best_period(moments, names)
+        )
 
     def _bounds(self, period: int | None = None, base: float | None = None) -> Bounds:
-        return bounds(self.instance, self.cell.delta, np.array(self.costs), self.cell.sigma,
-                      period, base, self.cell.radius, self.cell.goal, self.cell.uplink)
+        return bounds(
+            self.instance,
+            self.cell.delta,
+            np.array(self.costs),
+            self.cell.sigma,
+            period,
+            base,
+            self.cell.radius,
+            self.cell.goal,
+            self.cell.uplink,
+        )
 
     def _whole(self, line: _Line, schedule: str, moments: Moments | None) -> _Line:
         cell, mean, bound = self.cell, line["mean"], line["bound"]
         tightness = mean / bound if mean is not None and bound else None
-        count, ended = (None, None) if moments is None else (moments.trials(schedule),
-                                                             moments.ended(schedule))
-        return {"reason": "", **line, **cell.names, "schedule": schedule,
-                "trials": count, "ended": ended, "tightness": tightness}
+        count, ended = (
+            (None, None) if moments is None else (moments.trials(schedule), moments.ended(schedule))
+        )
+        return {
+            "reason": "",
+            **line,
+            **cell.names,
+            "schedule": schedule,
+            "trials": count,
+            "ended": ended,
+            "tightness": tightness,
+        }
 
     def _error(self, moments: Moments, name: str) -> _Line:
         """Theorem 1, by the trials that ended: see `error_share`."""
         line = error_share(moments, name, self.cell.delta)
-        return {"claim": "error rate <= delta", "mean": line["value"], "bound": self.cell.delta,
-                "outside": line["value"], **line}
+        return {
+            "claim": "error rate <= delta",
+            "mean": line["value"],
+            "bound": self.cell.delta,
+            "outside": line["value"],
+            **line,
+        }
 
     def _rules(self, schedule: Schedule) -> list[_Rule]:
         """Theorems 2 and 4 and their analogues: what a trial costs on the good event."""
@@ -263,17 +316,25 @@ class _Checker:
             return []
         scheme, name, pulls = found
         # uplinks from the corrected sums: the paper's forget the first one
-        rules = [_Rule(f"pulls <= {name}", PULLS, float(pulls)),
-                 _Rule("pulls <= sharp", PULLS, float(scheme.sharp.pulls[0])),
-                 _Rule("uplinks <= sum", UPLINKS, float(scheme.summed.uplinks[0])),
-                 _Rule("uplinks <= sharp", UPLINKS, float(scheme.sharp.uplinks[0]))]
+        rules = [
+            _Rule(f"pulls <= {name}", PULLS, float(pulls)),
+            _Rule("pulls <= sharp", PULLS, float(scheme.sharp.pulls[0])),
+            _Rule("uplinks <= sum", UPLINKS, float(scheme.summed.uplinks[0])),
+            _Rule("uplinks <= sharp", UPLINKS, float(scheme.sharp.uplinks[0])),
+        ]
         three = _doubles(schedule)
         total = scheme.as_stated.total if three else scheme.summed.total
         for index, cost in enumerate(self.costs):
             follows = not three or self.bounds.three_T_follows[index]
-            rules.append(_Rule("total <= 3T" if three else "total <= sum", Prices.total(cost),
-                               float(total[index]), cost,
-                               "" if follows else "3T does not follow at this cost"))
+            rules.append(
+                _Rule(
+                    "total <= 3T" if three else "total <= sum",
+                    Prices.total(cost),
+                    float(total[index]),
+                    cost,
+                    "" if follows else "3T does not follow at this cost",
+                )
+            )
         return rules
 
     def _scheme(self, schedule: Schedule) -> tuple[Scheme, str, float] | None:
@@ -294,19 +355,26 @@ class _Checker:
             return scheme, "T^2", scheme.as_stated.pulls[0]
         return None
 
-    def _within(self, moments: Moments, name: str, rule: _Rule, broken: int, unknown: int
-                ) -> _Line:
+    def _within(self, moments: Moments, name: str, rule: _Rule, broken: int, unknown: int) -> _Line:
         # a radius per pair spends delta on each side of a pair: see `fastfed.theory.bounds`
         allowed = min(1.0, (2.0 if self.pairs else 1.0) * self.cell.delta)
         line = share(broken, unknown, moments.trials(name), allowed)
-        line = {"claim": rule.claim, "mean": moments.mean(name, rule.prices), "bound": rule.bound,
-                "cost": rule.cost, "outside": line["value"], **line}
+        line = {
+            "claim": rule.claim,
+            "mean": moments.mean(name, rule.prices),
+            "bound": rule.bound,
+            "cost": rule.cost,
+            "outside": line["value"],
+            **line,
+        }
         return does_not_apply(line, rule.reason) if rule.reason else line
 
     def _unbounded(self, moments: Moments, name: str) -> Iterator[_Line]:
         for claim, prices in (("pulls <= bound", PULLS), ("uplinks <= bound", UPLINKS)):
-            yield does_not_apply({"claim": claim, "mean": moments.mean(name, prices),
-                                  "bound": None}, "no theorem bounds the cost of listed times")
+            yield does_not_apply(
+                {"claim": claim, "mean": moments.mean(name, prices), "bound": None},
+                "no theorem bounds the cost of listed times",
+            )
 
     def _lower(self, moments: Moments, name: str) -> _Line:
         """Theorem 3. Trials that did not end would only have raised the mean: what holds, holds,
@@ -322,17 +390,34 @@ class _Checker:
             return does_not_apply(line, "radii below the noise: the algorithm is not delta-PAC")
         count, cut = moments.ended(name), moments.trials(name) - moments.ended(name)
         if mean is None:
-            return {**line, "value": math.nan, "sem": None, "limit": 1.0, "p_below": 1.0,
-                    "p_above": 1.0, "power": None, "reason": "no trial ended", "text": "none ended"}
+            return {
+                **line,
+                "value": math.nan,
+                "sem": None,
+                "limit": 1.0,
+                "p_below": 1.0,
+                "p_above": 1.0,
+                "power": None,
+                "reason": "no trial ended",
+                "text": "none ended",
+            }
         low, high = student(mean, moments.sem(name, PULLS), count)
         if bound == 0:  # what no trial can be below
             return {**line, **computed(0.0, 1.0, "the bound is 0"), "low": low, "high": high}
         small, large = mean_tails(count, mean - bound, (moments.std(name, PULLS) or 0.0) ** 2)
-        return {**line, "value": bound / mean if mean else math.inf, "sem": None, "limit": 1.0,
-                "p_below": large, "p_above": 1.0 if cut else small, "power": None,
-                "low": _finite(low), "high": None if cut else _finite(high),
-                "reason": f"{cut} trials did not end" if cut else "",
-                "text": f"mean pulls {short(mean)}, the bound {short(bound)}"}
+        return {
+            **line,
+            "value": bound / mean if mean else math.inf,
+            "sem": None,
+            "limit": 1.0,
+            "p_below": large,
+            "p_above": 1.0 if cut else small,
+            "power": None,
+            "low": _finite(low),
+            "high": None if cut else _finite(high),
+            "reason": f"{cut} trials did not end" if cut else "",
+            "text": f"mean pulls {short(mean)}, the bound {short(bound)}",
+        }
 
     def _ratios(self, moments: Moments, name: str, yardstick: str | None) -> Iterator[_Line]:
         """The paper's takeaway: FedElim's pulls are at most 2 times, its total cost at most 3
@@ -340,8 +425,12 @@ class _Checker:
         FedElim0 measures; here both are measured, as means over the trials that both ended."""
         for cost in (None, *self.costs):
             limit = 2.0 if cost is None else 3.0
-            line: _Line = {"claim": f"{'pulls' if cost is None else 'total'} / FE0 <= {limit:g}",
-                           "cost": cost, "mean": None, "bound": limit}
+            line: _Line = {
+                "claim": f"{'pulls' if cost is None else 'total'} / FE0 <= {limit:g}",
+                "cost": cost,
+                "mean": None,
+                "bound": limit,
+            }
             if not self.best:
                 yield does_not_apply(line, "the paper says it of the best arm")
                 continue
@@ -353,23 +442,36 @@ class _Checker:
                 yield does_not_apply(line, "no pulls of fedelim0 in the same trials")
                 continue
             low, high = student(pair.ratio, pair.ratio_sem, pair.count)
-            line |= {**ratio(pair, limit), "mean": pair.ratio, "low": _finite(low),
-                     "high": _finite(high)}
+            line |= {
+                **ratio(pair, limit),
+                "mean": pair.ratio,
+                "low": _finite(low),
+                "high": _finite(high),
+            }
             if cost is not None and not self.bounds.three_T_follows[self.costs.index(cost)]:
                 line = does_not_apply(line, "3T does not follow at this cost")
             yield line
 
     def _best_period(self, moments: Moments, names: list[str]) -> Iterator[_Line]:
         for index, cost in enumerate(self.costs):
-            means = {parse(name).period: mean for name in names if parse(name).period is not None
-                     and (mean := moments.mean(name, Prices.total(cost))) is not None}
+            means = {
+                parse(name).period: mean
+                for name in names
+                if parse(name).period is not None
+                and (mean := moments.mean(name, Prices.total(cost))) is not None
+            }
             if len(means) < 2:
                 continue
             best = min(means, key=means.__getitem__)
             yield does_not_apply(
-                {"claim": "best H, H_opt", "cost": cost, "mean": float(best or 0),
-                 "bound": float(self.bounds.period_opt[index])},
-                "for information: H_opt minimises a bound, not the mean")
+                {
+                    "claim": "best H, H_opt",
+                    "cost": cost,
+                    "mean": float(best or 0),
+                    "bound": float(self.bounds.period_opt[index]),
+                },
+                "for information: H_opt minimises a bound, not the mean",
+            )
 
 
 def _outside(trials: Trials, row: int, rules: Sequence[_Rule]) -> Any:
@@ -378,8 +480,10 @@ def _outside(trials: Trials, row: int, rules: Sequence[_Rule]) -> Any:
     counts = np.zeros((len(rules), 2), np.int64)
     cut = trials.present[row] & ~trials.ended[row]
     for index, rule in enumerate(rules):
-        spent = (float(rule.prices.pull) * trials.pulls[row]
-                 + float(rule.prices.uplink) * trials.uplinks[row])
+        spent = (
+            float(rule.prices.pull) * trials.pulls[row]
+            + float(rule.prices.uplink) * trials.uplinks[row]
+        )
         broken = trials.present[row] & (spent > rule.bound * _SLACK)
         counts[index] = broken.sum(), (cut & ~broken).sum()
     return counts

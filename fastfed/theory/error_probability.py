@@ -163,15 +163,29 @@ class ErrorProbability:
         ``left_out``, ``warning`` (null: none)."""
         import polars as pl
 
-        rows = [{
-            "instance": self.instance.name, "schedule": str(self.schedule), "delta": self.delta,
-            "sigma": self.sigma, "radius": self.radius, "answer": one.answer,
-            "estimate": one.estimate, "standard_error": one.standard_error, "low": one.low,
-            "high": one.high, "log10": one.log10,
-            "effective_sample_size": one.effective_sample_size,
-            "errors": one.errors, "trials": one.trials, "step": one.step, "bound": one.bound,
-            "left_out": one.left_out, "warning": "; ".join(one.warnings) or None,
-        } for one in self.estimates]
+        rows = [
+            {
+                "instance": self.instance.name,
+                "schedule": str(self.schedule),
+                "delta": self.delta,
+                "sigma": self.sigma,
+                "radius": self.radius,
+                "answer": one.answer,
+                "estimate": one.estimate,
+                "standard_error": one.standard_error,
+                "low": one.low,
+                "high": one.high,
+                "log10": one.log10,
+                "effective_sample_size": one.effective_sample_size,
+                "errors": one.errors,
+                "trials": one.trials,
+                "step": one.step,
+                "bound": one.bound,
+                "left_out": one.left_out,
+                "warning": "; ".join(one.warnings) or None,
+            }
+            for one in self.estimates
+        ]
         return pl.DataFrame(rows, schema_overrides={"warning": pl.String, "step": pl.Int64})
 
     @property
@@ -180,30 +194,50 @@ class ErrorProbability:
         (null: at the server) and step, its share of the trials, and how many of them erred."""
         import polars as pl
 
-        rows = [{"answer": answer, "arm": tilt.arm, "client": tilt.client, "step": tilt.step,
-                 "share": share, "trials": trials, "errors": errors}
-                for answer, tilt, share, trials, errors in self.shares]
-        schema = {"answer": pl.String, "arm": pl.Int64, "client": pl.Int64, "step": pl.Int64,
-                  "share": pl.Float64, "trials": pl.Int64, "errors": pl.Int64}
+        rows = [
+            {
+                "answer": answer,
+                "arm": tilt.arm,
+                "client": tilt.client,
+                "step": tilt.step,
+                "share": share,
+                "trials": trials,
+                "errors": errors,
+            }
+            for answer, tilt, share, trials, errors in self.shares
+        ]
+        schema = {
+            "answer": pl.String,
+            "arm": pl.Int64,
+            "client": pl.Int64,
+            "step": pl.Int64,
+            "share": pl.Float64,
+            "trials": pl.Int64,
+            "errors": pl.Int64,
+        }
         return pl.DataFrame(rows, schema=schema)
 
     def __str__(self) -> str:
         # the first column is as wide as its longest name: none is cut
         wide = max(len(printable(one.answer)) for one in self.estimates)
-        lines = [f"rewards: {self.instance.rewards!r}",
-                 f"{printable(self.instance.name)}, {self.schedule}, delta {self.delta:g}, sigma "
-                 f"{self.sigma:g}, radius {printable(self.radius)}: probability of a wrong answer",
-                 f"{'answer':<{wide}} {'probability':>12} {'std. error':>11} "
-                 f"{'95 % interval':>23} {'effective':>10} {'at step':>8} {'at most':>10}"]
+        lines = [
+            f"rewards: {self.instance.rewards!r}",
+            f"{printable(self.instance.name)}, {self.schedule}, delta {self.delta:g}, sigma "
+            f"{self.sigma:g}, radius {printable(self.radius)}: probability of a wrong answer",
+            f"{'answer':<{wide}} {'probability':>12} {'std. error':>11} "
+            f"{'95 % interval':>23} {'effective':>10} {'at step':>8} {'at most':>10}",
+        ]
         for one in self.estimates:
             ends = f"{_text(one.low, one.log10)} .. {_text(one.high, one.log10)}"
             if one.estimate == 0.0 and one.errors:  # too small for a double
                 ends = ""
             error = f"{one.relative_error:.1%}" if one.errors else "-"
-            lines.append(f"{printable(one.answer):<{wide}} {_text(one.estimate, one.log10):>12} "
-                         f"{error:>11} {ends:>23} {one.effective_sample_size:>10,.0f} "
-                         f"{'-' if one.step is None else format(one.step, ','):>8} "
-                         f"{_text(one.bound, one.log10_bound):>10}")
+            lines.append(
+                f"{printable(one.answer):<{wide}} {_text(one.estimate, one.log10):>12} "
+                f"{error:>11} {ends:>23} {one.effective_sample_size:>10,.0f} "
+                f"{'-' if one.step is None else format(one.step, ','):>8} "
+                f"{_text(one.bound, one.log10_bound):>10}"
+            )
         lines += [f"warning: {printable(text)}" for text in self.warnings]
         return "\n".join(lines)
 
@@ -252,10 +286,17 @@ def error_probability(
     True
     """
     one = Instance.of(instance)
-    run = _Run(one, parse(schedule), _checked_delta(delta, one), resolve_sigma(one, sigma),
-               parse_radius(radius), checked_whole("trials", trials, 100, 2**32),
-               checked_seed(seed), checked_threads(threads),
-               progress or (lambda done, total: None))
+    run = _Run(
+        one,
+        parse(schedule),
+        _checked_delta(delta, one),
+        resolve_sigma(one, sigma),
+        parse_radius(radius),
+        checked_whole("trials", trials, 100, 2**32),
+        checked_seed(seed),
+        checked_threads(threads),
+        progress or (lambda done, total: None),
+    )
     return run.result()
 
 
@@ -263,8 +304,10 @@ def _checked_delta(delta: object, instance: Instance) -> float:
     """A client is simulated by itself, with its share delta / M, which must be allowed, too."""
     value, clients = checked_delta(delta), instance.shape[1]
     if value / clients < LEAST_DELTA:
-        raise InputError(f"delta = {shown(delta)}: too small for the error probabilities of "
-                         f"{clients} clients, at least {clients * LEAST_DELTA * (1 + 1e-9):.3g}")
+        raise InputError(
+            f"delta = {shown(delta)}: too small for the error probabilities of "
+            f"{clients} clients, at least {clients * LEAST_DELTA * (1 + 1e-9):.3g}"
+        )
     return value
 
 
@@ -319,14 +362,28 @@ class _Run:
         self.report(clients + 2, clients + 2)
         shares = tuple(
             (one.estimate.answer, tilt, float(share), int(count), int(errors))
-            for one in [*answered, joint] if one.mixture is not None and one.sample is not None
+            for one in [*answered, joint]
+            if one.mixture is not None and one.sample is not None
             for tilt, share, count, errors in zip(
-                one.mixture.tilts, one.sample.shares, one.sample.counts, one.sample.errors,
-                strict=True))
+                one.mixture.tilts,
+                one.sample.shares,
+                one.sample.counts,
+                one.sample.errors,
+                strict=True,
+            )
+        )
         return ErrorProbability(
-            self.instance, self.schedule, self.delta, self.sigma, str(self.radius), self.seed,
-            tuple(one.estimate for one in answered[:clients]), answered[clients].estimate,
-            joint.estimate, shares)
+            self.instance,
+            self.schedule,
+            self.delta,
+            self.sigma,
+            str(self.radius),
+            self.seed,
+            tuple(one.estimate for one in answered[:clients]),
+            answered[clients].estimate,
+            joint.estimate,
+            shares,
+        )
 
     def _local(self, m: int) -> _Question:
         arms, clients = self.instance.shape
@@ -334,11 +391,21 @@ class _Run:
         confidence = self.radius.at_client(arms, clients, self.delta, self.sigma)
         alone = _one_client(self.instance, m)
         looks = Looks.of(Periodic(1), most_steps(alone))
-        rivals = [rivalry(Pair(alone, k, best, [0]), looks, confidence.boundary)
-                  for k in range(arms) if k != best]
+        rivals = [
+            rivalry(Pair(alone, k, best, [0]), looks, confidence.boundary)
+            for k in range(arms)
+            if k != best
+        ]
         # the server of this instance is of no interest: it talks once and is done
-        event = Event(alone, At([1]), self.delta / clients, self.sigma, self.radius,
-                      _last_step(rivals), _local_judge(best))
+        event = Event(
+            alone,
+            At([1]),
+            self.delta / clients,
+            self.sigma,
+            self.radius,
+            _last_step(rivals),
+            _local_judge(best),
+        )
         return _question(f"client {self.instance.clients[m]}", event, rivals, m)
 
     def _server(self) -> _Question:
@@ -346,10 +413,20 @@ class _Run:
         best = self.instance.global_best
         confidence = self.radius.at_server(arms, clients, self.delta, self.sigma)
         looks = Looks.of(self.schedule, most_steps(self.instance))
-        rivals = [rivalry(Pair(self.instance, k, best, range(clients)), looks, confidence.boundary)
-                  for k in range(arms) if k != best]
-        event = Event(self.instance, self.schedule, self.delta, self.sigma, self.radius,
-                      _last_step(rivals), _server_judge(best))
+        rivals = [
+            rivalry(Pair(self.instance, k, best, range(clients)), looks, confidence.boundary)
+            for k in range(arms)
+            if k != best
+        ]
+        event = Event(
+            self.instance,
+            self.schedule,
+            self.delta,
+            self.sigma,
+            self.radius,
+            _last_step(rivals),
+            _server_judge(best),
+        )
         return _question("server", event, rivals, None)
 
     def _answer(self, question: _Question, number: int) -> _Answered:
@@ -362,10 +439,12 @@ class _Run:
         rough /= rough.sum()
         return self._two_runs(question, mixture, rough, number)
 
-    def _two_runs(self, question: _Question, mixture: Mixture, rough: Floats, number: int
-                  ) -> _Answered:
-        pilot = mixture.run(rough, max(_LEAST_PILOT, int(_PILOT * self.trials)), 2 * number,
-                            keep_ratios=True)
+    def _two_runs(
+        self, question: _Question, mixture: Mixture, rough: Floats, number: int
+    ) -> _Answered:
+        pilot = mixture.run(
+            rough, max(_LEAST_PILOT, int(_PILOT * self.trials)), 2 * number, keep_ratios=True
+        )
         sample = mixture.run(improved(pilot, rough), self.trials, 2 * number + 1)
         return _Answered(_estimate(question, sample, pilot), mixture, sample)
 
@@ -381,18 +460,31 @@ class _Run:
         shares: list[float] = []
         missed: list[float] = []
         for question, one, weight in zip(questions, answered, weights, strict=True):
-            found = [] if one.mixture is None or one.sample is None else [
-                (_embedded(tilt, instance.shape), weight * float(share))
-                for tilt, share in zip(one.mixture.tilts, one.sample.shares, strict=True)
-                if weight * float(share) >= _WORTH_A_TILT]
+            found = (
+                []
+                if one.mixture is None or one.sample is None
+                else [
+                    (_embedded(tilt, instance.shape), weight * float(share))
+                    for tilt, share in zip(one.mixture.tilts, one.sample.shares, strict=True)
+                    if weight * float(share) >= _WORTH_A_TILT
+                ]
+            )
             tilts += [tilt for tilt, _ in found]
             shares += [share for _, share in found]
             missed.append(question.log_left_out if found else question.log_bound)
         last = max(question.event.last for question in questions)
-        event = Event(instance, self.schedule, self.delta, self.sigma, self.radius, last,
-                      _joint_judge(instance))
-        question = _Question("any", event, tilts, _log_total([q.log_bound for q in questions]),
-                             _log_total(missed))
+        event = Event(
+            instance,
+            self.schedule,
+            self.delta,
+            self.sigma,
+            self.radius,
+            last,
+            _joint_judge(instance),
+        )
+        question = _Question(
+            "any", event, tilts, _log_total([q.log_bound for q in questions]), _log_total(missed)
+        )
         mixture = self._mixture(question)
         if mixture is None:
             return _Answered(_impossible(question))
@@ -407,15 +499,17 @@ class _Run:
         return mixture if mixture.tilts else None
 
 
-def _question(answer: str, event: Event, rivals: Sequence[Rivalry], client: int | None
-              ) -> _Question:
+def _question(
+    answer: str, event: Event, rivals: Sequence[Rivalry], client: int | None
+) -> _Question:
     """The tilts that are worth trying, and bounds: on it all, and on what they are not aimed at."""
     least = _least(rivals)
     near = [rival for rival in rivals if rival.least <= least + RARER]
     tilts = [tilt for rival in near for tilt in rival.tilts(least + RARER, event.last, client)]
     missed = [rival.beyond(event.last if rival in near else 0) for rival in rivals]
-    return _Question(answer, event, tilts, _log_total([rival.beyond(0) for rival in rivals]),
-                     _log_total(missed))
+    return _Question(
+        answer, event, tilts, _log_total([rival.beyond(0) for rival in rivals]), _log_total(missed)
+    )
 
 
 def _local_judge(best: int) -> Judge:
@@ -492,44 +586,56 @@ def _last_step(rivals: Sequence[Rivalry]) -> int:
     steps = np.unique(np.concatenate([rival.steps for rival in rivals])).tolist()
     enough = _NEXT_TO_NOTHING - least
     place = bisect_left(
-        steps, True, key=lambda step: _log_total([r.beyond(step) for r in rivals]) <= enough)
+        steps, True, key=lambda step: _log_total([r.beyond(step) for r in rivals]) <= enough
+    )
     return int(steps[min(place, len(steps) - 1)])
 
 
 def _impossible(question: _Question) -> Estimate:
     """No rewards of this support can lead to the wrong answer."""
-    return Estimate(question.answer, -math.inf, 0.0, 0.0, 0, 0, None, -math.inf,
-                    -math.inf, ())
+    return Estimate(question.answer, -math.inf, 0.0, 0.0, 0, 0, None, -math.inf, -math.inf, ())
 
 
 def _estimate(question: _Question, sample: Sample, pilot: Sample) -> Estimate:
     log, relative = sample.moments()
     effective, heaviest = sample.effective()
     return Estimate(
-        question.answer, log / _LN10, relative, effective, len(sample.stratum),
-        int(sample.counts.sum()), sample.median_step(), question.log_bound / _LN10,
+        question.answer,
+        log / _LN10,
+        relative,
+        effective,
+        len(sample.stratum),
+        int(sample.counts.sum()),
+        sample.median_step(),
+        question.log_bound / _LN10,
         question.log_left_out / _LN10,
-        tuple(_doubts(question, sample, pilot, effective, heaviest)))
+        tuple(_doubts(question, sample, pilot, effective, heaviest)),
+    )
 
 
-def _doubts(question: _Question, sample: Sample, pilot: Sample, effective: float, heaviest: float
-            ) -> Iterator[str]:
+def _doubts(
+    question: _Question, sample: Sample, pilot: Sample, effective: float, heaviest: float
+) -> Iterator[str]:
     """Why the estimate is not to be trusted, if so."""
     log, relative = sample.moments()
     if not len(sample.stratum):
         yield "no trial erred, although some were made to: take more trials"
         return
     if effective < _FEW:
-        yield (f"worth only {effective:.0f} equally weighted errors, fewer than {_FEW:.0f}: take "
-               "more trials")
+        yield (
+            f"worth only {effective:.0f} equally weighted errors, fewer than {_FEW:.0f}: take "
+            "more trials"
+        )
     if heaviest > _HEAVY:
         yield f"one trial has {heaviest:.0%} of all weight: take more trials"
     if len(pilot.stratum):
         first, spread = pilot.moments()
         ratio = math.exp(min(first - log, 50.0))
         if abs(ratio - 1) > _APART * math.hypot(relative, ratio * spread):
-            yield (f"the run that chose the tilts' shares gave {ratio:.2g} times as much, more "
-                   f"than {_APART:g} standard errors off: take more trials")
+            yield (
+                f"the run that chose the tilts' shares gave {ratio:.2g} times as much, more "
+                f"than {_APART:g} standard errors off: take more trials"
+            )
     if question.log_left_out - log > math.log(_MISSED):
         share = math.exp(min(question.log_left_out - log, 0.0))
         yield f"up to {share:.0%} of it may lie where no tilt was aimed at"

@@ -62,8 +62,16 @@ class Event:
     judge: Judge
 
     def job(self, instance: Instance, seed: int) -> Job:
-        return Job(instance, self.schedule, delta=self.delta, seed=seed, engine="skip",
-                   sigma=self.sigma, max_steps=self.last, radius=self.radius)
+        return Job(
+            instance,
+            self.schedule,
+            delta=self.delta,
+            seed=seed,
+            engine="skip",
+            sigma=self.sigma,
+            max_steps=self.last,
+            radius=self.radius,
+        )
 
 
 @dataclass(frozen=True)
@@ -148,19 +156,35 @@ class Mixture:
         control = new_control()
         pool = ThreadPoolExecutor(self._threads, thread_name_prefix="fastfed")
         try:
-            parts = list(pool.map(
-                lambda t: self._stratum(t, int(firsts[t]), int(counts[t]), log_shares, keep_ratios,
-                                        control), range(len(counts))))
+            parts = list(
+                pool.map(
+                    lambda t: self._stratum(
+                        t, int(firsts[t]), int(counts[t]), log_shares, keep_ratios, control
+                    ),
+                    range(len(counts)),
+                )
+            )
         finally:  # also on Ctrl-C: the kernels leave after their current trial
             control.stop[0] = 1
             pool.shutdown(wait=True, cancel_futures=True)
         stratum = np.repeat(np.arange(len(counts)), [len(part.steps) for part in parts])
-        return Sample(counts, stratum, np.concatenate([part.log_ratios for part in parts]),
-                      np.concatenate([part.log_weights for part in parts]),
-                      np.concatenate([part.steps for part in parts]))
+        return Sample(
+            counts,
+            stratum,
+            np.concatenate([part.log_ratios for part in parts]),
+            np.concatenate([part.log_weights for part in parts]),
+            np.concatenate([part.steps for part in parts]),
+        )
 
-    def _stratum(self, t: int, first: int, count: int, log_shares: Floats, keep_ratios: bool,
-                 control: Control) -> _Part:
+    def _stratum(
+        self,
+        t: int,
+        first: int,
+        count: int,
+        log_shares: Floats,
+        keep_ratios: bool,
+        control: Control,
+    ) -> _Part:
         """The trials of tilt t that had the event."""
         instance = self._instances[t]
         job = self.event.job(instance, self._seed)
@@ -169,18 +193,24 @@ class Mixture:
         length = max(1, _CELLS // (arms * clients))
         parts = []
         for begin in range(first, first + count, length):
-            block = job.run(begin, min(length, first + count - begin), control, space,
-                            keep_departures=True)
+            block = job.run(
+                begin, min(length, first + count - begin), control, space, keep_departures=True
+            )
             happened, stops = self.event.judge(block)
             trials = np.flatnonzero(happened)
             stops = stops[trials]
-            sums = values_at(instance, self._seed, begin + trials,
-                             np.where(self._touched, stops, 0))[:, self._touched]
+            sums = values_at(
+                instance, self._seed, begin + trials, np.where(self._touched, stops, 0)
+            )[:, self._touched]
             n = stops[:, self._touched]
             ratios = (sums - n * self._means) @ self._thetas.T - n @ self._psis.T
-            parts.append(_Part(ratios if keep_ratios else np.zeros((0, len(log_shares))),
-                               -_log_sum(ratios + log_shares),
-                               stops.max(axis=(1, 2), initial=0)))
+            parts.append(
+                _Part(
+                    ratios if keep_ratios else np.zeros((0, len(log_shares))),
+                    -_log_sum(ratios + log_shares),
+                    stops.max(axis=(1, 2), initial=0),
+                )
+            )
         return _Part(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 

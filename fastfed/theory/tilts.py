@@ -73,9 +73,11 @@ class Pair:
         """F, F' and F'' at several thetas: (3, thetas)."""
         signs = np.array([[1.0], [-1.0]])
         psi, slope, curvature = self._rewards.cumulants(
-            self._means, np.multiply.outer(theta, signs * np.ones(self._means.shape)))
-        return np.array([psi.sum(axis=(1, 2)), (signs * slope).sum(axis=(1, 2)),
-                         curvature.sum(axis=(1, 2))])
+            self._means, np.multiply.outer(theta, signs * np.ones(self._means.shape))
+        )
+        return np.array(
+            [psi.sum(axis=(1, 2)), (signs * slope).sum(axis=(1, 2)), curvature.sum(axis=(1, 2))]
+        )
 
     def theta(self, goal: Floats) -> Floats:
         """Where F' has these values: Newton's steps, halved brackets where they leave theirs."""
@@ -131,8 +133,7 @@ class Looks:
     def refined(self, first: int, last: int) -> Looks:
         """With more points from the first to the last of the present ones."""
         near = self.index[first : last + 1]
-        more = [np.rint(np.linspace(a, b, _FINER + 1)).astype(np.int64)
-                for a, b in pairwise(near)]
+        more = [np.rint(np.linspace(a, b, _FINER + 1)).astype(np.int64) for a, b in pairwise(near)]
         return replace(self, index=np.unique(np.concatenate([self.index, *more])))
 
 
@@ -164,8 +165,9 @@ class Rivalry:
         """
         found: list[Tilt] = []
         last = math.inf
-        for step, theta, exponent in zip(self.steps.tolist(), self.thetas.tolist(),
-                                         self.exponents.tolist(), strict=True):
+        for step, theta, exponent in zip(
+            self.steps.tolist(), self.thetas.tolist(), self.exponents.tolist(), strict=True
+        ):
             if step > until or not exponent <= worst or math.isinf(exponent):
                 continue
             if abs(math.log(theta) - last) < 1 / math.sqrt(max(exponent, 1.0)):
@@ -235,4 +237,3 @@ def _grid(count: int) -> Ints:
     while index and index[-1] < count:
         index.append(min(count, math.ceil(index[-1] * _RATIO)))
     return np.array(index, dtype=np.int64)
-

@@ -37,8 +37,10 @@ class Lattice(Uplink):
         try:
             number = read_number(options or "")
         except ValueError:
-            raise InputError(f"uplink {shown(text)}: write {cls.grammar} with a number {cls.option}"
-                             f" from {LEAST:g} to {MOST:g}, as in {cls.family}:1") from None
+            raise InputError(
+                f"uplink {shown(text)}: write {cls.grammar} with a number {cls.option}"
+                f" from {LEAST:g} to {MOST:g}, as in {cls.family}:1"
+            ) from None
         return cls.of(number)
 
 
@@ -47,8 +49,10 @@ def checked_number(family: str, option: str, number: object) -> float:
     is_number = isinstance(number, Real) and not isinstance(number, bool)
     if not is_number or not LEAST <= float(number) <= MOST:  # type: ignore[arg-type]
         fix = "; exact sends means as they are" if is_number and number == 0 else ""
-        raise InputError(f"{option} {shown(number)} of uplink {family}: must be a number from "
-                         f"{LEAST:g} to {MOST:g}{fix}")
+        raise InputError(
+            f"{option} {shown(number)} of uplink {family}: must be a number from "
+            f"{LEAST:g} to {MOST:g}{fix}"
+        )
     return float(number)  # type: ignore[arg-type]
 
 

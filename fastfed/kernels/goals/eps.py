@@ -100,8 +100,11 @@ def _decide(rule, talks, tree, curve, total, here):
                 second = max(second, total[k])
     slack = float(n) * rule.slack
     if best - worst + slack >= g_below:
-        if (listed == talks.state[s, ALIVE] and best - second + slack >= g_below
-                and _stops(curve, best - second + slack, n)):
+        if (
+            listed == talks.state[s, ALIVE]
+            and best - second + slack >= g_below
+            and _stops(curve, best - second + slack, n)
+        ):
             _stop(s, n, leader, talks)
         elif best - worst >= g_below:
             _eliminate(s, n, best, curve, talks, arms, total)
@@ -141,8 +144,12 @@ def _eliminate(s, n, best, curve, talks, arms, total):
 def _doubts(rule, test, talks, tree, total, here):
     s, i, depth, slot = here
     frame, arms = tree.frame, tree.arms[depth, i]
-    ends = (tree.g[depth, 0] - test.strays[0], tree.g[depth, 1] - test.strays[1],
-            total[frame[depth, LEFT]], total[frame[depth, RIGHT]])
+    ends = (
+        tree.g[depth, 0] - test.strays[0],
+        tree.g[depth, 1] - test.strays[1],
+        total[frame[depth, LEFT]],
+        total[frame[depth, RIGHT]],
+    )
     if not test.skip:
         found = all_in_doubt(talks, tree, s, arms)
     else:
@@ -174,8 +181,14 @@ def _may_stop(test, talks, tree, ends, slack, s, arms):
             widest = max(widest, variance[k])
     if listed < talks.state[s, ALIVE]:
         return False
-    if laws.safe(test.law, g_a - slack[0] - (best_a - worst_a), g_b - slack[1] - (best_b - worst_b),
-                 test.least, test.slack, 2.0 * widest):  # no pair comes as far as h
+    if laws.safe(
+        test.law,
+        g_a - slack[0] - (best_a - worst_a),
+        g_b - slack[1] - (best_b - worst_b),
+        test.least,
+        test.slack,
+        2.0 * widest,
+    ):  # no pair comes as far as h
         talks.state[s, SAFE_PAIRS] += listed * (listed - 1)
         return False
     for j in range(count):
@@ -189,11 +202,21 @@ def _may_stop(test, talks, tree, ends, slack, s, arms):
                 continue
             up_a, up_b = g_a + total_a[rival], g_b + total_b[rival]
             # first that the leader does not lead by h, then that the rival surely stays
-            if (laws.safe(test.law, up_a - slack[0] - total_a[leader],
-                          up_b - slack[1] - total_b[leader], test.least, test.slack,
-                          variance[leader] + variance[rival])
-                    and laws.safe(test.law, up_a - best_a, up_b - best_b, test.least, test.slack,
-                                  variance[rival] + widest)):
+            if laws.safe(
+                test.law,
+                up_a - slack[0] - total_a[leader],
+                up_b - slack[1] - total_b[leader],
+                test.least,
+                test.slack,
+                variance[leader] + variance[rival],
+            ) and laws.safe(
+                test.law,
+                up_a - best_a,
+                up_b - best_b,
+                test.least,
+                test.slack,
+                variance[rival] + widest,
+            ):
                 # the second verdict is one on each of the rival's pairs
                 talks.state[s, SAFE_PAIRS] += listed
                 held_back = True

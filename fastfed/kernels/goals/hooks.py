@@ -14,6 +14,7 @@ from fastfed.kernels.generic import generic
 
 # ---- of a goal ---------------------------------------------------------------------------------
 
+
 @generic
 def at_client(goal, m):
     """The rule by which client m decides."""
@@ -35,6 +36,7 @@ def server_errs(goal, s, state):
 
 
 # ---- of a rule ---------------------------------------------------------------------------------
+
 
 @generic
 def is_open(rule, arms):

@@ -124,10 +124,11 @@ def _doubts(rule, test, talks, tree, total, here):
         if doubt[k] and test.skip:
             beyond_a, beyond_b = total_a[k] - a * rule.tau, total_b[k] - b * rule.tau
             variance = tree.variance[k]
-            if (laws.safe_alone(test.law, h_a - beyond_a, h_b - beyond_b, test.least, test.slack,
-                                variance)
-                    and laws.safe_alone(test.law, h_a + beyond_a, h_b + beyond_b, test.least,
-                                        test.slack, variance)):
+            if laws.safe_alone(
+                test.law, h_a - beyond_a, h_b - beyond_b, test.least, test.slack, variance
+            ) and laws.safe_alone(
+                test.law, h_a + beyond_a, h_b + beyond_b, test.least, test.slack, variance
+            ):
                 talks.state[s, SAFE_PAIRS] += 2
                 doubt[k] = False
         found += np.int64(doubt[k])

@@ -79,8 +79,12 @@ class TopGoal(NamedTuple):
     def notes(self, arms: int, schedules: int) -> TopNotes:
         return TopNotes(
             np.zeros((DEPTHS, schedules, arms), np.int32),
-            np.zeros((DEPTHS, schedules, arms), np.int32), np.zeros(arms, np.bool_),
-            np.zeros(arms, np.bool_), np.zeros(arms, np.int64), np.zeros(arms, np.int64))
+            np.zeros((DEPTHS, schedules, arms), np.int32),
+            np.zeros(arms, np.bool_),
+            np.zeros(arms, np.bool_),
+            np.zeros(arms, np.int64),
+            np.zeros(arms, np.int64),
+        )
 
 
 class TopRule(NamedTuple):
@@ -121,6 +125,7 @@ def _settle_few(rule, law, memory, who, spaces, curve, here):
 
 
 # ---- at a communication time -------------------------------------------------------------------
+
 
 @inner
 def _wanted(rule, talks, s):
@@ -221,28 +226,45 @@ def _conclude(rule, talks, s, n):
 
 # ---- inside an interval ------------------------------------------------------------------------
 
+
 @inlined
 def _low(test, tree, ends, j, k):
     """Whether j surely leads k by less than g."""
     g_a, g_b, total_a, total_b = ends
-    return laws.safe(test.law, g_a + total_a[k] - total_a[j], g_b + total_b[k] - total_b[j],
-                     test.least, test.slack, tree.variance[j] + tree.variance[k])
+    return laws.safe(
+        test.law,
+        g_a + total_a[k] - total_a[j],
+        g_b + total_b[k] - total_b[j],
+        test.least,
+        test.slack,
+        tree.variance[j] + tree.variance[k],
+    )
 
 
 @inlined
 def _high(test, tree, ends, most, j, k):
     """Whether j surely leads k by g or more; ``most`` is above g in the whole interval."""
     _, _, total_a, total_b = ends
-    return laws.safe(test.law, total_a[j] - total_a[k] - most, total_b[j] - total_b[k] - most,
-                     test.least, test.slack, tree.variance[j] + tree.variance[k])
+    return laws.safe(
+        test.law,
+        total_a[j] - total_a[k] - most,
+        total_b[j] - total_b[k] - most,
+        test.least,
+        test.slack,
+        tree.variance[j] + tree.variance[k],
+    )
 
 
 @hooks.doubts.of(TopRule)
 def _doubts(rule, test, talks, tree, total, here):
     s, i, depth, slot = here
     frame, arms, listed = tree.frame, tree.arms[depth, i], tree.arms[depth + 1, slot]
-    ends = (tree.g[depth, 0] - test.strays[0], tree.g[depth, 1] - test.strays[1],
-            total[frame[depth, LEFT]], total[frame[depth, RIGHT]])
+    ends = (
+        tree.g[depth, 0] - test.strays[0],
+        tree.g[depth, 1] - test.strays[1],
+        total[frame[depth, LEFT]],
+        total[frame[depth, RIGHT]],
+    )
     if not test.skip:
         found = all_in_doubt(talks, tree, s, arms)
         if found > 0:
@@ -252,8 +274,10 @@ def _doubts(rule, test, talks, tree, total, here):
                 tree.notes.below[depth + 1, slot, listed[j]] = 0
         return found
     wanted = _wanted(rule, talks, s)
-    if not (_count_pairs(test, talks, tree, ends, s, arms)
-            or _is_counted(talks, tree.notes, (s, i, depth), arms, wanted)):
+    if not (
+        _count_pairs(test, talks, tree, ends, s, arms)
+        or _is_counted(talks, tree.notes, (s, i, depth), arms, wanted)
+    ):
         return np.int64(0)
     found = _candidates(test, talks, tree, ends, (s, i, depth), arms, wanted)
     if found > 0:
@@ -285,8 +309,14 @@ def _count_pairs(test, talks, tree, ends, s, arms):
             best_a, worst_a = max(best_a, total_a[k]), min(worst_a, total_a[k])
             best_b, worst_b = max(best_b, total_b[k]), min(worst_b, total_b[k])
             widest = max(widest, variance[k])
-    if laws.safe(test.law, g_a - (best_a - worst_a), g_b - (best_b - worst_b), test.least,
-                 test.slack, 2.0 * widest):
+    if laws.safe(
+        test.law,
+        g_a - (best_a - worst_a),
+        g_b - (best_b - worst_b),
+        test.least,
+        test.slack,
+        2.0 * widest,
+    ):
         talks.state[s, SAFE_PAIRS] += alive * (alive - 1)
         return False
     found = False
@@ -295,8 +325,14 @@ def _count_pairs(test, talks, tree, ends, s, arms):
         if out_at[s, k] < NEVER:
             continue
         # the leaders at either end are at least as near to crossing as any one rival
-        if laws.safe(test.law, g_a + total_a[k] - best_a, g_b + total_b[k] - best_b, test.least,
-                     test.slack, variance[k] + widest):
+        if laws.safe(
+            test.law,
+            g_a + total_a[k] - best_a,
+            g_b + total_b[k] - best_b,
+            test.least,
+            test.slack,
+            variance[k] + widest,
+        ):
             talks.state[s, SAFE_PAIRS] += alive - 1
             continue
         for r in range(count):
@@ -321,7 +357,8 @@ def _is_counted(talks, notes, here, arms, wanted):
     for j in range(arms[talks.out_at.shape[1]]):
         k = arms[j]
         if talks.out_at[s, k] == NEVER and (
-                notes.above[depth, i, k] >= wanted or notes.below[depth, i, k] >= others):
+            notes.above[depth, i, k] >= wanted or notes.below[depth, i, k] >= others
+        ):
             return True
     return False
 

@@ -65,8 +65,9 @@ def extend_cell(before, extending, kinds, half, address, out):
         place = v % 3
         if place == 0:  # three values share a block: see `random.words`
             words = words_at(address, _BY_VALUES + v // 3, np.int64(1))
-        count = binomial_from(left, shares[v], logs[v],
-                              (words[place], spare_bits(words[3], place)), address, v)
+        count = binomial_from(
+            left, shares[v], logs[v], (words[place], spare_bits(words[3], place)), address, v
+        )
         out[v] = before[v] + count
         left -= count
 
@@ -118,8 +119,9 @@ def split_cell(left, right, kinds, half, address, out):
         if place == 0:
             words = words_at(address, _BY_VALUES + v // 3, np.int64(1))
         marked = right[v] - left[v]
-        count = near_half(marked, items, draws, words[place], spare_bits(words[3], place), address,
-                          v)
+        count = near_half(
+            marked, items, draws, words[place], spare_bits(words[3], place), address, v
+        )
         out[v] = left[v] + count
         items -= marked
         draws -= count
@@ -129,8 +131,12 @@ def split_cell(left, right, kinds, half, address, out):
 def _split_by_places(left, right, kinds, half, address, out):
     words = words_at(address, _BY_PLACES, np.int64(1))
     if 2 * half <= _WORD:
-        chosen = (words[0] & (~uint64(0) >> uint64(_WORD - 2 * half)), uint64(0), uint64(0),
-                  uint64(0))
+        chosen = (
+            words[0] & (~uint64(0) >> uint64(_WORD - 2 * half)),
+            uint64(0),
+            uint64(0),
+            uint64(0),
+        )
         word = 1
     elif 2 * half == 2 * _WORD:
         chosen, word = (words[0], words[1], uint64(0), uint64(0)), 2
@@ -264,24 +270,35 @@ def count_walk_value(address, kinds, rise, extending, base, scratch, steps):
         scratch[0, v] = 0
     left, right, middle_row = 0, 1, 2
     a, b = np.int64(0), np.int64(1)
-    extend_cell(scratch[0], extending, kinds, np.int64(1), (seed, trial, client, arm, b),
-                scratch[1])
+    extend_cell(
+        scratch[0], extending, kinds, np.int64(1), (seed, trial, client, arm, b), scratch[1]
+    )
     while b < n:
         left, right = right, left
         a, b = b, 2 * b
-        extend_cell(scratch[left], extending, kinds, a, (seed, trial, client, arm, b),
-                    scratch[right])
+        extend_cell(
+            scratch[left], extending, kinds, a, (seed, trial, client, arm, b), scratch[right]
+        )
     while b != n:
         middle = (a + b) // 2
         place = (seed, trial, client, arm, middle)
         if b - a <= LEAF:
             for i in range(b - a):
                 steps[i] = 0.0
-            shuffle_steps((scratch[left], scratch[right]), kinds, rise, base, scratch[3],
-                          (a, b - a), place, steps)
+            shuffle_steps(
+                (scratch[left], scratch[right]),
+                kinds,
+                rise,
+                base,
+                scratch[3],
+                (a, b - a),
+                place,
+                steps,
+            )
             return steps[n - a]
-        middle_counts(scratch[left], scratch[right], kinds, (b - a) // 2, place,
-                      scratch[middle_row])
+        middle_counts(
+            scratch[left], scratch[right], kinds, (b - a) // 2, place, scratch[middle_row]
+        )
         if middle <= n:
             left, middle_row, a = middle_row, left, middle
             if middle == n:

@@ -95,8 +95,10 @@ def _point(pair, words, n, left, right, root):
     square root of a quarter of its length."""
     z_j = normal_from(words[0], pair.seed, pair.trial, pair.client, pair.j, n)
     z_k = normal_from(words[1], pair.seed, pair.trial, pair.client, pair.k, n)
-    return (split(left.x, right.x, pair.noise_j * root, z_j),
-            split(left.y, right.y, pair.noise_k * root, z_k))
+    return (
+        split(left.x, right.x, pair.noise_j * root, z_j),
+        split(left.y, right.y, pair.noise_k * root, z_k),
+    )
 
 
 @inlined
@@ -104,8 +106,9 @@ def _middle(pair, words, left, right, root, curve, level):
     """The end in the middle of an interval."""
     n = (left.n + right.n) >> 1
     x, y = _point(pair, words, n, left, right, root)
-    g = boundary_between(curve, left.n, right.n, left.g, right.g, level,
-                         min(pair.noise_j, pair.noise_k))
+    g = boundary_between(
+        curve, left.n, right.n, left.g, right.g, level, min(pair.noise_j, pair.noise_k)
+    )
     return End(n, x, y, g)
 
 
@@ -127,8 +130,12 @@ def _first_crossing(pair, left, right, words, curve, level):
     x3, y3 = _point(pair, words[2], a + 3, middle, right, root)
     rise = 0.25 * (right.g - left.g)
     lead1, lead2, lead3, lead4 = x1 - y1, x2 - y2, x3 - y3, right.x - right.y
-    if ((abs(lead1) >= CHORD * (left.g + rise)) | (abs(lead2) >= CHORD * (left.g + 2.0 * rise))
-            | (abs(lead3) >= CHORD * (left.g + 3.0 * rise)) | (abs(lead4) >= right.g)):
+    if (
+        (abs(lead1) >= CHORD * (left.g + rise))
+        | (abs(lead2) >= CHORD * (left.g + 2.0 * rise))
+        | (abs(lead3) >= CHORD * (left.g + 3.0 * rise))
+        | (abs(lead4) >= right.g)
+    ):
         for i in range(1, 5):
             lead = lead1 if i == 1 else lead2 if i == 2 else lead3 if i == 3 else lead4
             octave = level + ((a + i) >> level)
@@ -219,8 +226,12 @@ def settle_by_duels(law, memory, who, walks, tree, talks, curve, here):
         j, k = pairs[p, 0], pairs[p, 1]
         pair = Pair(who.seed, who.trial, m, j, k, noise_at(law, j, m), noise_at(law, k, m))
         pairs[p, 2], safe, looks, draws = duel(
-            pair, fight, End(a, value[left, j, m], value[left, k, m], g[depth, 0]),
-            End(b, value[right, j, m], value[right, k, m], g[depth, 1]), level)
+            pair,
+            fight,
+            End(a, value[left, j, m], value[left, k, m], g[depth, 0]),
+            End(b, value[right, j, m], value[right, k, m], g[depth, 1]),
+            level,
+        )
         walks.work[0] += looks
         walks.work[1] += draws
         state[s, SAFE_PAIRS] += safe

@@ -103,8 +103,12 @@ class FiniteLaw(NamedTuple):
         return FiniteMemory(
             ints(slots, clients, arms, most),
             np.zeros((DEPTHS if slots else 0, arms, clients, 3), np.uint64),
-            np.zeros((arms, 3)), np.zeros(LEAF), ints(most + 1), ints(4, most + 1),
-            duel_memory(most))
+            np.zeros((arms, 3)),
+            np.zeros(LEAF),
+            ints(most + 1),
+            ints(4, most + 1),
+            duel_memory(most),
+        )
 
 
 def finite_law(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> FiniteLaw:
@@ -118,7 +122,7 @@ def finite_law(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]
     for k in range(arms):
         for m in range(clients):
             weight = weights[k, m]
-            own = np.argsort(weight, kind="stable")[np.count_nonzero(weight == 0):]
+            own = np.argsort(weight, kind="stable")[np.count_nonzero(weight == 0) :]
             count = kinds[k, m] = len(own) - 1
             base[k, m] = values[own[-1]] - origin[m]
             rise[k, m, :count] = values[own[:-1]] - values[own[-1]]
@@ -177,9 +181,15 @@ def _settle_few(law, memory, who, walks, tree, talks, curve, here):
 @hooks.walk_value.of(FiniteLaw)
 def _walk_value(law, memory, address):
     client, arm = address[2], address[3]
-    x = count_walk_value(address, law.kinds[arm, client], law.rise[arm, client],
-                         (law.shares[arm, client], law.logs[arm, client], law.upto[arm, client]),
-                         law.base[arm, client], memory.single, memory.steps)
+    x = count_walk_value(
+        address,
+        law.kinds[arm, client],
+        law.rise[arm, client],
+        (law.shares[arm, client], law.logs[arm, client], law.upto[arm, client]),
+        law.base[arm, client],
+        memory.single,
+        memory.steps,
+    )
     return x + hooks.left_out(law, client) * float(address[4])
 
 
@@ -199,11 +209,13 @@ def _extend_spine(law, memory, who, walks, tree, level):
                     before, half = (ORIGIN, 1) if t == 0 else (t - 1, 1 << (t - 1))
                     address = (who.seed, who.trial, m, k, np.int64(1) << t)
                     extending = law.shares[k, m], law.logs[k, m], law.upto[k, m]
-                    extend_cell(counts[before, m, k], extending, kinds, half, address,
-                                counts[t, m, k])
+                    extend_cell(
+                        counts[before, m, k], extending, kinds, half, address, counts[t, m, k]
+                    )
                     walks.work[1] += 1
-                value[t, k, m] = weigh(counts[t, m, k], kinds, law.rise[k, m], law.base[k, m],
-                                       np.int64(1) << t)
+                value[t, k, m] = weigh(
+                    counts[t, m, k], kinds, law.rise[k, m], law.base[k, m], np.int64(1) << t
+                )
             known[k, m] = max(known[k, m], level + 1)
             sum_over_clients += value[level, k, m]
         walks.total[level, k] = sum_over_clients
@@ -241,11 +253,18 @@ def _split_interval(law, memory, who, walks, tree, depth):
                     spare = spare_bits(words[depth - 1, k, m, 2], 2 * is_right)
                 before = counts[left, m, k, 0]
                 counts[slot, m, k, 0] = before + random_half(
-                    counts[right, m, k, 0] - before, half, word, spare, address)
+                    counts[right, m, k, 0] - before, half, word, spare, address
+                )
                 draws += 1
             elif kinds > 1:
-                split_cell(counts[left, m, k], counts[right, m, k], kinds, half, address,
-                           counts[slot, m, k])
+                split_cell(
+                    counts[left, m, k],
+                    counts[right, m, k],
+                    kinds,
+                    half,
+                    address,
+                    counts[slot, m, k],
+                )
                 draws += 1
             x = weigh(counts[slot, m, k], kinds, law.rise[k, m], law.base[k, m], a + half)
             value[slot, k, m] = x
@@ -268,8 +287,16 @@ def _walk_interval(law, memory, who, walks, tree, depth):
         for m in range(who.lo, who.hi):
             kinds = law.kinds[k, m]
             address = (who.seed, who.trial, m, k, a + length // 2)
-            shuffle_steps((counts[left, m, k], counts[right, m, k]), kinds, law.rise[k, m],
-                          law.base[k, m], memory.rest, (a, length), address, steps)
+            shuffle_steps(
+                (counts[left, m, k], counts[right, m, k]),
+                kinds,
+                law.rise[k, m],
+                law.base[k, m],
+                memory.rest,
+                (a, length),
+                address,
+                steps,
+            )
             if kinds > 0:
                 walks.work[1] += length - 1
         for i in range(1, length):
@@ -291,8 +318,9 @@ def _measure(law, memory, who, frame, drawn, spread, depth):
         for m in range(who.lo, who.hi):
             kinds = law.kinds[k, m]
             if kinds > 0:
-                square, distance = deviations(counts[left, m, k], counts[right, m, k], kinds,
-                                              law.rise[k, m], length)
+                square, distance = deviations(
+                    counts[left, m, k], counts[right, m, k], kinds, law.rise[k, m], length
+                )
                 if distance > 0.0:
                     squares += square
                     distances += distance
@@ -302,8 +330,9 @@ def _measure(law, memory, who, frame, drawn, spread, depth):
         widest_squares = max(widest_squares, squares)
         widest_ranges = max(widest_ranges, ranges)
         widest_distances = max(widest_distances, distances)
-    form, least, slack = choose_bound(length, 2.0 * widest_squares, reach, 2.0 * widest_ranges,
-                                      2.0 * widest_distances)
+    form, least, slack = choose_bound(
+        length, 2.0 * widest_squares, reach, 2.0 * widest_ranges, 2.0 * widest_distances
+    )
     for j in range(frame[depth, DRAWN]):
         spread[drawn[j]] = sums[drawn[j], form]
     return least, slack

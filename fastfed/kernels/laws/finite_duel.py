@@ -53,9 +53,17 @@ class DuelMemory(NamedTuple):
 def duel_memory(most: int) -> DuelMemory:
     """``most``: the largest number of counts of a cell."""
     return DuelMemory(
-        ints(2), np.zeros(2), np.zeros((2, most)), np.zeros(2), ints(DEPTHS + 2, 2, most),
-        np.zeros((DEPTHS, 2, 3), np.uint64), np.zeros((2, LEAF)), ints(most + 1), ints(DEPTHS, 5),
-        np.zeros((DEPTHS, 6)))
+        ints(2),
+        np.zeros(2),
+        np.zeros((2, most)),
+        np.zeros(2),
+        ints(DEPTHS + 2, 2, most),
+        np.zeros((DEPTHS, 2, 3), np.uint64),
+        np.zeros((2, LEAF)),
+        ints(most + 1),
+        ints(DEPTHS, 5),
+        np.zeros((DEPTHS, 6)),
+    )
 
 
 class Pair(NamedTuple):
@@ -101,10 +109,17 @@ def _middle_sum(memory, which, address, half, place):
             spare = spare_bits(words[depth - 1, which, 2], 2 * place.is_right)
         before = counts[place.left, which, 0]
         counts[slot, which, 0] = before + random_half(
-            counts[place.right, which, 0] - before, half, word, spare, address)
+            counts[place.right, which, 0] - before, half, word, spare, address
+        )
     elif kinds > 1:
-        split_cell(counts[place.left, which], counts[place.right, which], kinds, half, address,
-                   counts[slot, which])
+        split_cell(
+            counts[place.left, which],
+            counts[place.right, which],
+            kinds,
+            half,
+            address,
+            counts[slot, which],
+        )
     return weigh(counts[slot, which], kinds, memory.rise[which], memory.base[which], n)
 
 
@@ -114,8 +129,13 @@ def _spread(memory, which, slots, length):
     kinds = memory.kinds[which]
     if kinds == 0:
         return 0.0, 0.0, 0.0, 0.0
-    squares, distances = deviations(memory.counts[slots[0], which], memory.counts[slots[1], which],
-                                    kinds, memory.rise[which], length)
+    squares, distances = deviations(
+        memory.counts[slots[0], which],
+        memory.counts[slots[1], which],
+        kinds,
+        memory.rise[which],
+        length,
+    )
     reach = memory.reach[which] if distances > 0.0 else 0.0
     return squares, reach, 0.25 * reach * reach, distances
 
@@ -129,8 +149,9 @@ def _safe(memory, left, right, slots):
     if min(min(up[0], up[1]), min(down[0], down[1])) <= 0.0:  # nothing to be counted
         return False
     j, k = _spread(memory, _FIRST, slots, length), _spread(memory, _SECOND, slots, length)
-    return both_stay_below(up, down, length,
-                           (j[0] + k[0], max(j[1], k[1]), j[2] + k[2], j[3] + k[3]))
+    return both_stay_below(
+        up, down, length, (j[0] + k[0], max(j[1], k[1]), j[2] + k[2], j[3] + k[3])
+    )
 
 
 @inlined
@@ -138,9 +159,16 @@ def _shuffle(memory, which, address, place, a, length):
     steps = memory.steps[which]
     for i in range(length):
         steps[i] = 0.0
-    shuffle_steps((memory.counts[place.left, which], memory.counts[place.right, which]),
-                  memory.kinds[which], memory.rise[which], memory.base[which], memory.rest,
-                  (a, length), address, steps)
+    shuffle_steps(
+        (memory.counts[place.left, which], memory.counts[place.right, which]),
+        memory.kinds[which],
+        memory.rise[which],
+        memory.base[which],
+        memory.rest,
+        (a, length),
+        address,
+        steps,
+    )
 
 
 @inlined
@@ -234,9 +262,13 @@ def settle_pairs(law, memory, counts, who, walks, tree, talks, curve_and_here):
         _enter(law, memory, counts, _FIRST, j, m, (left, right))
         _enter(law, memory, counts, _SECOND, k, m, (left, right))
         pairs[p, 2], safe, looks, draws = duel(
-            memory, Pair(who.seed, who.trial, m, j, k, law.noise),
+            memory,
+            Pair(who.seed, who.trial, m, j, k, law.noise),
             End(a, value[left, j, m], value[left, k, m], g[depth, 0]),
-            End(b, value[right, j, m], value[right, k, m], g[depth, 1]), curve, level)
+            End(b, value[right, j, m], value[right, k, m], g[depth, 1]),
+            curve,
+            level,
+        )
         walks.work[0] += looks
         walks.work[1] += draws
         state[s, SAFE_PAIRS] += safe

@@ -61,8 +61,11 @@ class GaussianMemory(NamedTuple):
 
 
 def gaussian_memory(arms: int, clients: int) -> GaussianMemory:
-    return GaussianMemory(np.zeros((DEPTHS, arms, clients, 2), np.uint64), ints(2 * DEPTHS, 2),
-                          np.zeros((2 * DEPTHS, 6)))
+    return GaussianMemory(
+        np.zeros((DEPTHS, arms, clients, 2), np.uint64),
+        ints(2 * DEPTHS, 2),
+        np.zeros((2 * DEPTHS, 6)),
+    )
 
 
 def centred(means: Floats) -> Floats:

@@ -116,5 +116,6 @@ def both_stay_below(up, down, length, sums):
     if min(upward, downward) >= 0.5 * shares * float(length) * ranges:
         return True
     least, slack = 0.75 * shares * squares, (2.0 / 3.0) * _BAR * reach
-    return ((upward >= least + slack * max(up[0], up[1]))
-            & (downward >= least + slack * max(down[0], down[1])))
+    return (upward >= least + slack * max(up[0], up[1])) & (
+        downward >= least + slack * max(down[0], down[1])
+    )

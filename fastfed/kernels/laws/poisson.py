@@ -212,8 +212,9 @@ def _split_interval(law, memory, who, walks, tree, depth):
         k = np.int64(drawn[j])
         sum_over_clients = 0.0
         for m in range(who.lo, who.hi):
-            x = fair_half(value[left, k, m], value[right, k, m],
-                          (who.seed, who.trial, m, k, middle))
+            x = fair_half(
+                value[left, k, m], value[right, k, m], (who.seed, who.trial, m, k, middle)
+            )
             value[MIDDLE + depth, k, m] = x
             sum_over_clients += x
         walks.total[MIDDLE + depth, k] = sum_over_clients
@@ -231,8 +232,9 @@ def _walk_interval(law, memory, who, walks, tree, depth):
         k = np.int64(drawn[j])
         sum_over_clients = 0.0
         for m in range(who.lo, who.hi):
-            sum_over_clients += fair_half(value[left, k, m], value[right, k, m],
-                                          (who.seed, who.trial, m, k, a + 1))
+            sum_over_clients += fair_half(
+                value[left, k, m], value[right, k, m], (who.seed, who.trial, m, k, a + 1)
+            )
         total[STEP + 1, k] = sum_over_clients
         total[STEP + 2, k] = total[right, k]
     walks.work[1] += count * (who.hi - who.lo)

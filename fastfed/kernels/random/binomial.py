@@ -71,8 +71,9 @@ def binomial(count, p, address, stream):
     if count == 0 or rare <= 0.0:
         return count if p > 0.5 else np.int64(0)
     words = words_at(address, stream, np.int64(1))
-    return binomial_from(count, p, math.log1p(-rare), (words[0], spare_bits(words[3], np.int64(0))),
-                         address, stream)
+    return binomial_from(
+        count, p, math.log1p(-rare), (words[0], spare_bits(words[3], np.int64(0))), address, stream
+    )
 
 
 @inner

@@ -19,8 +19,14 @@ _KEY = uint64(1)
 @kernel
 def dither_words(seed, trial, client, slot, n):
     """The words of arms 4 slot .. 4 slot + 3 at step n."""
-    return philox(seed, _KEY, uint64(n), uint64(trial),
-                  (uint64(client) << uint64(32)) | uint64(slot), uint64(0))
+    return philox(
+        seed,
+        _KEY,
+        uint64(n),
+        uint64(trial),
+        (uint64(client) << uint64(32)) | uint64(slot),
+        uint64(0),
+    )
 
 
 @kernel

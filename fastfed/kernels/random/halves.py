@@ -127,8 +127,10 @@ _SHIFT = math.log(_TABLE) - 1.0
 def _shifted_log_gammas() -> npt.NDArray[np.float64]:
     """ln Gamma(j / 2 + 1) - shift j / 2 at [j]. The shift drops out of every sum in use, and leaves
     numbers within 380 of 0, whose last bit is 6e-14."""
-    table = [Fraction(0), Fraction(math.log(math.pi)) / 2 - Fraction(math.log(2))
-             - Fraction(_SHIFT) / 2]
+    table = [
+        Fraction(0),
+        Fraction(math.log(math.pi)) / 2 - Fraction(math.log(2)) - Fraction(_SHIFT) / 2,
+    ]
     for j in range(2, 2 * _TABLE):
         table.append(table[j - 2] + Fraction(math.log(j / 2)) - Fraction(_SHIFT))
     return np.array([float(value) for value in table])
@@ -207,14 +209,20 @@ def log_share_of(s, length, k):
     a = max(k, s - k)
     b = max(length - k, rest - length + k)
     if a < _TABLE:
-        rise = (_LOG_GAMMA[np.uint64(2 * k)] + _LOG_GAMMA[np.uint64(2 * (s - k))]
-                - 2.0 * _LOG_GAMMA[np.uint64(s)])
+        rise = (
+            _LOG_GAMMA[np.uint64(2 * k)]
+            + _LOG_GAMMA[np.uint64(2 * (s - k))]
+            - 2.0 * _LOG_GAMMA[np.uint64(s)]
+        )
     else:
         rise = _log_rise(0.5 * float(s), square)
     if b < _TABLE:
-        return -(rise + _LOG_GAMMA[np.uint64(2 * (length - k))]
-                 + _LOG_GAMMA[np.uint64(2 * (rest - length + k))]
-                 - 2.0 * _LOG_GAMMA[np.uint64(rest)])
+        return -(
+            rise
+            + _LOG_GAMMA[np.uint64(2 * (length - k))]
+            + _LOG_GAMMA[np.uint64(2 * (rest - length + k))]
+            - 2.0 * _LOG_GAMMA[np.uint64(rest)]
+        )
     return -(rise + _log_rise(0.5 * float(rest), square))
 
 
@@ -352,8 +360,12 @@ def _from_near_normal_below(s, total, draws, word, spare, address, stream):
             return k
         if 0 <= k <= min(s, draws):
             t = float(k - np.int64(math.floor(nearest)))
-            share = math.exp(near_log_share(s, total, draws, t) + 0.5 * square - 0.15 / v
-                             - 1.0404 / (4.0 * sigma + 0.5))
+            share = math.exp(
+                near_log_share(s, total, draws, t)
+                + 0.5 * square
+                - 0.15 / v
+                - 1.0404 / (4.0 * sigma + 0.5)
+            )
             if low + width <= share:
                 return k
         words = _further(address, stream, attempt)

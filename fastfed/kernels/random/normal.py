@@ -51,15 +51,27 @@ def unit(word):
 @inner
 def spine_words(seed, trial, client, slot, n):
     """The words of arms 4 slot .. 4 slot + 3 at step n, a power of two."""
-    return philox(seed, uint64(0), uint64(n), uint64(trial),
-                  (uint64(client) << uint64(32)) | uint64(slot), uint64(0))
+    return philox(
+        seed,
+        uint64(0),
+        uint64(n),
+        uint64(trial),
+        (uint64(client) << uint64(32)) | uint64(slot),
+        uint64(0),
+    )
 
 
 @inner
 def further_words(seed, trial, client, arm, n, attempt):
     """Four more words for one arm, attempt = 1, 2, ..."""
-    return philox(seed, uint64(0), uint64(n), uint64(trial),
-                  (uint64(client) << uint64(32)) | uint64(arm), uint64(attempt))
+    return philox(
+        seed,
+        uint64(0),
+        uint64(n),
+        uint64(trial),
+        (uint64(client) << uint64(32)) | uint64(arm),
+        uint64(attempt),
+    )
 
 
 @inner
@@ -99,8 +111,14 @@ def _settle(layer, place, seed, trial, client, arm, n):
 def quarter_words(seed, trial, client, arm, a, s):
     """The words of one arm at the steps a + s, a + 2 s, a + 3 s, and one left over; s is a power
     of four and a a multiple of 4 s."""
-    return philox(seed, uint64(0), uint64(a + 3 * s), uint64(trial),
-                  (uint64(client) << uint64(32)) | uint64(arm), uint64(0))
+    return philox(
+        seed,
+        uint64(0),
+        uint64(a + 3 * s),
+        uint64(trial),
+        (uint64(client) << uint64(32)) | uint64(arm),
+        uint64(0),
+    )
 
 
 @inner

@@ -102,14 +102,22 @@ def dithered_uplink(unit: float, clients: int) -> LatticeUplink:
     errors = 2 if (likely < sure).any() else 1
     # one arm has half as many messages as a pair
     alone = np.minimum(0.5 * sure, math.sqrt(0.5) * likely)
-    return LatticeUplink(True, unit, 0.0, _ROUNDED_UP * np.minimum(sure, likely),
-                         _ROUNDED_UP * alone, np.int64(errors), np.int64(MOST_COUNTED))
+    return LatticeUplink(
+        True,
+        unit,
+        0.0,
+        _ROUNDED_UP * np.minimum(sure, likely),
+        _ROUNDED_UP * alone,
+        np.int64(errors),
+        np.int64(MOST_COUNTED),
+    )
 
 
 def rounded_uplink(share: float) -> LatticeUplink:
     """Messages on a lattice with the step share x g(n) / M, in sums, without dither."""
-    return LatticeUplink(False, 0.0, share, np.zeros(SPINE), np.zeros(SPINE), np.int64(1),
-                         np.int64(MOST_COUNTED))
+    return LatticeUplink(
+        False, 0.0, share, np.zeros(SPINE), np.zeros(SPINE), np.int64(1), np.int64(MOST_COUNTED)
+    )
 
 
 @hooks.begin_hearing.of(LatticeUplink)

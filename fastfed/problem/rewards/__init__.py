@@ -11,9 +11,7 @@ from fastfed.problem.rewards.finite import Bernoulli, Finite
 from fastfed.problem.rewards.gaussian import Gaussian
 from fastfed.problem.rewards.poisson import Poisson
 
-KINDS: dict[str, type[Rewards]] = {
-    cls.kind: cls for cls in (Gaussian, Bernoulli, Finite, Poisson)
-}
+KINDS: dict[str, type[Rewards]] = {cls.kind: cls for cls in (Gaussian, Bernoulli, Finite, Poisson)}
 """By the name that files call them."""
 
 __all__ = ["KINDS", "Bernoulli", "Finite", "Gaussian", "Poisson", "Rewards"]

@@ -102,5 +102,7 @@ class Rewards(ABC):
         raise self._cannot_be_tilted()
 
     def _cannot_be_tilted(self) -> InputError:
-        return InputError(f"{self.kind} rewards: error_probability cannot tilt them; their class "
-                          "would have to say part, support, cumulants and tilted")
+        return InputError(
+            f"{self.kind} rewards: error_probability cannot tilt them; their class "
+            "would have to say part, support, cumulants and tilted"
+        )

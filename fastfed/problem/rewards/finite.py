@@ -29,8 +29,9 @@ class Bernoulli(Rewards):
         outside = np.argwhere((means < 0) | (means > 1))
         if len(outside):
             k, m = outside[0]
-            raise InputError(f"means[{k}, {m}] = {means[k, m]:g}: a Bernoulli mean is a "
-                             "probability, from 0 to 1")
+            raise InputError(
+                f"means[{k}, {m}] = {means[k, m]:g}: a Bernoulli mean is a probability, from 0 to 1"
+            )
 
     def as_finite(self, means: Floats) -> Finite:
         """The same law as a histogram."""
@@ -111,8 +112,9 @@ class Finite(Rewards):
     values: Floats
     weights: Floats
 
-    def __init__(self, values: npt.ArrayLike, weights: npt.ArrayLike,
-                 empty: float | None = None) -> None:
+    def __init__(
+        self, values: npt.ArrayLike, weights: npt.ArrayLike, empty: float | None = None
+    ) -> None:
         rule = "values and weights must be numbers, weights all equally long"
         value, weight = numbers(rule, values), numbers(rule, weights)
         _refuse_odd_values(value)
@@ -147,8 +149,7 @@ class Finite(Rewards):
 
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
         upto = self.weights.cumsum(axis=2) / self.weights.sum(axis=2, keepdims=True)
-        return lambda k, m: float(
-            self.values[np.searchsorted(upto[k, m], rng.random(), "right")])
+        return lambda k, m: float(self.values[np.searchsorted(upto[k, m], rng.random(), "right")])
 
     @property
     def default_sigma(self) -> float:
@@ -174,8 +175,10 @@ class Finite(Rewards):
 
     def support(self, means: Floats) -> tuple[Floats, Floats]:
         held = self.weights > 0
-        return (np.where(held, self.values, np.inf).min(axis=2),
-                np.where(held, self.values, -np.inf).max(axis=2))
+        return (
+            np.where(held, self.values, np.inf).min(axis=2),
+            np.where(held, self.values, -np.inf).max(axis=2),
+        )
 
     def cumulants(self, means: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
         centred = self.values - means[:, :, None]
@@ -205,8 +208,11 @@ class Finite(Rewards):
         return float(self.values[-1] - self.values[0])
 
     def __eq__(self, other: object) -> bool:
-        return (isinstance(other, Finite) and np.array_equal(self.values, other.values)
-                and np.array_equal(self.weights, other.weights))
+        return (
+            isinstance(other, Finite)
+            and np.array_equal(self.values, other.values)
+            and np.array_equal(self.weights, other.weights)
+        )
 
     def __hash__(self) -> int:
         return hash((self.values.tobytes(), self.weights.tobytes()))
@@ -220,8 +226,10 @@ def _refuse_odd_values(values: Floats) -> None:
     if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
         raise InputError("values: must be a list of finite numbers, at least one")
     if np.abs(values).max() > most:
-        raise InputError(f"values: {values[np.abs(values).argmax()]:g} is too large, at most "
-                         f"{most:g}; change the unit of the rewards")
+        raise InputError(
+            f"values: {values[np.abs(values).argmax()]:g} is too large, at most "
+            f"{most:g}; change the unit of the rewards"
+        )
     if len(np.unique(values)) != len(values):
         raise InputError("values: a value is given twice; add up its weights")
 
@@ -230,8 +238,10 @@ def _refuse_odd_weights(weights: Floats, count: int) -> None:
     """Weights must be a histogram over so many values for each arm and client."""
     least, most = SCALES
     if weights.ndim != 3 or weights.shape[2] != count or weights.size == 0:
-        raise InputError(f"weights: shape {weights.shape}, must be K x M x {count}, a histogram "
-                         "over the values for each arm and client")
+        raise InputError(
+            f"weights: shape {weights.shape}, must be K x M x {count}, a histogram "
+            "over the values for each arm and client"
+        )
     refuse_many_weights(*weights.shape)
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise InputError("weights: must be finite and not negative")
@@ -247,12 +257,15 @@ def _filled(values: Floats, weights: Floats, empty: float | None) -> tuple[Float
         return values, weights
     if empty is None:
         k, m = bare[0]
-        raise InputError(f"weights[{k}, {m}]: no reward was ever seen there ({len(bare)} such "
-                         "cells); say what an empty cell pays, as in empty=0")
+        raise InputError(
+            f"weights[{k}, {m}]: no reward was ever seen there ({len(bare)} such "
+            "cells); say what an empty cell pays, as in empty=0"
+        )
     pays = number("empty", empty)
     if not abs(pays) <= SCALES[1]:
-        raise InputError(f"empty = {shown(empty)}: what an empty cell pays must be finite, at "
-                         f"most {SCALES[1]:g}")
+        raise InputError(
+            f"empty = {shown(empty)}: what an empty cell pays must be finite, at most {SCALES[1]:g}"
+        )
     if pays not in values:
         values = np.append(values, pays)
         weights = np.concatenate([weights, np.zeros((*weights.shape[:2], 1))], axis=2)

@@ -45,8 +45,10 @@ class Gaussian(Rewards):
 
     def check(self, means: Floats) -> None:
         if isinstance(self.sigma, np.ndarray) and self.sigma.shape != means.shape:
-            raise InputError(f"sigma: {_shape(self.sigma.shape)} for means that are "
-                             f"{_shape(means.shape)}; give one for each arm and client")
+            raise InputError(
+                f"sigma: {_shape(self.sigma.shape)} for means that are "
+                f"{_shape(means.shape)}; give one for each arm and client"
+            )
 
     def kernel_law(self, means: Floats) -> Any:
         from fastfed.kernels.laws.gaussian import GaussianLaw, centred
@@ -113,21 +115,26 @@ class Gaussian(Rewards):
     def __repr__(self) -> str:
         if isinstance(self.sigma, float):
             return f"Gaussian(sigma={self.sigma!r})"
-        return (f"Gaussian(sigma={_shape(self.sigma.shape)}, from {self.sigma.min():g} to "
-                f"{self.sigma.max():g})")
+        return (
+            f"Gaussian(sigma={_shape(self.sigma.shape)}, from {self.sigma.min():g} to "
+            f"{self.sigma.max():g})"
+        )
 
 
 def _checked_array(sigma: npt.ArrayLike) -> Floats:
-    array = numbers("sigma: must be a number, or K x M numbers, one for each arm and client",
-                    sigma)
+    array = numbers("sigma: must be a number, or K x M numbers, one for each arm and client", sigma)
     if array.ndim != 2 or array.size == 0:
-        raise InputError(f"sigma = {shown(sigma)}: {array.ndim}-dimensional, must be a number or "
-                         "K x M numbers, one for each arm and client")
+        raise InputError(
+            f"sigma = {shown(sigma)}: {array.ndim}-dimensional, must be a number or "
+            "K x M numbers, one for each arm and client"
+        )
     bad = np.argwhere(~((array >= SCALES[0]) & (array <= SCALES[1])))
     if len(bad):
         k, m = bad[0]
-        raise InputError(f"sigma[{k}, {m}] = {array[k, m]:g}: the noise must be finite and above "
-                         f"0, from {SCALES[0]:g} to {SCALES[1]:g}")
+        raise InputError(
+            f"sigma[{k}, {m}] = {array[k, m]:g}: the noise must be finite and above "
+            f"0, from {SCALES[0]:g} to {SCALES[1]:g}"
+        )
     array = np.ascontiguousarray(array)
     array.setflags(write=False)
     return array

@@ -40,8 +40,10 @@ class Poisson(Rewards):
 
     def __init__(self, sigma: float | None = None) -> None:
         if sigma is None:
-            raise InputError("sigma: missing; Poisson rewards are not sub-Gaussian, so state the "
-                             "scale of the confidence radii, as in Poisson(sigma=2)")
+            raise InputError(
+                "sigma: missing; Poisson rewards are not sub-Gaussian, so state the "
+                "scale of the confidence radii, as in Poisson(sigma=2)"
+            )
         self.sigma = number("sigma", sigma)
         refuse_odd_scale(self.sigma, sigma, "the confidence scale must be finite and above 0")
 
@@ -49,8 +51,9 @@ class Poisson(Rewards):
         outside = np.argwhere((means < 0) | (means > MOST))
         if len(outside):
             k, m = outside[0]
-            raise InputError(f"means[{k}, {m}] = {means[k, m]:g}: a Poisson mean lies from 0 to "
-                             f"{MOST:g}")
+            raise InputError(
+                f"means[{k}, {m}] = {means[k, m]:g}: a Poisson mean lies from 0 to {MOST:g}"
+            )
 
     def kernel_law(self, means: Floats) -> Any:
         from fastfed.kernels.laws.poisson import PoissonLaw
@@ -66,8 +69,10 @@ class Poisson(Rewards):
 
     @property
     def proxy_sigma(self) -> float:
-        raise InputError("sigma = 'proxy': Poisson rewards are not sub-Gaussian, so no scale makes "
-                         "the guarantee sure; give a number")
+        raise InputError(
+            "sigma = 'proxy': Poisson rewards are not sub-Gaussian, so no scale makes "
+            "the guarantee sure; give a number"
+        )
 
     @property
     def most_steps(self) -> int:

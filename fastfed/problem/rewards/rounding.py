@@ -57,8 +57,9 @@ def sum_error(means: Floats, noise: Floats, spent: Spent) -> Floats:
     """A bound on the probability that rounding changes what happens to any arm in a trial.
     ``means`` (K, M) are as they are summed, ``noise`` has all standard deviations."""
     arms, clients = means.shape
-    size = (np.abs(means).max() * spent.mean_pulls
-            + _LARGEST_NORMAL * noise.max() * np.sqrt(spent.mean_pulls))
+    size = np.abs(means).max() * spent.mean_pulls + _LARGEST_NORMAL * noise.max() * np.sqrt(
+        spent.mean_pulls
+    )
     digits = 2.0 * np.frexp(spent.steps)[1] + 20.0  # of log2 rounded up: the same on any machine
     locally = 2.0**-52 * digits * size + 2.0**-51 * spent.local_g
     globally = 2.0**-52 * clients * (digits + clients) * size + 2.0**-51 * spent.global_g

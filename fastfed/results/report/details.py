@@ -34,7 +34,8 @@ def add_quantiles(data: dict[str, Any], quantiles: Sequence[Mapping[str, Quantil
                 "pulls": _finite(found.pulls(SHARES)),
                 "uplinks": _finite(found.uplinks(SHARES)),
                 "total": [_finite(found.total(cost, SHARES)) for cost in data["costs"]],
-                "error": found.error}
+                "error": found.error,
+            }
 
 
 def add_bounds(data: dict[str, Any], instances: Sequence[Instance]) -> None:
@@ -45,15 +46,18 @@ def add_bounds(data: dict[str, Any], instances: Sequence[Instance]) -> None:
     for cell, instance in zip(data["cells"], instances, strict=True):
         where = cell["where"]
         radius, goal, uplink = (where.get(name, usual) for name, usual in USUAL.items())
-        b = bounds(instance, where["delta"], 0.0, where["sigma"], radius=radius, goal=goal,
-                   uplink=uplink)
+        b = bounds(
+            instance, where["delta"], 0.0, where["sigma"], radius=radius, goal=goal, uplink=uplink
+        )
         # Theorem 3 is about Gaussian rewards and the best arm
         known_below = isinstance(instance.rewards, Gaussian) and b.goal == USUAL["goal"]
         lower = float(b.lower) if known_below else None
         known = b.fedelim.summed
         cell["bounds"] = {
-            "T": _rounded(float(b.T)), "lower": _rounded(lower),
-            "three": _rounded(float((3 * b.T - known.pulls) / known.uplinks))}
+            "T": _rounded(float(b.T)),
+            "lower": _rounded(lower),
+            "three": _rounded(float((3 * b.T - known.pulls) / known.uplinks)),
+        }
 
 
 def add_verdicts(data: dict[str, Any], check: Check) -> None:
@@ -66,17 +70,27 @@ def add_verdicts(data: dict[str, Any], check: Check) -> None:
         cell["lines"] = []
     for line in check.frame.to_dicts():
         line["instance"] = printable(line["instance"])
-        cells[_key(line)]["lines"].append([
-            claims.setdefault(line["claim"], len(claims)), line["schedule"], line["cost"],
-            *(_rounded(line[name]) for name in ("mean", "bound", "tightness")),
-            VERDICTS.index(line["verdict"]), _rounded(line["power"]),
-            reasons.setdefault(printable(line["reason"] or ""), len(reasons))])
+        cells[_key(line)]["lines"].append(
+            [
+                claims.setdefault(line["claim"], len(claims)),
+                line["schedule"],
+                line["cost"],
+                *(_rounded(line[name]) for name in ("mean", "bound", "tightness")),
+                VERDICTS.index(line["verdict"]),
+                _rounded(line["power"]),
+                reasons.setdefault(printable(line["reason"] or ""), len(reasons)),
+            ]
+        )
     data.update(claims=list(claims), verdicts=list(VERDICTS), reasons=list(reasons))
 
 
 def _key(where: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (where["instance"], where["delta"], where["sigma"],
-            *(where.get(name, usual) for name, usual in USUAL.items()))
+    return (
+        where["instance"],
+        where["delta"],
+        where["sigma"],
+        *(where.get(name, usual) for name, usual in USUAL.items()),
+    )
 
 
 def _finite(numbers: Sequence[float]) -> list[float | None]:

@@ -32,16 +32,22 @@ CLAIMS = Layout("claims.html", ("claims.js",))
 
 def page(data: dict[str, Any], title: str = "fastfed report", layout: Layout = SWEEP) -> str:
     """The whole page, as text to write into a file."""
-    scripts = [_read(name).replace("</script", "<\\/script")
-               for name in (*_DRAWING, *layout.scripts)]
+    scripts = [
+        _read(name).replace("</script", "<\\/script") for name in (*_DRAWING, *layout.scripts)
+    ]
     style = _read("page.css")
     # a "<" inside JSON could end the element that holds it
     encoded = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     # Vega and its tooltips write styles of their own; images are drawn from data, to be saved
-    policy = ("default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; script-src "
-              + " ".join(f"'sha256-{_hash(script)}'" for script in scripts))
+    policy = (
+        "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; script-src "
+        + " ".join(f"'sha256-{_hash(script)}'" for script in scripts)
+    )
     parts = {
-        "POLICY": policy, "TITLE": html.escape(printable(title)), "STYLE": style, "DATA": encoded,
+        "POLICY": policy,
+        "TITLE": html.escape(printable(title)),
+        "STYLE": style,
+        "DATA": encoded,
         "SCRIPTS": "\n".join(f"<script>{script}</script>" for script in scripts),
         "BODY": _read(layout.body),
     }

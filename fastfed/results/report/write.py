@@ -33,8 +33,13 @@ class Rows:
 
 
 def write_report(
-    path: Path, cells: Iterable[Rows], about: Mapping[str, object], costs: Sequence[float], *,
-    instances: Mapping[str, Instance] | None = None, checked: Check | None = None,
+    path: Path,
+    cells: Iterable[Rows],
+    about: Mapping[str, object],
+    costs: Sequence[float],
+    *,
+    instances: Mapping[str, Instance] | None = None,
+    checked: Check | None = None,
     title: str = "fastfed report",
 ) -> Path:
     """Write the page of these rows; the path.
@@ -80,20 +85,31 @@ def write_folder_report(folder: Path | Store, path: Path | None = None) -> Path:
     held = store.held()
     if not held:
         raise InputError(f"{store.folder}: nothing to report, the sweep has no rows yet")
-    about = {**_about_spec(record.spec.to_dict()), "version of the rows": record.rows,
-             "format of the folder": record.format,
-             "versions": ", ".join(f"{name} {one}" for name, one in record.versions.items())}
+    about = {
+        **_about_spec(record.spec.to_dict()),
+        "version of the rows": record.rows,
+        "format of the folder": record.format,
+        "versions": ", ".join(f"{name} {one}" for name, one in record.versions.items()),
+    }
     try:
         instances = instances_of(store)
         checked = check(store)
     except InputError as error:  # an instance that is gone: all else can still be shown
         instances, checked = None, None
         about["no bounds and no verdicts"] = str(error)
-    cells = (Rows(cell.names, names, store.batches(cell, names, _COLUMNS))
-             for cell, names in held.items())
-    return write_report(path or store.folder / "report.html", cells, about, record.spec.cost,
-                        instances=instances, checked=checked,
-                        title=f"fastfed report: {store.folder.resolve().name}")
+    cells = (
+        Rows(cell.names, names, store.batches(cell, names, _COLUMNS))
+        for cell, names in held.items()
+    )
+    return write_report(
+        path or store.folder / "report.html",
+        cells,
+        about,
+        record.spec.cost,
+        instances=instances,
+        checked=checked,
+        title=f"fastfed report: {store.folder.resolve().name}",
+    )
 
 
 _COLUMNS = (*COLUMNS, "skip_error")
@@ -105,8 +121,13 @@ def _about_spec(spec: Mapping[str, Any]) -> dict[str, object]:
     for key, value in spec.items():
         items = value if isinstance(value, list) else [value]
         shown[key] = ", ".join(
-            str(item["name"]) if isinstance(item, dict) else item if isinstance(item, str)
-            else json.dumps(item) for item in items)
+            str(item["name"])
+            if isinstance(item, dict)
+            else item
+            if isinstance(item, str)
+            else json.dumps(item)
+            for item in items
+        )
     return dict(shown)
 
 

@@ -18,22 +18,39 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SCRIPTS = {"vega": "build/vega.min.js", "vega-lite": "build/vega-lite.min.js",
-           "vega-embed": "build/vega-embed.min.js"}
+SCRIPTS = {
+    "vega": "build/vega.min.js",
+    "vega-lite": "build/vega-lite.min.js",
+    "vega-embed": "build/vega-embed.min.js",
+}
 
 
 def renew(wanted: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         # no scripts of the packages are run, and their development tools are not fetched
-        subprocess.run(["npm", "install", "--ignore-scripts", "--omit=dev", "--no-audit",
-                        "--no-fund", "--prefix", folder, *(wanted or SCRIPTS)], check=True)
+        subprocess.run(
+            [
+                "npm",
+                "install",
+                "--ignore-scripts",
+                "--omit=dev",
+                "--no-audit",
+                "--no-fund",
+                "--prefix",
+                folder,
+                *(wanted or SCRIPTS),
+            ],
+            check=True,
+        )
         modules = Path(folder) / "node_modules"
         versions = {}
         for name, script in SCRIPTS.items():
             content = (modules / name / script).read_bytes()
             (HERE / f"{name}.min.js").write_bytes(content)
-            versions[name] = {"version": _version(modules / name),
-                              "sha256": hashlib.sha256(content).hexdigest()}
+            versions[name] = {
+                "version": _version(modules / name),
+                "sha256": hashlib.sha256(content).hexdigest(),
+            }
         (HERE / "versions.json").write_text(json.dumps(versions, indent=2) + "\n")
         (HERE / "LICENSES.txt").write_text(_licences(modules))
 
@@ -50,10 +67,16 @@ def _licences(modules: Path) -> str:
         about = json.loads(manifest.read_text())
         if package.parent.name != "node_modules" and not package.parent.name.startswith("@"):
             continue
-        files = sorted(path for path in package.iterdir()
-                       if path.name.upper().startswith(("LICENSE", "LICENCE")))
-        text = files[0].read_text().strip() if files else (
-            f"(no licence file; package.json says {about.get('license', 'nothing')})")
+        files = sorted(
+            path
+            for path in package.iterdir()
+            if path.name.upper().startswith(("LICENSE", "LICENCE"))
+        )
+        text = (
+            files[0].read_text().strip()
+            if files
+            else (f"(no licence file; package.json says {about.get('license', 'nothing')})")
+        )
         owners.setdefault(text, []).append(f"{about.get('name')} {about.get('version')}")
     rule = "\n\n" + "-" * 80 + "\n\n"
     return rule.join(", ".join(names) + "\n\n" + text for text, names in owners.items()) + "\n"
