@@ -4,24 +4,21 @@ A trial of FedElim pulls arms at many clients until every client knows its own b
 server knows the best arm overall. fastfed runs such trials by the thousand, exactly distributed
 as the step-by-step algorithm, at a cost that grows with the logarithm of the number of pulls.
 
-The package is a stack of rooms, each of which imports only what stands below it:
+The package is a stack of layers. Each layer imports only the layers below it:
 
-* `cli` is the command line, and `commands` has those of its commands that take more than a few
-  lines;
-* `api` is what a user holds: `simulate` and its result, `sweep` and its folder;
-* `paper` has the paper's experiments, claims and panels;
-* `results` is what a person sees: tables, figures, notebook faces, the page;
-* `theory` has the theorems as numbers, compares sweeps with them, and estimates true error
-  probabilities;
-* `sweeps` runs grids of cells, on threads or with Dask, and keeps their rows in folders;
-* `statistics` turns rows into numbers: summaries, quantiles, intervals, verdicts;
-* `engine` runs one cell: a job, its rows, a replay, and the algorithm as printed to judge it by;
-* `problem` is what is simulated: instances, reward laws, schedules, and the files they come from;
-* `goals` and `uplinks` are what one wants to know, and how means reach the server;
-* `kernels` is compiled: random numbers, walks that can be entered anywhere, elimination that
-  skips what cannot matter;
-* `errors`, `validation`, `files`, `console`, `faces`, `choices`, `radius` and `version` are the
-  ground they stand on.
+* `cli`: the command line;
+* `api`: `simulate` and its result, `sweep` and its folder;
+* `paper`: the paper's experiments, claims and panels;
+* `display`: tables, figures, notebooks and the report;
+* `sweeps`: grids of settings, run on threads or with Dask;
+* `storage`: the folder of a sweep on disk;
+* `analysis`: summaries, intervals, the cheapest schedule, checks against the theorems;
+* `theory`: the theorems as numbers, and true error probabilities;
+* `simulation`: one job, its rows, the replay of a trial, and the algorithm as printed;
+* `model`: instances, rewards, schedules, radii, goals and uplinks;
+* `kernels`: compiled code: random numbers, walks, elimination that skips steps;
+* `errors`, `text`, `validation`, `files`, `confidence`, `timegrid`, `console` and `version`: the
+  base.
 """
 
 from __future__ import annotations
@@ -30,14 +27,20 @@ from fastfed.version import __version__
 
 TYPE_CHECKING = False  # as in typing, which need not be imported for it
 if TYPE_CHECKING:
+    from fastfed.analysis.cheapest import Cheapest
+    from fastfed.analysis.check import Check
+    from fastfed.analysis.compare import Comparison
+    from fastfed.api.reproduce import reproduce
     from fastfed.api.simulate import Result, simulate
-    from fastfed.api.sweep import Sweep, open_sweep, sweep, sweep_parts
-    from fastfed.engine.replay import Replay, replay
+    from fastfed.api.sweep import Sweep, check, merge, open_sweep, sweep, sweep_parts
     from fastfed.errors import InputError
-    from fastfed.goals import Best, Eps, Goal, Threshold, Top
-    from fastfed.problem.instance import Instance
-    from fastfed.problem.rewards import Bernoulli, Finite, Gaussian, Poisson
-    from fastfed.problem.schedule import (
+    from fastfed.model.goals import Best, Eps, Goal, Threshold, Top
+    from fastfed.model.instance import Instance
+    from fastfed.model.radii import Radius
+    from fastfed.model.rewards import Bernoulli, Finite, Gaussian, Poisson
+    from fastfed.model.schedules import (
+        Adaptive,
+        Algorithm,
         At,
         Exponential,
         FedElim,
@@ -46,24 +49,28 @@ if TYPE_CHECKING:
         Schedule,
         SuperExponential,
     )
-    from fastfed.radius import Radius
+    from fastfed.model.schedules.algorithm import alpha
+    from fastfed.model.uplinks import Dither, Exact, Round, Uplink
+    from fastfed.simulation.replay import Replay, replay
     from fastfed.theory.bounds import Bounds, bounds
-    from fastfed.theory.check import Check, check
-    from fastfed.theory.error_probability import ErrorProbability, error_probability
-    from fastfed.uplinks import Dither, Exact, Round, Uplink
+    from fastfed.theory.error_estimates import ErrorProbability
+    from fastfed.theory.error_probability import error_probability
 
 # Loaded when first used, so that `fastfed --help` need not wait for Numba.
 _HOME = {
     name: f"fastfed.{module}"
     for module, names in {
+        "api.reproduce": ("reproduce",),
         "api.simulate": ("Result", "simulate"),
-        "api.sweep": ("Sweep", "open_sweep", "sweep", "sweep_parts"),
-        "engine.replay": ("Replay", "replay"),
+        "api.sweep": ("Sweep", "check", "merge", "open_sweep", "sweep", "sweep_parts"),
+        "simulation.replay": ("Replay", "replay"),
         "errors": ("InputError",),
-        "goals": ("Best", "Eps", "Goal", "Threshold", "Top"),
-        "problem.instance": ("Instance",),
-        "problem.rewards": ("Bernoulli", "Finite", "Gaussian", "Poisson"),
-        "problem.schedule": (
+        "model.goals": ("Best", "Eps", "Goal", "Threshold", "Top"),
+        "model.instance": ("Instance",),
+        "model.rewards": ("Bernoulli", "Finite", "Gaussian", "Poisson"),
+        "model.schedules": (
+            "Adaptive",
+            "Algorithm",
             "At",
             "Exponential",
             "FedElim",
@@ -72,21 +79,29 @@ _HOME = {
             "Schedule",
             "SuperExponential",
         ),
-        "radius": ("Radius",),
+        "model.schedules.algorithm": ("alpha",),
+        "model.radii": ("Radius",),
         "theory.bounds": ("Bounds", "bounds"),
-        "theory.check": ("Check", "check"),
-        "theory.error_probability": ("ErrorProbability", "error_probability"),
-        "uplinks": ("Dither", "Exact", "Round", "Uplink"),
+        "analysis.cheapest": ("Cheapest",),
+        "analysis.check": ("Check",),
+        "analysis.compare": ("Comparison",),
+        "theory.error_estimates": ("ErrorProbability",),
+        "theory.error_probability": ("error_probability",),
+        "model.uplinks": ("Dither", "Exact", "Round", "Uplink"),
     }.items()
     for name in names
 }
 
 __all__ = [
+    "Adaptive",
+    "Algorithm",
     "At",
     "Bernoulli",
     "Best",
     "Bounds",
+    "Cheapest",
     "Check",
+    "Comparison",
     "Dither",
     "Eps",
     "ErrorProbability",
@@ -112,11 +127,14 @@ __all__ = [
     "Top",
     "Uplink",
     "__version__",
+    "alpha",
     "bounds",
     "check",
     "error_probability",
+    "merge",
     "open_sweep",
     "replay",
+    "reproduce",
     "simulate",
     "sweep",
     "sweep_parts",
@@ -129,8 +147,6 @@ def __getattr__(name: str) -> object:
     import importlib
 
     found = getattr(importlib.import_module(_HOME[name]), name)
-    if name != "InputError":  # which whoever handles errors wants, and nothing else
-        importlib.import_module("fastfed.results.html")  # enters what notebooks show
     globals()[name] = found
     return found
 

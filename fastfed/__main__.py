@@ -11,7 +11,7 @@ import sys
 def main() -> None:
     """Run the command line of this process; end with its exit status."""
     try:
-        from fastfed.cli import run_process
+        from fastfed.cli.app import run_process
 
         status = run_process(sys.argv[1:])
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""The standard files of a process that runs the command line: what a person sees.
+"""Standard output and standard error of the command line.
 
 Lines for people show control characters escaped: a name in a file from elsewhere must not move the
 cursor, change the title of a terminal, or look like another line.
@@ -12,22 +12,39 @@ import json
 import os
 import sys
 from contextlib import suppress
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from fastfed.errors import printable
+from fastfed.text import printable, printable_json, spreadsheet_cell
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _SPELT = {"±": "+-", "…": "...", "×": "x", "–": "-", "≤": "<=", "≥": ">="}
 
 
 def say(message: str) -> None:
-    """One line on stderr. If stderr is gone, too, the exit status has to do."""
+    """Print one line on stderr; if stderr is closed, only the exit status remains."""
     with suppress(OSError, ValueError):
         print(f"fastfed: {printable(message)}", file=sys.stderr, flush=True)
 
 
 def show(text: object) -> None:
-    """Text for a person on stdout."""
+    """Print text for a person on stdout."""
     print("\n".join(map(printable, str(text).split("\n"))))
+
+
+def show_json(frame: pl.DataFrame) -> None:
+    """Print a table as JSON on stdout."""
+    print(printable_json(frame.write_json()))
+
+
+def show_csv(frame: pl.DataFrame) -> None:
+    """Print a table as CSV on stdout, without a cell that a spreadsheet would run."""
+    import polars as pl
+
+    text = pl.col(pl.String).map_elements(spreadsheet_cell, return_dtype=pl.String)
+    flat = frame.with_columns(pl.col(pl.List(pl.String)).list.join(" "))
+    print(flat.with_columns(text).write_csv(), end="")
 
 
 def open_standard_files() -> None:
@@ -63,7 +80,7 @@ class _Named(io.FileIO):
 
 
 def _opened(number: int, name: str, before: TextIO | None) -> TextIO:
-    """A standard file anew. ``before`` is Python's own, None if it was closed."""
+    """Open a standard file anew; ``before`` is Python's own, None if it was closed."""
     at_once = name == "stderr" or (
         isinstance(before, io.TextIOWrapper) and (before.line_buffering or before.write_through)
     )
@@ -76,8 +93,11 @@ def _opened(number: int, name: str, before: TextIO | None) -> TextIO:
 
 
 def lost_output() -> bool:
-    """Write out what stdout still holds. If that cannot be done it is given up, because Python
-    would try again at its end and exit with a status of its own; True unless the reader left."""
+    """Write out what stdout still holds; return True if that fails and the reader is still there.
+
+    Output that cannot be written is discarded. Otherwise Python would try again at its end and exit
+    with its own status.
+    """
     try:
         sys.stdout.flush()
     except (OSError, ValueError) as error:
@@ -88,7 +108,7 @@ def lost_output() -> bool:
 
 
 def _spelt(error: UnicodeError) -> tuple[str, int]:
-    """How to write what an encoding lacks: the escapes are JSON's, so that JSON stays JSON."""
+    """Escape characters that an encoding lacks, as JSON does, so that JSON stays JSON."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lacking = error.object[error.start : error.end]
@@ -96,8 +116,11 @@ def _spelt(error: UnicodeError) -> tuple[str, int]:
 
 
 def lost_messages() -> None:
-    """Write out what stderr still holds, or give it up: the exit status says what matters, and
-    Python would try again at its end and exit with a status of its own."""
+    """Write out what stderr still holds, or discard it.
+
+    The exit status says what matters. Python would try again at its end and exit with its own
+    status.
+    """
     try:
         sys.stderr.flush()
     except (OSError, ValueError):

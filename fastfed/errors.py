@@ -5,10 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from fastfed.text import printable
+
 
 class InputError(ValueError):
-    """Input that cannot be used. The message is one line that names the value, the rule and, where
-    there is one, the fix.
+    """Input that cannot be used.
+
+    The message is one printable line that names the value, the rule and, where there is one, the
+    fix.
 
     Examples
     --------
@@ -20,14 +24,19 @@ class InputError(ValueError):
     period H = 0: must be a whole number from 1 to 2^52, as in periodic:100
     """
 
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
+
+class UnknownNameError(InputError):
+    """A name of no part that this process knows."""
+
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """`` (did you mean 'x'?)`` for the known word nearest to ``word``, or nothing."""
+    """Return `` (did you mean 'x'?)`` for the known word nearest to ``word``, or nothing."""
     match = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.5)
     return f" (did you mean {match[0]!r}?)" if match else ""
 
 
-def printable(text: str) -> str:
-    """``text`` with everything escaped that a terminal would obey instead of showing: control
-    characters, line breaks, marks that reorder text, bytes that are no UTF-8."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+class UncertainWarning(UserWarning):
+    """A warning that observed rewards do not say for certain which arm is best."""

@@ -1,8 +1,8 @@
-"""Files that appear whole or not at all, and reading that neither hangs nor follows a trap.
+"""Files that appear whole or not at all, and reading that never blocks.
 
-Everything that fastfed writes goes through `replacing`: the content is first complete in memory,
-then in a file of a temporary name that nobody else can know, is synced to the disk, and only then
-gets its name. So a full disk, a kill or a power cut leaves the old file or the new one.
+Everything that fastfed writes goes through `replacing`. The content is complete in memory first.
+Then it is written to a file with a random temporary name and synced to the disk, and only then the
+file gets its name. So a full disk, a kill or a power cut leaves the old file or the new one.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def data_folder() -> Path:
-    """``data/`` inside an installed package, or beside the package in a checkout."""
+    """Return ``data/`` inside an installed package, or beside the package in a checkout."""
     here = Path(__file__).resolve().parent
     return here / "data" if (here / "data").is_dir() else here.parent / "data"
 
 
 @contextmanager
 def replacing(path: Path, before: Callable[[], object] | None = None) -> Iterator[io.BytesIO]:
-    """A buffer whose content becomes the file ``path``, whole, or not at all.
+    """Yield a buffer whose content becomes the file ``path``, whole, or not at all.
 
-    The libraries that fill it never meet the disk, so that a full one is always told in the same
-    line. ``before`` is called when the content is on the disk and only the name is missing: it
-    may raise to stop that.
+    The libraries that fill the buffer never meet the disk, so a full disk always gives the same
+    message. ``before`` is called when the content is on the disk and only the name is missing. It
+    may raise to stop the renaming.
     """
+    refuse_nul(path)
     buffer = io.BytesIO()
     yield buffer
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
@@ -70,9 +71,9 @@ def _sync_folder(folder: Path) -> None:
 
 
 def read_regular(path: Path, most: int = 2**31) -> bytes:
-    """The content of a regular file of at most ``most`` bytes; an OSError for anything else.
+    """Read a regular file of at most ``most`` bytes; raise an OSError for anything else.
 
-    A pipe or a device of that name does not make us wait, and is not read.
+    A pipe or a device is neither waited for nor read.
     """
     number = os.open(path, _READ)
     try:
@@ -89,8 +90,14 @@ def read_regular(path: Path, most: int = 2**31) -> bytes:
 
 
 def valid_unicode(name: str) -> str:
-    """A name from the file system as valid Unicode: bytes that are none are shown as escapes."""
+    """Return a name from the file system as valid Unicode, with other bytes as escapes."""
     return name.encode("utf-8", "backslashreplace").decode()
+
+
+def refuse_nul(path: Path) -> None:
+    """Refuse a path that no file can have; Python itself would raise a bare ValueError."""
+    if "\0" in str(path):
+        raise InputError(f"path {str(path)!r}: a NUL character cannot be part of a file's name")
 
 
 def make_folder(folder: Path) -> None:
@@ -106,7 +113,7 @@ def make_folder(folder: Path) -> None:
 
 
 def checked_folder(given: str | os.PathLike[str]) -> Path:
-    """The folder that a user names for results: an empty text is a slip, not the current one."""
+    """Check the folder that a user names for results; an empty text is refused."""
     text = os.fspath(given)
     if not text.strip():
         raise InputError(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 2**52
 """No trial is followed past this step: beyond it, doubles no longer count every step."""
-ENGINES = ("auto", "skip", "dense")
+ENGINES = ("auto", "skip", "dense", "python")
 SCALES = (1e-100, 1e100)  # squares and products of what lies between stay finite and exact
 LEAST_DELTA = 1e-300  # what is divided by it stays finite
 MOST_COST = 1e100
@@ -24,8 +24,8 @@ MOST_TRIALS = 2**32
 MOST_SEED = 2**64 - 1
 MOST_TRIAL = 2**62  # the number of a trial that is told on its own
 MOST_THREADS = 1024
-MOST_CELLS = 250_000
-"""Arms x clients. Each takes about 2 KB of every thread, and 16 bytes more for a schedule."""
+MOST_CELLS = 10_000_000
+"""Arms x clients of an instance. The memory of a trial may allow fewer: see `Job.space`."""
 MOST_WEIGHTS = 2_000_000
 """Arms x clients x values of rewards with finite support, each of which takes 1.2 KB."""
 MOST_FILE = 2**28
@@ -33,16 +33,21 @@ MOST_FILE = 2**28
 
 
 def read_number(text: str) -> float:
-    """The number that a text is, as everybody writes it; a ValueError for what only Python reads,
-    such as 1_0, which is more likely a slip than a ten."""
+    """Read a number from its text, as everybody writes it.
+
+    Text that only Python reads, such as 1_0, raises a ValueError: it is more likely a slip than a
+    ten.
+    """
     if "_" in text or not text.isascii():
         raise ValueError(text)
     return float(text)
 
 
 def number(name: str, value: object, rule: str = "must be a number") -> float:
-    """A number from a number or its text; ``name`` and ``rule`` are for the refusal of anything
-    else."""
+    """Read a number from a number or its text.
+
+    The refusal of anything else shows ``name`` and ``rule``.
+    """
     if isinstance(value, bool):
         raise InputError(f"{name} = {shown(value)}: {rule}")
     try:
@@ -52,8 +57,11 @@ def number(name: str, value: object, rule: str = "must be a number") -> float:
 
 
 def numbers(rule: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """An array of numbers from lists or arrays of numbers; ``rule`` is what is said of others.
-    Text and truth values are others, though NumPy would turn them into numbers."""
+    """Make an array of numbers from lists or arrays of numbers.
+
+    The refusal of anything else shows ``rule``. Text and truth values are refused, though NumPy
+    would turn them into numbers.
+    """
     import numpy as np  # which help and completion come here without
 
     try:
@@ -68,7 +76,7 @@ def numbers(rule: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def shown(value: object) -> str:
-    """``repr``, not longer than a line bears."""
+    """Return the ``repr`` of a value, shortened to fit into a line."""
     try:
         text = repr(value)
     except ValueError:  # an int of thousands of digits
@@ -77,7 +85,7 @@ def shown(value: object) -> str:
 
 
 def as_whole(value: object) -> int | None:
-    """``value`` as an int if it is a whole number, written in any usual way ('100', 1e5, 2.0)."""
+    """Return a whole number as an int, in whatever common way it is written ('100', 1e5, 2.0)."""
     exact = value
     if isinstance(value, str):
         try:
@@ -93,7 +101,7 @@ def as_whole(value: object) -> int | None:
 
 
 def checked_whole(name: str, value: object, least: int, most: int) -> int:
-    """A whole number from ``least`` to ``most``, written in any usual way."""
+    """Check a whole number from ``least`` to ``most``, written in any common way."""
     whole = as_whole(value)
     if whole is None or not least <= whole <= most:
         power = most.bit_length() - 1
@@ -103,7 +111,7 @@ def checked_whole(name: str, value: object, least: int, most: int) -> int:
 
 
 def checked_delta(delta: object) -> float:
-    """An allowed error probability."""
+    """Check an allowed error probability."""
     value = number("delta", delta)
     if not 0 < value < 1:
         raise InputError(f"delta = {shown(delta)}: must lie strictly between 0 and 1")
@@ -113,7 +121,7 @@ def checked_delta(delta: object) -> float:
 
 
 def checked_costs(costs: Iterable[float | str] | float, of: str = "an uplink") -> list[float]:
-    """Costs of an uplink, or of a bit, one or several, each once, in the order given."""
+    """Check the costs of an uplink or of a bit; return each once, in the order given."""
     several = costs if isinstance(costs, Iterable) and not isinstance(costs, str) else [costs]
     checked: list[float] = []
     for cost in several:
@@ -130,20 +138,22 @@ def checked_costs(costs: Iterable[float | str] | float, of: str = "an uplink") -
 
 
 def checked_trials(trials: object) -> int:
-    """How many trials."""
+    """Check a number of trials."""
     return checked_whole("trials", trials, 1, MOST_TRIALS)
 
 
 def checked_trial(trial: object) -> int:
-    """The number of one trial."""
+    """Check the number of one trial."""
     return checked_whole("trial", trial, 0, MOST_TRIAL)
 
 
 def checked_seed(seed: object) -> int:
+    """Check the seed of a run."""
     return checked_whole("seed", seed, 0, MOST_SEED)
 
 
 def checked_max_steps(steps: object, most: int = MAX_STEPS) -> int:
+    """Check the step at which trials are cut off."""
     return checked_whole("max_steps", steps, 1, most)
 
 
@@ -167,7 +177,7 @@ def refuse_many_cells(what: str, arms: int, clients: int) -> None:
 
 
 def checked_sigma(sigma: object) -> float | str:
-    """A confidence scale: a number, or "proxy"."""
+    """Check a confidence scale: a number, or "proxy"."""
     if sigma == "proxy":
         return "proxy"
     value = number("sigma", sigma, "the confidence scale must be a number, or 'proxy'")
@@ -176,8 +186,10 @@ def checked_sigma(sigma: object) -> float | str:
 
 
 def refuse_odd_scale(value: float, given: object, rule: str) -> None:
-    """Refuse a standard deviation or confidence scale whose squares or products would leave the
-    doubles; ``rule`` is said of one that is not positive and finite."""
+    """Refuse a standard deviation or confidence scale whose square or product is no double.
+
+    ``rule`` is the message for a scale that is not positive and finite.
+    """
     if not (value > 0 and math.isfinite(value)):
         raise InputError(f"sigma = {shown(given)}: {rule}")
     least, most = SCALES
@@ -189,7 +201,7 @@ def refuse_odd_scale(value: float, given: object, rule: str) -> None:
 
 
 def checked_threads(threads: object) -> int:
-    """How many threads; None: as many as this process has cores."""
+    """Check a number of threads; None means as many as this process has cores."""
     if threads is None:
         return (
             len(os.sched_getaffinity(0))
@@ -200,6 +212,7 @@ def checked_threads(threads: object) -> int:
 
 
 def checked_engine(engine: object) -> str:
+    """Check the name of an engine."""
     if engine not in ENGINES:
         raise InputError(
             f"engine {shown(engine)}{nearest(str(engine), ENGINES)}: must be one of "

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastfed import cli
+from fastfed.cli import app as cli
 
 HUGE = "1" + "0" * 400  # a whole number that no float holds
 
@@ -15,8 +15,10 @@ HUGE = "1" + "0" * 400  # a whole number that no float holds
 def refused_by_command(
     arguments: list[str], named: str, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command names what is wrong in one line and writes nothing. An exception that gets out
-    of `run` is a traceback for the user: it fails the test."""
+    """Assert that a command names what is wrong in one line and writes nothing.
+
+    An exception that leaves `run` is a traceback for the user: it fails the test.
+    """
     before = listing(place)
     capsys.readouterr()
     status = cli.run(arguments)

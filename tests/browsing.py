@@ -23,7 +23,7 @@ BROWSER = next(
     ),
     None,
 )
-pytestmark = pytest.mark.skipif(
+NEEDS_BROWSER = pytest.mark.skipif(
     BROWSER is None,
     reason=(
         "no Chromium is installed (apt-get install chromium): the page is not tested in a browser"
@@ -35,7 +35,7 @@ EVIL = "<script>alert(1)</script> \"q\" 'r' & \x1b[31m <img src=x onerror=alert(
 
 
 def launched() -> Iterator[Any]:
-    """The browser, for a fixture."""
+    """Launch the browser, for a fixture."""
     with playwright.sync_playwright() as started:
         # as root, as in containers, Chromium starts only without its sandbox
         arguments = ["--no-sandbox"] if hasattr(os, "getuid") and os.getuid() == 0 else []

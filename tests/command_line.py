@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from fastfed import cli
+from fastfed.cli import app as cli
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {
@@ -39,7 +39,7 @@ GRID = [
 
 
 def twice(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What a command prints, both times, with nothing on stderr."""
+    """Run a command twice and return its output, which must be the same, with nothing on stderr."""
     capsys.readouterr()
     assert cli.run(list(arguments)) == 0
     first = capsys.readouterr()
@@ -50,7 +50,7 @@ def twice(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def fastfed(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
+    """Run the command in its own process."""
     return subprocess.run(
         [sys.executable, "-m", "fastfed", *arguments],
         env=ENVIRONMENT,
@@ -62,7 +62,7 @@ def fastfed(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]
 
 
 def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A line for sh, in which $FASTFED is the command."""
+    """Run a line of sh in which $FASTFED is the command."""
     command = shlex.join([sys.executable, "-m", "fastfed"])
     return subprocess.run(
         ["sh", "-c", line.replace("$FASTFED", command)],
@@ -74,7 +74,7 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def on_a_terminal(*arguments: str) -> tuple[str, str]:
-    """What a command that ends well shows on a terminal as stderr, and what on stdout."""
+    """Run a command with a terminal as stderr; return the text on the terminal and stdout."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "fastfed", *arguments],
@@ -95,8 +95,10 @@ def on_a_terminal(*arguments: str) -> tuple[str, str]:
 
 
 def interrupted_on_a_terminal(code: str, *arguments: str, until: str) -> tuple[int, list[str]]:
-    """Python code whose terminal gets a Ctrl-C when it has shown something that matches ``until``:
-    its exit status, and the lines that are left on the screen."""
+    """Run Python code on a terminal and send Ctrl-C once its output matches ``until``.
+
+    Returns the exit status and the lines that are left on the screen.
+    """
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"{code}"
@@ -122,7 +124,7 @@ def interrupted_on_a_terminal(code: str, *arguments: str, until: str) -> tuple[i
 
 
 def screen(text: str) -> list[str]:
-    """What is left to see of lines that were written, moved over and erased."""
+    """Return the lines that remain visible after cursor movements and erasures."""
     lines, row, column = [""], 0, 0
     for piece in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+", text):
         if piece == "\n":

@@ -97,7 +97,7 @@ def blocks(path: Path) -> list[Block]:
 
 
 def same(shown: str, printed: str) -> bool:
-    """Whether a page shows what was printed; three dots stand for any lines."""
+    """Tell whether a page shows the output; three dots stand for any lines."""
     pieces = [
         re.escape(line.rstrip()) if line != _DOTS else "(.*\n)*?.*"
         for line in shown.rstrip().splitlines()

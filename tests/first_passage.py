@@ -46,9 +46,11 @@ def gaussian(
 def exits(
     drift: float, rate: float, boundary: Boundary, looks: Sequence[int], width: float = _WIDTH
 ) -> np.ndarray:
-    """(looks, 2): P(a walk with this drift and noise a step leaves at each look, up and down), if
-    it leaves where it is ``boundary`` or more away from 0. Where the boundary is 0 or less, what
-    is left leaves by its sign."""
+    """Return P(a walk leaves at each look, up and down), of shape (looks, 2).
+
+    The walk has this drift and noise in each step. It leaves where it is ``boundary`` or more away
+    from 0. Where the boundary is 0 or less, the remaining walks leave by their sign.
+    """
     nodes, weights = np.zeros(1), np.ones(1)
     found, before = np.zeros((len(looks), 2)), 0
     for place, n in enumerate(looks):
@@ -66,7 +68,7 @@ def exits(
 def _carried(
     fresh: np.ndarray, places: np.ndarray, weights: np.ndarray, spread: float
 ) -> np.ndarray:
-    """The density at the fresh nodes: Gaussian steps from the old ones, near ones only."""
+    """Compute the density at the new nodes by Gaussian steps from the old nodes nearby."""
     density = np.zeros(len(fresh))
     low = np.searchsorted(places, fresh - _FAR * spread)
     high = np.searchsorted(places, fresh + _FAR * spread)
@@ -87,7 +89,7 @@ def _panels(low: float, high: float, width: float) -> tuple[np.ndarray, np.ndarr
 
 
 def bernoulli(better: float, worse: float, boundary: Boundary, looks: Sequence[int]) -> float:
-    """The same for rewards 0 and 1 with these two means; looks must be every step up to some."""
+    """Return the same as `exits` for rewards 0 and 1; looks must be all steps up to some step."""
     last = looks[-1]
     looked = set(looks)
     law = np.zeros(2 * last + 1)

@@ -124,7 +124,7 @@ JOBS += [
 
 
 def rows(job: dict[str, Any]) -> pl.DataFrame:
-    """The rows of a job, with the looks and draws of each trial."""
+    """Run a job and return its rows, with the looks and draws of each trial."""
     options = {key: value for key, value in job.items() if key != "instance"}
     most = 2**22 if job["engine"] == "dense" else 2**40
     result = ff.simulate(

@@ -1,4 +1,4 @@
-"""What several files of tests use: small sweeps and their rows, and bad input that is refused."""
+"""Helpers for several test files: small sweeps, their rows, and refused input."""
 
 from __future__ import annotations
 
@@ -11,11 +11,24 @@ import polars as pl
 import pytest
 
 import fastfed as ff
+from fastfed.model.part import Part
 
 SMALL = ff.Instance([[0.9, 0.1], [0.1, 0.4]], name="small")
 OTHER = ff.Instance([[0.1, 0.2], [0.6, 0.9], [0.3, 0.1]], name="other")
 KEYS = ["instance", "delta", "sigma", "schedule", "trial"]
 Call = tuple[str, float, tuple[str, ...], int, int]  # instance, delta, schedules, first, end
+
+KINDS = [
+    "fedelim",
+    "fedelim0",
+    "periodic:7",
+    "periodic:100",
+    "exponential:1.5",
+    "superexponential",
+    "at:1,5,25,125,625,3125,15625,78125",
+]
+EIGHT = [*KINDS, "exponential:1.1"]
+"""A schedule of each kind, and one more."""
 
 BOUNDS = ["skip_error", "draw_error"]
 """Columns in which rows of two engines, or of other schedules beside them, may differ."""
@@ -32,7 +45,7 @@ def refused(make: Callable[[], Any], *words: str) -> None:
 
 
 def run(out: Path, **options: Any) -> pl.DataFrame:
-    """A small sweep; its summary."""
+    """Run a small sweep and return its summary."""
     grid = {
         "instances": [SMALL],
         "deltas": [0.1],
@@ -63,3 +76,8 @@ def assert_whole(frame: pl.DataFrame, cells: int, trials: int) -> None:
     assert frame.height == cells * trials
     assert frame.select(KEYS).unique().height == frame.height
     assert sorted(set(frame["trial"])) == list(range(trials))
+
+
+def built_in(kind: type[Part]) -> list[str]:
+    """Names of the families that fastfed brings; tests define others."""
+    return [name for name, one in kind.families.items() if one.built_in()]

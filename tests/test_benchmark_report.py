@@ -1,5 +1,7 @@
-"""`benchmarks/report.py`: tables from the JSON of a run, written between markers, and only where
-the machine was quiet."""
+"""Tables that `benchmarks/report.py` writes from the JSON of a run.
+
+The tables stand between markers, and are written only if the machine was quiet.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ OLD = (
 
 
 def content(spread: float) -> dict[str, Any]:
-    """A run of two benchmarks whose median round took ``spread`` times the best one."""
+    """Make a run of two benchmarks whose median round took ``spread`` times the best one."""
 
     def one(name: str, microseconds: float) -> dict[str, Any]:
         return {
@@ -85,7 +87,7 @@ def test_a_quiet_run_is_written_between_the_markers(tmp_path: Path) -> None:
         )
         == 2
     )
-    assert "take FedElim 3.00 x on `bernoulli` of the twin's time" in text
+    assert "slower than its twin by 3.00 x on `bernoulli`." in text
     assert "old" not in text
 
 
@@ -105,6 +107,23 @@ def test_the_markers_are_there(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     marker = "speed" if name == "README.md" else "benchmarks"
     assert text.count(f"<!-- {marker} -->") == text.count(f"<!-- /{marker} -->") == 1
+
+
+def test_a_run_stands_beside_the_history(tmp_path: Path) -> None:
+    """The stepper takes 500 microseconds in this run, and fastfed 20 and 60."""
+    (tmp_path / "bench.json").write_text(json.dumps({**content(1.0), "datetime": "2026-01-02T"}))
+    command = [sys.executable, str(ROOT / "benchmarks" / "history.py")]
+    run = subprocess.run(
+        [*command, "--compare", str(tmp_path / "bench.json")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = dict(line.strip("| ").split(" | ", 1) for line in run.stdout.splitlines())
+    assert lines["stepper's time over fastfed's"].endswith(" | this run")
+    assert lines["synthetic"].startswith("34.5 | ")
+    assert lines["synthetic"].endswith(" | 25")
+    assert lines["bernoulli, FedElim"].endswith(" | 8.33")
 
 
 def test_benchmarks_can_be_collected() -> None:

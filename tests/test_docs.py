@@ -16,18 +16,20 @@ from types import ModuleType
 import documentation
 import pytest
 from documentation import ROOT, blocks, pages, same
-from test_layers import BASE, ROOMS
+from helpers import built_in
+from test_layers import BASE, LAYERS
 
 import fastfed as ff
-from fastfed.engine import rows
-from fastfed.goals import FAMILIES as GOALS
-from fastfed.problem.rewards import KINDS as LAWS
-from fastfed.problem.schedule import KINDS as SCHEDULES
-from fastfed.radius import NAMES as RADII
-from fastfed.statistics import summary
-from fastfed.sweeps.manifest import FORMAT
-from fastfed.sweeps.spec import SPEC_KEYS
-from fastfed.uplinks import FAMILIES as UPLINKS
+from fastfed.analysis import summary
+from fastfed.model.goals import Goal
+from fastfed.model.radii import Radius
+from fastfed.model.rewards import Rewards
+from fastfed.model.schedules import Schedule
+from fastfed.model.spec import KEYS
+from fastfed.model.uplinks import Uplink
+from fastfed.simulation import rows
+from fastfed.storage.manifest import FORMAT
+from fastfed.version import ROWS
 
 REFERENCE = ROOT / "docs" / "reference"
 PAGES = [str(path.relative_to(ROOT)) for path in pages()]
@@ -38,7 +40,7 @@ def text_of(name: str) -> str:
 
 
 def hook(name: str) -> ModuleType:
-    """A script of the site."""
+    """Import a script of the site."""
     sys.path.insert(0, str(ROOT / "docs" / "hooks"))
     try:
         return importlib.import_module(name)
@@ -47,7 +49,7 @@ def hook(name: str) -> ModuleType:
 
 
 def first_cells(text: str) -> set[str]:
-    """What stands in backquotes in the first cells of the tables of a page."""
+    """Return the text in backquotes in the first cells of the tables of a page."""
     cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("|")]
     return {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
 
@@ -65,12 +67,12 @@ def test_every_block_is_run_or_says_why_not(name: str) -> None:
             assert reason is not None or block.comment("file") is not None, where
 
 
-@pytest.mark.long
+@pytest.mark.docs
 @pytest.mark.parametrize("name", [name for name in PAGES if blocks(ROOT / name)])
 def test_every_block_runs_and_prints_what_is_shown(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fastfed.problem.schedule.KINDS", dict(SCHEDULES))  # a page adds to them
+    monkeypatch.setattr(Schedule, "families", dict(Schedule.families))  # a page adds to them
     outputs = documentation.run(ROOT / name, tmp_path)
     for block in blocks(ROOT / name):
         if block.line in outputs:
@@ -88,9 +90,20 @@ def test_the_comparison_of_outputs_would_notice() -> None:
 
 @pytest.mark.parametrize("name", ff.__all__)
 def test_every_public_name_has_its_place(name: str) -> None:
-    assert re.search(
-        rf"^::: fastfed\.{name}$|`fastfed\.{name}`", text_of("python.md"), re.MULTILINE
-    ), name
+    pages = [path.name for path in (ROOT / "docs/reference").glob("python*.md")]
+    places = [
+        page
+        for page in pages
+        if re.search(rf"^::: fastfed\.{name}$|`fastfed\.{name}`", text_of(page), re.MULTILINE)
+    ]
+    assert len(places) == 1, (name, places)
+
+
+def test_links_of_the_first_page_lead_to_files_of_the_repository() -> None:
+    page = ROOT / "docs/index.md"
+    links = re.findall(r"\]\(([^)#:\s]+)", page.read_text(encoding="utf-8"))
+    assert len(links) > 20
+    assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 def test_every_option_has_its_place() -> None:
@@ -98,7 +111,7 @@ def test_every_option_has_its_place() -> None:
     generated = hook("generated")
     from typer.main import get_command
 
-    from fastfed.cli import app
+    from fastfed.cli.app import app
 
     page = generated.command_line()
     sections = {part.splitlines()[0]: part for part in page.split("\n## ")[1:]}
@@ -112,14 +125,15 @@ def test_every_option_has_its_place() -> None:
         assert len(command.help) > 20, name
 
 
-@pytest.mark.parametrize("column", [*rows.COLUMNS, *summary.COLUMNS])
+@pytest.mark.parametrize("column", [*rows.COLUMNS, *summary.SUMMARY_COLUMNS])
 def test_every_column_has_its_place(column: str) -> None:
     assert column in first_cells(text_of("columns.md"))
 
 
 def test_types_of_columns_are_those_of_the_rows() -> None:
     """The tables say what Polars says."""
-    result = ff.simulate([[0.9], [0.1]], ["fedelim", "fedelim0"], delta=0.1, trials=2)
+    questions = ff.Instance.personalised([[0.9, 0.8], [0.1, 0.2]])  # rows with all columns
+    result = ff.simulate(questions, ["fedelim", "fedelim0"], delta=0.1, trials=2)
     rows_part, summary_part = text_of("columns.md").split("\n## Summaries\n")
     for part, frame in ((rows_part, result.frame), (summary_part, result.summary([1]))):
         told = {
@@ -131,32 +145,49 @@ def test_types_of_columns_are_those_of_the_rows() -> None:
         assert {name: str(kind) for name, kind in frame.schema.items()} == told
 
 
-@pytest.mark.parametrize("name", [*SCHEDULES, *RADII, *LAWS, *GOALS, *UPLINKS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *built_in(Schedule),
+        *built_in(Radius),
+        *built_in(Rewards),
+        *built_in(Goal),
+        *built_in(Uplink),
+    ],
+)
 def test_every_name_of_a_choice_has_its_place(name: str) -> None:
     assert name in {one.partition(":")[0] for one in first_cells(text_of("names.md"))}
 
 
-@pytest.mark.parametrize("room", [*ROOMS, *BASE])
-def test_the_picture_shows_every_room(room: str) -> None:
-    picture = (ROOT / "docs" / "figures" / "rooms.svg").read_text(encoding="utf-8")
-    assert re.search(rf"\b{room}\b", "".join(re.findall(r"<text[^>]*>[^<]*", picture))), room
+@pytest.mark.parametrize("layer", [*LAYERS, *BASE])
+def test_the_picture_shows_every_layer(layer: str) -> None:
+    picture = (ROOT / "docs" / "figures" / "layers.svg").read_text(encoding="utf-8")
+    assert re.search(rf"\b{layer}\b", "".join(re.findall(r"<text[^>]*>[^<]*", picture))), layer
 
 
-@pytest.mark.parametrize("key", SPEC_KEYS)
+@pytest.mark.parametrize("key", KEYS)
 def test_every_key_of_a_spec_file_has_its_place(key: str) -> None:
     assert key in first_cells(text_of("files.md"))
 
 
 def test_versions_of_rows_and_folders_are_the_present_ones() -> None:
-    assert (
-        f"a *format* (now {FORMAT}), and the rows have a *version* (now {rows.VERSION})"
-        in text_of("files.md")
+    assert f"a *format* (now {FORMAT}), and the rows have a *version* (now {ROWS})" in text_of(
+        "files.md"
     )
-    unreleased = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n## ")[2]
-    assert f"Rows are version {rows.VERSION}, folders have format {FORMAT}." in unreleased
+    newest = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n## ")[2]
+    assert f"Rows are version {ROWS}, folders have format {FORMAT}." in newest
 
 
-@pytest.mark.parametrize("name", sorted({*PAGES, "CHANGELOG.md", "data/README.md"}))
+def test_version_is_the_same_everywhere() -> None:
+    newest = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n## ")[2]
+    assert newest.startswith(f"{ff.__version__}\n")
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {ff.__version__}\n" in citation
+
+
+@pytest.mark.parametrize(
+    "name", sorted({*PAGES, "CHANGELOG.md", "CODE_OF_CONDUCT.md", "data/README.md"})
+)
 def test_links_lead_from_file_to_file(name: str) -> None:
     """Also for whoever reads the files without the site; and those to a heading lead to one."""
     text = (ROOT / name).read_text(encoding="utf-8")
@@ -192,6 +223,22 @@ def test_pages_that_the_code_names_are_there() -> None:
         assert (ROOT / page).exists(), f"{source} names {page}"
 
 
+def test_pieces_of_files_are_included() -> None:
+    """Every include names a section of a file; a formatter once turned them into comparisons."""
+    text = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
+    included = re.findall(r'^--8<-- "([\w/.]+):(\w+)"$', text, re.MULTILINE)
+    assert len(included) == text.count("--8") > 5
+    for path, section in included:
+        assert f"[start:{section}]" in (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_files_that_a_page_names_are_there(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for named in re.findall(r"`((?:fastfed|tests|benchmarks|docs)/[\w/.-]+\.\w+)`", text):
+        assert (ROOT / named).exists(), f"{name} names {named}"
+
+
 def test_verdicts_are_written_between_their_markers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,14 +251,26 @@ def test_verdicts_are_written_between_their_markers(
             {
                 "trials": {"synthetic": 1000},
                 "claims": [
-                    {"key": "one", "claim": "A | B", "where": "Theorem 1", "verdict": "holds"}
+                    {
+                        "key": "one",
+                        "claim": "A | B",
+                        "where": "Theorem 1",
+                        "sentence": "Holds on a, except on b.",
+                        "measured": [],
+                        "cells": [
+                            {"instance": "a", "verdict": "holds"},
+                            {"instance": "b", "verdict": "violated"},
+                        ],
+                    }
                 ],
             }
         )
     )
     claims.main(str(tmp_path))
     text = page.read_text()
-    assert "| A \\| B | Theorem 1 | holds |" in text
+    assert "| A \\| B | Theorem 1 | Holds on a, except on b. |" in text
+    assert "| claim | a | b |" in text
+    assert "| `one` | ✓ | ✗ |" in text
     assert "1,000 of synthetic" in text
     assert "former" not in text
     assert text.startswith(f"a\n{claims.BEGIN}\n")

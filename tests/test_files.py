@@ -14,7 +14,7 @@ import pytest
 from helpers import SMALL, refused, run
 
 import fastfed as ff
-from fastfed import cli
+from fastfed.cli import app as cli
 from fastfed.errors import InputError
 from fastfed.files import checked_folder, read_regular, replacing, valid_unicode
 

@@ -1,4 +1,4 @@
-"""Rooms and layers: imports point one way, wherever in a file they stand."""
+"""Layers of the package: imports point one way, wherever in a file they stand."""
 
 from __future__ import annotations
 
@@ -10,46 +10,54 @@ import pytest
 import fastfed
 
 PACKAGE = Path(fastfed.__file__).parent
-BASE = ("version", "errors", "validation", "files", "radius", "choices", "console", "faces")
-ROOMS = (
+BASE = ("version", "errors", "text", "validation", "files", "confidence", "console", "timegrid")
+LAYERS = (
     "kernels",
-    "goals",
-    "uplinks",
-    "problem",
-    "engine",
-    "statistics",
-    "sweeps",
+    "model",
+    "simulation",
     "theory",
-    "results",
+    "analysis",
+    "storage",
+    "sweeps",
+    "display",
     "paper",
     "api",
-    "commands",
     "cli",
 )
-"""From the ground up: a room may import what stands before it."""
+"""From the bottom up: a layer may import itself and the layers before it."""
+SHOWN = ("__str__", "_repr_html_")
+"""Methods that may import `fastfed.display`: it is loaded when an object is shown."""
 
 
-def room_of(module: str) -> int:
-    """Its place in the order; -1 for the modules on which all rooms stand."""
+def layer_of(module: str) -> int:
+    """Its place in the order; -1 for the modules on which all layers stand."""
     name = [*module.split("."), ""][1]
-    return -1 if name in BASE else ROOMS.index(name)
+    return -1 if name in BASE else LAYERS.index(name)
 
 
 def at_run_time(path: Path) -> list[ast.AST]:
-    """Everything in a file but what is there for type annotations only."""
+    """Everything in a file but what is there for type annotations only, or to show an object."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    annotations = {
+    left_out = {
         id(node)
         for block in ast.walk(tree)
         if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.dump(block.test)
         for node in ast.walk(block)
+    } | {
+        id(node)
+        for method in ast.walk(tree)
+        if isinstance(method, ast.FunctionDef) and method.name in SHOWN
+        for node in ast.walk(method)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("fastfed.display.")
     }
-    return [node for node in ast.walk(tree) if id(node) not in annotations]
+    return [node for node in ast.walk(tree) if id(node) not in left_out]
 
 
 def imports(path: Path) -> set[str]:
-    """Every module of the package that a file imports, also inside functions; what is imported
-    for type annotations only does not count."""
+    """List every module of the package that a file imports, also inside functions.
+
+    Imports for type annotations only do not count.
+    """
     found = set()
     for node in at_run_time(path):
         if isinstance(node, ast.Import):
@@ -67,40 +75,38 @@ FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*
     "name", [name for name in FILES if name not in ("__init__.py", "__main__.py")]
 )
 def test_imports_point_to_the_ground(name: str) -> None:
-    here = room_of("fastfed." + name.removesuffix(".py").replace("/", "."))
+    here = layer_of("fastfed." + name.removesuffix(".py").replace("/", "."))
     for module in imports(PACKAGE / name):
-        assert room_of(module) <= here, f"{name} imports {module}"
+        assert layer_of(module) <= here, f"{name} imports {module}"
         if here == -1:
-            assert room_of(module) == -1
+            assert layer_of(module) == -1
 
 
-def test_every_file_has_its_room() -> None:
+def test_every_file_has_its_layer() -> None:
     for name in FILES:
         top = name.split("/")[0].removesuffix(".py")
-        assert top in (*BASE, *ROOMS, "__init__", "__main__"), name
+        assert top in (*BASE, *LAYERS, "__init__", "__main__"), name
 
 
 def test_the_order_would_notice() -> None:
-    """The rooms are really used in this order: each but the first imports the one below it, or
-    one further down. (What a goal or an uplink is called needs no kernel.)"""
-    for index, room in enumerate(ROOMS[1:], start=1):
-        files = [PACKAGE / f"{room}.py"] if room == "cli" else (PACKAGE / room).rglob("*.py")
-        below = {room_of(module) for path in files for module in imports(path)}
-        lowest = -1 if room in ("goals", "uplinks") else 0
-        assert any(lowest <= place < index for place in below), room
+    """Each layer but the first imports a layer below it."""
+    for index, layer in enumerate(LAYERS[1:], start=1):
+        files = (PACKAGE / layer).rglob("*.py")
+        below = {layer_of(module) for path in files for module in imports(path)}
+        assert any(0 <= place < index for place in below), layer
 
 
 @pytest.mark.parametrize(
-    ("library", "rooms"),
+    ("library", "layers"),
     [
-        ("matplotlib", {"results", "paper"}),
+        ("matplotlib", {"display", "paper"}),
         ("distributed", {"sweeps"}),
         ("numba", {"kernels", "sweeps"}),  # in a sweep, a worker says which version it has
-        ("msgspec", {"sweeps"}),
-        ("typer", {"commands", "cli"}),
+        ("msgspec", {"model", "storage"}),
+        ("typer", {"cli"}),
     ],
 )
-def test_heavy_libraries_have_one_home(library: str, rooms: set[str]) -> None:
+def test_heavy_libraries_have_one_home(library: str, layers: set[str]) -> None:
     for name in FILES:
         nodes = at_run_time(PACKAGE / name)
         named = {
@@ -108,7 +114,7 @@ def test_heavy_libraries_have_one_home(library: str, rooms: set[str]) -> None:
         }
         named |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
         if any(one.split(".")[0] == library for one in named):
-            assert name.split("/")[0].removesuffix(".py") in rooms, name
+            assert name.split("/")[0].removesuffix(".py") in layers, name
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name.startswith("kernels/")])

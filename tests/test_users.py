@@ -1,4 +1,4 @@
-"""What users meet first: examples in docstrings, types, the tour as a notebook."""
+"""First things that users meet: examples in docstrings, types, the tour as a notebook."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_methods_tell_what_they_take_and_give(held: type) -> None:
         text = inspect.getdoc(method) or ""
         takes = set(inspect.signature(method).parameters) - {"self"}
         assert not takes or "Parameters\n-----" in text, name
-        assert "Returns\n-----" in text, name
+        assert "Returns\n-----" in text or "Yields\n-----" in text, name
 
 
 USER = """
@@ -95,7 +95,10 @@ text: str = str(ff.open_sweep("r").replay(3, schedule="fedelim", delta=0.1))
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """The Python of an environment in which the wheel is installed, beside what this one has."""
+    """Return the Python of an environment in which the wheel is installed.
+
+    The environment also sees the packages of this one.
+    """
     wheels = tmp_path / "wheels"
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     subprocess.run(
@@ -113,10 +116,12 @@ def installed(tmp_path: Path) -> Path:
     return home / "bin" / "python"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_types_of_user_code(installed: Path, tmp_path: Path) -> None:
-    """Against the wheel that is installed, whose py.typed lets mypy look, with no settings of
-    ours; the wheel has its data with it."""
+    """Check user code against the installed wheel, whose py.typed lets mypy look.
+
+    None of this project's settings apply. The wheel contains its data.
+    """
     code = tmp_path / "user.py"
     code.write_text(USER)
     wrong = tmp_path / "wrong.py"
@@ -164,7 +169,7 @@ def test_types_of_user_code(installed: Path, tmp_path: Path) -> None:
     assert ran.stdout.startswith("movielens: ")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_tour_runs_and_shows_no_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The notebook, run anew: no warning, no raw dump, tables and a figure."""
     import nbformat

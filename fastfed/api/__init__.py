@@ -1,1 +1,1 @@
-"""What a user holds: `simulate` and its `Result`, `sweep` and its folder."""
+"""The functions and objects of users: `simulate` and `Result`, `sweep` and `Sweep`."""

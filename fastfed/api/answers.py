@@ -1,4 +1,4 @@
-"""What a `Result` in memory and a `Sweep` in a folder both answer.
+"""The answers that a `Result` in memory and a `Sweep` in a folder have in common.
 
 Each of them says what it holds and how to get at its rows; everything a person asks of them
 follows from that, in one place, so that the same question has the same answer.
@@ -7,40 +7,39 @@ follows from that, in one place, so that the same question has the same answer.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
-from fastfed.engine.rows import CELL
-from fastfed.errors import InputError, nearest
-from fastfed.faces import Faced
-from fastfed.goals import parse as parse_goal
-from fastfed.problem.instance import Instance
-from fastfed.problem.schedule import Schedule, parse
-from fastfed.radius import parse as parse_radius
-from fastfed.statistics.best import Best, envelope_of
-from fastfed.statistics.moments import Batch
-from fastfed.statistics.summary import wanted_costs
-from fastfed.sweeps.grid import Cell
-from fastfed.uplinks import parse as parse_uplink
-from fastfed.validation import checked_delta, checked_sigma, checked_trial
+from fastfed.analysis.cheapest import Cheapest, cheapest
+from fastfed.analysis.selection import ALL, Held, Where, Which, select
+from fastfed.analysis.summary import wanted_costs
+from fastfed.analysis.trials import Trials
+from fastfed.api.progress import reporting
+from fastfed.errors import InputError
+from fastfed.model.instance import Instance
+from fastfed.model.options import takes
+from fastfed.model.schedules import Schedule
+from fastfed.model.setting import CELL
+from fastfed.validation import checked_trial
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
 
-    from fastfed.engine.replay import Replay
-    from fastfed.theory.check import Check
+    from fastfed.analysis.check import Check
+    from fastfed.analysis.compare import Comparison
+    from fastfed.simulation.replay import Replay
 
 
-class Answers(Faced, ABC):
+class Answers(ABC):
     """Rows of trials, and the questions that they answer."""
 
     # What a holder of rows has to say
 
     @abstractmethod
     def scan(self) -> pl.LazyFrame:
-        """The rows of all trials as a Polars LazyFrame: nothing is read before it is needed."""
+        """Return the rows of all trials as a Polars LazyFrame."""
 
     @abstractmethod
     def summary(
@@ -49,63 +48,101 @@ class Answers(Faced, ABC):
         """Means with their errors, quantiles, error rates and ratios, for any costs."""
 
     @abstractmethod
-    def check(self, costs: Sequence[float] | None = None) -> Check:
-        """Compare the rows with the theorems: a verdict per claim."""
-
-    @abstractmethod
     def save(self, folder: str | Path) -> Any:
         """Write the rows into a sweep's folder."""
 
     @property
     @abstractmethod
-    def instances(self) -> dict[str, Instance]:
-        """The instances of the rows, by name."""
-
-    @property
-    @abstractmethod
-    def costs(self) -> list[float]:
-        """The costs of an uplink that are taken where none are given."""
+    def _trials(self) -> Trials:
+        """The rows as questions take them."""
 
     @abstractmethod
-    def _held(self) -> dict[Cell, list[str]]:
-        """The cells that have rows, and the schedules of each."""
-
-    @abstractmethod
-    def _batches(self, cell: Cell, schedules: Sequence[str]) -> Iterator[Batch]:
-        """The trials of a cell, in order."""
-
-    @abstractmethod
-    def _ranges(self, cell: Cell, schedule: str) -> list[tuple[int, int]]:
-        """The trials [first, end) that there are."""
+    def _only(self, held: Held) -> Self:
+        """Keep these cells and schedules."""
 
     @abstractmethod
     def _about(self) -> Mapping[str, object]:
-        """What was run, in a few words, for a report."""
+        """Describe in a few words what was run, for a report."""
+
+    _title = "fastfed report"
+    """Title of a report."""
 
     # What follows from it
+
+    @property
+    def instances(self) -> Mapping[str, Instance]:
+        """The instances of the rows, by name, equal to those that were run."""
+        return self._trials.instances
+
+    @property
+    def costs(self) -> list[float]:
+        """The costs of an uplink that are taken where none are given."""
+        return self._trials.costs
+
+    def check(self, costs: Sequence[float] | None = None) -> Check:
+        """Compare the rows with the theorems.
+
+        Parameters
+        ----------
+        costs
+            Costs C of an uplink; None: those that a sweep was asked for, else 0, 10 and 100.
+
+        Returns
+        -------
+        fastfed.Check
+
+        Examples
+        --------
+        >>> import fastfed as ff
+        >>> ff.simulate([[0.9], [0.1]], delta=0.1, trials=200).check(costs=[10]).violated
+        False
+        """
+        from fastfed.analysis.check import check
+
+        return check(self._trials, costs)
 
     @property
     def frame(self) -> pl.DataFrame:
         """The rows of all trials, one for each trial and schedule, in memory."""
         return self.scan().collect()
 
+    @takes(Which, ALL)
+    def filter(self, **which: Unpack[Which]) -> Self:
+        """Keep the rows of some cells and schedules: every question works on what is left.
+
+        Parameters
+        ----------
+        instance, schedule, delta, sigma, radius, goal, uplink
+            One value or several of each; None: all. A value that no row has is refused.
+
+        Returns
+        -------
+        Result or Sweep
+            As this one, with fewer rows. It answers as if nothing else had been run: without
+            fedelim0 among the schedules, for example, it has no ratios to fedelim0.
+
+        Examples
+        --------
+        >>> import fastfed as ff
+        >>> res = ff.simulate([[0.9], [0.1]], ["fedelim", "fedelim0"], delta=[0.1, 0.01], trials=20)
+        >>> res.filter(schedule="fedelim", delta=0.1).frame.height
+        20
+        """
+        return self._only(select(self._trials, which).held())
+
+    @takes(Where, ALL)
     def wrong(
         self,
         schedule: str | Schedule | None = None,
         delta: float | None = None,
-        *,
-        instance: str | None = None,
-        sigma: float | None = None,
-        radius: str | None = None,
-        goal: str | None = None,
-        uplink: str | None = None,
+        **where: Unpack[Where],
     ) -> pl.DataFrame:
-        """The rows of the trials in which an answer was wrong or missing.
+        """List the rows of the trials in which an answer was wrong or missing.
 
         Parameters
         ----------
         schedule, delta, instance, sigma, radius, goal, uplink
-            Which rows; None: all.
+            As of `filter`.
 
         Returns
         -------
@@ -120,30 +157,11 @@ class Answers(Faced, ABC):
         """
         import polars as pl
 
-        cells = self._cells(
-            {
-                "instance": instance,
-                "delta": delta,
-                "sigma": sigma,
-                "radius": radius,
-                "goal": goal,
-                "uplink": uplink,
-            }
-        )
-        wanted = pl.DataFrame([cell.names for cell in cells])
-        rows = (
-            self.scan()
-            .filter(~pl.col("correct"))
-            .collect()
-            .join(wanted, on=wanted.columns, how="semi", maintain_order="left")
-        )
-        if schedule is None:
-            return rows
-        known = list(dict.fromkeys(name for cell in cells for name in self._held()[cell]))
-        return rows.filter(pl.col("schedule") == _chosen_schedule(known, schedule))
+        rows = self.filter(schedule=schedule, delta=delta, **where)
+        return rows.scan().filter(~pl.col("correct")).collect()
 
     @overload
-    def best(self, costs: None = None, bit_costs: None = None) -> Best: ...
+    def best(self, costs: None = None, bit_costs: None = None) -> Cheapest: ...
     @overload
     def best(
         self, costs: Sequence[float], bit_costs: Sequence[float] | None = None
@@ -153,7 +171,7 @@ class Answers(Faced, ABC):
 
     def best(
         self, costs: Sequence[float] | None = None, bit_costs: Sequence[float] | None = None
-    ) -> Best | pl.DataFrame:
+    ) -> Cheapest | pl.DataFrame:
         """Find the cheapest schedule, and how certain that is.
 
         Parameters
@@ -165,7 +183,7 @@ class Answers(Faced, ABC):
 
         Returns
         -------
-        fastfed.statistics.best.Best or polars.DataFrame
+        fastfed.Cheapest or polars.DataFrame
             Without costs, for each cell the ranges of C with one winner each, the C at which it
             changes with a 95 % interval from the paired trials, and the schedules that cannot be
             separated from the winner; print it, or take its ``frame``. With costs, one row for
@@ -180,15 +198,54 @@ class Answers(Faced, ABC):
         >>> res.best(costs=[0, 100])["winner"].to_list()
         ['fedelim0', 'fedelim']
         """
-        found = Best(
-            tuple(
-                envelope_of(self._batches(cell, names), names, cell.names)
-                for cell, names in self._held().items()
-            )
-        )
+        found = cheapest(self._trials)
         if costs is None and bit_costs is None:
             return found
         return found.at(*wanted_costs(costs, bit_costs, ()))
+
+    def compare(
+        self,
+        by: str | Answers,
+        cost: Sequence[float] | float | None = None,
+        bit_cost: Sequence[float] | float | None = None,
+        *,
+        to: object = None,
+    ) -> Comparison:
+        """Compare the values of one choice, all else equal, by paired trials.
+
+        Parameters
+        ----------
+        by
+            The choice: "radius", "uplink", "goal", "sigma", "delta", "schedule" or "instance". Or
+            another `Result` or `Sweep`: its cells are compared with those of equal names here.
+        cost, bit_cost
+            Costs C of an uplink and c of a bit, one or several. With neither: the default costs.
+        to
+            The value with which the others are compared. None: fedelim0 among schedules, the
+            paper's radius, goal and uplink, this one of two sweeps, else the first.
+
+        Returns
+        -------
+        fastfed.Comparison
+            Ratios and differences of mean total cost, pulls, uplinks and bits, with intervals that
+            hold together with a probability of 95 %; print it, or take its ``frame``.
+
+        Examples
+        --------
+        >>> import fastfed as ff
+        >>> res = ff.simulate("synthetic", ["fedelim", "fedelim0"], delta=[0.1, 0.01], trials=100)
+        >>> found = res.compare(by="delta", cost=10).frame.filter(measure="total", separated=True)
+        >>> found.select("schedule", "delta", "reference").rows()
+        [('fedelim0', 0.01, 0.1)]
+        """
+        from fastfed.analysis.compare import FOLDER, compare
+
+        costs = wanted_costs(cost, bit_cost, self._trials.costs, self._trials.bit_costs)
+        if isinstance(by, Answers):
+            mine, theirs = _names(self._trials.source, by._trials.source)
+            sweeps = {mine: self._trials, theirs: by._trials}
+            return compare(sweeps, FOLDER, *costs, to=to)
+        return compare(self._trials, by, *costs, to=to)
 
     def plot(
         self,
@@ -197,6 +254,7 @@ class Answers(Faced, ABC):
         group: str | None = None,
         cost: float | None = None,
         errors: str = "sem",
+        bands: bool = False,
         ax: Axes | None = None,
     ) -> Axes:
         """Draw the summary of these rows.
@@ -214,6 +272,8 @@ class Answers(Faced, ABC):
             The cost C of an uplink, any one: it need not be a cost of the sweep.
         errors
             "sem", "std" or "quantiles": what the bars are.
+        bands
+            Errors as bands around the lines, and not as bars.
         ax
             Axes to draw into; without them a figure is made.
 
@@ -230,15 +290,16 @@ class Answers(Faced, ABC):
         >>> axes.get_xlabel()
         'error probability delta'
         """
-        from fastfed.results.figures import plot
+        from fastfed.display.figures import plot
 
         frame = self.plot_frame(x, y, None if cost is None else [cost])
-        return plot(frame, x=x, y=y, group=group, cost=cost, errors=errors, ax=ax)
+        choice = {"x": x, "y": y, "group": group, "cost": cost, "errors": errors}
+        return plot(frame, **choice, bands=bands, ax=ax)  # type: ignore[arg-type]
 
     def plot_frame(
         self, x: str = "delta", y: str = "total", costs: Sequence[float] | None = None
     ) -> pl.DataFrame:
-        """The summary that `plot` draws: with steps or gaps where they are asked for.
+        """Return the summary that `plot` draws, with steps or gaps if they are drawn.
 
         Parameters
         ----------
@@ -251,7 +312,7 @@ class Answers(Faced, ABC):
         -------
         polars.DataFrame
         """
-        from fastfed.results.series import with_gaps
+        from fastfed.display.series import with_gaps
 
         frame = self.summary(self.costs if costs is None else costs)
         if x == "gap":
@@ -279,17 +340,13 @@ class Answers(Faced, ABC):
         )
         return frame.join(sums.collect(), on=keys, how="left", maintain_order="left")
 
+    @takes(Where, ALL)
     def replay(
         self,
         trial: int,
         schedule: str | Schedule | None = None,
         delta: float | None = None,
-        *,
-        instance: str | None = None,
-        sigma: float | None = None,
-        radius: str | None = None,
-        goal: str | None = None,
-        uplink: str | None = None,
+        **where: Unpack[Where],
     ) -> Replay:
         """Tell the trial of one of these rows event by event.
 
@@ -298,7 +355,7 @@ class Answers(Faced, ABC):
         trial
             The number of the trial.
         schedule, delta, instance, sigma, radius, goal, uplink
-            Which row of that trial; needed where there are several.
+            The row of that trial; needed where there are several.
 
         Returns
         -------
@@ -313,27 +370,21 @@ class Answers(Faced, ABC):
         >>> story.row["pulls"] == res.frame["pulls"][7]
         True
         """
-        from fastfed.engine.replay import replay
+        from fastfed.simulation.replay import replay
 
         number = checked_trial(trial)
-        cells = self._cells(
-            {
-                "instance": instance,
-                "delta": delta,
-                "sigma": sigma,
-                "radius": radius,
-                "goal": goal,
-                "uplink": uplink,
-            }
-        )
-        if len(cells) > 1:
+        rows = select(self._trials, {"schedule": schedule, "delta": delta, **where})
+        (cell, schedules), *others = rows.held().items()
+        if others:
             raise InputError(
-                f"{len(cells)} cells have such rows ({cells[0]}; {cells[1]}; ...): "
+                f"{len(others) + 1} cells have such rows ({cell}; {others[0][0]}; ...): "
                 "say which by delta, instance, sigma, radius, goal or uplink"
             )
-        cell = cells[0]
-        name = _chosen_schedule(self._held()[cell], schedule)
-        held = self._ranges(cell, name)
+        name, *more = schedules
+        if more:
+            names = ", ".join(map(str, schedules))
+            raise InputError(f"the trial has several rows: say which by schedule, one of {names}")
+        held = rows.ranges(cell, str(name))
         if not any(first <= number < end for first, end in held):
             there = ", ".join(f"{first} to {end - 1}" for first, end in held)
             raise InputError(f"trial {number}: {name} at {cell} has the trials {there}")
@@ -346,16 +397,18 @@ class Answers(Faced, ABC):
             engine=cell.engine,
             sigma=cell.sigma,
             max_steps=cell.max_steps,
-            **self._choices(cell),
+            **rows.choices(cell),
         )
 
-    def report(self, path: str | Path = "report.html") -> Path:
+    def report(self, path: str | Path = "report.html", *, progress: bool = False) -> Path:
         """Write one self-contained, interactive page of HTML.
 
         Parameters
         ----------
         path
             The file.
+        progress
+            Say on stderr how many cells are done.
 
         Returns
         -------
@@ -363,67 +416,23 @@ class Answers(Faced, ABC):
             The same. The page needs no network, and its size does not depend on the number of
             trials.
         """
-        return self._write_report(Path(path))
+        from fastfed.display.report import write_report
 
-    def _write_report(self, path: Path) -> Path:
-        from fastfed.results.report import Rows, write_report
-
-        cells = (
-            Rows(cell.names, names, self._batches(cell, names))
-            for cell, names in self._held().items()
-        )
-        instances, checked = self._theory()
-        return write_report(
-            path, cells, self._about(), self.costs, instances=instances, checked=checked
-        )
-
-    def _choices(self, cell: Cell) -> dict[str, Any]:
-        """Radius, goal and uplink of a cell, as `replay` takes them."""
-        return dict(cell.choices)
-
-    def _theory(self) -> tuple[dict[str, Instance] | None, Check | None]:
-        """What a report needs for bounds and verdicts."""
-        return self.instances, self.check()
-
-    def _cells(self, which: Mapping[str, Any]) -> list[Cell]:
-        """The cells that have these names, where one is given; at least one."""
-        read: dict[str, Callable[[Any], object]] = {
-            "delta": checked_delta,
-            "sigma": checked_sigma,
-            "radius": lambda name: str(parse_radius(name)),
-            "goal": lambda name: str(parse_goal(name)),
-            "uplink": lambda name: str(parse_uplink(name)),
-        }
-        cells = list(self._held())
-        for key, value in which.items():
-            if value is not None:
-                cells = _narrowed(cells, key, read.get(key, str)(value))
-        return cells
+        trials = self._trials
+        with reporting(progress, len(trials.held()), "cells") as done:
+            return write_report(trials, Path(path), self._about(), self._title, done)
 
     def __str__(self) -> str:
-        from fastfed.results.tables import summary_text
+        from fastfed.display.tables import summary_text
 
         return summary_text(self.summary(), self.instances)
 
+    def _repr_html_(self) -> str:
+        from fastfed.display.notebook import summary_html
 
-def _narrowed(cells: list[Cell], key: str, value: Any) -> list[Cell]:
-    left = [cell for cell in cells if getattr(cell, key) == value]
-    if not left:
-        known = dict.fromkeys(str(getattr(cell, key)) for cell in cells)
-        raise InputError(
-            f"{key} {value}{nearest(str(value), known)}: the rows have {key} {', '.join(known)}"
-        )
-    return left
+        return summary_html(self.summary(), self.instances, title=repr(self))
 
 
-def _chosen_schedule(known: Sequence[str], wanted: str | Schedule | None) -> str:
-    if wanted is None:
-        if len(known) > 1:
-            raise InputError(
-                f"the trial has several rows: say which by schedule, one of {', '.join(known)}"
-            )
-        return known[0]
-    name = str(parse(wanted) if isinstance(wanted, str) else wanted)
-    if name not in known:
-        raise InputError(f"schedule {name}{nearest(name, known)}: the rows have {', '.join(known)}")
-    return name
+def _names(one: str, other: str) -> tuple[str, str]:
+    """Name two sources apart."""
+    return (one, other) if one != other else (f"{one} (first)", f"{other} (second)")

@@ -1,4 +1,4 @@
-"""Where a run stands, for a person: a bar on a terminal, a line now and then elsewhere.
+"""Progress of a run: a bar on a terminal, a line now and then elsewhere.
 
 Both go to stderr. The bar is gone when the run ends or is interrupted, so that what follows stands
 where it should. The first run on a machine compiles for some ten seconds, and says so.
@@ -13,18 +13,19 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fastfed import console
-from fastfed.errors import printable
-from fastfed.statistics.numbers import short
+from fastfed.text import printable, short
 
 if TYPE_CHECKING:
+    from fastfed.storage.part_file import PartFile
     from fastfed.sweeps.run import Run
-    from fastfed.sweeps.store import Part
 
 LINE_SECONDS = 30.0
 """Off a terminal, one line in that time."""
-COMPILING = "compiling, once"
+COMPILING = "compiling (only once)"
+UNITS = ("trials", "cells")
+"""Units in which progress is counted, where no cell is named."""
 
-Parts = Iterator[tuple["Run", "Part | None"]]
+Parts = Iterator[tuple["Run", "PartFile | None"]]
 
 
 def watch(parts: Parts, show: bool) -> Run:
@@ -49,9 +50,9 @@ def watch(parts: Parts, show: bool) -> Run:
 
 @contextmanager
 def reporting(
-    progress: bool | Callable[[int, int], object], total: int
+    progress: bool | Callable[[int, int], object], total: int, unit: str = "trials"
 ) -> Iterator[Callable[[int], object]]:
-    """What `simulate` calls with the number of trials that are done, and now and then between."""
+    """Make the function to call with the number of trials, or other units, that are done."""
     if callable(progress):
         told = 0
 
@@ -63,8 +64,8 @@ def reporting(
 
         yield tell
         return
-    with _display(progress, "trials") as display:
-        yield lambda done: display("trials", done, total, "")
+    with _display(progress, unit) as display:
+        yield lambda done: display(unit, done, total, "")
 
 
 Display = Callable[[str, int, int, str], object]
@@ -114,13 +115,14 @@ def _lines() -> Display:
         now = time.perf_counter()
         if now - told >= LINE_SECONDS:
             told = now
-            doing = COMPILING if compiling() else what
-            console.say(", ".join(filter(None, [f"{done:,} of {total:,} trials", doing, speed])))
+            unit = what if what in UNITS else UNITS[0]
+            doing = COMPILING if compiling() else what if what not in UNITS else ""
+            console.say(", ".join(filter(None, [f"{done:,} of {total:,} {unit}", doing, speed])))
 
     return display
 
 
 def compiling() -> bool:
-    """Whether kernels are being compiled just now; does not load them to find out."""
+    """Tell whether kernels are being compiled just now, without loading them."""
     module: Any = sys.modules.get("fastfed.kernels.compiling")
     return module is not None and bool(module.under_way())

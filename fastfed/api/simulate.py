@@ -5,45 +5,44 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
+from fastfed.analysis.selection import Held
+from fastfed.analysis.trials import BATCH_COLUMNS, Batch
 from fastfed.api.answers import Answers
 from fastfed.api.progress import reporting
-from fastfed.choices import USUAL
-from fastfed.engine.job import Job, run_blocks
-from fastfed.engine.rows import Block
 from fastfed.errors import InputError
-from fastfed.goals import Goal
-from fastfed.problem.instance import Instance
-from fastfed.problem.schedule import Schedule
-from fastfed.radius import Radius
-from fastfed.statistics.moments import Batch
-from fastfed.sweeps.grid import ROWS, Cell
-from fastfed.sweeps.manifest import versions
-from fastfed.sweeps.spec import DEFAULT_COSTS
-from fastfed.uplinks import Uplink
+from fastfed.model.instance import Instance
+from fastfed.model.options import takes
+from fastfed.model.part import DEFAULTS
+from fastfed.model.rewards import Rewards
+from fastfed.model.schedules import Schedule
+from fastfed.model.setting import RUN, Cell, Options
+from fastfed.model.spec import COSTS
+from fastfed.simulation.job import Job, run_blocks
+from fastfed.simulation.rows import COUNTED, Block
+from fastfed.storage.manifest import versions
+from fastfed.text import printable
 from fastfed.validation import (
     MOST_TRIALS,
-    checked_engine,
     checked_threads,
     checked_trials,
     checked_whole,
 )
+from fastfed.version import ROWS
 
 if TYPE_CHECKING:
     import polars as pl
 
     from fastfed.api.sweep import Sweep
-    from fastfed.theory.check import Check
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(Answers):
-    """What `simulate` returns: the rows of its trials, and what follows from them.
+    """The result of `simulate`: the rows of its trials, and answers from them.
 
     Two results are equal if they hold the same rows of the same instance. ``result + more`` joins
     trials that follow each other, of the same job: see `simulate`'s ``first``.
@@ -60,8 +59,11 @@ class Result(Answers):
     """One for each delta."""
     blocks: tuple[Block, ...]
     """The rows of each job, as arrays."""
-    cells: tuple[Cell, ...]
-    """What each job is called in a sweep's folder."""
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The setting of each job, by names."""
+        return tuple(job.setting.key for job in self.jobs)
 
     @property
     def job(self) -> Job:
@@ -75,7 +77,7 @@ class Result(Answers):
 
     @property
     def engine(self) -> str:
-        """Which engine ran: "skip" or "dense"."""
+        """The engine that ran: "skip", "dense" or "python"."""
         return self.job.engine
 
     @property
@@ -85,13 +87,15 @@ class Result(Answers):
 
     @property
     def trials(self) -> int:
-        """How many trials of each schedule and delta."""
+        """The number of trials of each schedule and delta."""
         return self.block.trials
 
     @property
     def pulls(self) -> npt.NDArray[np.int64]:
-        """(schedule, trial, K, M): how often each arm was pulled at each client. With several
-        deltas, an axis for them comes first."""
+        """The pulls of each arm at each client, (schedule, trial, K, M).
+
+        With several deltas, an axis for them comes first.
+        """
         if not self.job.keep_pulls:
             raise InputError("pulls were not kept: call simulate(..., keep_pulls=True)")
         every = [block.pulls for block in self.blocks]
@@ -109,7 +113,7 @@ class Result(Answers):
         return found
 
     def scan(self) -> pl.LazyFrame:
-        """The rows as a Polars LazyFrame.
+        """Return the rows as a Polars LazyFrame.
 
         Returns
         -------
@@ -132,7 +136,7 @@ class Result(Answers):
         Returns
         -------
         polars.DataFrame
-            See `fastfed.statistics.summary`.
+            See `fastfed.analysis.summary`.
 
         Examples
         --------
@@ -141,24 +145,9 @@ class Result(Answers):
         >>> res.summary(costs=[0, 10])["trials"].to_list()
         [20, 20]
         """
-        from fastfed.statistics.summary import summarise, wanted_costs
+        from fastfed.analysis.summary import summary, wanted_costs
 
-        return summarise(self.frame, *wanted_costs(costs, bit_costs, self.costs))
-
-    def check(self, costs: Sequence[float] | None = None) -> Check:
-        """Compare these rows with the theorems.
-
-        Parameters
-        ----------
-        costs
-            Costs C of an uplink; None: 0, 10 and 100.
-
-        Returns
-        -------
-        fastfed.Check
-        """
-        with TemporaryDirectory() as folder:
-            return self.save(folder).check(costs)
+        return summary(self, *wanted_costs(costs, bit_costs, self.costs))
 
     def save(self, folder: str | Path) -> Sweep:
         """Write the rows into a sweep's folder, new or with other rows of the same seed.
@@ -174,10 +163,21 @@ class Result(Answers):
             The folder, opened.
         """
         from fastfed.api.sweep import open_sweep
-        from fastfed.sweeps.keep import keep
+        from fastfed.storage.save import save
 
-        keep(folder, self.cells, self.jobs, self.blocks)
+        save(folder, self.jobs, self.blocks)
         return open_sweep(folder)
+
+    # The rows as questions take them: `fastfed.analysis.trials.Trials`
+
+    @property
+    def _trials(self) -> Result:
+        return self
+
+    @property
+    def source(self) -> str:
+        """Name of the rows, for messages."""
+        return repr(self)
 
     @property
     def instances(self) -> dict[str, Instance]:
@@ -186,41 +186,113 @@ class Result(Answers):
 
     @property
     def costs(self) -> list[float]:
-        """What `summary` takes where no costs are given."""
-        return list(DEFAULT_COSTS)
+        """The costs of an uplink that are taken where none are given."""
+        return list(COSTS)
 
-    def _held(self) -> dict[Cell, list[str]]:
-        return {cell: [str(one) for one in self.job.schedules] for cell in self.cells}
+    @property
+    def bit_costs(self) -> list[float]:
+        """The costs of a bit that are taken where none are given: none."""
+        return []
 
-    def _choices(self, cell: Cell) -> dict[str, Any]:
-        return {**cell.choices, "radius": self.job.radius}  # which may be a user's own function
+    def held(self) -> dict[Cell, list[Schedule]]:
+        """List the cells, one for each delta, with their schedules.
 
-    def _theory(self) -> tuple[dict[str, Instance] | None, Check | None]:
-        # bounds and verdicts know radii by their names
-        return (None, None) if self.job.radius.function is not None else super()._theory()
+        Returns
+        -------
+        dict
+            From the cell to its schedules.
+        """
+        return {cell: list(self.job.schedules) for cell in self.cells}
 
-    def _batches(self, cell: Cell, schedules: Sequence[str]) -> Iterator[Batch]:
-        import polars as pl
+    def choices(self, cell: Cell) -> dict[str, Any]:
+        """Return the radius, goal and uplink of a cell.
 
-        from fastfed.statistics.summary import frame_batch
+        Parameters
+        ----------
+        cell
+            One of those that are held.
 
-        yield frame_batch(self.frame.filter(pl.col("delta") == cell.delta))
+        Returns
+        -------
+        dict
+            By the names of the arguments of `fastfed.bounds`.
+        """
+        return {
+            **cell.choices,
+            "radius": self.job.setting.radius,
+        }  # which may be a user's own function
 
-    def _ranges(self, cell: Cell, schedule: str) -> list[tuple[int, int]]:
+    def batches(
+        self, cell: Cell, schedules: Sequence[str], columns: Sequence[str] = BATCH_COLUMNS
+    ) -> Iterator[Batch]:
+        """Read the trials of a cell.
+
+        Parameters
+        ----------
+        cell
+            One of those that are held.
+        schedules
+            Names of schedules.
+        columns
+            Columns of the rows.
+
+        Yields
+        ------
+        dict
+            All trials at once: by schedule, then by column.
+        """
+        block = self.blocks[self.cells.index(cell)]
+        place = {str(one): row for row, one in enumerate(self.job.schedules)}
+        values: dict[str, npt.NDArray[Any]] = {"skip_error": block.skip_error}
+        for name in columns:
+            if name in COUNTED:
+                kind = bool if COUNTED[name] == "Boolean" else np.int64
+                values[name] = block.column(name).astype(kind, copy=False)
+        values["trial"] = np.broadcast_to(
+            np.arange(block.first, block.first + block.trials), block.skip_error.shape
+        )
+        yield {
+            name: {column: values[column][place[name]] for column in columns} for name in schedules
+        }
+
+    def ranges(self, cell: Cell, schedule: str) -> list[tuple[int, int]]:
+        """List the trials that there are.
+
+        Parameters
+        ----------
+        cell, schedule
+            A cell that is held, and the name of one of its schedules.
+
+        Returns
+        -------
+        list
+            One range [first, end).
+        """
         return [(self.first, self.first + self.trials)]
+
+    def _only(self, held: Held) -> Result:
+        pairs = [
+            pair for pair in zip(self.jobs, self.blocks, strict=True) if pair[0].setting.key in held
+        ]
+        jobs, blocks = [], []
+        for job, block in pairs:
+            kept = list(held[job.setting.key])
+            rows = [job.schedules.index(one) for one in kept]
+            jobs.append(Job(job.setting, kept, keep_pulls=job.keep_pulls))
+            blocks.append(block.of_schedules(rows))
+        return Result(tuple(jobs), tuple(blocks))
 
     def _about(self) -> Mapping[str, object]:
         job = self.job
         return {
             "instance": job.instance.name,
-            "rewards": repr(job.instance.rewards),
-            "delta": ", ".join(f"{one.delta:g}" for one in self.jobs),
-            "seed": job.seed,
+            "rewards": job.instance.rewards_text,
+            "delta": ", ".join(f"{one.delta:g}" for one in self.cells),
+            "seed": job.setting.seed,
             "trials": f"{self.trials:,}",
             "engine": job.engine,
             "version of the rows": ROWS,
             "versions": ", ".join(f"{name} {one}" for name, one in versions().items()),
-            "largest skip_error of a trial": f"{self.frame['skip_error'].to_numpy().max():.3g}",
         }
 
     def __add__(self, other: Result) -> Result:
@@ -243,11 +315,11 @@ class Result(Answers):
                 f"each other, as of simulate(..., first={end})"
             )
         blocks = tuple(Block.join([a, b]) for a, b in zip(one.blocks, two.blocks, strict=True))
-        return Result(self.jobs, blocks, self.cells)
+        return Result(self.jobs, blocks)
 
     def _of_job(self) -> dict[str, object]:
-        """What rows depend on besides the number of the trial."""
-        names = ("delta", "sigma", "seed", "engine", "max_steps", *USUAL)
+        """Return everything that rows depend on besides the number of the trial."""
+        names = ("delta", "sigma", "seed", "engine", "max_steps", *DEFAULTS)
         return {
             "instance": self.job.instance,
             "schedules": ", ".join(map(str, self.job.schedules)),
@@ -276,37 +348,33 @@ class Result(Answers):
                 tuple(map(str, job.schedules)),
                 self.first,
                 self.trials,
-                job.seed,
-                tuple(one.delta for one in self.jobs),
+                job.setting.seed,
+                tuple(one.delta for one in self.cells),
             )
         )
 
     def __repr__(self) -> str:
-        deltas = ", ".join(f"{job.delta:g}" for job in self.jobs)
+        deltas = ", ".join(f"{cell.delta:g}" for cell in self.cells)
         return (
-            f"<Result {self.job.instance.name}: {self.trials} trials x "
+            f"<Result {printable(self.job.instance.name)}: {self.trials} trials x "
             f"{len(self.job.schedules)} schedules, delta {deltas}, "
             f"engine {self.engine}>"
         )
 
 
+@takes(Options, RUN)
 def simulate(
     instance: Instance | str | Path | npt.ArrayLike,
     schedules: Sequence[str | Schedule] | str | Schedule = ("fedelim",),
     *,
     delta: float | Sequence[float],
     trials: int,
-    seed: int = 0,
     first: int = 0,
     threads: int | None = None,
-    engine: str = "auto",
-    sigma: float | str | None = None,
-    max_steps: int | None = None,
-    radius: str | Radius = "paper",
-    goal: str | Goal = "best",
-    uplink: str | Uplink = "exact",
     progress: bool | Callable[[int, int], object] = False,
     keep_pulls: bool = False,
+    rewards: Rewards | str | None = None,
+    **options: Unpack[Options],
 ) -> Result:
     """Run independent trials of every schedule on the same rewards.
 
@@ -330,7 +398,8 @@ def simulate(
         None: all cores.
     engine
         "skip" (exact up to the column ``skip_error``, logarithmic in the pulls), "dense" (every
-        step of the same walk) or "auto".
+        step of the same walk), "auto", or "python" (decisions of a `fastfed.Algorithm` are not
+        compiled, for debugging).
     sigma
         The scale of the confidence radii. None: what fits the instance; "proxy": half the range
         of bounded rewards.
@@ -351,6 +420,9 @@ def simulate(
         Show a bar, or call this with (trials done, trials in all).
     keep_pulls
         Keep how often every arm was pulled at every client, in every trial.
+    rewards
+        The reward distribution of an array of means, or of a file that names none, as in
+        "bernoulli" or `fastfed.Gaussian(2.0)`; None: Gaussian, sigma 1.
 
     Returns
     -------
@@ -369,26 +441,14 @@ def simulate(
     >>> (res + more).trials
     150
     """
-    one = Instance.of(instance)
+    one = Instance.of(instance, rewards)
     count = checked_trials(trials)
     start = checked_whole("first", first, 0, MOST_TRIALS - count)
     deltas = [delta] if isinstance(delta, str) or not np.iterable(delta) else list(delta)
     if not deltas:
         raise InputError("no deltas: give at least one, as in 0.01")
     jobs = [
-        Job(
-            one,
-            schedules,
-            delta=each,
-            seed=seed,
-            engine=engine,
-            sigma=sigma,
-            max_steps=max_steps,
-            radius=radius,
-            goal=goal,
-            uplink=uplink,
-            keep_pulls=keep_pulls,
-        )
+        Job.of(one, schedules, delta=each, keep_pulls=keep_pulls, **options)
         for each in dict.fromkeys(deltas)
     ]
     workers = checked_threads(threads)
@@ -397,20 +457,11 @@ def simulate(
         for place, job in enumerate(jobs):
             before = place * count
             found = run_blocks(
-                job, start, count, workers, lambda done, before=before: report(before + done)
-            )  # type: ignore[misc]
+                job,
+                start,
+                count,
+                workers,
+                lambda done, before=before: report(before + done),  # type: ignore[misc]
+            )
             blocks.append(Block.join(sorted(found, key=lambda block: block.first)))
-    cells = tuple(
-        Cell(
-            one.name,
-            one.digest,
-            job.delta,
-            float(job.sigma),
-            job.seed,
-            checked_engine(engine),  # type: ignore[arg-type]
-            None if max_steps is None else job.max_steps,
-            **job.choices,
-        )
-        for job in jobs
-    )
-    return Result(tuple(jobs), tuple(blocks), cells)
+    return Result(tuple(jobs), tuple(blocks))

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
+from fastfed.analysis.selection import CHOICES, Held, Selection, values_of
+from fastfed.analysis.summary import summary, wanted_costs
+from fastfed.analysis.trials import Trials
 from fastfed.api.answers import Answers
 from fastfed.api.progress import watch
+from fastfed.errors import InputError
 from fastfed.files import checked_folder
-from fastfed.goals import Goal
-from fastfed.problem.instance import Instance
-from fastfed.problem.schedule import Schedule
-from fastfed.statistics.moments import Batch
+from fastfed.model.options import takes
+from fastfed.model.spec import GRID, KEYS, GridOptions, option_of
+from fastfed.storage.folder import Store
+from fastfed.storage.merge import Merged
+from fastfed.storage.merge import merge as join
+from fastfed.storage.part_file import PartFile
+from fastfed.storage.summary_cache import stored_summary
 from fastfed.sweeps.dask import Dask
-from fastfed.sweeps.grid import Cell, Shard
+from fastfed.sweeps.grid import Grid, Shard
 from fastfed.sweeps.run import Run, iterate
-from fastfed.sweeps.spec import DEFAULT_COSTS, DEFAULT_DELTAS, make_spec
-from fastfed.sweeps.store import Part, Store
-from fastfed.sweeps.summary_file import stored_summary
-from fastfed.uplinks import Uplink
+from fastfed.text import printable
+from fastfed.validation import checked_threads
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from fastfed.theory.check import Check
-
-Instances = Sequence[str | Path | Instance] | str | Path | Instance
+    from fastfed.analysis.check import Check
 
 
 class Sweep(Answers):
@@ -53,15 +58,23 @@ class Sweep(Answers):
     def __init__(self, folder: str | Path) -> None:
         self.folder = checked_folder(folder)
         self._store = Store(self.folder)
+        self._selection: Selection | None = None
         self._record = self._store.record()
+        self._title = f"fastfed report: {self.folder.resolve().name}"
+        self.merged: Merged | None = None
+        """What the merge did, if `merge` made the folder."""
 
-    def _write_report(self, path: Path) -> Path:
-        from fastfed.results.report import write_folder_report
+    @property
+    def _trials(self) -> Trials:
+        return self._selection or self._store
 
-        return write_folder_report(self._store, path)
+    def _only(self, held: Held) -> Sweep:
+        found = copy(self)
+        found._selection = Selection(self._store, held)
+        return found
 
     def scan(self) -> pl.LazyFrame:
-        """The rows of all trials, as a Polars LazyFrame over the folder's files.
+        """Return the rows of all trials, as a Polars LazyFrame over the folder's files.
 
         Returns
         -------
@@ -71,12 +84,24 @@ class Sweep(Answers):
         """
         import polars as pl
 
-        from fastfed.engine.rows import schema
+        from fastfed.simulation.rows import schema
 
-        paths = [part.path for part in self._store.parts()]
+        held = self._trials.held()
+        parts = [part for part in self._store.parts() if part.cell in held]
+        paths = [part.path for part in parts]
         if not paths:
             return pl.LazyFrame(schema=schema())
         found = pl.scan_parquet(paths, glob=False)
+        of_cells = {part.cell: part.path for part in parts}.values()
+        if any("server_answers" in pl.read_parquet_schema(path) for path in of_cells):
+            # cells in which the server has one question lack the columns of several
+            found = pl.scan_parquet(
+                paths, glob=False, schema=schema(several=True), missing_columns="insert"
+            )
+        if self._selection is not None:
+            found = found.filter(
+                pl.col("schedule").is_in(list(map(str, values_of("schedule", held))))
+            )
         # the same trial has the same row wherever it stands
         return found.unique(maintain_order=True) if self._store.problems() else found
 
@@ -96,25 +121,12 @@ class Sweep(Answers):
         Returns
         -------
         polars.DataFrame
-            See `fastfed.statistics.summary`. Nothing is simulated again.
+            See `fastfed.analysis.summary`. Nothing is simulated again.
         """
-        return stored_summary(self._store, costs, bit_costs)
-
-    def check(self, costs: Sequence[float] | None = None) -> Check:
-        """Compare the rows of the folder with the theorems.
-
-        Parameters
-        ----------
-        costs
-            Costs C of an uplink; None: those that the sweep was asked for.
-
-        Returns
-        -------
-        fastfed.Check
-        """
-        from fastfed.theory.check import check
-
-        return check(self._store, costs)
+        if self._selection is None:
+            return stored_summary(self._store, costs, bit_costs)
+        kept = wanted_costs(costs, bit_costs, self._selection.costs, self._selection.bit_costs)
+        return summary(self._selection, *kept)
 
     def save(self, folder: str | Path) -> Sweep:
         """Copy the rows into another folder, new or of the same sweep.
@@ -129,58 +141,85 @@ class Sweep(Answers):
         Sweep
             That folder, opened.
         """
-        from fastfed.sweeps.merge import merge
-
-        merge([self.folder], folder)
-        return Sweep(folder)
-
-    @cached_property
-    def instances(self) -> dict[str, Instance]:
-        """The instances of the rows, by name, equal to those that were run."""
-        from fastfed.theory.check import instances_of
-
-        return instances_of(self._store)
-
-    @property
-    def costs(self) -> list[float]:
-        """The costs of an uplink that the sweep was asked for."""
-        return list(self._record.spec.cost)
+        if self._selection is not None:
+            raise InputError(
+                f"{self.folder}: a filtered sweep is a view of its folder and cannot be saved; "
+                "save the whole sweep, and filter the copy"
+            )
+        return merge([self.folder], folder)
 
     @property
     def problems(self) -> list[str]:
         """Files among the parts whose rows are not counted, or that repeat others, and why."""
         return [str(problem) for problem in self._store.problems()]
 
-    def _held(self) -> dict[Cell, list[str]]:
-        return self._store.held()
-
-    def _batches(self, cell: Cell, schedules: Sequence[str]) -> Iterator[Batch]:
-        return self._store.batches(cell, schedules)
-
-    def _ranges(self, cell: Cell, schedule: str) -> list[tuple[int, int]]:
-        return [(first, end) for first, end, _ in self._store.spans(cell, schedule)]
-
     def _about(self) -> Mapping[str, object]:
-        spec = self._record.spec
         return {
-            "folder": self.folder.name,
-            "instances": ", ".join(self.instances),
-            "rewards": "; ".join(
-                dict.fromkeys(repr(one.rewards) for one in self.instances.values())
-            ),
-            "trials": f"{spec.trials:,}",
-            "seed": spec.seed,
-            "engine": spec.engine,
-            **self._record.versions,
+            **_about_spec(self._record.spec.to_dict()),
+            **({} if self._selection is None else {"filter": _filter_text(self._selection.held())}),
+            "version of the rows": self._record.rows,
+            "format of the folder": self._record.format,
+            "versions": ", ".join(f"{name} {one}" for name, one in self._record.versions.items()),
         }
 
     def __repr__(self) -> str:
-        held = self._held()
-        schedules = {name for names in held.values() for name in names}
+        held = self._trials.held()
+        schedules = values_of("schedule", held)
         return (
-            f"<Sweep {self.folder}: {len(held)} cells x {len(schedules)} schedules, "
-            f"up to {self._record.spec.trials:,} trials each>"
+            f"<Sweep {printable(str(self.folder))}: {len(held)} cells x "
+            f"{len(schedules)} schedules, up to {self._record.spec.trials:,} trials each>"
         )
+
+
+def _about_spec(spec: Mapping[str, Any]) -> dict[str, object]:
+    """Show a spec key by key; an instance that was given as an object goes by its name."""
+    shown: dict[str, object] = {}
+    for key, value in spec.items():
+        items = value if isinstance(value, list) else [value]
+        shown[key] = ", ".join(
+            str(item["name"])
+            if isinstance(item, dict)
+            else item
+            if isinstance(item, str)
+            else json.dumps(item)
+            for item in items
+        )
+    return shown
+
+
+def _filter_text(held: Held) -> str:
+    """Say which values of the choices are left."""
+    return "; ".join(f"{key} {', '.join(map(str, values_of(key, held)))}" for key in CHOICES)
+
+
+def check(folder: str | Path, costs: Sequence[float] | None = None) -> Check:
+    """Compare every cell and schedule in a sweep's folder with the theorems.
+
+    Bounds are those of the cell's confidence scale, radius and goal. Only stored rows are read,
+    batch by batch. See `fastfed.analysis.check` for what a verdict means, and what it does not:
+    the theorems leave a fourfold slack.
+
+    Parameters
+    ----------
+    folder
+        A sweep's folder.
+    costs
+        Costs C of an uplink; None: those of the sweep.
+
+    Returns
+    -------
+    Check
+        Print it, or take its ``frame``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import fastfed as ff
+    >>> done = ff.simulate([[0.9], [0.1]], delta=0.1, trials=200).save(tempfile.mkdtemp())
+    >>> ff.check(done.folder, costs=[10]).violated
+    False
+    """
+    return Sweep(folder).check(costs)
 
 
 def open_sweep(folder: str | Path) -> Sweep:
@@ -208,30 +247,69 @@ def open_sweep(folder: str | Path) -> Sweep:
     return Sweep(folder)
 
 
-def sweep(
-    *,
-    instances: Instances = ("synthetic",),
-    deltas: Sequence[float] | float = DEFAULT_DELTAS,
-    costs: Sequence[float] = DEFAULT_COSTS,
-    bit_costs: Sequence[float] = (),
-    schedules: Sequence[str | Schedule] | str | Schedule | None = None,
-    periods: Sequence[int] | None = None,
-    trials: int = 10_000,
-    seed: int = 0,
-    out: str | Path = "results",
-    threads: int | None = None,
-    engine: str = "auto",
-    sigma: float | str | Sequence[float | str] | None = None,
-    max_steps: int | None = None,
-    target_rse: float | None = None,
-    radii: Sequence[str] | str = ("paper",),
-    goals: Sequence[str | Goal] | str | Goal = ("best",),
-    uplinks: Sequence[str | Uplink] | str | Uplink = ("exact",),
-    client: Any = None,
-    shard: str | None = None,
-    part_size: int | None = None,
-    progress: bool = True,
-) -> Sweep:
+def merge(folders: Sequence[str | Path] | str | Path, out: str | Path) -> Sweep:
+    """Join the folders of one sweep, as its shards wrote them: `fastfed merge` in Python.
+
+    Folders that do not belong together are refused before anything is written. A merge that was
+    interrupted goes on with the same call.
+
+    Parameters
+    ----------
+    folders
+        Folders of sweeps, one or several.
+    out
+        The folder for all their rows, new or with some of them.
+
+    Returns
+    -------
+    Sweep
+        The folder ``out``, opened. Its ``merged`` tells how many ``parts`` were added, how many
+        rows of the spec are still ``missing``, which files were ``left_out`` and which parts of
+        ``out`` were ``damaged``. There is a warning for each of these files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import fastfed as ff
+    >>> place = tempfile.mkdtemp()
+    >>> for share in (1, 2):
+    ...     shard = ff.sweep(deltas=[0.1], schedules=["fedelim"], trials=20, shard=f"{share}/2",
+    ...                      out=f"{place}/{share}", progress=False)
+    >>> whole = ff.merge([f"{place}/1", f"{place}/2"], out=f"{place}/whole")
+    >>> whole.frame.height, whole.merged.missing
+    (20, 0)
+    """
+    merged = join([folders] if isinstance(folders, str | Path) else folders, out)
+    for problem in merged.problems:
+        warnings.warn(problem, stacklevel=2)
+    made = Sweep(out)
+    made.merged = merged
+    return made
+
+
+class SweepOptions(GridOptions, total=False):
+    """Options of a sweep: its grid, its folder, and how it is run."""
+
+    out: str | Path
+    threads: int | None
+    client: Any
+    shard: str | None
+    part_size: int | None
+
+
+SWEEP: dict[str, Any] = {
+    **GRID,
+    "out": "results",
+    "threads": None,
+    "client": None,
+    "shard": None,
+    "part_size": None,
+}
+"""Defaults of `SweepOptions`."""
+
+
+@takes(SweepOptions, SWEEP)
+def sweep(*, progress: bool = True, **options: Unpack[SweepOptions]) -> Sweep:
     """Run a grid of instances, deltas and schedules into a folder: `fastfed sweep` in Python.
 
     Parameters
@@ -256,7 +334,7 @@ def sweep(
     threads
         None: all cores.
     engine
-        "skip", "dense" or "auto": see `fastfed.simulate`.
+        "skip", "dense", "python" or "auto": see `fastfed.simulate`.
     sigma
         Scales of the confidence radii; None: what fits each instance.
     max_steps
@@ -264,12 +342,16 @@ def sweep(
     target_rse
         Stop a cell when the relative standard error of its mean total costs is this small, at
         all costs of an uplink and of a bit.
+    until_separated
+        Stop a cell when its cheapest schedule is separated from all others at all given costs.
+        Looks are at 1,000, 2,000, 4,000, ... trials, and a false separation at any of them has a
+        probability of at most 5 %: see `fastfed.analysis.separation`.
     radii
         Names of confidence radii, one or several: see `fastfed.simulate`.
     goals, uplinks
         Goals and uplinks, one or several: see `fastfed.simulate`.
     client
-        A dask.distributed.Client: run the trials on its cluster.
+        A dask.distributed.Client, or the address of a scheduler: run the trials on its cluster.
     shard
         Only a share of the trials, as in "3/16".
     part_size
@@ -291,66 +373,20 @@ def sweep(
     >>> done.summary(costs=[10])["schedule"].to_list()
     ['fedelim', 'fedelim0']
     """
-    run = watch(
-        sweep_parts(
-            instances=instances,
-            deltas=deltas,
-            costs=costs,
-            bit_costs=bit_costs,
-            schedules=schedules,
-            periods=periods,
-            trials=trials,
-            seed=seed,
-            out=out,
-            threads=threads,
-            engine=engine,
-            sigma=sigma,
-            max_steps=max_steps,
-            target_rse=target_rse,
-            radii=radii,
-            goals=goals,
-            uplinks=uplinks,
-            client=client,
-            shard=shard,
-            part_size=part_size,
-        ),
-        progress,
-    )
-    if run.failures:
-        raise RuntimeError("\n".join(map(str, run.failures)))
-    return Sweep(out)
+    run = watch(sweep_parts(**options), progress)
+    run.refuse_failures()
+    return Sweep(run.store.folder)
 
 
-def sweep_parts(
-    *,
-    instances: Instances = ("synthetic",),
-    deltas: Sequence[float] | float = DEFAULT_DELTAS,
-    costs: Sequence[float] = DEFAULT_COSTS,
-    bit_costs: Sequence[float] = (),
-    schedules: Sequence[str | Schedule] | str | Schedule | None = None,
-    periods: Sequence[int] | None = None,
-    trials: int = 10_000,
-    seed: int = 0,
-    out: str | Path = "results",
-    threads: int | None = None,
-    engine: str = "auto",
-    sigma: float | str | Sequence[float | str] | None = None,
-    max_steps: int | None = None,
-    target_rse: float | None = None,
-    radii: Sequence[str] | str = ("paper",),
-    goals: Sequence[str | Goal] | str | Goal = ("best",),
-    uplinks: Sequence[str | Uplink] | str | Uplink = ("exact",),
-    client: Any = None,
-    shard: str | None = None,
-    part_size: int | None = None,
-) -> Iterator[tuple[Run, Part | None]]:
+@takes(SweepOptions, SWEEP)
+def sweep_parts(**options: Unpack[SweepOptions]) -> Iterator[tuple[Run, PartFile | None]]:
     """`sweep`, part by part, for whoever wants to follow it.
 
     Parameters
     ----------
     instances, deltas, costs, bit_costs, schedules, periods, trials, seed, out, threads, engine
         As of `sweep`.
-    sigma, max_steps, target_rse, radii, goals, uplinks, client, shard, part_size
+    sigma, max_steps, target_rse, until_separated, radii, goals, uplinks, client, shard, part_size
         As of `sweep`.
 
     Yields
@@ -370,34 +406,13 @@ def sweep_parts(
     >>> done
     20
     """
-    if isinstance(schedules, Schedule):
-        schedules = [schedules]
-    spec = make_spec(
-        {
-            "instance": [instances]
-            if isinstance(instances, str | Path | Instance)
-            else list(instances),
-            "delta": deltas,
-            "cost": costs,
-            "bit_cost": bit_costs,
-            "schedule": schedules,
-            "period": periods,
-            "trials": trials,
-            "seed": seed,
-            "engine": engine,
-            "sigma": sigma,
-            "max_steps": max_steps,
-            "target_rse": target_rse,
-            "radius": radii,
-            "goal": goals,
-            "uplink": uplinks,
-        }
-    )
+    given: dict[str, Any] = {**options}
+    threads, client, shard = given["threads"], given["client"], given["shard"]
     return iterate(
-        spec,
-        checked_folder(out),
-        threads=threads,
-        part_size=part_size,
-        executor=None if client is None else Dask(client),
+        Grid.of({key: given[option_of(key)] for key in KEYS}),
+        checked_folder(given["out"]),
+        threads=None if threads is None else checked_threads(threads),
+        part_size=given["part_size"],
+        executor=client if client is None or isinstance(client, Dask) else Dask(client),
         shard=None if shard is None else Shard.parse(shard),
     )

@@ -1,8 +1,8 @@
-"""The compiled part: arrays and numbers in, arrays and numbers out.
+"""The compiled layer: arrays and numbers in, arrays and numbers out.
 
-`random` makes words, normals and discrete variates from addresses, `laws` the walks of rewards
-from those; `elimination` finds out when arms leave (with `doubt`, which says what pairs of arms
-might cross the boundary in an interval, `boundary`, `communication`, and `memory`, where it keeps
-things), `trials` turns that into rows. Nothing here knows of frames, files or names; callers check
-their input, kernels trust it.
+`random` makes words, normals and discrete variates from addresses, and `rewards` makes walks of
+those. `elimination` finds the step at which each arm leaves, with `unresolved` (the pairs that
+might cross the boundary in an interval), `radii`, `schedules`, `goals`, `uplinks` and `memory`.
+`trials` makes rows of that. No frame, file or name occurs here; callers check their input, kernels
+trust it.
 """

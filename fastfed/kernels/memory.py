@@ -1,128 +1,236 @@
-"""How a pass keeps its memory: slots, columns, and the arrays themselves, in named groups.
+"""Memory of a pass: slots, columns, and the arrays themselves in named groups.
 
 Groups are small on purpose. A function that Numba does not inline receives a tuple as one LLVM
-argument for each pointer, shape and stride in it: all of a pass's memory as one argument is some
-245 of them at every call, and 7 to 10 % of the time of a trial. So functions that are called
-receive the groups they use, and only inlined ones receive more.
+argument for each pointer, shape and stride in it. All memory of a pass as one argument is some 245
+of them at every call, and 7 to 10 % of the time of a trial. So functions that are called receive
+the groups that they use, and only inlined functions receive more.
+
+Shapes: K arms, M clients, S schedules.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
+
+Int: TypeAlias = Any
+"""An int64: kernels mix Python's integers and NumPy's."""
+Flag: TypeAlias = Any
+"""A bool: kernels mix Python's and NumPy's."""
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Indices: TypeAlias = npt.NDArray[np.uint32]
+"""Unsigned: Numba then leaves out the code for negative indices."""
+Flags: TypeAlias = npt.NDArray[np.bool_]
 
 SKIP_TOLERANCE = 1e-15
 BAR = -math.log(SKIP_TOLERANCE)
-MOST_DUELS = 3  # pairs in doubt that are followed one by one; 1 is 7 % slower, 6 no faster
+MOST_PAIRS = 3  # unresolved pairs that get a pairwise pass; 1 is 7 % slower, 6 no faster
 NEVER = np.int64(2**62)
 SPINE = 53
+# Slots hold the values at a node: 0 .. 52 the spine nodes 2^0 .. 2^52, ORIGIN the start n = 0,
+# MIDDLE + i the middle that made depth i + 1, STEP + i the i-th step of an interval that is walked
 ORIGIN = SPINE
 MIDDLE = SPINE + 1
 DEPTHS = 54
-HEARD = MIDDLE + DEPTHS  # of the sums only: what the server hears, if that differs from them
-STEP = HEARD + 1
+RECEIVED = MIDDLE + DEPTHS  # of the sums only: received by the server, if that differs from them
+STEP = RECEIVED + 1
 
-# columns of `frame`, one row a depth: the interval, the slots of its ends, whether it is the
-# right half of the one above, how many schedules look into it, how many arms its middle needs
-A, B, LEFT, RIGHT, IS_RIGHT, TALKERS, DRAWN = range(7)
-# columns of `plan`, one row a schedule: every PERIOD steps up to LAST, or, if PERIOD is 0, at
+# columns of `frame`, one row a depth: the interval, the slots of its ends, whether it is the right
+# half of the one above, the number of its unsettled schedules, the number of arms its middle needs
+A, B, LEFT, RIGHT, IS_RIGHT, UNSETTLED, DRAWN = range(7)
+# columns of `times`, one row a schedule: every PERIOD steps up to LAST, or, if PERIOD is 0, at
 # listed[BEGIN:END]
 PERIOD, LAST, BEGIN, END = range(4)
-# columns of `state`, one row a schedule: its next time (NEVER if there is none) and where that
-# stands in `listed`, how many arms are alive, the declared one, scalars sent, communication times
-# used, safe verdicts, the step at which it was given up (0: it was not), bits sent, if they are
-# counted, draws of walks that the schedule would have needed had it run alone; then a column for
-# each arm, which goals with several answers set to 1 if the arm is one of them
-NEXT, INDEX, ALIVE, WINNER, SENT, TALKS, SAFE_PAIRS, GAVE_UP, BITS, DRAWS = range(10)
-CALLED = 10
+# columns of `state`, one row a schedule: its next time (NEVER if there is none) and the place of
+# that in `listed`, the number of arms alive, the declared arm, scalars sent, communication times
+# used, certificates, the step at which it was abandoned (0: it was not), bits sent, if they are
+# counted, draws of walks that the schedule would have needed had it run alone, the last step up to
+# which values at spine nodes decided everything (NEVER: they decided all); then a column for each
+# arm, which goals with several answers set to 1 if the arm is accepted
+NEXT, INDEX, ALIVE, WINNER, SENT, TIMES_USED, CERTIFICATES, ABANDONED, BITS, DRAWS = range(10)
+SPINE_DECIDES = 10
+ACCEPTED = 11
+# columns of `Lazy.notes`: spine nodes that clients used in this trial, drawn by them or by the
+# server; of the last bracket: its certificates, and log2 of the last spine node up to which all
+# arms are certainly in, -1 for step 0
+SPINE_USED, ISSUED, QUIET = range(3)
 # in place of a declared arm: nothing has been declared; a set of arms has
 NOBODY, A_SET = -1, -2
 
 
-class Who(NamedTuple):
-    """Whose walks a pass follows: one trial, the clients lo .. hi - 1."""
+class Scope(NamedTuple):
+    """The walks that a pass follows: one trial, the clients lo .. hi - 1, and their weights."""
 
-    seed: Any
-    trial: Any
-    lo: Any
-    hi: Any
+    seed: Int
+    trial: Int
+    lo: Int
+    hi: Int
+    weights: Floats  # (M,) by which each client's walk enters sums: see `model.weights`
+    senders: Int  # the number of clients that send: those with a weight above 0
 
 
 class Walks(NamedTuple):
-    """What has been drawn of the walks."""
+    """The values of the walks that have been drawn."""
 
-    value: Any  # (slots, K, M) X
-    total: Any  # (slots, K) S
-    known: Any  # (K, M) spine nodes drawn so far in this trial
-    work: Any  # (2,) intervals looked at, variates drawn
+    value: Floats  # (slots, K, M) X
+    total: Floats  # (slots, K) S, the sum over the clients of the pass
+    known: Ints  # (K, M) spine nodes drawn so far in this trial
+    work: Ints  # (2,) intervals looked at, variates drawn
 
 
 class Tree(NamedTuple):
-    """The interval that is looked at, and those above it."""
+    """The interval under examination, and those above it."""
 
-    frame: Any  # (depths, 7)
-    g: Any  # (depths, 2) lower bounds on g(a), g(b), near enough to decide by
-    # indices are unsigned: Numba then leaves out the code for negative ones
-    talkers: Any  # (depths, S) the schedules that must look into the interval
-    arms: Any  # (depths, S, K + 1) the arms in doubt of each talker; their number comes last
-    drawn: Any  # (depths, K) union of those arms
-    doubt: Any  # (K,) flags
-    variance: Any  # (K,) what `laws.judge_by` has to say of each arm
-    pairs: Any  # (MOST_DUELS, 3) two arms in doubt, then: who leads, who is eliminated, when
-    notes: Any  # what the goal asks for: see `goals`
+    frame: Ints  # (depths, 7)
+    g: Floats  # (depths, 2) lower bounds on g(a), g(b), near enough to decide by
+    unsettled: Indices  # (depths, S) the schedules that must look into the interval
+    arms: Indices  # (depths, S, K + 1) the unresolved arms of each; their number comes last
+    drawn: Indices  # (depths, K) union of those arms
+    unresolved: Flags  # (K,)
+    variance: Floats  # (K,) filled by `rewards.certificate_bound`
+    pairs: Ints  # (MOST_PAIRS, 3) two unresolved arms, then: leader, eliminated arm, step
+    notes: Any  # memory of the goal: see `goals`
 
 
-class Talks(NamedTuple):
-    """When each of S schedules talks, and where a pass stands with each of them."""
+class Schedules(NamedTuple):
+    """The S schedules of a pass: their times, and the state of each."""
 
-    plan: Any  # (S, 4)
-    listed: Any  # all listed times, one schedule after the other
-    state: Any  # (S, CALLED + K)
-    out_at: Any  # (S, K) the step at which each arm left; NEVER if it did not
+    times: Ints  # (S, 4)
+    listed: Ints  # all listed times, one schedule after the other
+    state: Ints  # (S, ACCEPTED + K)
+    eliminated_at: Ints  # (S, K) the step at which each arm left; NEVER if it did not
     rule: Any  # of the goal, at this client or at the server: see `goals`
-    uplink: Any  # what the server hears, one of `kernels.uplinks`
-    heard: Any  # and its memory
+    uplink: Any  # one of `kernels.uplinks`
+    received: Any  # and its memory
+    chosen: Any  # one of `kernels.adaptive`
+
+
+class Start(NamedTuple):
+    """The start of a pass."""
+
+    skip: Any  # False: visit every step
+    level: Int  # the octave to begin with, if the pass has been prepared; -1: step 0
+
+
+class PassMemory(NamedTuple):
+    """The memory of a pass, where one argument has to hold it."""
+
+    walks: Walks
+    tree: Tree
+    schedules: Schedules
+
+
+class Interval(NamedTuple):
+    """An interval of a pass: its row in `Tree.frame`, and the octave that it lies in."""
+
+    depth: Int
+    level: Int  # it ends at 2^level or before
+    skip: Any  # False: visit every step
+
+
+class Look(NamedTuple):
+    """The look of one schedule into an interval that it might have to split."""
+
+    s: Int
+    place: Int  # of the schedule among the unsettled ones: its arms are tree.arms[depth, place]
+    depth: Int
+    below: Int  # its unresolved arms are to be listed in tree.arms[depth + 1, below]
+
+
+class Round(NamedTuple):
+    """A communication round of one schedule."""
+
+    s: Int
+    n: Int
+    slot: Int  # of the values at n
+    g_below: Any  # a lower bound on g(n)
+    depth: Int  # the arms that might be concerned are tree.arms[depth, place]
+    place: Int
+
+
+class Unresolved(NamedTuple):
+    """The number of unresolved pairs in a client's interval, for `rewards.settle_few`."""
+
+    pairs: Int
+    depth: Int
+    level: Int
 
 
 class Test(NamedTuple):
-    """When a pair is safe in an interval: see `laws.safe`. Without ``skip`` none ever is."""
+    """The terms on which a pair is certified in an interval: see `rewards.certified`."""
 
-    skip: Any
-    law: Any
+    skip: Any  # False: no pair is ever certified
+    rewards: Any
     least: Any
     slack: Any
-    curve: Any  # for goals that need g from above, too
-    strays: Any  # how far what is heard may lie from the walks, at both ends: see `uplinks.hooks`
+    radius: Any  # for goals that need g from above, too
+    message_errors: Any  # of a pair's lead, at both ends: see `uplinks.hooks`
+
+
+class Lazy(NamedTuple):
+    """Memory of lazy clients: see `kernels.lazy`."""
+
+    lo: Ints  # (K, M) log2 of the last spine node up to which the arm is certainly in; -1: step 0
+    hi: Ints  # (K, M) a step by which the arm is certainly out; 0: none is known
+    by: Flags  # (M, K, K) by[m, k, i]: arm i may eliminate arm k
+    victim: Flags  # (K,) the arm may have been eliminated so far
+    taken: Flags  # (K,) the arms of a restricted pass
+    winner: Ints  # (M,) of a client that was bracketed and may be the last to declare, or NOBODY
+    low: Ints  # (M,) the client declares at this step or later,
+    high: Ints  # (M,) and at this step or before
+    due: Ints  # (K,) a number of pulls that every schedule asks of every client
+    notes: Ints  # (3,) see the columns above
 
 
 class Space(NamedTuple):
     """Scratch memory of one thread, made once and reused for all its trials."""
 
-    walks: Any
-    tree: Any
-    law: Any  # what the law asks for: see `laws`
-    local_state: Any  # (1, CALLED + K) the result of a client's pass,
-    local_out_at: Any  # (1, K)
-    local_out: Any  # (K, M) of all clients' passes,
-    winners: Any  # (M,)
-    wrong: Any  # (M,) whether a client's answer is wrong
-    local_gave_up: Any  # (M,)
-    state: Any  # (S, CALLED + K) and of the server's
-    out_at: Any  # (S, K)
-    heard: Any  # what the uplink asks for: see `kernels.uplinks`
+    walks: Walks
+    tree: Tree
+    rewards: Any  # memory of the rewards: see `kernels.rewards`
+    client_state: Ints  # (1, ACCEPTED + K) the result of a client's pass,
+    client_eliminated_at: Ints  # (1, K)
+    local_eliminated_at: Ints  # (K, M) of all clients' passes,
+    winners: Ints  # (M,)
+    wrong: Ints  # (M,) whether a client's answer is wrong
+    local_abandoned_at: Ints  # (M,)
+    state: Ints  # (Q, S, ACCEPTED + K) and of the server's
+    eliminated_at: Ints  # (Q, S, K)
+    received: Any  # memory of the uplink: see `kernels.uplinks`
+    lazy: Lazy  # memory of lazy clients
+    log: Ints  # (Q, S, times) chosen times of several questions: see `kernels.adaptive`
 
 
-def ints(*shape: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+def ints(*shape: int) -> Ints:
+    """Make an array of zeros."""
     return np.zeros(shape, np.int64)
 
 
-def make_space(problem: Any, arms: int, clients: int, schedules: int) -> Space:
-    """Memory for trials of ``schedules`` schedules of a `trials.Problem`: its law, its goal and its
-    uplink each make their own."""
-    law, goal, uplink = problem.law, problem.goal, problem.uplink
-    slots = STEP + law.longest_walk + 1
+def make_lazy(arms: int, clients: int) -> Lazy:
+    """Make the memory of lazy clients."""
+    return Lazy(
+        ints(arms, clients),
+        ints(arms, clients),
+        np.zeros((clients, arms, arms), np.bool_),
+        np.zeros(arms, np.bool_),
+        np.zeros(arms, np.bool_),
+        ints(clients),
+        ints(clients),
+        ints(clients),
+        ints(arms),
+        ints(3),
+    )
+
+
+def make_space(problem: Any, arms: int, clients: int, schedules: int, logged: int) -> Space:
+    """Make the memory for trials of a `trials.Problem`; ``logged`` chosen times can be kept."""
+    rewards, goal, uplink = problem.rewards, problem.goal, problem.uplink
+    questions = len(problem.questions.weights)
+    slots = STEP + rewards.longest_walk + 1
     return Space(
         walks=Walks(
             value=np.zeros((slots, arms, clients)),
@@ -133,22 +241,24 @@ def make_space(problem: Any, arms: int, clients: int, schedules: int) -> Space:
         tree=Tree(
             frame=ints(DEPTHS, 7),
             g=np.zeros((DEPTHS, 2)),
-            talkers=np.zeros((DEPTHS, schedules), np.uint32),
+            unsettled=np.zeros((DEPTHS, schedules), np.uint32),
             arms=np.zeros((DEPTHS, schedules, arms + 1), np.uint32),
             drawn=np.zeros((DEPTHS, arms), np.uint32),
-            doubt=np.zeros(arms, np.bool_),
+            unresolved=np.zeros(arms, np.bool_),
             variance=np.zeros(arms),
-            pairs=ints(MOST_DUELS, 3),
+            pairs=ints(MOST_PAIRS, 3),
             notes=goal.notes(arms, schedules),
         ),
-        law=law.memory(slots, arms, clients),
-        local_state=ints(1, CALLED + arms),
-        local_out_at=ints(1, arms),
-        local_out=ints(arms, clients),
+        rewards=rewards.memory(slots, arms, clients),
+        client_state=ints(1, ACCEPTED + arms),
+        client_eliminated_at=ints(1, arms),
+        local_eliminated_at=ints(arms, clients),
         winners=ints(clients),
         wrong=ints(clients),
-        local_gave_up=ints(clients),
-        state=ints(schedules, CALLED + arms),
-        out_at=ints(schedules, arms),
-        heard=uplink.memory(schedules, arms, clients),
+        local_abandoned_at=ints(clients),
+        state=ints(questions, schedules, ACCEPTED + arms),
+        eliminated_at=ints(questions, schedules, arms),
+        received=uplink.memory(schedules, arms, clients),
+        lazy=make_lazy(arms, clients),
+        log=ints(questions, schedules if logged else 0, logged),
     )

@@ -1,8 +1,9 @@
-"""Many independent trials: one local pass per client, one server pass for all schedules, rows.
+"""Independent trials: one server pass for all schedules, passes of the clients, then rows.
 
 A client's eliminations read only its own walks and the server's only the sums over clients, so
 the two kinds of pass are independent given the walks, and arm k of client m is pulled
-max(T_local[k, m], T_global[k]) times. All schedules of a trial see the same walks.
+max(T_local[k, m], T_global[k]) times. All schedules of a trial see the same walks. The server comes
+first, because a client is followed only as far as a row needs it (`clients`).
 """
 
 from __future__ import annotations
@@ -11,26 +12,41 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed.kernels.compiling import entry_point, inner
+from fastfed.kernels.adaptive import is_chosen, logging
+from fastfed.kernels.clients import run_clients
+from fastfed.kernels.compiling import entry_point, inlined, inner
 from fastfed.kernels.elimination import run_pass
 from fastfed.kernels.goals import hooks as goals
-from fastfed.kernels.laws import hooks
 from fastfed.kernels.memory import (
-    CALLED,
+    ABANDONED,
+    ACCEPTED,
+    CERTIFICATES,
     DRAWS,
-    GAVE_UP,
     NEVER,
     NOBODY,
-    SAFE_PAIRS,
     SENT,
     SKIP_TOLERANCE,
-    TALKS,
+    SPINE_USED,
+    TIMES_USED,
     WINNER,
-    Talks,
-    Who,
+    Flags,
+    Floats,
+    Int,
+    Ints,
+    Schedules,
+    Space,
+    Start,
 )
+from fastfed.kernels.questions import (
+    Questions,
+    all_over,
+    combine,
+    needed_until,
+    server_scope,
+)
+from fastfed.kernels.rewards import hooks
+from fastfed.kernels.schedules import decided_at
 from fastfed.kernels.uplinks import hooks as uplinks
-from fastfed.kernels.uplinks.exact import ExactUplink, Nothing
 
 # columns of `Rows.ints`
 (
@@ -45,85 +61,95 @@ from fastfed.kernels.uplinks.exact import ExactUplink, Nothing
     LOCAL_ERRORS,
     CORRECT,
     TRUNCATED,
-) = range(11)
-COLUMNS = 11
+    SERVER_ERRORS,
+) = range(12)
+COLUMNS = 12
 
 
 class Problem(NamedTuple):
-    """What is simulated."""
+    """The simulated setting, as kernels read it."""
 
     seed: Any
-    law: Any  # of the rewards, one of `kernels.laws`
-    local_curve: Any  # the boundary at the clients, one of `kernels.boundary`,
-    global_curve: Any  # and at the server
-    uplink: Any  # what the server hears of the clients, one of `kernels.uplinks`
+    rewards: Any  # one of `kernels.rewards`
+    local_radius: Any  # the boundary at the clients, one of `kernels.radii`,
+    global_radius: Any  # and at the server
+    uplink: Any  # one of `kernels.uplinks`
     skip: Any  # False: visit every step
     goal: Any  # one of `kernels.goals`
+    questions: Questions
 
 
 class Times(NamedTuple):
-    """When each of S schedules talks, as `communication` reads it."""
+    """The communication times of S schedules, as `schedules` reads them."""
 
-    plan: Any  # (S, 4)
-    listed: Any  # all listed times, one schedule after the other
+    times: Ints  # (S, 4)
+    listed: Ints  # all listed times, one schedule after the other
+    chosen: Any  # one of `kernels.adaptive`
 
 
 class Limits(NamedTuple):
-    """Where a trial is cut off."""
+    """The steps at which a trial is cut off."""
 
     max_steps: Any
-    horizon: Any  # (S,) where an undecided schedule is cut off: its last time, or max_steps
+    horizon: Ints  # (S,) of an undecided schedule: its last time, or max_steps
 
 
 class Rows(NamedTuple):
-    """The result of the trials, indexed by their position in the range of trials. What is not
-    wanted has a first dimension of 0."""
+    """The results of the trials, indexed by their position in the range of trials.
 
-    ints: Any  # (S, trials, COLUMNS)
-    skip_error: Any  # (S, trials)
-    draws: Any  # (S, trials) of walks, as if each schedule had run alone
-    pulls: Any  # (S, trials, K, M) pulls of each arm at each client
-    called: Any  # (S, trials, K) 1 if an arm is in the set that the server declared, 0 if not;
-    # left as it is where none was declared
-    work: Any  # (trials, 2) intervals looked at, variates drawn
-    local_out: Any  # (trials, K, M) the step at which each arm left at each client, or NEVER
-    local_arms: Any  # (trials, M) what the clients declared: an arm, NOBODY or A_SET
-    local_called: Any  # (trials, K, M) whether an arm is in the set that a client declared
-    global_out: Any  # (trials, S, K) the step at which each arm left at the server, or NEVER
-    global_called: Any  # (trials, S, K) whether an arm is in the set that the server declared
-    local_gave_up: Any  # (trials, M) the step at which a client gave up; 0: it did not
-    global_gave_up: Any  # (trials, S) and at which the server did
+    Arrays that the caller does not ask for have a first dimension of 0.
+    """
+
+    ints: Ints  # (S, trials, COLUMNS)
+    skip_error: Floats  # (S, trials)
+    draws: Ints  # (S, trials) of walks that a row depends on, at most
+    pulls: Ints  # (S, trials, K, M) pulls of each arm at each client
+    accepted: Any  # (S, trials, Q, K) 1 if an arm is in the set that the server declared, 0 if not;
+    # left as it is if none was declared
+    server_arms: Ints  # (S, trials, Q) the arms that the server declared, or NOBODY
+    work: Ints  # (trials, 2) intervals looked at, variates drawn
+    local_eliminated_at: Ints  # (trials, K, M) the step at which each arm left, or NEVER
+    local_arms: Ints  # (trials, M) the declarations of the clients: an arm, NOBODY or A_SET
+    local_accepted: Flags  # (trials, K, M) whether an arm is in the set that a client declared
+    global_eliminated_at: Ints  # (trials, S, Q, K) the step at which each arm left at the server
+    global_accepted: Flags  # (trials, S, Q, K) whether an arm is in a set that the server declared
+    local_abandoned_at: Ints  # (trials, M) the step at which a client abandoned; 0: it did not
+    global_abandoned_at: Ints  # (trials, S, Q) and at which the server did
 
 
 class Control(NamedTuple):
-    """Shared with the caller's thread while the kernel runs without the GIL."""
+    """Memory shared with the caller's thread while the kernel runs without the GIL."""
 
-    stop: Any  # (1,) not zero: leave after the current trial
-    done: Any  # (1,) trials finished
+    stop: Ints  # (1,) not zero: leave after the current trial
+    done: Ints  # (1,) trials finished
 
 
 class Outcome(NamedTuple):
-    """How a trial ended, at the clients and at the server."""
+    """The end of a trial, at the clients and at the server."""
 
-    local_out: Any  # (K, M)
-    winners: Any  # (M,)
-    wrong: Any  # (M,) whether a client's answer is wrong
-    gave_up: Any  # (M,)
-    state: Any  # (S, CALLED + K)
-    out_at: Any  # (S, K)
+    local_eliminated_at: Ints  # (K, M)
+    winners: Ints  # (M,)
+    wrong: Ints  # (M,) whether a client's answer is wrong
+    local_abandoned_at: Ints  # (M,)
+    state: Ints  # (Q, S, ACCEPTED + K)
+    eliminated_at: Ints  # (Q, S, K)
 
 
 @inner
-def _write_row(s, i, goal, limits, outcome, bits, safe_pairs, rows):
-    """Row i of schedule s. A trial that cannot end, or is not followed to its end, is cut off at
-    its horizon: what was spent until then counts, who has not declared by then has not declared.
-    A client or server that gives up pulls and sends no more; the others go on."""
-    local_out, out_at, state = outcome.local_out, outcome.out_at, outcome.state
-    arms, clients = local_out.shape
-    winner = state[s, WINNER]
-    server_end = state[s, GAVE_UP] if state[s, GAVE_UP] > 0 else NEVER
-    ended = winner != NOBODY
-    horizon = limits.max_steps if ended or server_end < NEVER else limits.horizon[s]
+def _write_row(s, i, goal, questions, limits, outcome, bits, rows):
+    """Write row i of schedule s.
+
+    A trial that cannot end, or is not followed to its end, is cut off at its horizon: pulls until
+    then count, declarations after it do not. A client or question that is abandoned needs no more
+    pulls; the others go on.
+    """
+    local_eliminated_at, eliminated_at, state = (
+        outcome.local_eliminated_at,
+        outcome.eliminated_at,
+        outcome.state,
+    )
+    arms, clients = local_eliminated_at.shape
+    horizon = limits.max_steps if all_over(state, s) else limits.horizon[s]
     keep = rows.pulls.shape[0] > 0
     pulls = 0
     steps = 0
@@ -132,9 +158,10 @@ def _write_row(s, i, goal, limits, outcome, bits, safe_pairs, rows):
     undeclared = 0
     for m in range(clients):
         declared = 0
-        client_end = outcome.gave_up[m] if outcome.gave_up[m] > 0 else NEVER
+        client_end = outcome.local_abandoned_at[m] if outcome.local_abandoned_at[m] > 0 else NEVER
         for k in range(arms):
-            locally, globally = min(local_out[k, m], client_end), min(out_at[s, k], server_end)
+            locally = min(local_eliminated_at[k, m], client_end)
+            globally = needed_until(questions, state, eliminated_at, s, k, m)
             declared = max(declared, locally)
             count = min(max(locally, globally), horizon)
             pulls += count
@@ -147,60 +174,96 @@ def _write_row(s, i, goal, limits, outcome, bits, safe_pairs, rows):
         else:
             wrong += outcome.wrong[m]
     global_steps = 0
-    for k in range(arms):
-        global_steps = max(global_steps, min(out_at[s, k], server_end, horizon))
-    right = wrong == 0 and undeclared == 0 and ended and not goals.server_errs(goal, s, state)
+    ended = True
+    server_wrong = 0
+    for q in range(state.shape[0]):
+        for k in range(arms):
+            decided = decided_at(state[q], eliminated_at[q], s, k)
+            global_steps = max(global_steps, min(decided, horizon))
+        if state[q, s, WINNER] == NOBODY:
+            ended = False
+        elif goals.server_errs(goal, q, s, state[q]):
+            server_wrong += 1
+    right = wrong == 0 and undeclared == 0 and ended and server_wrong == 0
     rows.ints[s, i, PULLS] = pulls
-    rows.ints[s, i, UPLINKS] = state[s, SENT]
+    rows.ints[s, i, UPLINKS] = state[0, s, SENT]
     rows.ints[s, i, BITS] = bits
-    rows.ints[s, i, ROUNDS] = state[s, TALKS]
+    rows.ints[s, i, ROUNDS] = state[0, s, TIMES_USED]
     rows.ints[s, i, STEPS] = steps
     rows.ints[s, i, LOCAL_STEPS] = local_steps
     rows.ints[s, i, GLOBAL_STEPS] = global_steps
-    rows.ints[s, i, GLOBAL_ARM] = max(winner, NOBODY)
+    rows.ints[s, i, GLOBAL_ARM] = max(state[0, s, WINNER], NOBODY)
     rows.ints[s, i, LOCAL_ERRORS] = wrong
+    rows.ints[s, i, SERVER_ERRORS] = server_wrong
     rows.ints[s, i, CORRECT] = 1 if right else 0
     rows.ints[s, i, TRUNCATED] = 1 if undeclared > 0 or not ended else 0
-    rows.skip_error[s, i] = SKIP_TOLERANCE * float(safe_pairs)
-    if rows.called.shape[0] > 0 and ended:
-        for k in range(arms):
-            rows.called[s, i, k] = state[s, CALLED + k]
+
+
+@inner
+def _write_answers(s, i, state, rows):
+    """Write the answers of the server to all questions, where the caller asks for them."""
+    for q in range(state.shape[0]):
+        if rows.server_arms.shape[0] > 0:
+            rows.server_arms[s, i, q] = max(state[q, s, WINNER], NOBODY)
+        if rows.accepted.shape[0] > 0 and state[q, s, WINNER] != NOBODY:
+            for k in range(rows.accepted.shape[3]):
+                rows.accepted[s, i, q, k] = state[q, s, ACCEPTED + k]
 
 
 @inner
 def _keep_departures(i, outcome, rows):
-    """When each arm left, and what the clients declared, of trial i."""
-    arms, clients = outcome.local_out.shape
+    """Keep the steps at which arms left, and the declarations of the clients, of trial i."""
+    arms, clients = outcome.local_eliminated_at.shape
     for m in range(clients):
         rows.local_arms[i, m] = outcome.winners[m]
-        rows.local_gave_up[i, m] = outcome.gave_up[m]
+        rows.local_abandoned_at[i, m] = outcome.local_abandoned_at[m]
         for k in range(arms):
-            rows.local_out[i, k, m] = outcome.local_out[k, m]
-    for s in range(outcome.out_at.shape[0]):
-        rows.global_gave_up[i, s] = outcome.state[s, GAVE_UP]
-        for k in range(arms):
-            rows.global_out[i, s, k] = outcome.out_at[s, k]
-            rows.global_called[i, s, k] = outcome.state[s, CALLED + k] == 1
+            rows.local_eliminated_at[i, k, m] = outcome.local_eliminated_at[k, m]
+    for q in range(outcome.eliminated_at.shape[0]):
+        for s in range(outcome.eliminated_at.shape[1]):
+            rows.global_abandoned_at[i, s, q] = outcome.state[q, s, ABANDONED]
+            for k in range(arms):
+                rows.global_eliminated_at[i, s, q, k] = outcome.eliminated_at[q, s, k]
+                rows.global_accepted[i, s, q, k] = outcome.state[q, s, ACCEPTED + k] == 1
+
+
+@inlined
+def _server(problem, times, space, q):
+    """Return the schedules of the server's pass for question q."""
+    return Schedules(
+        times.times,
+        times.listed,
+        space.state[q],
+        space.eliminated_at[q],
+        goals.at_server(problem.goal, q),
+        problem.uplink,
+        space.received,
+        logging(times.chosen, space.log[q]),
+    )
 
 
 @entry_point
-def run_trials(problem, every, times, limits, space, rows, control, first):
-    """Trials first, first + 1, ... into rows 0, 1, ..., as many as `rows` holds."""
-    law, memory, walks, tree = problem.law, space.law, space.walks, space.tree
-    goal = problem.goal
-    arms, clients = space.local_out.shape
-    schedules = times.plan.shape[0]
+def run_trials(
+    problem: Problem,
+    every_step: Times,
+    times: Times,
+    limits: Limits,
+    space: Space,
+    rows: Rows,
+    control: Control,
+    first: Int,
+) -> None:
+    """Run trials first, first + 1, ... into rows 0, 1, ..., as many as `rows` holds."""
+    rewards, memory, walks, tree = problem.rewards, space.rewards, space.walks, space.tree
+    goal, questions = problem.goal, problem.questions
+    arms, clients = space.local_eliminated_at.shape
     outcome = Outcome(
-        space.local_out, space.winners, space.wrong, space.local_gave_up, space.state, space.out_at
-    )
-    globally = Talks(
-        times.plan,
-        times.listed,
+        space.local_eliminated_at,
+        space.winners,
+        space.wrong,
+        space.local_abandoned_at,
         space.state,
-        space.out_at,
-        goals.at_server(goal),
-        problem.uplink,
-        space.heard,
+        space.eliminated_at,
     )
     for i in range(rows.ints.shape[1]):
         if control.stop[0] != 0:
@@ -210,67 +273,61 @@ def run_trials(problem, every, times, limits, space, rows, control, first):
             for m in range(clients):
                 walks.known[k, m] = 0
         walks.work[0] = walks.work[1] = 0
-        safe_pairs = np.int64(0)
-        for m in range(clients):
-            locally = Talks(
-                every.plan,
-                every.listed,
-                space.local_state,
-                space.local_out_at,
-                goals.at_client(goal, m),
-                ExactUplink(()),
-                Nothing(()),
-            )
+        several = questions.weights.shape[0] > 1
+        if several:
+            uplinks.begin_trial(problem.uplink, _server(problem, times, space, np.int64(0)))
+        for q in range(questions.weights.shape[0]):
+            server = _server(problem, times, space, q)
             run_pass(
-                law,
+                rewards,
                 memory,
-                Who(problem.seed, trial, m, m + 1),
-                problem.local_curve,
-                locally,
+                server_scope(questions, problem.seed, trial, q),
+                problem.global_radius,
+                server,
                 walks,
                 tree,
-                problem.skip,
+                Start(problem.skip, np.int64(-1)),
             )
-            for k in range(arms):
-                space.local_out[k, m] = locally.out_at[0, k]
-            space.winners[m] = locally.state[0, WINNER]
-            space.wrong[m] = 1 if goals.client_errs(goal, m, locally.state) else 0
-            space.local_gave_up[m] = locally.state[0, GAVE_UP]
-            if rows.local_called.shape[0] > 0:
-                for k in range(arms):
-                    rows.local_called[i, k, m] = locally.state[0, CALLED + k] == 1
-            safe_pairs += locally.state[0, SAFE_PAIRS]
-        local_draws = walks.work[1]
-        run_pass(
-            law,
-            memory,
-            Who(problem.seed, trial, np.int64(0), clients),
-            problem.global_curve,
-            globally,
-            walks,
-            tree,
-            problem.skip,
-        )
-        for s in range(schedules):
-            bits = uplinks.bits_sent(problem.uplink, globally, s)
-            verdicts = uplinks.verdict_errors(problem.uplink) * space.state[s, SAFE_PAIRS]
-            _write_row(s, i, goal, limits, outcome, bits, safe_pairs + verdicts, rows)
-            rows.draws[s, i] = local_draws + space.state[s, DRAWS]
-        if rows.local_out.shape[0] > 0:
+            if several:
+                uplinks.end_question(problem.uplink, server, questions.weights[q])
+        if several:
+            combine(questions, times, space.log, space.state, space.eliminated_at)
+        server_draws, certificates = walks.work[1], np.int64(0)
+        if questions.local:
+            certificates = run_clients(problem, every_step, limits, space, trial, i, rows)
+        local_draws, spine_used = walks.work[1] - server_draws, space.lazy.notes[SPINE_USED]
+        server = _server(problem, times, space, np.int64(0))
+        errors = uplinks.errors_per_certificate(problem.uplink)
+        for s in range(times.times.shape[0]):
+            bits = uplinks.bits_sent(problem.uplink, server, s)
+            if (
+                several
+                and is_chosen(times.chosen, s)
+                and not uplinks.arrives_as_sent(problem.uplink)
+            ):
+                bits = np.int64(-1)  # a message follows on those of other questions: not counted
+            in_all = certificates + errors * space.state[0, s, CERTIFICATES]
+            _write_row(s, i, goal, questions, limits, outcome, bits, rows)
+            _write_answers(s, i, space.state, rows)
+            rows.skip_error[s, i] = SKIP_TOLERANCE * float(in_all)
+            # clients use spine nodes that the server drew, perhaps for another schedule
+            shared = min(server_draws, space.state[0, s, DRAWS] + spine_used)
+            rows.draws[s, i] = local_draws + shared
+        if rows.local_eliminated_at.shape[0] > 0:
             _keep_departures(i, outcome, rows)
         rows.work[i, 0], rows.work[i, 1] = walks.work[0], walks.work[1]
         control.done[0] += 1
 
 
 @entry_point
-def value_at(law, memory, address):
-    """X(n) of one walk; the address is (seed, trial, client, arm, n), n >= 1."""
-    return hooks.walk_value(law, memory, address)
+def value_at(rewards, memory, address):
+    """Return X(n) of one walk; the address is (seed, trial, client, arm, n), n >= 1."""
+    return hooks.walk_value(rewards, memory, address)
 
 
 @entry_point
-def values_at(law, memory, seed, trials, steps, out):
-    """out[i, k, m] = X(steps[i, k, m]) of trial trials[i]; 0 after no step."""
+def values_at(rewards, memory, seed, trials, steps, out):
+    """Set out[i, k, m] to X(steps[i, k, m]) of trial trials[i]; 0 after no step."""
     count, arms, clients = steps.shape
     for i in range(count):
         for k in range(arms):
@@ -278,4 +335,4 @@ def values_at(law, memory, seed, trials, steps, out):
                 n = steps[i, k, m]
                 out[i, k, m] = 0.0
                 if n > 0:
-                    out[i, k, m] = hooks.walk_value(law, memory, (seed, trials[i], m, k, n))
+                    out[i, k, m] = hooks.walk_value(rewards, memory, (seed, trials[i], m, k, n))

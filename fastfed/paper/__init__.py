@@ -1,0 +1,1 @@
+"""Reproduction of the paper: experiments, panels, tables, and a verdict on every claim."""

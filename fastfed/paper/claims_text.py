@@ -1,4 +1,4 @@
-"""The claims as a page: every verdict, the cells that come closest, and what to know of it all."""
+"""Claims as Markdown: every verdict, the cells closest to their limits, and the method."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from fastfed.paper.claims import SLIPS
+from fastfed.analysis.verdicts import DOES_NOT_APPLY, LEVEL, Claim
 from fastfed.paper.markdown import table_row
-from fastfed.statistics.verdicts import DOES_NOT_APPLY, LEVEL, Claim
+from fastfed.paper.slips import SLIPS
 
 METHOD = f"""Schedules are compared trial by trial, on the same rewards, over the trials that both
 ended. Where a claim speaks of the best of several schedules, the trials with even numbers choose it
@@ -30,8 +30,10 @@ Gaussian twin is added to see what the discrete rewards change."""
 def claims_text(
     claims: Sequence[Claim], trials: dict[str, int], warning: str = "", slips: Sequence[str] = SLIPS
 ) -> str:
-    """claims.md. ``trials`` is by data set, ``warning`` what is to be said of trials that did not
-    end."""
+    """Write claims.md.
+
+    ``trials`` is by data set. ``warning`` is about trials that did not end.
+    """
     counts = ", ".join(f"{name} {count:,}" for name, count in trials.items())
     notes = [
         f"Trials of each cell: {counts}.",
@@ -44,7 +46,7 @@ def claims_text(
         lines += [" ".join(note.split()), ""]
     lines += [table_row(["claim", "in the paper", "verdict"]), table_row(["---"] * 3)]
     lines += [
-        table_row([one.claim, one.where, f"**{one.verdict}**"])
+        table_row([one.claim, one.where, one.sentence])
         for one in claims
         if one.key != "minimum-map"
     ]
@@ -57,7 +59,7 @@ def claims_text(
             "",
             f"- in the paper: {one.where}",
             f"- criterion: {one.criterion}",
-            f"- verdict: **{one.verdict}**",
+            f"- verdict: **{one.verdict}**. {one.sentence}",
         ]
         if one.doubt is not None:
             lines.append(

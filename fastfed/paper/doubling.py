@@ -1,9 +1,11 @@
-"""How often an arm leaves FedElim's server at twice the step, or later, at which it leaves
-FedElim0's: what the proof of Theorem 4 says never happens.
+"""Test of a step in the proof of Theorem 4: FedElim's server against FedElim0's.
+
+The proof says that an arm leaves FedElim's server before twice the step at which the arm leaves
+FedElim0's. This module counts the arms for which that is false.
 
 Both schedules are followed on the same walks. An arm that could be eliminated at one step need not
-be at the next power of two, so the later step may be any number of times the earlier one. What
-holds on the good event is that it lies below 2 n_k.
+be at the next power of two. So the later step may be any multiple of the earlier one. On the good
+event the later step lies below 2 n_k.
 """
 
 from __future__ import annotations
@@ -12,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastfed.engine.job import Job
 from fastfed.kernels.memory import NEVER
-from fastfed.problem.instance import Instance
+from fastfed.model.instance import Instance
+from fastfed.simulation.job import Job
 from fastfed.theory.bounds import bounds
 
 TRIALS = 20_000
@@ -24,7 +26,7 @@ _CHUNK = 5_000  # trials whose departures are held at once
 
 @dataclass(frozen=True)
 class Doubling:
-    """What was found on the synthetic instance."""
+    """Counts of the doubling test on the synthetic instance."""
 
     trials: int
     broken: int
@@ -46,13 +48,13 @@ class Doubling:
 def doubling(trials: int = TRIALS, seed: int = 0) -> Doubling:
     """Follow so many trials."""
     instance = Instance.load("synthetic")
-    job = Job(instance, ["fedelim0", "fedelim"], delta=DELTA, seed=seed)
+    job = Job.of(instance, ["fedelim0", "fedelim"], delta=DELTA, seed=seed)
     latest = 2 * np.asarray(bounds(instance, DELTA).n_k, dtype=float).reshape(-1)
     broken, largest, late = 0, 0.0, 0
     for first in range(0, trials, _CHUNK):
         block = job.run(first, min(_CHUNK, trials - first), keep_departures=True)
         assert block.departures is not None
-        each, doubled = (block.departures.global_out[:, place] for place in (0, 1))
+        each, doubled = (block.departures.global_out[:, place, 0] for place in (0, 1))
         both = (each != NEVER) & (doubled != NEVER)
         ratio = np.where(both, doubled / each, 0.0)
         broken += int((ratio >= 2).any(axis=1).sum())

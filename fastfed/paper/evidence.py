@@ -1,10 +1,12 @@
-"""What the paper's claims are judged by: exact sums over paired trials, one `Place` for each data
-set, delta and confidence scale.
+"""Evidence for the paper's claims: exact sums over paired trials.
+
+There is one `Place` for each data set, delta and confidence scale.
 
 Two precautions are built in here. Schedules are compared trial by trial, on the same rewards, over
-the trials that both ended. And where a claim speaks of the best of several schedules (the best
-period, the best base), the trials with even numbers choose it and those with odd numbers judge it:
-the least of several means of the same trials would look better than it is.
+the trials that both ended, if each ended as many as its guarantee says. A claim may be about the
+best of several schedules (the best period, the best base). Then the trials with even numbers choose
+the best, and those with odd numbers judge it: the least of several means of the same trials would
+look better than it is.
 """
 
 from __future__ import annotations
@@ -14,11 +16,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from fastfed.analysis.comparable import comparable
+from fastfed.analysis.moments import Halves, Moments, Prices
+from fastfed.analysis.verdicts import Cell, comparison, does_not_apply
+from fastfed.model.schedules import Schedule
 from fastfed.paper.doubling import Doubling
+from fastfed.paper.optimum import OptimumPlace
 from fastfed.paper.radii import RadiusPlace
-from fastfed.problem.schedule import parse
-from fastfed.statistics.moments import Halves, Moments, Prices
-from fastfed.statistics.verdicts import Cell, does_not_apply, ratio
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +60,11 @@ class Place:
 
     @property
     def periods(self) -> dict[int, str]:
-        """The periodic schedules by H. (FedElim0 is H = 1 under another name.)"""
+        """Map H to its periodic schedule; FedElim0 is H = 1 under another name."""
         found = {
-            parse(name).period: name for name in self.schedules if parse(name).kind == "periodic"
+            Schedule.parse(name).period: name
+            for name in self.schedules
+            if Schedule.parse(name).family == "periodic"
         }
         return {period: found[period] for period in sorted(filter(None, found))}
 
@@ -81,21 +87,34 @@ class Place:
         judge: Moments | None = None,
         **where: Any,
     ) -> Cell:
-        """One schedule's mean cost at prices ``x`` over the other's at ``y`` (None: the same),
-        which should be at most ``limit``; judged by all trials, or by ``judge``."""
-        pair = (self.whole if judge is None else judge).pair(one, other, x, y)
-        return {**self.head, **where, **ratio(pair, limit, note)}
+        """Compare one schedule's mean cost with another's; the ratio should be at most ``limit``.
+
+        An uplink costs ``x`` for the first schedule and ``y`` for the other (None: the same). All
+        trials judge, or those of ``judge``.
+        """
+        prices = (x, x if y is None else y)
+        found = comparison(self.whole, (one, other), prices, self.delta, limit, note, judge)
+        return {**self.head, **where, **found}
 
     def cheapest(self, names: Iterable[str], cost: float) -> str | None:
-        """The one with the least mean total cost, by the trials with even numbers."""
-        means = {name: self.halves.even.mean(name, Prices.total(cost)) for name in names}
+        """Choose the schedule with the least mean total cost, by the trials with even numbers.
+
+        Schedules that end too few trials are excluded; the others are compared over the trials that
+        all of them ended.
+        """
+        chosen = comparable(self.whole, self.delta, names).schedules
+        even = self.halves.even.common(chosen)
+        means = {name: even.mean(name, Prices.total(cost)) for name in chosen}
         known = {name: mean for name, mean in means.items() if mean is not None}
         return min(known, key=known.__getitem__, default=None)
 
     def against_best(
         self, one: str, names: Iterable[str], price: float, *, limit: float = 1.0, **where: Any
     ) -> list[Cell]:
-        """A schedule over the cheapest of others, an uplink at ``price``; no cell without any."""
+        """Compare a schedule with the cheapest of others, an uplink at ``price``.
+
+        Without other schedules there is no cell.
+        """
         best = self.cheapest(names, price)
         if best is None:
             return []
@@ -112,13 +131,13 @@ class Place:
         ]
 
     def if_condition(self, cell: Cell, cost: float) -> Cell:
-        """The cell, which does not apply where Theorem 4 is not about it."""
+        """Return the cell, marked as not applicable where Theorem 4 is not about it."""
         return cell if self.condition[cost] else does_not_apply(cell, "C ln T_k > T_k for some arm")
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the claims are judged by; any of it may be empty."""
+    """Evidence by which the claims are judged; any field may be empty."""
 
     panels: Sequence[Place] = ()
     """Every data set at its own confidence scale, over delta."""
@@ -135,10 +154,16 @@ class Evidence:
     radii: Sequence[RadiusPlace] = ()
     """FedElim and FedElim0 under every radius."""
     doubling: Doubling | None = None
+    improvements: Sequence[Cell] = ()
+    """T* over 2 M times Theorem 3."""
+    limits: Sequence[Cell] = ()
+    """FedElim0 over T* as delta -> 0."""
+    optimum: Sequence[OptimumPlace] = ()
+    """FedElim and FedElim0 beside the least pulls."""
 
 
 def in_words(schedule: str) -> str:
     """H = 100, lambda = 1.5, or its name."""
-    one = parse(schedule)
-    symbol = {"periodic": "H", "exponential": "lambda", "fedelim": "lambda"}.get(one.kind)
+    one = Schedule.parse(schedule)
+    symbol = {"periodic": "H", "exponential": "lambda", "fedelim": "lambda"}.get(one.family)
     return schedule if symbol is None or one.value is None else f"{symbol} = {one.value:g}"

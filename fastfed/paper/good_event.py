@@ -1,13 +1,12 @@
-"""How often every empirical mean stays within its radius, at every step: the event E.
+"""Frequency of the good event E: every empirical mean stays within its radius at every step.
 
-Followed step by step on the simulator's own walks, all arms and clients, up to the step `HORIZON`.
-What may happen beyond it is bounded by the paper's own inequality: an arm at a client leaves its
-radius at step n with a probability of at most 2 exp(-L), L = ln(8 K M n^2 / delta), and an arm at
-the server likewise, so that the sum over all arms, clients and n > N is at most
-(delta / 2) sum 1/n^2 < delta / (2 N).
+The simulator's own walks are followed step by step, for all arms and clients, up to the step
+`HORIZON`. The paper's own inequality bounds the rest. An arm at a client leaves its radius at step
+n with probability at most 2 exp(-L), L = ln(8 K M n^2 / delta), and so does an arm at the server.
+So the sum over all arms, clients and n > N is at most (delta / 2) sum 1/n^2 < delta / (2 N).
 
-One run serves all deltas. |mean - mu| <= alpha(n) says delta <= D with ln D = ln(8 K M n^2) -
-n (mean - mu)^2 / (2 sigma^2); a run is on E for every delta up to the least D that it meets.
+One run serves all deltas. |mean - mu| <= alpha(n) means delta <= D with ln D = ln(8 K M n^2) - n
+(mean - mu)^2 / (2 sigma^2). A run is on E for every delta up to the least D of the run.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfed.engine.walk import values_at
-from fastfed.problem.instance import Instance
-from fastfed.statistics.verdicts import share
+from fastfed.analysis.verdicts import share
+from fastfed.model.instance import Instance
+from fastfed.simulation.walks import values_at
 
 HORIZON = 256
 
@@ -33,8 +32,10 @@ def good_event(
     sigma: float | None = None,
     seed: int = 0,
 ) -> list[dict[str, Any]]:
-    """A cell for each delta: the share of runs that leave the event by `HORIZON`. ``sigma`` is
-    the confidence scale (None: the instance's own), ``seed`` that of the walks."""
+    """Measure the share of runs that leave the event by `HORIZON`: a cell for each delta.
+
+    ``sigma`` is the confidence scale (None: the instance's own), ``seed`` that of the walks.
+    """
     scale = instance.default_sigma if sigma is None else sigma
     least = least_delta(instance, runs, scale, seed)
     cells = []

@@ -6,5 +6,5 @@ from collections.abc import Sequence
 
 
 def table_row(cells: Sequence[str]) -> str:
-    """A row of a Markdown table."""
+    """Format a row of a Markdown table."""
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

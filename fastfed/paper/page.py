@@ -2,7 +2,7 @@
 
 Each claim links to its figures and to its cells, each figure to the claims that are about it. The
 figures are the charts of `fastfed.paper.panels`, drawn by Vega-Lite; the page is made by
-`fastfed.results.report` and needs no network.
+`fastfed.display.report` and needs no network.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fastfed.errors import printable
+from fastfed.analysis.verdicts import DOES_NOT_APPLY, Cell, Claim
+from fastfed.display.report.charts import vega_chart, vega_map
+from fastfed.display.report.page import CLAIMS, page
+from fastfed.display.series import Chart
 from fastfed.files import replacing
-from fastfed.paper.claims import SLIPS
-from fastfed.paper.panels import PANELS
-from fastfed.results.report.charts import vega_chart, vega_map
-from fastfed.results.report.page import CLAIMS, page
-from fastfed.results.series import Chart
-from fastfed.statistics.numbers import tidy
-from fastfed.statistics.verdicts import DOES_NOT_APPLY, Cell, Claim
+from fastfed.paper.matrix import COLOURS, SHORT, SYMBOLS, instances_of, square
+from fastfed.paper.panels import PANELS, figure_stem
+from fastfed.paper.slips import SLIPS
+from fastfed.text import printable, tidy
 
 FIGURES: dict[str, tuple[str, ...]] = {
     "delta-pac": ("errors",),
@@ -55,9 +55,13 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "radii-delta-pac": ("radii",),
     "radii-saving": ("radii",),
     "radii-tightest": ("radii",),
+    "adaptive-beats-fedelim": ("adaptive",),
+    "adaptive-minimum": ("adaptive",),
+    "theorem-3-improved": ("optimum",),
+    "within-8-T*": ("optimum",),
+    "mostly-the-radius": ("optimum",),
 }
-"""Which figures show what a claim is about: the ends of their names, which begin with that of the
-data set."""
+"""Figures of each claim: the ends of their names, which begin with the name of the data set."""
 _COLUMNS = {
     "instance": "data",
     "delta": "delta",
@@ -77,8 +81,11 @@ def write_page(
     notes: Sequence[str],
     slips: Sequence[str] = SLIPS,
 ) -> Path:
-    """Write the page; the path. ``charts`` are by name, as in `fastfed.paper.panels.charts`;
-    ``about`` says what was run and ``notes`` how verdicts come about."""
+    """Write the page and return its path.
+
+    ``charts`` are by name, as in `fastfed.paper.panels.charts`. ``about`` describes the run, and
+    ``notes`` explain the verdicts.
+    """
     with replacing(path) as file:
         file.write(
             page(
@@ -120,13 +127,15 @@ def page_data(
         "notes": [printable(" ".join(note.replace("*", "").split())) for note in notes],
         "figures": figures,
         "slips": list(SLIPS),
+        "instances": [printable(name) for name in instances_of(claims)],
+        "verdicts": [[name, words, COLOURS[name], SYMBOLS[name]] for name, words in SHORT.items()],
         "claims": [_claim(claim, shown[claim.key]) for claim in claims],
     }
 
 
 def _figures_of(claim: Claim, names: Sequence[str]) -> Iterator[str]:
-    """The figures of a claim's data sets, as far as there are any."""
-    instances = dict.fromkeys(printable(cell["instance"]) for cell in claim.cells)
+    """List the figures of a claim's data sets, as far as there are any."""
+    instances = dict.fromkeys(figure_stem(printable(cell["instance"])) for cell in claim.cells)
     for end in FIGURES.get(claim.key, ()):
         for instance in instances:
             yield from (
@@ -160,9 +169,19 @@ def _claim(claim: Claim, figures: Sequence[str]) -> dict[str, Any]:
     return {
         **{
             name: printable(getattr(claim, name))
-            for name in ("key", "claim", "where", "criterion", "verdict")
+            for name in ("key", "claim", "where", "criterion", "verdict", "sentence")
         },
         "measured": [printable(text) for text in claim.measured],
+        "squares": {
+            printable(name): {
+                "counts": list(found.counts.values()),
+                "words": found.words,
+                "closest": printable(found.closest),
+                "symbol": found.symbol,
+            }
+            for name in instances_of([claim])
+            if (found := square(claim, name)) is not None
+        },
         "figures": list(figures),
         "columns": [*(_COLUMNS[key] for key in keys), "measured", "limit", "adjusted p", "verdict"],
         "cells": [

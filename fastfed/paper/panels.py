@@ -1,6 +1,6 @@
 """The paper's nine panels and the studies' figures.
 
-Each is a `fastfed.results.series.Chart`, made from a summary's rows by the code that `fastfed plot`
+Each is a `fastfed.display.series.Chart`, made from a summary's rows by the code that `fastfed plot`
 uses, and drawn by it: one schedule looks the same in every figure of the project. The charts also
 go, as they are, into the page (`fastfed.paper.page`).
 """
@@ -15,19 +15,21 @@ from typing import Any
 
 import polars as pl
 
+from fastfed.analysis.verdicts import Cell
+from fastfed.display.figures import FORMATS, chart_figure, contact_sheet, save, style
+from fastfed.display.series import Chart, Line, chart
+from fastfed.display.styles import EVERY_H, FEDELIM, distinct, in_words, style_of
+from fastfed.display.wording import plain
 from fastfed.files import make_folder
-from fastfed.paper.claims import COST, PAPER_COSTS
-from fastfed.problem.schedule import parse
-from fastfed.results.figures import FORMATS, chart_figure, contact_sheet, save, style
-from fastfed.results.series import Chart, Line, chart
-from fastfed.results.style import EVERY_H, FEDELIM, distinct, in_words, style_of
-from fastfed.results.wording import plain
-from fastfed.statistics.verdicts import Cell
+from fastfed.model.schedules import Schedule
+from fastfed.paper.claims.criteria import COST, PAPER_COSTS
+from fastfed.paper.optimum import RUNS, OptimumPlace
 
 PANEL_DELTA = 0.01  # that of the panels against H
 PANELS = ("a", "b", "c")
 _SHEET_DPI = 72  # the contact sheet stays below 300 kB
 _SHORT = (1, 5, 10)  # the periods of panels (b)
+_MIDDLE = (10, 100, 1_000)  # those beside the adaptive schedule
 _ERRORS = "std"  # as in the paper
 _MARKERS = {
     "paper": None,
@@ -53,6 +55,8 @@ class Frames:
     """The synthetic instance with its gaps scaled; column gap. May be empty."""
     clients: Sequence[Cell] = ()
     """T over the lower bound for ever more clients."""
+    optimum: Sequence[OptimumPlace] = ()
+    """FedElim and FedElim0 beside the least pulls."""
 
     @property
     def names(self) -> list[str]:
@@ -74,6 +78,7 @@ def charts(frames: Frames) -> dict[str, Chart]:
             f"{name}-b": panel_b(rows),
             f"{name}-c": panel_c(rows),
             f"{name}-schemes": schemes(rows),
+            f"{name}-adaptive": adaptive_study(rows),
         }
     for name, rows in _by_instance(frames.studies):
         found |= {f"{name}-base": base_study(rows), f"{name}-period": period_study(rows)}
@@ -84,14 +89,19 @@ def charts(frames: Frames) -> dict[str, Chart]:
             "synthetic-gap": _gap_study(frames.gaps, "total"),
             "synthetic-talk": _gap_study(frames.gaps, "communication"),
         }
+    for instance in dict.fromkeys(place.instance for place in frames.optimum):
+        places = [place for place in frames.optimum if place.instance == instance]
+        found[f"{figure_stem(instance)}-optimum"] = optimum_study(places)
     if frames.clients:
         found["synthetic-clients"] = clients_study(frames.clients)
     return found
 
 
 def write(frames: Frames, minima: Sequence[Cell], out: Path) -> list[Path]:
-    """Every figure in every format, and the contact sheet. ``minima`` are the cells of the map
-    of FedElim's cost over the best period's."""
+    """Write every figure in every format, and the contact sheet.
+
+    ``minima`` are the cells of the map of FedElim's cost over the best period's.
+    """
     folder = out / "figures"
     make_folder(folder)
     paths: list[Path] = []
@@ -161,7 +171,7 @@ def panel_c(rows: pl.DataFrame) -> Chart:
 
 
 def schemes(rows: pl.DataFrame) -> Chart:
-    """The three schemes' total cost against delta."""
+    """Chart the three schemes' total cost against delta."""
     names = ["periodic:100", "fedelim", "superexponential"]
     drawn = chart(
         rows.filter(pl.col("schedule").is_in(names)),
@@ -171,6 +181,51 @@ def schemes(rows: pl.DataFrame) -> Chart:
         errors=_ERRORS,
     )
     return _titled(drawn, rows, f"three schemes, C = {COST:g}")
+
+
+def adaptive_study(rows: pl.DataFrame) -> Chart:
+    """Chart the total cost of `adaptive` against delta, beside FedElim and three periods."""
+    names = ["fedelim", "adaptive", *(f"periodic:{period}" for period in _MIDDLE)]
+    drawn = chart(
+        rows.filter(pl.col("schedule").is_in(names)),
+        x="delta",
+        y="total",
+        cost=COST,
+        errors="sem",
+    )
+    return _titled(drawn, rows, f"adaptive, C = {COST:g}")
+
+
+def figure_stem(instance: str) -> str:
+    """Return the beginning of the names of an instance's figures."""
+    return instance.replace(":", "-").replace(",", "-")
+
+
+def optimum_study(places: Sequence[OptimumPlace]) -> Chart:
+    """Chart mean pulls over the least pulls of any algorithm against delta."""
+    lines = []
+    for (schedule, radius), run in RUNS.items():
+        points = [(place.delta, place.factor(run)) for place in places]
+        known = [(delta, *found) for delta, found in points if found is not None]
+        look = style_of(schedule)
+        if radius != "paper":
+            look = replace(look, marker=_MARKERS[radius] or look.marker, filled=False)
+        x, y, spread = (list(column) for column in zip(*known, strict=True))
+        spread = [0.0 if math.isnan(error) else error for error in spread]
+        label = f"{in_words(schedule).split()[0]}, {radius}"
+        lines.append(Line(label, x, y, spread, style=look))
+    deltas = sorted(place.delta for place in places)
+    ones = [1.0, 1.0]
+    lines.append(Line("no algorithm below this", [deltas[0], deltas[-1]], ones, plain=True))
+    trials = min(place.moments.trials(run) for place in places for run in RUNS.values())
+    return Chart(
+        lines,
+        "error probability delta",
+        "pulls over the least pulls, T* kl(delta, 1 - delta)",
+        [f"{places[0].instance}: pulls beside T*", f"mean ± one standard error, {trials:,} trials"],
+        small_to_the_right=True,
+        log_y=True,
+    )
 
 
 def period_study(rows: pl.DataFrame) -> Chart:
@@ -199,8 +254,8 @@ def base_study(rows: pl.DataFrame) -> Chart:
     here = rows.filter(pl.col("cost") == COST)
     points = []
     for row in here.iter_rows(named=True):
-        one = parse(row["schedule"])
-        if one.kind in ("exponential", "fedelim") and row["total_mean"] is not None:
+        one = Schedule.parse(row["schedule"])
+        if one.family in ("exponential", "fedelim") and row["total_mean"] is not None:
             points.append((float(one.value or 2.0), row["total_mean"], row["total_std"] or 0.0))
     points.sort()
     x, y, spread = (list(column) for column in zip(*points, strict=True))
@@ -210,7 +265,13 @@ def base_study(rows: pl.DataFrame) -> Chart:
         Line("FedElim, lambda = 2", [2.0], [y[two]], [spread[two]], style=FEDELIM),
     ]
     best = float(here["base_opt"][0])
-    labels = chart(here, x="delta", y="total", errors=_ERRORS)
+    two_lines = here["schedule"].unique(maintain_order=True)[:2]  # enough for the labels
+    labels = chart(
+        here.filter(pl.col("schedule").is_in(two_lines.implode())),
+        x="delta",
+        y="total",
+        errors=_ERRORS,
+    )
     return _titled(
         Chart(lines, "base lambda", labels.y_label, labels.title, marks=[best]),
         rows,
@@ -220,8 +281,11 @@ def base_study(rows: pl.DataFrame) -> Chart:
 
 
 def radii_study(rows: pl.DataFrame) -> Chart:
-    """Cost against delta for every radius. A schedule keeps its colour, a radius has its marker,
-    and with the paper's radius a schedule looks as in every other figure."""
+    """Chart cost against delta for every radius.
+
+    A schedule keeps its colour and a radius has its marker. With the paper's radius, a schedule
+    looks as in every other figure.
+    """
     lines = []
     for radius, marker in _MARKERS.items():
         some = rows.filter(pl.col("radius") == radius)
@@ -280,12 +344,12 @@ def radii_of_fedelim(rows: pl.DataFrame) -> Chart:
 
 
 def _titled(drawn: Chart, rows: pl.DataFrame, what: str) -> Chart:
-    """Which data set, and which of the paper's panels; below it what points and bars are."""
+    """Title a chart with its data set and the paper's panel, and explain points and bars below."""
     return replace(drawn, title=[f"{rows['instance'][0]} {what}", drawn.title[-1]])
 
 
 def _least(rows: pl.DataFrame) -> str:
-    """Where the mean total cost over the periods is least."""
+    """Find the period at which the mean total cost is least."""
     periods = rows.filter(
         pl.col("schedule").str.starts_with("periodic:"), pl.col("total_mean").is_not_null()
     )

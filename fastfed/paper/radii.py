@@ -1,33 +1,32 @@
-"""What the confidence radius costs: a study of our own, which the paper does not have.
+"""Cost of the confidence radius: a study that the paper does not have.
 
 FedElim and FedElim0 run with each of the built-in radii on the three data sets, over several
-deltas. All radii meet the same rewards (the seed decides the walks, and a radius only decides when
-they are looked at), so costs are compared trial by trial, and the standard errors are those of
-paired trials. The cost is the one of the paper's panels (a): for FedElim pulls plus C = 10 for
-each uplink, for FedElim0 its pulls alone.
+deltas. All radii meet the same rewards, because the seed alone decides the walks. So costs are
+compared trial by trial, and the standard errors are those of paired trials. The cost is that of the
+paper's panels (a): pulls plus C = 10 for each uplink for FedElim, and pulls alone for FedElim0.
 
-The rows of the paper's own radius are those of the panels; the folders ``radii/NAME`` have the
-four others.
+The rows of the paper's own radius are those of the panels. The folders ``radii/NAME`` have the four
+others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from fastfed.analysis.moments import PULLS, Moments, Prices
+from fastfed.analysis.trials import Trials, collect, samples
+from fastfed.analysis.verdicts import Cell, Claim, comparison, conclude, error_share
 from fastfed.paper.markdown import table_row
-from fastfed.radius import NAMES
-from fastfed.statistics.moments import COLUMNS, PULLS, Moments, Prices, Trials
-from fastfed.statistics.numbers import number
-from fastfed.statistics.verdicts import Cell, Claim, conclude, error_share, ratio
-from fastfed.sweeps.store import Store
+from fastfed.text import number
 
 COST = 10.0
-PAPER, OTHERS, TIGHTEST = NAMES[0], NAMES[1:], "mixture-pairs"
+PAPER, TIGHTEST = "paper", "mixture-pairs"
+OTHERS = ("stitched", "mixture", "stitched-pairs", TIGHTEST)
+NAMES = (PAPER, *OTHERS)
 DELTAS = (0.1, 0.01, 1e-3)
 """Some of the panels': a study with all of theirs would cost more than the panels themselves."""
 SCHEDULES = {"fedelim": Prices.total(COST), "fedelim0": PULLS}
@@ -54,39 +53,34 @@ class RadiusPlace:
         return SCHEDULES[self.schedule]
 
     def over(self, one: str, other: str) -> Cell:
-        """The mean cost with one radius over that with another, which should be below 1."""
+        """Compare the mean costs with two radii; the ratio of the costs should be below 1."""
         return {
             **self.head,
             "radius": one,
-            **ratio(self.moments.pair(one, other, self.prices), 1.0),
+            **comparison(self.moments, (one, other), (self.prices, self.prices), self.delta),
         }
 
 
-def radius_places(panels: Path, others: Path) -> list[RadiusPlace]:
-    """The places of one data set: the paper's radius from one folder, the others from another."""
-    cells: dict[float, dict[str, tuple[Store, Any]]] = {}
-    for folder in (others, panels):
-        store = Store(folder)
-        for cell in store.held():
-            if folder == others or (cell.delta in cells and cell.radius == PAPER):
+def radius_places(panels: Trials, others: Trials) -> list[RadiusPlace]:
+    """Make the places of one data set, from two sweeps.
+
+    One sweep has the paper's radius, the other sweep has the other radii.
+    """
+    cells: dict[float, dict[str, tuple[Trials, Any]]] = {}
+    for trials in (others, panels):
+        for cell in trials.held():
+            if trials is others or (cell.delta in cells and cell.radius == PAPER):
                 # cells stand in the spec's order, the paper's scale first: the first one counts
-                cells.setdefault(cell.delta, {}).setdefault(cell.radius, (store, cell))
+                cells.setdefault(cell.delta, {}).setdefault(cell.radius, (trials, cell))
     found = []
     for delta, by_radius in cells.items():
         for schedule in SCHEDULES:
-            batch = {
-                radius: store.samples(cell, schedule) for radius, (store, cell) in by_radius.items()
-            }
             moments = Moments(NAMES, NAMES)
-            moments.add(
-                Trials.of(
-                    {
-                        name: {column: some[column] for column in COLUMNS}
-                        for name, some in batch.items()
-                    },
-                    NAMES,
-                )
-            )
+            batch = {
+                radius: samples(trials.batches(cell, [schedule]), schedule)
+                for radius, (trials, cell) in by_radius.items()
+            }
+            collect([batch], NAMES, moments)
             instance = next(iter(by_radius.values()))[1].instance
             found.append(RadiusPlace(instance, delta, schedule, moments))
     return found
@@ -96,7 +90,7 @@ def radius_places(panels: Path, others: Path) -> list[RadiusPlace]:
 
 
 def judge_radii(places: Sequence[RadiusPlace]) -> list[Claim]:
-    """The claims of this study, for which there are cells."""
+    """Judge the claims of this study for which there are cells."""
     found = [delta_pac(places), saving(places), tightest(places)]
     return [claim for claim in found if claim is not None]
 
@@ -147,7 +141,7 @@ def tightest(places: Sequence[RadiusPlace]) -> Claim | None:
 
 
 def radii_table(places: Sequence[RadiusPlace]) -> list[dict[str, Any]]:
-    """A row for each data set, delta, schedule and radius."""
+    """Tabulate the study: a row for each data set, delta, schedule and radius."""
     rows = []
     for place in places:
         for radius in NAMES:
@@ -223,7 +217,7 @@ def radii_text(table: Sequence[dict[str, Any]]) -> str:
 
 
 def in_a_sentence(table: Sequence[dict[str, Any]], delta: float = 0.01) -> str:
-    """What the tightest radius leaves of FedElim's cost, for a README."""
+    """Write a sentence for the README: the share of FedElim's cost with the tightest radius."""
     parts = [
         f"{100 * row['ratio']:.2f} ± {100 * row['ratio_sem']:.2f} % on {row['instance']}"
         for row in table
@@ -238,14 +232,14 @@ def in_a_sentence(table: Sequence[dict[str, Any]], delta: float = 0.01) -> str:
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     trials = min(row["trials"] for row in table)
     return (
-        f"With the radius `{TIGHTEST}` FedElim keeps the same promise at {listed} of the cost "
-        f"that the paper's radius takes (delta = {delta:g}, C = {COST:g}, at least "
-        f"{trials:,} paired trials)."
+        f"The radius `{TIGHTEST}` gives FedElim the same guarantee as the paper's. The total cost "
+        f"with it, in percent of the cost with the paper's radius, is {listed} "
+        f"(delta = {delta:g}, C = {COST:g}, at least {trials:,} paired trials)."
     )
 
 
 def radii_frame(panels: pl.DataFrame, others: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The summary rows of the study, of all data sets: what its figures are drawn from."""
+    """Join the summary rows of all data sets, from which the figures of the study are drawn."""
     if not others:
         return pl.DataFrame()
     study = pl.concat(others)

@@ -1,7 +1,7 @@
-"""How often FedElim really errs, against the delta that it is allowed: figure, table and rows.
+"""True error probability of FedElim against the allowed delta: figure, table and rows.
 
-The paper shows that a wrong answer has probability at most delta. Simulation by counting cannot
-say more than "no error seen"; `error_probability` can.
+The paper shows that a wrong answer has probability at most delta. Simulation by counting cannot say
+more than "no error seen". `error_probability` can.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastfed.engine.rows import VERSION
+from fastfed.display.figures import FORMATS, chart_figure, contact_sheet, save
+from fastfed.display.series import Chart, Line
 from fastfed.files import make_folder, replacing
-from fastfed.problem.instance import Instance
-from fastfed.results.figures import FORMATS, chart_figure, contact_sheet, save
-from fastfed.results.series import Chart, Line
-from fastfed.theory.error_probability import error_frame, error_probability
+from fastfed.model.instance import Instance
+from fastfed.theory.error_estimates import error_frame
+from fastfed.theory.error_probability import error_probability
+from fastfed.version import ROWS
 
 INSTANCES = ("synthetic", "bernoulli", "movielens")
 DELTAS = (0.1, 0.03, 0.01, 0.003, 0.001)
@@ -40,8 +41,11 @@ def measure(
     threads: int | None = None,
     report: Callable[[str], object] = lambda _: None,
 ) -> pl.DataFrame:
-    """One row per instance, delta and answer; see `ErrorProbability.frame`. The estimates
-    of an instance share its ``trials``: one for each client, the server's, and that of any."""
+    """Estimate the error probabilities: a row for each instance, delta and answer.
+
+    The columns are those of `ErrorProbability.frame`. The estimates of an instance share its
+    ``trials``: one for each client, one for the server, and one for any answer.
+    """
     found = []
     for name in instances:
         instance = Instance.load(name)
@@ -70,10 +74,13 @@ def write(
     threads: int | None = None,
     report: Callable[[str], object] = lambda _: None,
 ) -> list[Path]:
-    """Measure, and write ``true-errors`` as figures, as Markdown and as Parquet. What a folder
-    already has of the same instances, deltas, trials and seed is not measured again."""
+    """Measure, and write ``true-errors`` as figures, as Markdown and as Parquet.
+
+    Estimates of the same instances, deltas, trials and seed that the folder already has are not
+    made again.
+    """
     make_folder(out / "figures")
-    path, asked = out / "true-errors.parquet", repr((VERSION, instances, deltas, trials, seed))
+    path, asked = out / "true-errors.parquet", repr((ROWS, instances, deltas, trials, seed))
     frame = _kept(path, asked)
     if frame is None:
         frame = measure(instances, deltas, trials=trials, seed=seed, threads=threads, report=report)
@@ -89,13 +96,13 @@ def write(
 
 
 def kept(out: Path) -> pl.DataFrame | None:
-    """What was measured into a folder."""
+    """Read the estimates of a folder."""
     path = out / "true-errors.parquet"
     return pl.read_parquet(path) if path.exists() else None
 
 
 def _kept(path: Path, asked: str) -> pl.DataFrame | None:
-    """The rows in a file, if they are those that are asked for."""
+    """Read the rows of a file, if they are those that are asked for."""
     try:
         if pl.read_parquet_metadata(path).get(_ASKED) == asked:
             return pl.read_parquet(path)
@@ -105,8 +112,10 @@ def _kept(path: Path, asked: str) -> pl.DataFrame | None:
 
 
 def charts(frame: pl.DataFrame) -> dict[str, Chart]:
-    """One figure an instance, "synthetic-errors" and so on: any answer, the server's, the worst
-    client's, and delta itself."""
+    """Chart the errors of each instance, "synthetic-errors" and so on.
+
+    The lines are any answer, the server's, the worst client's, and delta itself.
+    """
     return {
         f"{name}-errors": _chart(rows)
         for (name,), rows in frame.group_by(["instance"], maintain_order=True)

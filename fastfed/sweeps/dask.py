@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 import struct
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
@@ -23,8 +27,9 @@ _QUIET_SECONDS = 30.0  # without any result, after which it is said what is wait
 
 
 class Dask:
-    """The workers of a Dask cluster, a task for each of their threads. They need no shared disk:
-    rows come back to this client, which alone knows the folder.
+    """The workers of a Dask cluster, with one task for each of their threads.
+
+    Workers need no shared disk: rows come back to this client, which alone knows the folder.
 
     ``cluster`` is a `distributed.Client`, or an address for a client that lives as long as the
     run: a scheduler's, as in tcp://host:8786, or local:4 for a cluster of four processes here.
@@ -67,6 +72,7 @@ class Dask:
         if isinstance(self._cluster, str):
             if self._cluster.startswith("local:"):
                 _keys()
+                _refuse_shared(Path(tempfile.gettempdir()))
             else:
                 _refuse_other_servers(self._cluster)
 
@@ -129,7 +135,7 @@ class Dask:
             yield done
 
     def _waiting_for(self, client: Any) -> str:
-        """Why nothing may be coming, in words."""
+        """Describe what the run may be waiting for."""
         try:
             workers = client.scheduler_info()["workers"].values()
         except Exception:
@@ -172,7 +178,7 @@ def _checked_address(address: str) -> None:
 
 @contextmanager
 def _connected(cluster: Any, dashboard: bool = False) -> Iterator[Any]:
-    """A client of the cluster; one that was made for an address is closed again."""
+    """Yield a client of the cluster; close it if it was made for an address."""
     if not isinstance(cluster, str):
         yield cluster
         return
@@ -205,44 +211,97 @@ def _connected(cluster: Any, dashboard: bool = False) -> Iterator[Any]:
 
 @contextmanager
 def _local_cluster(workers: int, dashboard: bool) -> Iterator[Any]:
-    """A cluster of processes on this machine that only this process can talk to.
+    """Start a cluster of processes on this machine that only this process can use.
 
     Without TLS every user of the machine could send it tasks, that is, run code as the user who
-    started it: its ports are open to all on the loopback interface.
+    started it: its ports are open to all on the loopback interface. Dask imports modules from its
+    scratch folder, so that folder lies in a private one instead of in the shared default.
     """
     import logging
-    import os
 
     import dask
     from distributed import LocalCluster
 
     security = _keys()
+    config: dict[str, Any] = {}
+    if not dashboard:  # the web servers cannot be left out, but they can serve nothing
+        config = {f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker")}
+    with _private_folder() as folder, ExitStack() as stack:
+        stack.enter_context(dask.config.set({**config, "temporary-directory": folder}))
+        stack.enter_context(_worker_environment(folder))
+        try:
+            cluster = stack.enter_context(
+                LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    memory_limit=0,
+                    host="127.0.0.1",
+                    security=security,
+                    silence_logs=logging.CRITICAL,
+                    dashboard_address="127.0.0.1:0",
+                    scheduler_kwargs={"dashboard": dashboard},
+                    preload=[__name__],  # whose `dask_setup` each worker calls
+                )
+            )
+        except Exception as error:
+            raise InputError(
+                f"Dask address 'local:{workers}': the cluster did not start ({_reason(error)})"
+            ) from None
+        yield cluster
+
+
+def dask_setup(worker: Any) -> None:
+    """Leave Ctrl-C, which a terminal sends to the workers too, to the process that ends them."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _private_folder() -> Iterator[str]:
+    """Make a folder that only this user can enter, and remove it with all that is in it."""
+    parent = Path(tempfile.gettempdir())
+    _refuse_shared(parent)
+    with tempfile.TemporaryDirectory(
+        prefix="fastfed-", dir=parent, ignore_cleanup_errors=True
+    ) as folder:
+        yield folder
+
+
+def _refuse_shared(parent: Path) -> None:
+    """Refuse a folder in which other users can replace what they do not own."""
+    if not hasattr(os, "getuid"):
+        return
+    found = parent.stat()
+    open_to_all = found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
+    if open_to_all or found.st_uid not in (0, os.getuid()):
+        raise InputError(
+            f"folder {parent} for temporary files: other users can replace what stands in it; "
+            "set TMPDIR to a folder of your own"
+        )
+
+
+@contextmanager
+def _worker_environment(folder: str) -> Iterator[None]:
+    """Set the environment that processes of a local cluster start with, and put it back."""
     # after Ctrl-C nobody needs to hear that the cluster's semaphores were still there
     quiet = "ignore::UserWarning:multiprocessing.resource_tracker"
-    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), quiet)))
-    # the web servers of a scheduler and its workers cannot be left out, but they can serve nothing
-    closed: dict[str, Any] = (
-        {}
-        if dashboard
-        else {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
-    )
-    with (
-        dask.config.set(closed),
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            memory_limit=0,
-            host="127.0.0.1",
-            security=security,
-            silence_logs=logging.CRITICAL,
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": dashboard},
-            # a terminal's Ctrl-C reaches the workers too: it is this process that ends them
-            preload="import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)",
-        ) as cluster,
-    ):
-        yield cluster
+    given = {
+        "TMPDIR": folder,
+        "PYTHONSAFEPATH": "1",  # or a worker would look for modules in the current folder first
+        "PYTHONWARNINGS": ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), quiet))),
+    }
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _keys() -> Any:
@@ -260,8 +319,10 @@ def _keys() -> Any:
 
 
 def _refuse_other_servers(address: str) -> None:
-    """Ask who listens at an address, and do not wait for ever: Dask's own client would, for the
-    answer of a server that speaks another language or none."""
+    """Refuse an address at which no Dask scheduler answers in time.
+
+    Dask's own client would wait forever for a server that speaks another protocol, or none.
+    """
     import asyncio
 
     from distributed import Security
@@ -302,9 +363,14 @@ def _no_scheduler(address: str, error: BaseException) -> InputError:
         # the first bytes of any other language, read as the lengths of Dask's messages
         what = "something answers there, but it is no Dask scheduler"
     else:
-        reason = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
-        what = f"no scheduler answers there ({reason[:160]})"
+        what = f"no scheduler answers there ({_reason(error)})"
     return InputError(f"Dask address {shown(address)}: {what}")
+
+
+def _reason(error: BaseException) -> str:
+    """Name an error in one short line, also one without a text of its own."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:160] if text else type(error).__name__
 
 
 def _on_worker(task: Task) -> tuple[bytes, int, int, float, str, dict[str, object]]:
@@ -341,23 +407,25 @@ def _collect(future: Any, task: Task, scheduler: str) -> Done:
 
 
 def _asking() -> Callable[[], dict[str, object]]:
-    """A function that tells what rows depend on. Being local to this one it is sent as code, so
-    it also runs where fastfed is absent or another."""
+    """Make a function that returns the versions on which rows depend.
+
+    The function is local, so Dask sends its code. It also runs where fastfed is missing or has
+    another version.
+    """
 
     def versions() -> dict[str, object]:
         try:
             import numba
             import numpy
 
-            from fastfed.engine.rows import VERSION
-            from fastfed.version import __version__
+            from fastfed.version import ROWS, __version__
         except ImportError as error:
             return {"fastfed": f"none ({error})"}
         return {
             "fastfed": __version__,
             "numpy": numpy.__version__,
             "numba": numba.__version__,
-            "version of the rows": VERSION,
+            "version of the rows": ROWS,
         }
 
     return versions

@@ -1,4 +1,4 @@
-"""What to run next: the missing trials of every cell, in pieces that follow the measured speed."""
+"""The planner of a sweep: the missing trials of every cell, in parts sized by measured speed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import math
 from collections import Counter, deque
 from dataclasses import dataclass
 
-from fastfed.problem.instance import Instance
-from fastfed.statistics.moments import Moments, Prices, Trials
-from fastfed.statistics.summary import relative_error
-from fastfed.sweeps.grid import Cell, Grid, Shard
-from fastfed.sweeps.store import Store
+from fastfed.analysis.comparable import excluded
+from fastfed.analysis.moments import Moments, Prices
+from fastfed.analysis.separation import prices_of, separated
+from fastfed.analysis.summary import relative_error
+from fastfed.analysis.trials import collect
+from fastfed.model.schedules import Schedule
+from fastfed.model.setting import Setting
+from fastfed.storage.folder import Store
+from fastfed.sweeps.grid import Grid, Shard
 from fastfed.sweeps.task import Done, Task
 
 _PART_SECONDS = 2.0  # what a part aims at: little is lost by a kill, and files stay few
@@ -22,7 +26,7 @@ _FIRST_STAGE = 1_000  # trials after which a target is looked at for the first t
 
 @dataclass
 class Progress:
-    """Where a sweep stands: handed out with every part."""
+    """The progress of a sweep, yielded with every part."""
 
     trials_done: int = 0
     trials_planned: int = 0
@@ -33,8 +37,10 @@ class Progress:
 
 
 class Planner:
-    """Hands out what is missing, cell by cell. ``part_size`` is how many trials a part has; None:
-    as many as take a few seconds."""
+    """The plan of a sweep, which hands out the missing trials cell by cell.
+
+    ``part_size`` is the number of trials in a part; None: as many as take a few seconds.
+    """
 
     def __init__(
         self, grid: Grid, store: Store, shard: Shard | None = None, part_size: int | None = None
@@ -42,53 +48,58 @@ class Planner:
         self.spec, self.store, self.shard = grid.spec, store, shard
         self._part_size = part_size
         self.progress = Progress()
-        self._cells = list(grid.cells)
-        self._gaps: deque[tuple[Cell, Instance, tuple[str, ...], int, int]] = deque()
+        self._schedules = grid.schedules
+        self._settings = list(grid.settings)
+        self._gaps: deque[tuple[Setting, tuple[Schedule, ...], int, int]] = deque()
         self._left = 0  # trials in the gaps
-        self._goal: dict[Cell, int] = {}
-        self._outstanding: Counter[Cell] = Counter()
+        self._goal: dict[Setting, int] = {}
+        self._outstanding: Counter[Setting] = Counter()
         self._rate: dict[str, float] = {}  # trials a second and worker, by instance
-        if self.spec.target_rse is None:
-            for cell, instance in self._cells:
-                self._queue(cell, instance, self.spec.trials)
-            self._cells = []
+        if not self.spec.stops_early:
+            for setting in self._settings:
+                self._queue(setting, self.spec.trials)
+            self._settings = []
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing to do from the start."""
-        return not (self._gaps or self._cells)
+        """Tell whether there is nothing to run."""
+        return not (self._gaps or self._settings)
 
     def next_task(self, workers: int) -> Task | None:
-        """The next part to compute, sized for so many workers; None if there is none, or none until
-        results come in."""
+        """Return the next part to compute, sized for this number of workers.
+
+        It is None if nothing is left, or if nothing can start before results come in.
+        """
         self.progress.workers = workers
         while not self._gaps:
             # with a target, the size of a cell's next stage hangs on the results of this one
-            idle = next((one for one in self._cells if not self._outstanding[one[0]]), None)
+            idle = next((one for one in self._settings if not self._outstanding[one]), None)
             if idle is None:
                 return None
-            self._next_stage(*idle)
-        cell, instance, schedules, first, end = self._gaps[0]
+            self._next_stage(idle)
+        setting, schedules, first, end = self._gaps[0]
         most = max(1, _MOST_ROWS // len(schedules))
-        count = min(self._size(instance, workers), end - first, most)
+        count = min(self._size(setting, workers), end - first, most)
         if end - first < 1.5 * count:  # no crumbs
             count = min(end - first, most)
         if first + count == end:
             self._gaps.popleft()
         else:
-            self._gaps[0] = (cell, instance, schedules, first + count, end)
+            self._gaps[0] = (setting, schedules, first + count, end)
         self._left -= count
-        self._outstanding[cell] += 1
-        self.progress.cell = str(cell)
+        self._outstanding[setting] += 1
+        self.progress.cell = str(setting.key)
         self.progress.in_flight += 1
-        return Task(cell, instance, schedules, first, count)
+        return Task(setting, schedules, first, count)
 
-    def _size(self, instance: Instance, workers: int) -> int:
-        """How many trials the next part should have: a few seconds' worth, less near the end, so
-        that no worker waits long for another."""
+    def _size(self, setting: Setting, workers: int) -> int:
+        """Return the number of trials of the next part.
+
+        A part takes a few seconds, and less near the end, so that no worker waits long for another.
+        """
         if self._part_size is not None:
             return self._part_size
-        rate = self._rate.get(instance.name)
+        rate = self._rate.get(setting.instance.name)
         if rate is None:
             return _FIRST_PART
         share = min(rate * _PART_SECONDS, self._left / workers)
@@ -96,59 +107,78 @@ class Planner:
 
     def record(self, done: Done) -> None:
         """Take account of a result: progress, and how fast trials of its instance are."""
-        self._outstanding[done.task.cell] -= 1
+        self._outstanding[done.task.setting] -= 1
         self.progress.in_flight -= 1
         if done.error is None:
             rate = done.task.count / max(done.seconds, 1e-6)
-            before = self._rate.get(done.task.instance.name, rate)
-            self._rate[done.task.instance.name] = 0.5 * (before + rate)
+            name = done.task.setting.instance.name
+            self._rate[name] = 0.5 * (self._rate.get(name, rate) + rate)
         self.progress.trials_done += done.task.count
         self.progress.pulls += done.pulls
 
-    def _queue(self, cell: Cell, instance: Instance, trials: int) -> None:
-        """Queue what is missing of a cell's first ``trials`` trials: schedules that miss the same
-        ranges run together, on the same walks."""
-        by_gaps: dict[tuple[tuple[int, int], ...], list[str]] = {}
-        for name in self.spec.schedules:
-            gaps = tuple(self.store.missing(cell, name, trials))
+    def _queue(self, setting: Setting, trials: int) -> None:
+        """Queue the missing ones of the first ``trials`` trials.
+
+        Schedules that miss the same ranges run together, on the same walks.
+        """
+        by_gaps: dict[tuple[tuple[int, int], ...], list[Schedule]] = {}
+        for schedule in self._schedules:
+            gaps = tuple(self.store.missing(setting.key, schedule.name, trials))
             if self.shard is not None:
-                low, high = self.shard.share(cell, trials)
+                low, high = self.shard.share(setting.key, trials)
                 gaps = tuple(
                     (max(first, low), min(end, high))
                     for first, end in gaps
                     if max(first, low) < min(end, high)
                 )
             if gaps:
-                by_gaps.setdefault(gaps, []).append(name)
-        for gaps, names in by_gaps.items():
+                by_gaps.setdefault(gaps, []).append(schedule)
+        for gaps, schedules in by_gaps.items():
             for first, end in gaps:
-                self._gaps.append((cell, instance, tuple(names), first, end))
+                self._gaps.append((setting, tuple(schedules), first, end))
                 self._left += end - first
                 self.progress.trials_planned += end - first
 
-    def _next_stage(self, cell: Cell, instance: Instance) -> None:
-        """Grow a cell whose target is not reached; drop it if it is finished."""
-        goal = self._goal.get(cell, 0)
-        if goal >= self.spec.trials or (goal and self._precise(cell, goal)):
-            self._cells.remove((cell, instance))
+    def _next_stage(self, setting: Setting) -> None:
+        """Grow a setting whose target is not reached; drop it if it is finished."""
+        goal = self._goal.get(setting, 0)
+        if goal >= self.spec.trials or (goal and self._settled(setting, goal)):
+            self._settings.remove(setting)
             return
         goal = min(self.spec.trials, max(_FIRST_STAGE, 2 * goal))
-        self._goal[cell] = goal
-        self._queue(cell, instance, goal)
+        self._goal[setting] = goal
+        self._queue(setting, goal)
 
-    def _precise(self, cell: Cell, trials: int) -> bool:
-        """Whether the first ``trials`` trials alone reach the target: no matter who ran them."""
+    def _settled(self, setting: Setting, trials: int) -> bool:
+        """Tell whether the first ``trials`` trials of a cell reach all targets."""
+        if self.spec.target_rse is not None and not self._precise(setting, trials):
+            return False
+        if not self.spec.until_separated:
+            return True
+        look = (trials // _FIRST_STAGE).bit_length()  # 1, 2, 3, ... at 1,000, 2,000, 4,000, ...
+        return separated(
+            lambda: self.store.batches(setting.key, self.spec.schedule, until=trials),
+            self.spec.schedule,
+            setting.delta,
+            prices_of(self.spec.cost, self.spec.bit_cost),
+            look,
+        )
+
+    def _precise(self, setting: Setting, trials: int) -> bool:
+        """Tell whether the first ``trials`` trials alone reach the target, whoever ran them."""
         assert self.spec.target_rse is not None
-        names = self.spec.schedules
+        names = self.spec.schedule
         moments = Moments(names)
-        for batch in self.store.batches(cell, names, until=trials):
-            moments.add(Trials.of(batch, names))
+        collect(self.store.batches(setting.key, names, until=trials), names, moments)
+        # more trials do not make the mean of a schedule that seldom ends a cost
+        out = excluded(moments, names, setting.delta)
         errors = [
             relative_error(moments, name, prices)
             for name in names
+            if name not in out
             for prices in (
-                *map(Prices.total, self.spec.costs),
-                *map(Prices.total_of_bits, self.spec.bit_costs),
+                *map(Prices.total, self.spec.cost),
+                *map(Prices.total_of_bits, self.spec.bit_cost),
             )
         ]
         return all(map(moments.trials, names)) and all(

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
-from fastfed.problem.instance import Instance
-from fastfed.sweeps import manifest
+from fastfed.model.instance import Instance
+from fastfed.storage import manifest
+from fastfed.storage.folder import Store
+from fastfed.storage.part_file import PartFile, PartProblem
+from fastfed.storage.save import put_aside, reject_other_sweeps
+from fastfed.storage.summary_cache import write_summary
 from fastfed.sweeps.grid import Grid, Shard
-from fastfed.sweeps.manifest import Record
 from fastfed.sweeps.planner import Planner, Progress
-from fastfed.sweeps.spec import Spec
-from fastfed.sweeps.store import Part, Problem, Store
-from fastfed.sweeps.summary_file import write_summary
 from fastfed.sweeps.task import Done, Executor
 from fastfed.sweeps.threads import Threads
 from fastfed.validation import checked_threads, checked_whole
@@ -38,6 +38,14 @@ class Failure:
         return f"{self.where}: {self.error}; see it again with: {self.replay}"
 
 
+class Unfinished(RuntimeError):
+    """A sweep some of whose tasks raised; the parts of all others are written."""
+
+    def __init__(self, failures: list[Failure]) -> None:
+        super().__init__("\n".join(map(str, failures)))
+        self.failures = failures
+
+
 @dataclass
 class Run:
     """A sweep under way: what it reports besides its parts."""
@@ -46,50 +54,57 @@ class Run:
     grid: Grid
     progress: Progress
     failures: list[Failure] = field(default_factory=list)
-    damaged: list[Problem] = field(default_factory=list)
+    damaged: list[PartProblem] = field(default_factory=list)
+
+    def refuse_failures(self) -> None:
+        """Raise `Unfinished` if a task raised."""
+        if self.failures:
+            raise Unfinished(self.failures)
 
 
 def iterate(
-    spec: Spec,
+    grid: Grid,
     out: Path,
     *,
     executor: Executor | None = None,
     threads: int | None = None,
     shard: Shard | None = None,
     part_size: int | None = None,
-) -> Iterator[tuple[Run, Part | None]]:
-    """Run what the folder does not hold yet; yield each part when it is safely written, and
-    (run, None) now and then in between. Nothing is lost by leaving early.
+) -> Iterator[tuple[Run, PartFile | None]]:
+    """Run the trials that the folder lacks; yield each part once it is safely written.
 
-    ``part_size`` is the number of trials in a part; None: as many as take a few seconds."""
-    if shard is not None and spec.target_rse is not None:
+    (run, None) comes now and then in between. Nothing is lost by leaving early.
+
+    ``part_size`` is the number of trials in a part; None: as many as take a few seconds.
+    """
+    if shard is not None and grid.spec.stops_early:
         raise InputError(
-            f"shard {shard.index}/{shard.count} with target_rse: a target needs all "
-            "trials of a cell, a shard has only its share; leave one of them out"
+            f"shard {shard.index}/{shard.count} with target_rse or until_separated: a target "
+            "needs all trials of a cell, a shard has only its share; leave one of them out"
         )
     if part_size is not None:
         part_size = checked_whole("part_size", part_size, 1, 2**32)
-    grid = Grid.lay_out(spec)
+    if executor is not None:
+        _refuse_own_parts(grid)
     folder = checked_folder(out)
     if executor is not None and not folder.exists():  # else there may be nothing left to run
         executor.refuse_early()
     with Store(folder).lock() as store:
         before = store.record_if_any()
         if before is not None:
-            reject_other_sweeps(store, before, grid)
+            reject_other_sweeps(store, before, grid.settings)
         run = Run(store, grid, Progress(), damaged=put_aside(store))
         planner = Planner(grid, store, shard, part_size)
         run.progress = planner.progress
-        store.write_record(manifest.record_of(grid, before))
+        store.write_record(manifest.record_of(grid.spec, grid.settings, before))
         yield run, None
         if not planner.finished:
             yield from _run(run, planner, executor or Threads(checked_threads(threads)))
-        write_summary(store, spec.costs, spec.bit_costs)
+        write_summary(store)
 
 
-def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, Part | None]]:
-    spec = manifest.SpecRecord.of(run.grid.spec)
-    instances = manifest.custom_instances(run.grid)
+def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, PartFile | None]]:
+    instances = manifest.custom_instances(run.grid.settings)
     for done in executor.run(planner):
         if done is None:
             yield run, None
@@ -101,49 +116,34 @@ def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, 
         yield (
             run,
             run.store.write_part(
-                task.cell, task.schedules, task.first, task.count, done.table, spec, instances
+                task.setting.key,
+                tuple(map(str, task.schedules)),
+                task.first,
+                task.count,
+                done.table,
+                run.grid.spec,
+                instances,
             ),
         )
 
 
-def reject_other_sweeps(store: Store, before: Record, grid: Grid) -> None:
-    """A folder holds one seed and one way to compute rows, and one instance per name."""
-    spec = grid.spec
-    for name in manifest.ONE_FOR_ALL:
-        old, new = getattr(before, name), getattr(spec, name)
-        if old != new:
+def _refuse_own_parts(grid: Grid) -> None:
+    """Refuse parts of a user's own in a sweep on other processes, which do not know them."""
+    for part in (*(part for one in grid.settings for part in one.parts), *grid.schedules):
+        if not part.known_to_workers():
             raise InputError(
-                f"{store.folder}: holds rows with {name} {old}, this sweep has "
-                f"{name} {new}; give it another --out"
+                f"{part.kind} {part}: defined in this process, and the workers of a cluster do not "
+                "know it; run this sweep on threads, without a cluster"
             )
-    known = {cell.instance: cell.digest for cell in before.cells.values()}
-    for cell, _ in grid.cells:
-        if known.get(cell.instance, cell.digest) != cell.digest:
-            raise InputError(
-                f"{store.folder}: holds rows of another instance called "
-                f"{cell.instance!r} (other means or rewards); give this sweep "
-                "another --out, or the instance another name"
-            )
-
-
-def put_aside(store: Store) -> list[Problem]:
-    """Put aside damaged parts, whose trials are done again, and parts that repeat others; what
-    else stands among the parts is not ours to move."""
-    problems = list(store.problems())
-    for problem in problems:
-        if not problem.redo:
-            raise InputError(str(problem))
-    store.put_aside(problems)
-    return problems
 
 
 def _failure(done: Done, grid: Grid) -> Failure:
     task = done.task
-    cell = task.cell
+    cell, names = task.setting.key, list(map(str, task.schedules))
     source = next(
         (
             one
-            for one in grid.spec.instances
+            for one in grid.spec.instance
             if isinstance(one, str) and Instance.load(one).name == cell.instance
         ),
         cell.instance,
@@ -153,7 +153,7 @@ def _failure(done: Done, grid: Grid) -> Failure:
         "replay",
         source,
         "--schedule",
-        task.schedules[0],
+        names[0],
         "--delta",
         repr(cell.delta),
         "--sigma",
@@ -166,7 +166,7 @@ def _failure(done: Done, grid: Grid) -> Failure:
     if cell.max_steps is not None:
         again += ["--max-steps", str(cell.max_steps)]
     return Failure(
-        f"cell {cell} (schedules {', '.join(task.schedules)}), trials {task.first} to "
+        f"cell {cell} (schedules {', '.join(names)}), trials {task.first} to "
         f"{task.first + task.count - 1}",
         f"{type(done.error).__name__}: {done.error}",
         shlex.join(again),

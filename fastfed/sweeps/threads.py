@@ -21,7 +21,7 @@ class Threads:
         pass
 
     def run(self, plan: Plan) -> Iterator[Done | None]:
-        from fastfed.engine.job import new_control
+        from fastfed.simulation.job import new_control
 
         control = new_control()
         started: dict[Future[tuple[Any, int]], tuple[Task, float]] = {}

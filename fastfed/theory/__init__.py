@@ -1,0 +1,1 @@
+"""The theorems as numbers, lower bounds, and true error probabilities."""

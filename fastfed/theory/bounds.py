@@ -9,9 +9,8 @@ closed forms above n_km and n_k (Theorem 2). Everything here follows from those 
     Delta_km    local gap, Delta_k global gap     H    period of a periodic scheme
     T           sum over k, m of max(T_km, T_k)   lambda  base of an exponential scheme
 
-Each scheme of communication is bounded three times (`Scheme`): as the paper states it, by sums
-over arms with the paper's slips corrected, and sharply, from n_km, n_k and the scheme's own times.
-Where this departs from the paper, the line says "Departure".
+What each scheme of communication costs is worked out in `fastfed.theory.schemes`. Where this
+departs from the paper, the line says "Departure".
 
 Any radius has its n_km and n_k, found numerically. The closed forms belong to the paper's radius:
 with another, T_km and T_k are n_km and n_k themselves, and everything that follows from them holds
@@ -19,39 +18,50 @@ as it does for the paper's. Radii per pair bound one side of a pair with probabi
 answers are right with that probability, and costs within their bounds with 1 - 2 delta.
 
 Goals beside the best arm have gaps of their own in place of Delta_km and Delta_k, and their files
-(`fastfed.goals`) show that each arm is settled by n_km and n_k all the same: so the upper bounds
-hold as they stand. The lower bound, Theorem 3, is about the best arm alone.
+(`fastfed.model.goals`) show that each arm is settled by n_km and n_k all the same: so the upper
+bounds hold as they stand. With weights of clients 1 / sum p^2 is in place of M in T_k and n_k, and
+arm k of client m is needed until the last question with a weight on m is settled
+(`fastfed.model.weights`). Of the lower bounds, Theorem 3 is about the best arm alone, and T* about
+goals with one right answer (`fastfed.theory.characteristic`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
+from fastfed.confidence import PAPER, Confidence
 from fastfed.errors import InputError
-from fastfed.faces import TEXT, Faced
-from fastfed.goals import Best, Goal
-from fastfed.goals import parse as parse_goal
-from fastfed.problem.instance import Instance
-from fastfed.problem.limits import Rules, refuse_unfit, resolve_radii, resolve_sigma
-from fastfed.problem.schedule import Exponential, Periodic
-from fastfed.radius import PAPER, Confidence, Radius
-from fastfed.radius import parse as parse_radius
-from fastfed.uplinks import Uplink
-from fastfed.uplinks import parse as parse_uplink
+from fastfed.model.goals import Goal
+from fastfed.model.instance import Instance
+from fastfed.model.options import takes
+from fastfed.model.part import DEFAULTS
+from fastfed.model.radii import Radius
+from fastfed.model.schedules import (
+    Adaptive,
+    Exponential,
+    Periodic,
+    Schedule,
+    SuperExponential,
+)
+from fastfed.model.setting import Setting, parts_of, resolve_sigma
+from fastfed.model.uplinks import Uplink
+from fastfed.theory.adaptive import Rounds, rounds_on_grid
+from fastfed.theory.lower_bounds import error_information, no_theorem_3, theorem_3
+from fastfed.theory.schemes import PerCell, Scheme, Schemes, Settled, sum_of_larger
 from fastfed.validation import LEAST_DELTA, MOST_COST
 
 if TYPE_CHECKING:
     import polars as pl
 
-Grid: TypeAlias = Any
-"""A number where delta and cost are numbers, else an array whose first axes are their grid."""
+    from fastfed.theory.characteristic import Characteristic
 
 _Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -59,38 +69,10 @@ _MOST_T = 1e150  # T^2, which super-exponential communication needs, must stay a
 
 
 @dataclass(frozen=True, eq=False)
-class Costs:
-    """Upper bounds on one trial. ``total`` is pulls + comm unless the paper says less."""
+class Bounds:
+    """The result of `bounds`; as text, its table.
 
-    pulls: Grid
-    uplinks: Grid
-    """Scalars sent, all clients."""
-    comm: Grid
-    """C times uplinks."""
-    total: Grid
-
-
-@dataclass(frozen=True, eq=False)
-class Scheme:
-    """One communication scheme, bounded on E in three ways."""
-
-    name: str
-    """periodic, fedelim, exponential or superexponential."""
-    parameter: Grid | None
-    """H, or lambda; None for super-exponential communication."""
-    as_stated: Costs
-    """The paper's closed form in T (2T, 3T, T + HMK, ...), slips and all. What it writes as O()
-    is derived here."""
-    summed: Costs
-    """Sums over arms and clients of T_km and T_k; the uplinks are counted correctly."""
-    sharp: Costs
-    """The same sums of n_km and n_k, at the scheme's own times."""
-
-
-@dataclass(frozen=True, eq=False)
-class Bounds(Faced):
-    """What `bounds` returns; as text, its table. ``...`` in a shape is the grid of delta and
-    cost, () for numbers.
+    ``...`` in a shape is the grid of delta and cost, () for numbers.
 
     Examples
     --------
@@ -103,8 +85,8 @@ class Bounds(Faced):
     """
 
     instance: Instance
-    delta: Grid
-    cost: Grid
+    delta: PerCell
+    cost: PerCell
     sigma: float
     """The confidence scale."""
     radius: str
@@ -112,34 +94,34 @@ class Bounds(Faced):
     goal: str
     """What clients and server want to know: see `fastfed.simulate`."""
     local_gaps: _Floats
-    """Delta_km, (K, M); for goals beside "best" see `fastfed.goals`."""
+    """Delta_km, (K, M); for goals beside "best" see `fastfed.model.goals`."""
     global_gaps: _Floats
-    """Delta_k, (K,)."""
-    T_km: Grid
-    """(..., K, M)."""
-    T_k: Grid
-    """(..., K)."""
-    n_km: Grid
+    """Delta_k, (K,); of several questions the smallest."""
+    T_km: PerCell
+    """(..., K, M); 0 for problems without the clients' own questions."""
+    T_k: PerCell
+    """(..., K); of several questions the largest."""
+    n_km: PerCell
     """(..., K, M), whole numbers as floats: a small gap needs more than an int64."""
-    n_k: Grid
-    """(..., K), whole numbers as floats."""
-    T: Grid
+    n_k: PerCell
+    """(..., K), whole numbers as floats; of several questions the largest."""
+    T: PerCell
     """Theorem 2: pulls of FedElim0."""
-    T_sharp: Grid
+    T_sharp: PerCell
     """sum max(n_km, n_k): the same, and tighter."""
-    lower: Grid
-    """Theorem 3 with the factor 2 of its proof: mean pulls of any delta-PAC algorithm, for
-    Gaussian rewards. 0 for goals beside "best", of which it does not speak."""
-    lower_as_stated: Grid
-    """Theorem 3 as stated, half of ``lower``."""
-    condition: Grid
+    lower: PerCell
+    """Theorem 3 with the factor 2 of its proof: mean pulls of any delta-PAC algorithm. None where
+    it does not apply: it is about the best arm and Gaussian rewards of one variance."""
+    lower_as_stated: PerCell
+    """Theorem 3 as stated, half of ``lower``; None where it does not apply."""
+    condition: PerCell
     """(..., K): C ln T_k <= T_k, which Theorem 4 asks of every arm."""
-    three_T_follows: Grid
+    three_T_follows: PerCell
     """Whether FedElim's total <= 3T is proved here. The condition alone does not prove it: see
     `bounds`."""
-    period_opt: Grid
+    period_opt: PerCell
     """H that minimises the periodic total as stated, a real number; 0 where talking is free."""
-    base_opt: Grid
+    base_opt: PerCell
     """lambda that minimises the exponential total as stated; 1 (every step) where it is free."""
     fedelim: Scheme
     periodic: Scheme
@@ -147,12 +129,79 @@ class Bounds(Faced):
     exponential: Scheme | None
     """At ``base``; None without one."""
     superexponential: Scheme
+    adaptive: Scheme | None = None
+    """With the given options; None without them."""
+    settled: Settled = field(kw_only=True, repr=False)
+    """Steps that settle arms, for `scheme`."""
+    rounds_of: Callable[[Adaptive], Sequence[Rounds]] | None = field(default=None, repr=False)
+    """Bounds on the times of adaptive schedules, for `scheme`."""
+
+    @property
+    def T_star(self) -> float | None:
+        """Characteristic time T*: any delta-PAC algorithm needs T* kl(delta, 1 - delta) mean pulls.
+
+        The number is a proved lower bound of T*, within a relative 1e-6 of it. None where no T* is
+        known for the rewards or the goal; `notes` says why.
+        """
+        return self._characteristic.lower
+
+    @property
+    def allocation(self) -> _Floats | None:
+        """(K, M): how the pulls of an algorithm that attains T* are shared out; their sum is T*."""
+        return self._characteristic.allocation
+
+    @property
+    def least_pulls(self) -> PerCell | None:
+        """T* kl(delta, 1 - delta): no delta-PAC algorithm needs fewer pulls on average."""
+        return None if self.T_star is None else (self.T_star * error_information(self.delta))[()]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """One line for each lower bound that has no number here, or is not exact."""
+        found = (no_theorem_3(self.instance, Goal.parse(self.goal)), self._characteristic.note)
+        return tuple(note for note in found if note)
+
+    @cached_property
+    def _characteristic(self) -> Characteristic:
+        from fastfed.theory.characteristic import characteristic_time
+
+        return characteristic_time(self.instance, Goal.parse(self.goal))
 
     @property
     def schemes(self) -> tuple[Scheme, ...]:
         """From much communication to little."""
-        every = (self.periodic, self.fedelim, self.exponential, self.superexponential)
+        every = (
+            self.periodic,
+            self.fedelim,
+            self.exponential,
+            self.superexponential,
+            self.adaptive,
+        )
         return tuple(scheme for scheme in every if scheme is not None)
+
+    def scheme(self, schedule: Schedule) -> Scheme | None:
+        """Bound what a schedule costs.
+
+        Parameters
+        ----------
+        schedule
+            The schedule.
+
+        Returns
+        -------
+        Scheme or None
+            None for listed times, of which no theorem speaks.
+        """
+        C = np.asarray(self.cost)
+        asked = bool(np.any(self.T_k))  # at least 1 wherever anything is asked
+        make = Schemes(C, self.settled, self.instance.questions, asked)
+        if isinstance(schedule, Periodic):
+            return make.periodic(np.full(C.shape, float(schedule.period)))
+        if isinstance(schedule, Exponential):
+            return self.fedelim if schedule.base == 2 else make.exponential(schedule.base)
+        if isinstance(schedule, Adaptive) and self.rounds_of is not None:
+            return make.adaptive(schedule, self.rounds_of(schedule))
+        return self.superexponential if isinstance(schedule, SuperExponential) else None
 
     @property
     def breaking_arms(self) -> Any:
@@ -164,7 +213,7 @@ class Bounds(Faced):
         return lists.reshape(self.condition.shape[:-1]).tolist()
 
     def table(self, variant: str = "summed") -> pl.DataFrame:
-        """The schemes side by side: numbers for the O()s of the paper's comparison.
+        """Put the schemes side by side: numbers for the O()s of the paper's comparison.
 
         Parameters
         ----------
@@ -205,12 +254,28 @@ class Bounds(Faced):
         return to_dict(self)
 
     def __str__(self) -> str:
-        face = TEXT.get("Bounds")
-        return f"<Bounds {self.instance.name}: T {self.T}>" if face is None else face(self)
+        from fastfed.display.tables import bounds_text, grid_text
+
+        numbers = isinstance(self.delta, float) and isinstance(self.cost, float)
+        return bounds_text([self]) if numbers else grid_text(self)
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        from fastfed.display.notebook import bounds_html
 
+        return bounds_html(self)
+
+
+class Choices(TypedDict, total=False):
+    """Choices of a run that widen its radii or change its gaps."""
+
+    radius: str | Radius
+    goal: str | Goal
+    uplink: str | Uplink
+
+
+@takes(Choices, DEFAULTS)
 def bounds(
     instance: Instance | str | Path | npt.ArrayLike,
     delta: npt.ArrayLike = 0.01,
@@ -218,11 +283,10 @@ def bounds(
     sigma: float | str | None = None,
     period: int | None = None,
     base: float | None = None,
-    radius: str | Radius = "paper",
-    goal: str | Goal = "best",
-    uplink: str | Uplink = "exact",
+    adaptive: str | Adaptive | None = None,
+    **choices: Unpack[Choices],
 ) -> Bounds:
-    """Theorems 2 to 4 and their analogues for other schemes, for one instance.
+    """Compute Theorems 2 to 4 and their analogues for other schemes, for one instance.
 
     ``delta`` and ``cost`` are numbers or arrays, and broadcast against each other as NumPy does:
     for every pair write ``bounds(instance, deltas[:, None], costs)``. Every field that depends on
@@ -241,6 +305,8 @@ def bounds(
         The H of the periodic scheme; None: the whole one whose total as stated is least.
     base
         The lambda of an exponential scheme; None: only FedElim's 2.
+    adaptive
+        A schedule that chooses its times, as in "adaptive:8"; None: none.
     radius
         The confidence radius: see `fastfed.simulate`.
     goal
@@ -269,96 +335,151 @@ def bounds(
     forgets the uplink at n = 1. ``condition`` is as stated; ``three_T_follows`` compares the
     corrected sum with 3T.
     """
-    instance = Instance.of(instance)
     deltas, prices = _checked_delta(delta), _checked_cost(cost)
-    scale = resolve_sigma(instance, sigma)
-    whole_period = None if period is None else Periodic(period).period
-    checked_base = None if base is None else Exponential(base).base
     shape = _common_shape(deltas, prices)
-    rules = Rules(parse_radius(radius), parse_goal(goal), parse_uplink(uplink))
-    refuse_unfit(instance, rules)
-    arms, clients = instance.shape
-    wanted = rules.goal
-    T_km, T_k, n_km, n_k = _settled_on_grid(instance, deltas, shape, scale, rules)
+    setting = _setting(Instance.of(instance), float(deltas.flat[0]), sigma, choices)
+    schedules = _Schedules(
+        None if period is None else Periodic(period).period,
+        None if base is None else Exponential(base).base,
+        None if adaptive is None else Adaptive.given(adaptive),
+    )
     d, C = np.broadcast_to(deltas, shape), np.broadcast_to(prices, shape)
-    T = _sum_of_larger(T_km, T_k)
-    lower = _lower(instance, d) if isinstance(wanted, Best) else np.zeros(shape)
-    log_T_k = np.log(np.maximum(T_k, 1.0))  # T_k is 0 for a lone arm, else at least 1
-    # eq. (periodic-3), differentiated: -C T / H^2 + M K = 0
-    period_opt = np.sqrt(C * T / (clients * arms))
-    # eq. (lambda-analogue-3), differentiated
-    base_opt = _each(_best_base)(C * clients * log_T_k.sum(-1) / np.maximum(T, 1.0))
+    return _bounds(setting, _settled_on_grid(setting, deltas, shape), d, C, schedules)
 
-    make = _Schemes(C, T_km, T_k, n_km, n_k, T, wanted.is_open(arms))
+
+def _setting(
+    instance: Instance, delta: float, sigma: float | str | None, choices: Choices
+) -> Setting:
+    """Make the setting; other deltas take the place of this one."""
+    made = Setting(instance, delta, resolve_sigma(instance, sigma), **parts_of(choices))
+    made.refuse_unfit()
+    return made
+
+
+class _Schedules(NamedTuple):
+    """Schedules that were asked for."""
+
+    period: int | None
+    base: float | None
+    adaptive: Adaptive | None
+
+
+class _Steps(NamedTuple):
+    """Steps that settle arms: T_km and n_km at clients, the others in questions of the server."""
+
+    T_km: _Floats  # (..., K, M)
+    T_k: _Floats  # (..., Q, K)
+    n_km: _Floats  # (..., K, M)
+    n_k: _Floats  # (..., Q, K)
+
+
+def _bounds(setting: Setting, steps: _Steps, d: _Floats, C: _Floats, wanted: _Schedules) -> Bounds:
+    """Work everything out for a grid of delta (``d``) and cost (``C``)."""
+    instance, goal = setting.instance, setting.goal
+    arms, questions = instance.shape[0], instance.questions
+    settled = Settled(
+        steps.T_km, questions.latest(steps.T_k), steps.n_km, questions.latest(steps.n_k)
+    )
+    T, T_k = settled.T, steps.T_k.max(axis=-2)
+    lower = None if no_theorem_3(instance, goal) else theorem_3(instance, d)
+    log_T_k = np.log(np.maximum(T_k, 1.0))  # T_k is 0 for a lone arm, else at least 1
+    sent = arms * int(questions.asked.any(axis=0).sum())
+    # eq. (periodic-3), differentiated: -C T / H^2 + M K = 0
+    period_opt = np.sqrt(C * T / sent)
+    make = Schemes(C, settled, questions, goal.is_open(arms))
     fedelim = make.fedelim()
+    rounds_of = partial(rounds_on_grid, setting, d, steps.n_k)
     return Bounds(
         instance=instance,
         delta=d[()],
         cost=C[()],
-        sigma=scale,
-        radius=str(rules.radius),
-        goal=str(wanted),
-        local_gaps=wanted.local_gaps(instance),
-        global_gaps=wanted.global_gaps(instance),
-        T_km=T_km,
+        sigma=setting.sigma,
+        radius=str(setting.radius),
+        goal=str(goal),
+        local_gaps=goal.local_gaps(instance),
+        global_gaps=goal.server_gaps(instance).min(axis=0),
+        T_km=steps.T_km,
         T_k=T_k,
-        n_km=n_km,
-        n_k=n_k,
+        n_km=steps.n_km,
+        n_k=steps.n_k.max(axis=-2),
         T=T[()],
-        T_sharp=_sum_of_larger(n_km, n_k)[()],
-        lower=lower[()],
-        lower_as_stated=lower[()] / 2.0,
+        T_sharp=sum_of_larger(settled.n_km, settled.n_server)[()],
+        lower=None if lower is None else lower[()],
+        lower_as_stated=None if lower is None else lower[()] / 2.0,
         condition=C[..., None] * log_T_k <= T_k,
         three_T_follows=(fedelim.summed.total <= 3.0 * T)[()],
         period_opt=period_opt[()],
-        base_opt=base_opt[()],
+        # eq. (lambda-analogue-3), differentiated
+        base_opt=_each(_best_base)(C * (sent // arms) * log_T_k.sum(-1) / np.maximum(T, 1.0))[()],
         fedelim=fedelim,
         periodic=make.periodic(
-            _best_whole(period_opt, C * T, clients * arms)
-            if whole_period is None
-            else np.full(shape, float(whole_period))
+            _best_whole(period_opt, C * T, sent)
+            if wanted.period is None
+            else np.full(C.shape, float(wanted.period))
         ),
-        exponential=None if checked_base is None else make.exponential(checked_base),
+        exponential=None if wanted.base is None else make.exponential(wanted.base),
         superexponential=make.superexponential(),
+        adaptive=(
+            None
+            if wanted.adaptive is None
+            else make.adaptive(wanted.adaptive, rounds_of(wanted.adaptive))
+        ),
+        rounds_of=rounds_of,
+        settled=settled,
     )
 
 
-def _settled_on_grid(
-    instance: Instance, delta: _Floats, shape: tuple[int, ...], sigma: float, rules: Rules
-) -> Iterator[_Floats]:
-    """T_km, T_k, n_km and n_k on the grid of delta and cost, which has this shape. Radii depend on
-    delta alone: all is worked out once for each delta, and then spread over the costs."""
+def _settled_on_grid(setting: Setting, delta: _Floats, shape: tuple[int, ...]) -> _Steps:
+    """Compute steps on the grid of delta and cost, which has this shape.
+
+    Radii depend on delta alone: all is worked out once for each delta, and then spread over the
+    costs.
+    """
     aligned = delta.reshape((1,) * (len(shape) - delta.ndim) + delta.shape)
-    for values in _settled_by(instance, aligned, sigma, rules):
-        yield np.broadcast_to(values, shape + values.shape[len(shape) :])
+    return _Steps(
+        *(
+            np.broadcast_to(values, shape + values.shape[len(shape) :])
+            for values in _settled_by(setting, aligned)
+        )
+    )
 
 
-def _settled_by(
-    instance: Instance, delta: _Floats, sigma: float, rules: Rules
-) -> tuple[_Floats, _Floats, _Floats, _Floats]:
-    """T_km, T_k, n_km, n_k for each delta."""
-    arms, clients = instance.shape
+def _settled_by(setting: Setting, delta: _Floats) -> _Steps:
+    """Compute the steps of each delta."""
+    instance, sigma, goal = setting.instance, setting.sigma, setting.goal
+    arms, questions = instance.shape[0], instance.questions
     # a gap of 1e100 sigma is as good as infinite (one pull settles it), and its square a double
-    local_gaps = np.minimum(rules.goal.local_gaps(instance), 1e100 * sigma)
-    global_gaps = np.minimum(rules.goal.global_gaps(instance), 1e100 * sigma)
-    radii = [resolve_radii(instance, d, sigma, rules) for d in delta.ravel().tolist()]
+    local_gaps = np.minimum(goal.local_gaps(instance), 1e100 * sigma)
+    global_gaps = np.minimum(goal.server_gaps(instance), 1e100 * sigma)
+    radii = [replace(setting, delta=d).radii for d in delta.ravel().tolist()]
     local, server = [one.client for one in radii], [one.server for one in radii]
-    n_km, n_k = _steps(local, local_gaps, delta.shape), _steps(server, global_gaps, delta.shape)
+    asked_locally = float(questions.local)
+    local_gaps = local_gaps if questions.local else np.full(local_gaps.shape, 1e100 * sigma)
+    n_km = _steps(local, local_gaps, delta.shape)
+    n_k = np.stack(
+        [
+            _steps([one.of(q) for one in radii], gaps, delta.shape)
+            for q, gaps in enumerate(global_gaps)
+        ],
+        axis=-2,
+    )
     T_km, T_k = n_km, n_k
-    if rules.radius.kind == PAPER:
+    if setting.radius.formula == PAPER:
         local_log = np.reshape([one.constant for one in local], (*delta.shape, 1, 1))
-        global_log = np.reshape([one.constant for one in server], (*delta.shape, 1))
+        global_log = np.reshape([one.constant for one in server], (*delta.shape, 1, 1))
         T_km = _closed_form(local_gaps, 1.0, local_log, sigma)
-        T_k = _closed_form(global_gaps, clients, global_log, server[0].sigma)
-    if not _sum_of_larger(T_km, T_k).max() < _MOST_T:
+        effective = questions.effective[:, None]
+        T_k = _closed_form(global_gaps, effective, global_log, server[0].sigma)
+    if not sum_of_larger(asked_locally * T_km, questions.latest(T_k)).max() < _MOST_T:
         gap = min(float(local_gaps.min()), float(global_gaps.min()))
         raise InputError(
             f"smallest gap {gap:.3g} with sigma = {sigma:g} and delta = "
             f"{delta.min():g}: too small, its bounds leave the range of doubles"
         )
     # Algorithm 1, selection and communication rules: a lone arm is never pulled and never sent
-    asked = float(rules.goal.is_open(arms))
-    return asked * T_km, asked * T_k, asked * n_km, asked * n_k
+    asked = float(goal.is_open(arms))
+    at_clients = asked * asked_locally
+    return _Steps(at_clients * T_km, asked * T_k, at_clients * n_km, asked * n_k)
 
 
 def _steps(radii: list[Confidence], gaps: _Floats, shape: tuple[int, ...]) -> _Floats:
@@ -367,10 +488,11 @@ def _steps(radii: list[Confidence], gaps: _Floats, shape: tuple[int, ...]) -> _F
     return np.reshape(np.array(found), (*shape, *gaps.shape))
 
 
-def _closed_form(gaps: _Floats, walks: float, log_c: _Floats, sigma: float) -> _Floats:
-    """T_km (eq. T_km; walks 1) or T_k (eq. T_k; walks M), with Delta / sigma for Delta.
+def _closed_form(gaps: _Floats, walks: float | _Floats, log_c: _Floats, sigma: float) -> _Floats:
+    """Compute T_km (eq. T_km; walks 1) or T_k (eq. T_k; walks M), with Delta / sigma for Delta.
 
-    102 rounds 64 e / (e - 1) = 101.2... up; the proof writes "=".
+    With weights the effective number of clients is in place of M. 102 rounds 64 e / (e - 1) =
+    101.2... up; the proof writes "=".
     """
     with np.errstate(divide="ignore", over="ignore"):  # infinite T: refused by the caller
         squared = walks * (gaps / sigma) ** 2
@@ -380,130 +502,15 @@ def _closed_form(gaps: _Floats, walks: float, log_c: _Floats, sigma: float) -> _
     return np.maximum(T, 1.0)
 
 
-def _lower(instance: Instance, delta: _Floats) -> _Floats:
-    """Theorem 3, with the factor 2 that its proof ends with and its statement drops.
-
-    Departures: Delta / sigma for Delta, with the noise of the rewards, not the confidence scale
-    that one run chose: the theorem is about every algorithm. And at least 0, where 2.4 delta > 1.
-    """
-    clients = instance.shape[1]
-    noise = instance.default_sigma
-    narrowest = np.minimum(instance.local_gaps, clients * instance.global_gaps[:, None]) / noise
-    return np.maximum(2.0 * np.log(1.0 / (2.4 * delta)), 0.0) * np.sum((1.0 / narrowest) ** 2)
-
-
-class _Schemes:
-    """The four ingredients, and how each scheme turns them into costs."""
-
-    def __init__(
-        self,
-        C: _Floats,
-        T_km: _Floats,
-        T_k: _Floats,
-        n_km: _Floats,
-        n_k: _Floats,
-        T: _Floats,
-        asked: bool,
-    ) -> None:
-        self.C, self.T_km, self.T_k, self.n_km, self.n_k, self.T = C, T_km, T_k, n_km, n_k, T
-        self.arms, self.clients = T_km.shape[-2:]
-        self.cells = float(self.arms * self.clients)
-        self.asked = float(asked)
-
-    def fedelim(self) -> Scheme:
-        """Theorem 4."""
-        general = self.exponential(2.0)
-        # Departure, for `summed`: n = 1, 2, ..., 2^t* are t* + 1 uplinks for each arm and client;
-        # the proof counts t*, and so does eq. (comm-cost-under-FedElim), here as stated.
-        uplinks = self.clients * np.ceil(np.log2(np.maximum(self.T_k, 1.0))).sum(-1)
-        stated = self._costs(2.0 * self.T, uplinks, 3.0 * self.T)
-        return Scheme("fedelim", general.parameter, stated, general.summed, general.sharp)
-
-    def exponential(self, base: float) -> Scheme:
-        """Eqs. (lambda-analogue-1) to (-3): times ceil(base^t)."""
-        turns = np.log2(np.maximum(self.T_k, 1.0)) / math.log2(base)
-        return self._scheme(
-            "exponential",
-            np.full(self.C.shape, base),
-            self._costs(base * self.T, self.clients * turns.sum(-1) + self.cells),
-            # base T_k holds with the ceil(), too: the time before was whole and below T_k.
-            # Departure: + 1 for the uplink at t = 0, as for FedElim.
-            self._summed(self.T_km, base * self.T_k, np.ceil(turns) + 1.0),
-            _exponential_times(base, float(self.n_k.max())),
-        )
-
-    def periodic(self, period: _Floats) -> Scheme:
-        """Eqs. (periodic-1) to (-3): times H, 2H, 3H, ..."""
-        H = period[..., None]
-
-        def summed(locally: _Floats, globally: _Floats) -> Costs:
-            turns = np.ceil(globally / H)
-            return self._summed(locally, turns * H, turns)
-
-        stated = self._costs(self.T + period * self.cells, self.T / period + self.cells)
-        return Scheme(
-            "periodic", period[()], stated, summed(self.T_km, self.T_k), summed(self.n_km, self.n_k)
-        )
-
-    def superexponential(self) -> Scheme:
-        """Times 2^(2^t). Departure: the paper has only O(T^2) and O(C ln ln T); this is why.
-
-        The first time at or after T_k > 2 is 2^(2^t) with 2^(2^(t-1)) < T_k, so below T_k^2, and
-        it is turn t + 1 with t = ceil(log2 log2 T_k). For T_k <= 2 it is 2, the first turn. In
-        closed form, sum max(2, x^2) <= (sum x)^2 = T^2 over two or more x >= 1.
-        """
-
-        def turns(T: _Floats) -> _Floats:
-            return np.asarray(np.log2(np.log2(np.maximum(T, 2.0))))
-
-        return self._scheme(
-            "superexponential",
-            None,
-            self._costs(self.T**2, self.cells * (turns(self.T) + 2.0)),  # ceil(x) + 1 < x + 2
-            self._summed(self.T_km, np.maximum(2.0, self.T_k**2), np.ceil(turns(self.T_k)) + 1.0),
-            np.array([2.0**2**t for t in range(10)]),  # the last is above 1e150
-        )
-
-    def _scheme(
-        self, name: str, parameter: _Floats | None, stated: Costs, summed: Costs, times: _Floats
-    ) -> Scheme:
-        """With `sharp` from the list of the times, of which the last is at or after every n_k."""
-        turn = np.searchsorted(times, self.n_k)
-        sharp = self._summed(self.n_km, times[turn], (turn + 1).astype(np.float64))
-        return Scheme(name, None if parameter is None else parameter[()], stated, summed, sharp)
-
-    def _summed(self, locally: _Floats, globally: _Floats, turns: _Floats) -> Costs:
-        """Arm k pulled until the later of both steps at client m, and sent ``turns`` times."""
-        return self._costs(_sum_of_larger(locally, globally), self.clients * turns.sum(-1))
-
-    def _costs(self, pulls: _Floats, uplinks: _Floats, total: _Floats | None = None) -> Costs:
-        # a lone arm costs nothing if nothing is asked of it, whatever the formulas add to T
-        comm = self.C * uplinks
-        total = pulls + comm if total is None else total
-        return Costs(*((self.asked * value)[()] for value in (pulls, uplinks, comm, total)))
-
-
-def _sum_of_larger(locally: _Floats, globally: _Floats) -> _Floats:
-    return np.asarray(np.maximum(locally, globally[..., None]).sum(axis=(-2, -1)))
-
-
-def _exponential_times(base: float, until: float) -> _Floats:
-    """The times of `schedule.Exponential`, as floats, to the first at or after ``until``."""
-    times = [1.0]
-    while times[-1] < until:
-        times.append(float(math.ceil(base ** len(times))))
-    return np.unique(times)
-
-
 def _best_whole(period: _Floats, CT: _Floats, cells: int) -> _Floats:
-    """The whole H >= 1 that minimises H M K + C T / H: beside the real one, as it is convex."""
+    """Find the whole H >= 1 that minimises H M K + C T / H: beside the real one, by convexity."""
     below = np.maximum(np.floor(period), 1.0)
     worse = cells + CT / (below + 1.0) < CT / below
     return np.asarray(below + worse)
 
 
 def _best_base(r: float) -> float:
-    """The lambda > 1 with lambda (ln lambda)^2 = r; 1 for r = 0.
+    """Solve lambda (ln lambda)^2 = r for lambda > 1; 1 for r = 0.
 
     Solved in v = ln ln lambda, where e^v + 2v = ln r: rising, and well scaled for every r.
     """
@@ -519,7 +526,7 @@ def _best_base(r: float) -> float:
 
 
 def _each(function: Callable[..., float]) -> Callable[..., _Floats]:
-    """A function of floats for arrays of them."""
+    """Make a function of floats one of arrays of them."""
     vectorised = np.vectorize(function, otypes=[np.float64])
 
     def apply(*arrays: npt.ArrayLike) -> _Floats:

@@ -10,17 +10,20 @@ import numpy as np
 import polars as pl
 
 from fastfed.errors import InputError, nearest
-from fastfed.theory.bounds import Bounds, Costs, Scheme
+from fastfed.theory.bounds import Bounds
+from fastfed.theory.schemes import Costs, Scheme
 
 VARIANTS = ("as_stated", "summed", "sharp")
 _COSTS = tuple(field.name for field in fields(Costs))
-_PER_PAIR = ("local_gaps", "T_km", "n_km")
+_PER_PAIR = ("local_gaps", "T_km", "n_km", "allocation")
 _PER_ARM = ("global_gaps", "T_k", "n_k", "condition")
 _PER_CELL = (
     "T",
     "T_sharp",
     "lower",
     "lower_as_stated",
+    "T_star",
+    "least_pulls",
     "three_T_follows",
     "period_opt",
     "base_opt",
@@ -42,8 +45,10 @@ _SCHEMA = {
 
 
 def table(b: Bounds, variant: str = "summed") -> pl.DataFrame:
-    """One row per (delta, cost, scheme); see `Bounds.table`. ``total_over_T`` is the factor that
-    the paper speaks of; null where T is 0."""
+    """Make one row for each delta, cost and scheme: see `Bounds.table`.
+
+    ``total_over_T`` is the factor that the paper speaks of; null where T is 0.
+    """
     if variant not in VARIANTS:
         raise InputError(
             f"variant {variant!r}{nearest(str(variant), VARIANTS)}: must be one of "
@@ -75,8 +80,11 @@ def table(b: Bounds, variant: str = "summed") -> pl.DataFrame:
 
 
 def to_frame(b: Bounds) -> pl.DataFrame:
-    """Long form: ``scheme`` and ``variant`` are null for what belongs to no scheme, ``arm`` and
-    ``client`` where a number is not theirs alone; truths are 1 and 0."""
+    """Make the long form: one number in each row.
+
+    ``scheme`` and ``variant`` are null for what belongs to no scheme, ``arm`` and ``client`` where
+    a number is not theirs alone; truths are 1 and 0.
+    """
     arms, clients = b.instance.shape
     arm, client = (index.ravel() for index in np.indices((arms, clients)))
     parts = [_rows(b, name, getattr(b, name), arm, client) for name in _PER_PAIR]
@@ -103,9 +111,11 @@ def _rows(
     scheme: str | None = None,
     variant: str | None = None,
 ) -> pl.DataFrame:
-    """The rows of one quantity: cell by cell of the grid, then arm by arm, client by client."""
+    """Make the rows of one quantity: by cell of the grid, then by arm, then by client."""
     cells = np.size(b.delta)
     each = 1 if arm is None else len(arm)
+    if values is None:  # a lower bound without a number here: ``notes`` has the reason
+        return pl.DataFrame(schema=_SCHEMA)
     count = cells * each
 
     def index(one: Any) -> pl.Series:
@@ -142,6 +152,7 @@ def to_dict(b: Bounds) -> dict[str, Any]:
         "arms": list(b.instance.arms),
         "clients": list(b.instance.clients),
         **{name: _plain(getattr(b, name)) for name in names},
+        "notes": list(b.notes),
         "schemes": {scheme.name: _scheme(scheme) for scheme in b.schemes},
     }
 
@@ -157,7 +168,7 @@ def _scheme(scheme: Scheme) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Lists and Python numbers; JSON knows no infinity."""
+    """Return lists and Python numbers; None for infinity, which JSON does not know."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""How often is an answer wrong? Probabilities far below what counting can see.
+"""Probabilities of wrong answers, far below those that counting can see.
 
 FedElim gives M + 1 answers: each client's best arm and the best arm overall. One of them is wrong
 from the step on at which its best arm is eliminated; whatever is declared later, or nothing where
@@ -8,7 +8,8 @@ the arms that are left tie, cannot mend it. So three kinds of event are estimate
 * a client's answer is wrong. It depends on that client's walks alone, so only that client is
   simulated: a K x 1 instance at delta / M has the same radius, since ln(8 K M / delta) is all that
   the radius knows of M and delta;
-* the server's answer is wrong. It depends on all walks, at communication times;
+* the server's answer is wrong. It depends on all walks, at communication times, each with the
+  weight of its client;
 * any answer is wrong. This is decided at the first wrong elimination anywhere, and its mixture is
   the union of all the others, in proportion to what they contribute.
 
@@ -28,16 +29,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fastfed.engine.rows import Block, Departures
-from fastfed.errors import InputError, printable
+from fastfed.errors import InputError
 from fastfed.kernels.memory import NEVER
-from fastfed.problem.instance import Instance
-from fastfed.problem.limits import most_steps, resolve_sigma
-from fastfed.problem.schedule import At, Periodic, Schedule, parse
-from fastfed.radius import Radius
-from fastfed.radius import parse as parse_radius
-from fastfed.theory.mixture import Event, Judge, Mixture, Sample, improved
-from fastfed.theory.tilts import RARER, Floats, Ints, Looks, Pair, Rivalry, Tilt, rivalry
+from fastfed.model.instance import Instance
+from fastfed.model.radii import Radius
+from fastfed.model.schedules import At, Periodic, Schedule
+from fastfed.model.setting import resolve_sigma
+from fastfed.simulation.rows import Block, Departures
+from fastfed.theory.error_estimates import ErrorProbability, Estimate
+from fastfed.theory.mixture import Judge, Mixture, RareEvent, Sample, improved
+from fastfed.theory.tilts import RARER, Floats, Ints, Looks, RivalPair, Rivalry, Tilt, rivalry
 from fastfed.validation import (
     LEAST_DELTA,
     checked_delta,
@@ -48,10 +49,9 @@ from fastfed.validation import (
 )
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
 _LN10 = math.log(10.0)
-_Z = 1.959963984540054  # 95 % of a normal
 _NEXT_TO_NOTHING = math.log(1e-6)  # of the largest step's bound may lie past the last step
 _PILOT = 0.2  # of the trials go into finding good shares, on top of ``trials``
 _LEAST_PILOT = 200
@@ -60,188 +60,6 @@ _EVENLY = 0.1  # of the joint mixture goes to all its tilts alike
 # an estimate is doubted with fewer effective errors, a heavier trial, two runs so many standard
 # errors apart, a larger share left out
 _FEW, _HEAVY, _APART, _MISSED = 100.0, 0.1, 4.5, 0.01
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """The probability that one answer is wrong, or (``answer`` "any") that any of them is.
-
-    ``step`` is the median of the steps at which the errors happen (None: none was seen).
-    ``effective_sample_size`` is the number of equally weighted errors that the weighted ones are
-    worth; ``bound`` is Chernoff's bound, never below the truth; ``left_out`` bounds what the
-    simulation could not see or was not aimed at, and is not part of the interval. Probabilities
-    below 1e-308 are 0 as numbers; ``log10`` is not.
-    """
-
-    answer: str
-    log10: float
-    relative_error: float
-    effective_sample_size: float
-    errors: int
-    trials: int
-    step: int | None
-    log10_bound: float
-    log10_left_out: float
-    warnings: tuple[str, ...]
-
-    @property
-    def estimate(self) -> float:
-        """The probability; 0 where it is too small for a double."""
-        return _power(self.log10)
-
-    @property
-    def standard_error(self) -> float:
-        """Of the estimate; 0 where no error was seen."""
-        return self.estimate * self.relative_error if self.errors else 0.0
-
-    @property
-    def low(self) -> float:
-        """The interval's lower end; 0 where nothing was seen."""
-        return max(0.0, self.estimate - _Z * self.standard_error)
-
-    @property
-    def high(self) -> float:
-        """The interval's upper end, Chernoff's bound at most."""
-        if not self.errors:
-            return self.bound
-        return min(self.bound, self.estimate + _Z * self.standard_error)
-
-    @property
-    def bound(self) -> float:
-        """Chernoff's bound on the probability."""
-        return min(1.0, _power(self.log10_bound))
-
-    @property
-    def left_out(self) -> float:
-        """A bound on what the simulation could not see or was not aimed at."""
-        return min(1.0, _power(self.log10_left_out))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ErrorProbability:
-    """What `error_probability` returns; as text, its table.
-
-    Examples
-    --------
-    >>> import fastfed as ff
-    >>> found = ff.error_probability([[0.9], [0.1]], delta=0.1, trials=200)
-    >>> found.joint.estimate <= 0.1
-    True
-    >>> found.frame["answer"].to_list()[-1]
-    'any'
-    """
-
-    instance: Instance
-    schedule: Schedule
-    delta: float
-    sigma: float
-    radius: str
-    seed: int
-    local: tuple[Estimate, ...]
-    """One for each client."""
-    server: Estimate
-    joint: Estimate
-    """At least one of the M + 1 answers is wrong."""
-    shares: tuple[tuple[str, Tilt, float, int, int], ...]
-    """For each tilt of each answer's mixture: the answer, the tilt, its share of the trials, their
-    number, and how many of them erred. `tilts` has them as a frame."""
-
-    @property
-    def estimates(self) -> tuple[Estimate, ...]:
-        """Those of the clients, of the server, and of any answer, in this order."""
-        return (*self.local, self.server, self.joint)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Why estimates are not to be trusted, each with its answer; empty if all are."""
-        return tuple(f"{one.answer}: {text}" for one in self.estimates for text in one.warnings)
-
-    @property
-    def frame(self) -> pl.DataFrame:
-        """One row per answer: ``estimate``, ``standard_error``, 95 % interval ``low``, ``high``,
-        ``log10``, ``effective_sample_size``, ``errors`` and ``trials``, median ``step``, ``bound``,
-        ``left_out``, ``warning`` (null: none)."""
-        import polars as pl
-
-        rows = [
-            {
-                "instance": self.instance.name,
-                "schedule": str(self.schedule),
-                "delta": self.delta,
-                "sigma": self.sigma,
-                "radius": self.radius,
-                "answer": one.answer,
-                "estimate": one.estimate,
-                "standard_error": one.standard_error,
-                "low": one.low,
-                "high": one.high,
-                "log10": one.log10,
-                "effective_sample_size": one.effective_sample_size,
-                "errors": one.errors,
-                "trials": one.trials,
-                "step": one.step,
-                "bound": one.bound,
-                "left_out": one.left_out,
-                "warning": "; ".join(one.warnings) or None,
-            }
-            for one in self.estimates
-        ]
-        return pl.DataFrame(rows, schema_overrides={"warning": pl.String, "step": pl.Int64})
-
-    @property
-    def tilts(self) -> pl.DataFrame:
-        """One row per tilt of each answer's mixture: the arm that it lets win, at which client
-        (null: at the server) and step, its share of the trials, and how many of them erred."""
-        import polars as pl
-
-        rows = [
-            {
-                "answer": answer,
-                "arm": tilt.arm,
-                "client": tilt.client,
-                "step": tilt.step,
-                "share": share,
-                "trials": trials,
-                "errors": errors,
-            }
-            for answer, tilt, share, trials, errors in self.shares
-        ]
-        schema = {
-            "answer": pl.String,
-            "arm": pl.Int64,
-            "client": pl.Int64,
-            "step": pl.Int64,
-            "share": pl.Float64,
-            "trials": pl.Int64,
-            "errors": pl.Int64,
-        }
-        return pl.DataFrame(rows, schema=schema)
-
-    def __str__(self) -> str:
-        # the first column is as wide as its longest name: none is cut
-        wide = max(len(printable(one.answer)) for one in self.estimates)
-        lines = [
-            f"rewards: {self.instance.rewards!r}",
-            f"{printable(self.instance.name)}, {self.schedule}, delta {self.delta:g}, sigma "
-            f"{self.sigma:g}, radius {printable(self.radius)}: probability of a wrong answer",
-            f"{'answer':<{wide}} {'probability':>12} {'std. error':>11} "
-            f"{'95 % interval':>23} {'effective':>10} {'at step':>8} {'at most':>10}",
-        ]
-        for one in self.estimates:
-            ends = f"{_text(one.low, one.log10)} .. {_text(one.high, one.log10)}"
-            if one.estimate == 0.0 and one.errors:  # too small for a double
-                ends = ""
-            error = f"{one.relative_error:.1%}" if one.errors else "-"
-            lines.append(
-                f"{printable(one.answer):<{wide}} {_text(one.estimate, one.log10):>12} "
-                f"{error:>11} {ends:>23} {one.effective_sample_size:>10,.0f} "
-                f"{'-' if one.step is None else format(one.step, ','):>8} "
-                f"{_text(one.bound, one.log10_bound):>10}"
-            )
-        lines += [f"warning: {printable(text)}" for text in self.warnings]
-        return "\n".join(lines)
-
-    __repr__ = __str__
 
 
 def error_probability(
@@ -286,12 +104,23 @@ def error_probability(
     True
     """
     one = Instance.of(instance)
+    times = Schedule.parse(schedule)
+    if not times.eliminates:
+        raise InputError(
+            f"schedule {times}: error probabilities are those of elimination at given times, and "
+            "this algorithm has rules of its own; count its errors with simulate"
+        )
+    if len(one.questions) > 1 or not one.questions.local:
+        raise InputError(
+            f"{one.name} has {one.questions.summary}: error_probability is for one question of the "
+            "server beside those of all clients; simulate counts errors of any others"
+        )
     run = _Run(
         one,
-        parse(schedule),
+        times,
         _checked_delta(delta, one),
         resolve_sigma(one, sigma),
-        parse_radius(radius),
+        Radius.parse(radius),
         checked_whole("trials", trials, 100, 2**32),
         checked_seed(seed),
         checked_threads(threads),
@@ -301,7 +130,7 @@ def error_probability(
 
 
 def _checked_delta(delta: object, instance: Instance) -> float:
-    """A client is simulated by itself, with its share delta / M, which must be allowed, too."""
+    """Check delta, and delta / M as well, with which a client is simulated by itself."""
     value, clients = checked_delta(delta), instance.shape[1]
     if value / clients < LEAST_DELTA:
         raise InputError(
@@ -311,19 +140,12 @@ def _checked_delta(delta: object, instance: Instance) -> float:
     return value
 
 
-def error_frame(found: Sequence[ErrorProbability]) -> pl.DataFrame:
-    """The frames of several results, one below the other."""
-    import polars as pl
-
-    return pl.concat([one.frame for one in found])
-
-
 @dataclass(frozen=True)
 class _Question:
     """An answer, the event that it is wrong, and what Chernoff's bound says of it."""
 
     answer: str
-    event: Event
+    event: RareEvent
     tilts: list[Tilt]
     log_bound: float
     log_left_out: float
@@ -390,14 +212,14 @@ class _Run:
         best = int(self.instance.local_best[m])
         confidence = self.radius.at_client(arms, clients, self.delta, self.sigma)
         alone = _one_client(self.instance, m)
-        looks = Looks.of(Periodic(1), most_steps(alone))
+        looks = Looks.of(Periodic(1), alone.most_steps)
         rivals = [
-            rivalry(Pair(alone, k, best, [0]), looks, confidence.boundary)
+            rivalry(RivalPair(alone, k, best, np.ones(1)), looks, confidence.boundary)
             for k in range(arms)
             if k != best
         ]
         # the server of this instance is of no interest: it talks once and is done
-        event = Event(
+        event = RareEvent(
             alone,
             At([1]),
             self.delta / clients,
@@ -412,13 +234,14 @@ class _Run:
         arms, clients = self.instance.shape
         best = self.instance.global_best
         confidence = self.radius.at_server(arms, clients, self.delta, self.sigma)
-        looks = Looks.of(self.schedule, most_steps(self.instance))
+        weights = self.instance.questions.factors[0]
+        looks = Looks.of(self.schedule, self.instance.most_steps)
         rivals = [
-            rivalry(Pair(self.instance, k, best, range(clients)), looks, confidence.boundary)
+            rivalry(RivalPair(self.instance, k, best, weights), looks, confidence.boundary)
             for k in range(arms)
             if k != best
         ]
-        event = Event(
+        event = RareEvent(
             self.instance,
             self.schedule,
             self.delta,
@@ -473,7 +296,7 @@ class _Run:
             shares += [share for _, share in found]
             missed.append(question.log_left_out if found else question.log_bound)
         last = max(question.event.last for question in questions)
-        event = Event(
+        event = RareEvent(
             instance,
             self.schedule,
             self.delta,
@@ -500,9 +323,9 @@ class _Run:
 
 
 def _question(
-    answer: str, event: Event, rivals: Sequence[Rivalry], client: int | None
+    answer: str, event: RareEvent, rivals: Sequence[Rivalry], client: int | None
 ) -> _Question:
-    """The tilts that are worth trying, and bounds: on it all, and on what they are not aimed at."""
+    """Choose the tilts that are worth trying; bound the event, and the rest that they miss."""
     least = _least(rivals)
     near = [rival for rival in rivals if rival.least <= least + RARER]
     tilts = [tilt for rival in near for tilt in rival.tilts(least + RARER, event.last, client)]
@@ -525,7 +348,7 @@ def _local_judge(best: int) -> Judge:
 def _server_judge(best: int) -> Judge:
     def judge(block: Block) -> tuple[npt.NDArray[np.bool_], Ints]:
         found = _departures(block)
-        out = found.global_out[:, 0]
+        out = found.global_out[:, 0, 0]
         wrong = _eliminated(out[:, best], block.column("global_arm")[0] != best)
         stops = np.minimum(out, out[:, best, None])
         return wrong, np.repeat(stops[:, :, None], found.local_out.shape[2], axis=2)
@@ -538,7 +361,7 @@ def _joint_judge(instance: Instance) -> Judge:
 
     def judge(block: Block) -> tuple[npt.NDArray[np.bool_], Ints]:
         found = _departures(block)
-        server_out = found.global_out[:, 0]
+        server_out = found.global_out[:, 0, 0]
         local = found.local_out[:, best, np.arange(len(best))]
         local = np.where(found.local_arms != best, local, NEVER).min(axis=1)
         server = np.where(block.column("global_arm")[0] != overall, server_out[:, overall], NEVER)
@@ -555,7 +378,7 @@ def _departures(block: Block) -> Departures:
 
 
 def _eliminated(out: Ints, undeclared: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """The arm has left, and not because it was declared."""
+    """Tell whether the arm has left, and not because it was declared."""
     return np.asarray((out < NEVER) & undeclared)
 
 
@@ -566,7 +389,7 @@ def _one_client(instance: Instance, m: int) -> Instance:
 
 
 def _embedded(tilt: Tilt, shape: tuple[int, int]) -> Tilt:
-    """A client's tilt as one of the whole instance."""
+    """Return a client's tilt as one of the whole instance."""
     if tilt.client is None:
         return tilt
     theta = np.zeros(shape)
@@ -579,7 +402,7 @@ def _least(rivals: Sequence[Rivalry]) -> float:
 
 
 def _last_step(rivals: Sequence[Rivalry]) -> int:
-    """The step after which, by Chernoff's bound, next to nothing can go wrong."""
+    """Find the step after which, by Chernoff's bound, next to nothing can go wrong."""
     least = _least(rivals)
     if math.isinf(least):
         return 1
@@ -616,15 +439,15 @@ def _estimate(question: _Question, sample: Sample, pilot: Sample) -> Estimate:
 def _doubts(
     question: _Question, sample: Sample, pilot: Sample, effective: float, heaviest: float
 ) -> Iterator[str]:
-    """Why the estimate is not to be trusted, if so."""
+    """Yield the reasons not to trust the estimate."""
     log, relative = sample.moments()
     if not len(sample.stratum):
         yield "no trial erred, although some were made to: take more trials"
         return
     if effective < _FEW:
         yield (
-            f"worth only {effective:.0f} equally weighted errors, fewer than {_FEW:.0f}: take "
-            "more trials"
+            f"as precise as only {effective:.0f} errors of equal weight, and {_FEW:.0f} are "
+            "needed: take more trials"
         )
     if heaviest > _HEAVY:
         yield f"one trial has {heaviest:.0%} of all weight: take more trials"
@@ -650,15 +473,3 @@ def _relative(logs: Sequence[float]) -> list[float]:
 
 def _log_total(logs: Sequence[float]) -> float:
     return float(np.logaddexp.reduce(logs)) if logs else -math.inf
-
-
-def _power(log10: float) -> float:
-    return 10.0**log10 if log10 > -320 else 0.0
-
-
-def _text(value: float, log10: float) -> str:
-    """Three digits, also of what is too small for a double."""
-    if value > 1e-300 or math.isinf(log10):
-        return f"{value:.3g}"
-    whole = math.floor(log10)
-    return f"{10 ** (log10 - whole):.2f}e{whole}"

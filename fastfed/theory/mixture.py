@@ -28,13 +28,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfed.engine.job import Job, new_control
-from fastfed.engine.rows import Block
-from fastfed.engine.walk import values_at
 from fastfed.kernels.trials import Control
-from fastfed.problem.instance import Instance
-from fastfed.problem.schedule import Schedule
-from fastfed.radius import Radius
+from fastfed.model.instance import Instance
+from fastfed.model.radii import Radius
+from fastfed.model.schedules import Schedule
+from fastfed.simulation.job import Job, new_control
+from fastfed.simulation.rows import Block
+from fastfed.simulation.walks import values_at
 from fastfed.theory.tilts import Floats, Ints, Tilt, tilted_instance
 
 _LEAST = 2  # trials of a stratum: one alone has no standard error
@@ -45,12 +45,12 @@ _APART = 2**34  # trial numbers of one run lie this far from the next one's
 
 
 Judge = Callable[[Block], tuple[npt.NDArray[np.bool_], Ints]]
-"""Which trials have the event, and how many rewards of each cell decided it: (trials, K, M). The
-block has departures."""
+"""Tells which trials have the event, and how many rewards of each cell decided it (trials, K, M).
+The block has departures."""
 
 
 @dataclass(frozen=True)
-class Event:
+class RareEvent:
     """Something rare about trials of an instance, and how to see it."""
 
     instance: Instance
@@ -62,7 +62,7 @@ class Event:
     judge: Judge
 
     def job(self, instance: Instance, seed: int) -> Job:
-        return Job(
+        return Job.of(
             instance,
             self.schedule,
             delta=self.delta,
@@ -95,7 +95,7 @@ class Sample:
         return np.bincount(self.stratum, minlength=len(self.counts))
 
     def moments(self) -> tuple[float, float]:
-        """ln of the estimate, and its relative standard error."""
+        """Return ln of the estimate, and its relative standard error."""
         if not len(self.stratum):
             return -math.inf, math.inf
         top = float(self.log_weights.max())
@@ -108,14 +108,14 @@ class Sample:
         return top + math.log(mean), math.sqrt(float((self.shares**2 * variance / n).sum())) / mean
 
     def effective(self) -> tuple[float, float]:
-        """How many equal weights these are worth, and the largest one's share of their sum."""
+        """Return the effective number of weights, and the largest one's share of their sum."""
         if not len(self.stratum):
             return 0.0, 1.0
         weights = np.exp(self.log_weights - self.log_weights.max())
         return float(weights.sum() ** 2 / (weights**2).sum()), float(1.0 / weights.sum())
 
     def median_step(self) -> int | None:
-        """The step by which half of the event's probability has come; None if it never came."""
+        """Find the step by which half of the event's probability has come; None if none has."""
         if not len(self.stratum):
             return None
         order = np.argsort(self.steps)
@@ -134,7 +134,7 @@ class _Part(NamedTuple):
 class Mixture:
     """Tilts of one event, made ready to run."""
 
-    def __init__(self, event: Event, tilts: Sequence[Tilt], seed: int, threads: int) -> None:
+    def __init__(self, event: RareEvent, tilts: Sequence[Tilt], seed: int, threads: int) -> None:
         self.event = event
         self._seed, self._threads = seed, threads
         made = [(tilt, tilted_instance(event.instance, tilt)) for tilt in tilts]
@@ -148,8 +148,10 @@ class Mixture:
         self._means = means[self._touched]
 
     def run(self, shares: Floats, trials: int, number: int, keep_ratios: bool = False) -> Sample:
-        """``trials`` trials in these shares; ``number`` tells this run from others. Ratios are
-        kept for `improved`; weights alone take less memory."""
+        """Run ``trials`` trials in these shares; ``number`` tells this run from others.
+
+        Ratios are kept for `improved`; weights alone take less memory.
+        """
         counts = np.maximum(_LEAST, np.rint(shares * trials)).astype(np.int64)
         firsts = number * _APART + np.cumsum(counts) - counts
         log_shares = np.log(counts / counts.sum())
@@ -185,7 +187,7 @@ class Mixture:
         keep_ratios: bool,
         control: Control,
     ) -> _Part:
-        """The trials of tilt t that had the event."""
+        """Run the trials of tilt t; return those that had the event."""
         instance = self._instances[t]
         job = self.event.job(instance, self._seed)
         space = job.space()

@@ -1,15 +1,16 @@
-"""How rewards must change for a wrong answer to become likely, and how unlikely it is without.
+"""Tilts: changes of the rewards that make a wrong answer likely, and Chernoff's bounds.
 
 An answer is wrong if its best arm is eliminated: if some other arm leads it by g(n) or more, in
 sums, at some look n (every step at a client, a communication time at the server). Take one such
 pair, arm j above arm b, over the clients that the answer looks at. With F(theta) the sum over
-those clients of psi_j(theta) + psi_b(-theta), psi the logarithm of E exp(theta (reward - mean)),
-and Delta the sum of the gaps between b and j, Chernoff's bound says for every theta >= 0
+those clients of psi_j(w theta) + psi_b(-w theta), psi the logarithm of E exp(theta (reward -
+mean)), w the weight of the client in sums (1 if clients count alike), and Delta the sum of w times
+the gaps between b and j, Chernoff's bound says for every theta >= 0
 
     P(j leads b by g(n) after n steps) <= exp(-(theta (g(n) + n Delta) - n F(theta))),
 
 least where F'(theta) = g(n) / n + Delta. That theta also makes the crossing at n typical: rewards
-of j reweighted by exp(theta x), rewards of b by exp(-theta x), lead to a walk whose mean is at
+of j reweighted by exp(w theta x), rewards of b by exp(-w theta x), lead to a walk whose mean is at
 g(n) after n steps. For Gaussian rewards this moves the two means and nothing else.
 
 A `Tilt` is such a change, aimed at one arm and one step. `Rivalry` holds everything about one
@@ -21,7 +22,7 @@ tilts that are worth trying.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -29,9 +30,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.errors import InputError
-from fastfed.goals.best import Best
-from fastfed.problem.instance import Instance
-from fastfed.problem.schedule import Schedule
+from fastfed.model.goals.best import Best
+from fastfed.model.instance import Instance
+from fastfed.model.schedules import Periodic, Schedule
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -56,31 +57,39 @@ class Tilt:
     exponent: float  # of Chernoff's bound on winning at that step
 
 
-class Pair:
-    """Arm ``up`` above the best arm ``down``, summed over some clients."""
+class RivalPair:
+    """Arm ``up`` above the best arm ``down``, summed over clients with these weights."""
 
-    def __init__(self, instance: Instance, up: int, down: int, clients: Sequence[int]) -> None:
+    def __init__(self, instance: Instance, up: int, down: int, weights: Floats) -> None:
         self.shape = instance.shape
-        self.up, self.down, self.clients = up, down, tuple(clients)
+        self.clients = np.flatnonzero(weights).tolist()
+        self.up, self.down, self._weights = up, down, weights[self.clients]
         self._rewards = instance.rewards.part([up, down], self.clients)
         self._means = instance.means[np.ix_([up, down], self.clients)]
-        self.gap = math.fsum(self._means[1]) - math.fsum(self._means[0])
-        low, high = self._rewards.support(self._means)
-        self.reach = float((high - self._means)[0].sum() - (low - self._means)[1].sum())
+        weighted = self._weights * self._means
+        self.gap = math.fsum(weighted[1]) - math.fsum(weighted[0])
+        low, high = (
+            self._weights * (end - self._means) for end in self._rewards.support(self._means)
+        )
+        self.reach = float(high[0].sum() - low[1].sum())
         """By how much more than on average the pair can rise in a step: no F' is larger."""
 
     def cumulants(self, theta: Floats) -> Floats:
         """F, F' and F'' at several thetas: (3, thetas)."""
-        signs = np.array([[1.0], [-1.0]])
+        signs = np.array([[1.0], [-1.0]]) * self._weights
         psi, slope, curvature = self._rewards.cumulants(
-            self._means, np.multiply.outer(theta, signs * np.ones(self._means.shape))
+            self._means, np.multiply.outer(theta, signs)
         )
         return np.array(
-            [psi.sum(axis=(1, 2)), (signs * slope).sum(axis=(1, 2)), curvature.sum(axis=(1, 2))]
+            [
+                psi.sum(axis=(1, 2)),
+                (signs * slope).sum(axis=(1, 2)),
+                (signs**2 * curvature).sum(axis=(1, 2)),
+            ]
         )
 
     def theta(self, goal: Floats) -> Floats:
-        """Where F' has these values: Newton's steps, halved brackets where they leave theirs."""
+        """Solve F' = goal: Newton's steps, halved brackets where they leave theirs."""
         if not len(goal):
             return np.zeros(0)
         low = np.zeros(len(goal))
@@ -101,10 +110,10 @@ class Pair:
         return np.asarray(theta)
 
     def tilt(self, theta: float, step: int, exponent: float, client: int | None) -> Tilt:
-        """The tilt of the whole instance in which this pair is tilted by ``theta``."""
+        """Return the tilt of the whole instance in which this pair is tilted by ``theta``."""
         cells = np.zeros(self.shape)
-        cells[self.up, list(self.clients)] = theta
-        cells[self.down, list(self.clients)] = -theta
+        cells[self.up, self.clients] = theta * self._weights
+        cells[self.down, self.clients] = -theta * self._weights
         return Tilt(cells, self.up, client, step, exponent)
 
 
@@ -118,7 +127,13 @@ class Looks:
 
     @staticmethod
     def of(schedule: Schedule, until: int) -> Looks:
-        """Those up to a step."""
+        """List those up to a step.
+
+        Times that are chosen in the trial may be any steps from the first on: to look at every step
+        is to look at all of them, so bounds hold.
+        """
+        if schedule.chosen:
+            schedule = Periodic(1)
         if schedule.period is not None:
             return Looks(schedule, np.zeros(0, np.int64), _grid(until // schedule.period))
         times = schedule.times(until)
@@ -141,7 +156,7 @@ class Looks:
 class Rivalry:
     """A pair on a grid of looks."""
 
-    pair: Pair
+    pair: RivalPair
     steps: Ints
     thetas: Floats
     exponents: Floats  # of Chernoff's bound at each step of the grid; inf where it cannot cross
@@ -153,7 +168,7 @@ class Rivalry:
         return float(self.exponents.min(initial=math.inf))
 
     def beyond(self, step: int) -> float:
-        """ln of a bound on crossing after ``step``."""
+        """Return ln of a bound on crossing after ``step``."""
         return float(np.logaddexp.reduce(self.log_bounds[self.steps > step], initial=-math.inf))
 
     def tilts(self, worst: float, until: int, client: int | None) -> list[Tilt]:
@@ -177,8 +192,8 @@ class Rivalry:
         return found
 
 
-def rivalry(pair: Pair, looks: Looks, boundary: Callable[[float], float]) -> Rivalry:
-    """The pair against the boundary g of the answer in question.
+def rivalry(pair: RivalPair, looks: Looks, boundary: Callable[[float], float]) -> Rivalry:
+    """Measure the pair against the boundary g of an answer.
 
     First on a coarse grid, then on one that is fine where the exponents are small: bounded rewards
     reach the boundary from some step on, and likeliest within a few per cent of it.
@@ -190,7 +205,7 @@ def rivalry(pair: Pair, looks: Looks, boundary: Callable[[float], float]) -> Riv
     return _measured(pair, looks.refined(max(0, int(near[0]) - 1), int(near[-1]) + 1), boundary)
 
 
-def _measured(pair: Pair, looks: Looks, boundary: Callable[[float], float]) -> Rivalry:
+def _measured(pair: RivalPair, looks: Looks, boundary: Callable[[float], float]) -> Rivalry:
     steps = looks.steps
     n = steps.astype(np.float64)
     goal = np.array([boundary(step) for step in n]) + n * pair.gap
@@ -213,7 +228,7 @@ def _measured(pair: Pair, looks: Looks, boundary: Callable[[float], float]) -> R
 
 
 def tilted_instance(instance: Instance, tilt: Tilt) -> tuple[Instance, Floats] | None:
-    """The tilted instance and the thetas that it was made with.
+    """Make the tilted instance; return it with the thetas that it was made with.
 
     Arms that tie on top of it are told apart by thetas so small that no weight notices; None
     where even that does not help, because rewards that never vary tie, or leave what a law allows.
@@ -223,7 +238,8 @@ def tilted_instance(instance: Instance, tilt: Tilt) -> tuple[Instance, Floats] |
     for nudge in (0.0, 1e-7, 1e-4):
         theta = tilt.theta + nudge * np.abs(tilt.theta).max() * ranks
         try:
-            made = Instance(*instance.rewards.tilted(instance.means, theta))
+            means, rewards = instance.rewards.tilted(instance.means, theta)
+            made = Instance(means, rewards, weights=instance.questions.given)
             _BEST.check(made)  # which rejects ties for the best arm
             return made, theta
         except InputError:

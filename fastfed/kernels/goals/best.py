@@ -1,4 +1,4 @@
-"""The goal `best`: Algorithm 1's own rule, by which an arm g or more behind the leader falls."""
+"""The goal `best`: Algorithm 1's rule, which eliminates an arm g or more behind the leader."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed.kernels.boundary import octave, reaches
-from fastfed.kernels.communication import conclude
 from fastfed.kernels.compiling import inner
-from fastfed.kernels.doubt import pairs_in_doubt
 from fastfed.kernels.goals import hooks
-from fastfed.kernels.laws import hooks as laws
+from fastfed.kernels.lazy import bracket
 from fastfed.kernels.memory import ALIVE, NEVER, WINNER
+from fastfed.kernels.radii import octave, reaches
+from fastfed.kernels.rewards import hooks as reward_hooks
+from fastfed.kernels.schedules import conclude
+from fastfed.kernels.unresolved import unresolved_pairs
 
 
 class NoNotes(NamedTuple):
@@ -25,18 +26,18 @@ class BestGoal(NamedTuple):
     """The best arm of each client and of the server."""
 
     local_best: Any  # (M,)
-    global_best: Any
+    server_best: Any  # (Q,)
     local_ties: Any  # (M, K) arms of equal number tie at a client,
-    global_ties: Any  # (K,) and at the server
+    server_ties: Any  # (Q, K) and in a question of the server
 
     def notes(self, arms: int, schedules: int) -> NoNotes:
         return NoNotes(0)
 
 
 class BestRule(NamedTuple):
-    """One client's, or the server's."""
+    """The goal as one client, or the server, follows it."""
 
-    ties: Any  # (K,) arms of equal number tie: see `communication.conclude`
+    ties: Any  # (K,) arms of equal number tie: see `schedules.conclude`
 
 
 @hooks.at_client.of(BestGoal)
@@ -45,8 +46,8 @@ def _at_client(goal, m):
 
 
 @hooks.at_server.of(BestGoal)
-def _at_server(goal):
-    return BestRule(goal.global_ties)
+def _at_server(goal, q):
+    return BestRule(goal.server_ties[q])
 
 
 @hooks.client_errs.of(BestGoal)
@@ -55,8 +56,8 @@ def _client_errs(goal, m, state):
 
 
 @hooks.server_errs.of(BestGoal)
-def _server_errs(goal, s, state):
-    return state[s, WINNER] != goal.global_best
+def _server_errs(goal, q, s, state):
+    return state[s, WINNER] != goal.server_best[q]
 
 
 @hooks.is_open.of(BestRule)
@@ -65,41 +66,69 @@ def _is_open(rule, arms):
 
 
 @hooks.decide.of(BestRule)
-def _decide(rule, talks, tree, curve, total, here):
-    """Algorithm 1, lines 8-15 and 17-25."""
-    s, n, g_below, depth, i = here
-    arms, out_at = tree.arms[depth, i], talks.out_at
+def _decide(rule, schedules, tree, radius, total, at_n):
+    """Eliminate arms: Algorithm 1, lines 8-15 and 17-25."""
+    s = at_n.s
+    arms, eliminated_at = tree.arms[at_n.depth, at_n.place], schedules.eliminated_at
     best = -np.inf
     worst = np.inf
-    for j in range(arms[out_at.shape[1]]):
+    for j in range(arms[eliminated_at.shape[1]]):
         k = arms[j]
-        if out_at[s, k] == NEVER:
+        if eliminated_at[s, k] == NEVER:
             best = max(best, total[k])
             worst = min(worst, total[k])
-    if best - worst >= g_below:
-        _eliminate(s, n, best, curve, talks, arms, total)
+    if best - worst >= at_n.g_below:
+        _eliminate(s, at_n.n, best, radius, schedules, arms, total)
 
 
 @inner
-def _eliminate(s, n, best, curve, talks, arms, total):
-    """Every arm whose distance from the leader is g or more is eliminated, all at once."""
-    state, out_at = talks.state, talks.out_at
+def _eliminate(s, n, best, radius, schedules, arms, total):
+    """Eliminate every arm whose distance from the leader is g or more, all at once."""
+    state, eliminated_at = schedules.state, schedules.eliminated_at
     level = octave(n)
-    for j in range(arms[out_at.shape[1]]):
+    for j in range(arms[eliminated_at.shape[1]]):
         k = arms[j]
-        if out_at[s, k] == NEVER and reaches(curve, best - total[k], n, level):
-            out_at[s, k] = n
+        if eliminated_at[s, k] == NEVER and reaches(radius, best - total[k], n, level):
+            eliminated_at[s, k] = n
             state[s, ALIVE] -= 1
-    conclude(s, n, talks)
+    conclude(s, n, schedules)
 
 
-@hooks.doubts.of(BestRule)
-def _doubts(rule, test, talks, tree, total, here):
-    s, i, depth, slot = here
-    return pairs_in_doubt(test, talks, tree, total, s, i, depth, slot)
+@hooks.decided_count.of(BestRule)
+def _decided_count(rule, schedules, tree, total, at_n, bar):
+    return count_led(schedules, tree, total, at_n, bar)[0]
+
+
+@inner
+def count_led(schedules, tree, total, at_n, bar):
+    """Count the undecided arms that the leader leads by ``bar``, and return its lead as well."""
+    arms, eliminated_at = tree.arms[at_n.depth, at_n.place], schedules.eliminated_at
+    best = second = -np.inf
+    for j in range(arms[eliminated_at.shape[1]]):
+        k = arms[j]
+        if eliminated_at[at_n.s, k] == NEVER:
+            second = max(second, min(best, total[k]))
+            best = max(best, total[k])
+    count = np.int64(0)
+    for j in range(arms[eliminated_at.shape[1]]):
+        k = arms[j]
+        if eliminated_at[at_n.s, k] == NEVER and best - total[k] >= bar:
+            count += 1
+    return count, best - second
+
+
+@hooks.unresolved_count.of(BestRule)
+def _unresolved_count(rule, test, schedules, tree, total, look):
+    return unresolved_pairs(test, schedules, tree, total, look)
+
+
+@hooks.bracket.of(BestRule)
+def _bracket(rule, rewards, memory, scope, radius, held, lazy):
+    return bracket(rewards, memory, scope, radius, held.schedules, held.walks, held.tree, lazy)
 
 
 @hooks.settle_few.of(BestRule)
-def _settle_few(rule, law, memory, who, spaces, curve, here):
-    walks, tree, talks = spaces
-    return laws.settle_few(law, memory, who, walks, tree, talks, curve, here)
+def _settle_few(rule, rewards, memory, scope, held, radius, found):
+    return reward_hooks.settle_few(
+        rewards, memory, scope, held.walks, held.tree, held.schedules, radius, found
+    )

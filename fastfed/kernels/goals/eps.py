@@ -1,15 +1,15 @@
 """The goal `eps`: an arm at most E below the best one.
 
 Arms fall as for `best`. Beside that a pass stops, and declares the leader, as soon as the leader is
-2 alpha - E ahead of the second: in sums over `walks` clients, at h(n) = g(n) - n walks E, which is
+2 alpha - E ahead of the second: in sums whose weights add up to W, at h(n) = g(n) - n W E, which is
 concave as g is, and below g.
 
-When nothing can happen in an interval. No arm falls if all pairs are surely below g. And nobody
-stops the pass if each arm l has an arm r that it surely does not lead by h, and that stays: if r
-itself might fall inside the interval, it could hold l back no longer. Where a stop is possible,
-it hangs on all arms that are left, so all of them are in doubt; where it is not, only the arms of
-pairs that might cross g. A list of arms in doubt that lacks one of those that are left therefore
-says that no stop is possible, and `decide` and `doubts` read it so.
+When nothing can happen in an interval. No arm falls if all pairs are certified below g. The pass
+cannot stop if every arm l has a rival r that l provably does not lead by h and that provably stays.
+Where a stop is possible, it depends on all arms that are left, so all of them are unresolved; where
+it is not, only the arms of pairs that might cross g are. A list of unresolved arms that lacks one
+of those that are left therefore says that no stop is possible, and `decide` and `unresolved_count`
+read it so.
 """
 
 from __future__ import annotations
@@ -18,38 +18,37 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed.kernels.boundary import octave, reaches
 from fastfed.kernels.compiling import inlined, inner
-from fastfed.kernels.doubt import all_in_doubt, compare_pairs, list_doubts
 from fastfed.kernels.goals import hooks
-from fastfed.kernels.goals.best import NoNotes
-from fastfed.kernels.laws import hooks as laws
+from fastfed.kernels.goals.best import NoNotes, count_led
 from fastfed.kernels.memory import (
     ALIVE,
-    LEFT,
+    CERTIFICATES,
     NEVER,
     NEXT,
-    RIGHT,
-    SAFE_PAIRS,
     WINNER,
     A,
     B,
 )
+from fastfed.kernels.radii import octave, reaches
+from fastfed.kernels.rewards import hooks as reward_hooks
+from fastfed.kernels.unresolved import all_unresolved, compare_pairs, ends_of, list_unresolved
 
 
 class EpsGoal(NamedTuple):
-    """Which arms are no right answers."""
+    """The goal `eps`, with the arms that are no right answers."""
 
     local_must_not: Any  # (M, K)
-    global_must_not: Any  # (K,)
+    server_must_not: Any  # (Q, K)
     slack: Any  # E
+    server_slack: Any  # (Q,) E times the sum of the weights
 
     def notes(self, arms: int, schedules: int) -> NoNotes:
         return NoNotes(0)
 
 
 class EpsRule(NamedTuple):
-    """One client's, or the server's: E times the number of walks."""
+    """The goal as one client, or the server, follows it: E times the weight of all walks."""
 
     slack: Any
 
@@ -60,8 +59,8 @@ def _at_client(goal, m):
 
 
 @hooks.at_server.of(EpsGoal)
-def _at_server(goal):
-    return EpsRule(float(goal.local_must_not.shape[0]) * goal.slack)
+def _at_server(goal, q):
+    return EpsRule(goal.server_slack[q])
 
 
 @hooks.client_errs.of(EpsGoal)
@@ -71,9 +70,9 @@ def _client_errs(goal, m, state):
 
 
 @hooks.server_errs.of(EpsGoal)
-def _server_errs(goal, s, state):
+def _server_errs(goal, q, s, state):
     winner = state[s, WINNER]
-    return winner < 0 or goal.global_must_not[winner]
+    return winner < 0 or goal.server_must_not[q, winner]
 
 
 @hooks.is_open.of(EpsRule)
@@ -82,16 +81,16 @@ def _is_open(rule, arms):
 
 
 @hooks.decide.of(EpsRule)
-def _decide(rule, talks, tree, curve, total, here):
-    s, n, g_below, depth, i = here
-    arms, out_at = tree.arms[depth, i], talks.out_at
+def _decide(rule, schedules, tree, radius, total, at_n):
+    s, n, g_below = at_n.s, at_n.n, at_n.g_below
+    arms, eliminated_at = tree.arms[at_n.depth, at_n.place], schedules.eliminated_at
     best = second = -np.inf
     worst = np.inf
     leader = np.int64(-1)
     listed = np.int64(0)
-    for j in range(arms[out_at.shape[1]]):
+    for j in range(arms[eliminated_at.shape[1]]):
         k = np.int64(arms[j])
-        if out_at[s, k] == NEVER:
+        if eliminated_at[s, k] == NEVER:
             listed += 1
             worst = min(worst, total[k])
             if total[k] > best:
@@ -101,131 +100,131 @@ def _decide(rule, talks, tree, curve, total, here):
     slack = float(n) * rule.slack
     if best - worst + slack >= g_below:
         if (
-            listed == talks.state[s, ALIVE]
+            listed == schedules.state[s, ALIVE]
             and best - second + slack >= g_below
-            and _stops(curve, best - second + slack, n)
+            and _stops(radius, best - second + slack, n)
         ):
-            _stop(s, n, leader, talks)
+            _stop(s, n, leader, schedules)
         elif best - worst >= g_below:
-            _eliminate(s, n, best, curve, talks, arms, total)
+            _eliminate(s, n, best, radius, schedules, arms, total)
 
 
 @inner
-def _stops(curve, lead, n):
-    return reaches(curve, lead, n, octave(n))
+def _stops(radius, lead, n):
+    return reaches(radius, lead, n, octave(n))
 
 
 @inner
-def _stop(s, n, leader, talks):
-    """The leader is declared; nobody is pulled any more."""
-    state, out_at = talks.state, talks.out_at
-    for k in range(out_at.shape[1]):
-        if out_at[s, k] == NEVER:
-            out_at[s, k] = n
+def _stop(s, n, leader, schedules):
+    """Declare the leader; no arm is pulled any more."""
+    state, eliminated_at = schedules.state, schedules.eliminated_at
+    for k in range(eliminated_at.shape[1]):
+        if eliminated_at[s, k] == NEVER:
+            eliminated_at[s, k] = n
     state[s, ALIVE] = 1
     state[s, WINNER] = leader
     state[s, NEXT] = NEVER
 
 
 @inner
-def _eliminate(s, n, best, curve, talks, arms, total):
-    """Every arm whose distance from the leader is g or more is eliminated. Two arms or more are
-    left: if not, the leader would have led the second by h."""
-    state, out_at = talks.state, talks.out_at
+def _eliminate(s, n, best, radius, schedules, arms, total):
+    """Eliminate every arm whose distance from the leader is g or more.
+
+    Two arms or more are left: if not, the leader would have led the second by h.
+    """
+    state, eliminated_at = schedules.state, schedules.eliminated_at
     level = octave(n)
-    for j in range(arms[out_at.shape[1]]):
+    for j in range(arms[eliminated_at.shape[1]]):
         k = arms[j]
-        if out_at[s, k] == NEVER and reaches(curve, best - total[k], n, level):
-            out_at[s, k] = n
+        if eliminated_at[s, k] == NEVER and reaches(radius, best - total[k], n, level):
+            eliminated_at[s, k] = n
             state[s, ALIVE] -= 1
 
 
-@hooks.doubts.of(EpsRule)
-def _doubts(rule, test, talks, tree, total, here):
-    s, i, depth, slot = here
-    frame, arms = tree.frame, tree.arms[depth, i]
-    ends = (
-        tree.g[depth, 0] - test.strays[0],
-        tree.g[depth, 1] - test.strays[1],
-        total[frame[depth, LEFT]],
-        total[frame[depth, RIGHT]],
-    )
+@hooks.decided_count.of(EpsRule)
+def _decided_count(rule, schedules, tree, total, at_n, bar):
+    count, lead = count_led(schedules, tree, total, at_n, bar)
+    if lead + float(at_n.n) * rule.slack >= bar:
+        return schedules.state[at_n.s, ALIVE]
+    return count
+
+
+@hooks.unresolved_count.of(EpsRule)
+def _unresolved_count(rule, test, schedules, tree, total, look):
+    s, depth = look.s, look.depth
+    frame, arms = tree.frame, tree.arms[depth, look.place]
+    ends = ends_of(test, tree, total, depth)
     if not test.skip:
-        found = all_in_doubt(talks, tree, s, arms)
+        found = all_unresolved(schedules, tree, s, arms)
     else:
-        found = compare_pairs(test, talks, tree, ends, s, arms)
+        found = compare_pairs(test, schedules, tree, ends, s, arms)
         slack = (float(frame[depth, A]) * rule.slack, float(frame[depth, B]) * rule.slack)
-        if _may_stop(test, talks, tree, ends, slack, s, arms):
-            found = 1 + all_in_doubt(talks, tree, s, arms)
+        if _may_stop(test, schedules, tree, ends, slack, s, arms):
+            found = 1 + all_unresolved(schedules, tree, s, arms)
     if found > 0:
-        list_doubts(tree.doubt, arms, tree.arms[depth + 1, slot])
+        list_unresolved(tree.unresolved, arms, tree.arms[depth + 1, look.below])
     return found
 
 
 @inlined
-def _may_stop(test, talks, tree, ends, slack, s, arms):
-    """Whether some arm might lead all the others by h inside the interval."""
+def _may_stop(test, schedules, tree, ends, slack, s, arms):
+    """Tell whether some arm might lead all the others by h inside the interval."""
     g_a, g_b, total_a, total_b = ends
-    out_at, variance = talks.out_at, tree.variance
-    count = arms[out_at.shape[1]]
+    eliminated_at, variance = schedules.eliminated_at, tree.variance
+    count = arms[eliminated_at.shape[1]]
     listed = np.int64(0)
     best_a = best_b = -np.inf
     worst_a = worst_b = np.inf
     widest = 0.0
     for j in range(count):
         k = arms[j]
-        if out_at[s, k] == NEVER:
+        if eliminated_at[s, k] == NEVER:
             listed += 1
             best_a, worst_a = max(best_a, total_a[k]), min(worst_a, total_a[k])
             best_b, worst_b = max(best_b, total_b[k]), min(worst_b, total_b[k])
             widest = max(widest, variance[k])
-    if listed < talks.state[s, ALIVE]:
+    if listed < schedules.state[s, ALIVE]:
         return False
-    if laws.safe(
-        test.law,
+    if reward_hooks.certified(
+        test.rewards,
         g_a - slack[0] - (best_a - worst_a),
         g_b - slack[1] - (best_b - worst_b),
         test.least,
         test.slack,
         2.0 * widest,
     ):  # no pair comes as far as h
-        talks.state[s, SAFE_PAIRS] += listed * (listed - 1)
+        schedules.state[s, CERTIFICATES] += listed * (listed - 1)
         return False
     for j in range(count):
         leader = arms[j]
-        if out_at[s, leader] < NEVER:
+        if eliminated_at[s, leader] < NEVER:
             continue
         held_back = False
         for r in range(count):
             rival = arms[r]
-            if rival == leader or out_at[s, rival] < NEVER:
+            if rival == leader or eliminated_at[s, rival] < NEVER:
                 continue
             up_a, up_b = g_a + total_a[rival], g_b + total_b[rival]
-            # first that the leader does not lead by h, then that the rival surely stays
-            if laws.safe(
-                test.law,
+            # first that the leader does not lead by h, then that the rival provably stays
+            if reward_hooks.certified(
+                test.rewards,
                 up_a - slack[0] - total_a[leader],
                 up_b - slack[1] - total_b[leader],
                 test.least,
                 test.slack,
                 variance[leader] + variance[rival],
-            ) and laws.safe(
-                test.law,
+            ) and reward_hooks.certified(
+                test.rewards,
                 up_a - best_a,
                 up_b - best_b,
                 test.least,
                 test.slack,
                 variance[rival] + widest,
             ):
-                # the second verdict is one on each of the rival's pairs
-                talks.state[s, SAFE_PAIRS] += listed
+                # the second certificate is one for each of the rival's pairs
+                schedules.state[s, CERTIFICATES] += listed
                 held_back = True
                 break
         if not held_back:
             return True
-    return False
-
-
-@hooks.settle_few.of(EpsRule)
-def _settle_few(rule, law, memory, who, spaces, curve, here):
     return False

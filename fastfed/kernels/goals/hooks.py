@@ -1,65 +1,125 @@
-"""What a trial and its passes ask of the goal.
+"""The functions of a goal that trials and passes call.
 
 A goal is a NamedTuple class with the right answers of all clients and of the server. It offers one
-thing to Python: ``notes(arms, schedules)`` makes its own scratch memory, another NamedTuple, which
-passes find in ``tree.notes``. Of a goal a *rule* is made for each pass, of another NamedTuple
-class: what one client, or the server, goes by. It travels as ``talks.rule``. The functions below
+method to Python: ``notes(arms, schedules)`` makes its scratch memory, another NamedTuple, which
+passes find in ``tree.notes``. Each pass gets a *rule* of the goal, of another NamedTuple class: the
+goal as one client, or the server, follows it. It travels as ``schedules.rule``. The functions below
 are implemented for a class by ``@hooks.NAME.of(Class)`` in the goal's own file; trials and passes
-do not know which goal they serve, and `best` pays nothing for the others.
+do not know the goal that they serve, and `best` pays nothing for the others.
 """
 
 from __future__ import annotations
 
-from fastfed.kernels.generic import generic
+from typing import Any
+
+from fastfed.kernels.dispatch import generic, generic_with_default
+from fastfed.kernels.memory import (
+    Flag,
+    Floats,
+    Int,
+    Ints,
+    Lazy,
+    Look,
+    PassMemory,
+    Round,
+    Schedules,
+    Scope,
+    Test,
+    Tree,
+    Unresolved,
+)
 
 # ---- of a goal ---------------------------------------------------------------------------------
 
 
 @generic
-def at_client(goal, m):
-    """The rule by which client m decides."""
+def at_client(goal: Any, m: Int) -> Any:
+    """Return the rule by which client m decides."""
 
 
 @generic
-def at_server(goal):
-    """The rule by which the server decides."""
+def at_server(goal: Any, q: Int) -> Any:
+    """Return the rule by which the server decides question q."""
 
 
 @generic
-def client_errs(goal, m, state):
-    """Whether the answer of client m is wrong; ``state`` is that of its pass, one row."""
+def client_errs(goal: Any, m: Int, state: Ints) -> Flag:
+    """Tell whether the answer of client m is wrong; ``state`` is that of its pass, one row."""
 
 
 @generic
-def server_errs(goal, s, state):
-    """Whether the server's answer with schedule s is wrong."""
+def server_errs(goal: Any, q: Int, s: Int, state: Ints) -> Flag:
+    """Tell whether the server's answer to question q with schedule s is wrong.
+
+    ``state`` is that of the question's pass.
+    """
 
 
 # ---- of a rule ---------------------------------------------------------------------------------
 
 
-@generic
-def is_open(rule, arms):
-    """Whether anything has to be found out. With one arm most questions are settled: Algorithm 1
-    never pulls a lone arm (line 5), it only declares it."""
+@generic_with_default
+def is_open(rule: Any, arms: Int) -> Flag:
+    """Tell whether there is anything to find out.
+
+    With one arm some questions are settled: Algorithm 1 never pulls a lone arm (line 5), it only
+    declares it.
+    """
+    return True
 
 
 @generic
-def decide(rule, talks, tree, curve, total, here):
-    """What is decided at a communication time, and whether the pass ends there. ``here`` is
-    (schedule s, time n, a lower bound on g(n), and depth and place of the list in ``tree.arms`` of
-    the arms that might be concerned); ``total`` are the sums at n."""
+def decide(
+    rule: Any, schedules: Schedules, tree: Tree, radius: Any, total: Floats, at_n: Round
+) -> None:
+    """Decide at a communication round, from the sums ``total``, and end the pass if it is over."""
 
 
 @generic
-def doubts(rule, test, talks, tree, total, here):
-    """Whether (a number above 0) anything might be decided inside an interval. If so, the arms on
-    which that hangs are listed; the others need no second look anywhere inside. ``here`` is
-    (schedule s, its place among those that look into the interval, depth, and the place at
-    depth + 1 for the list)."""
+def decided_count(
+    rule: Any, schedules: Schedules, tree: Tree, total: Floats, at_n: Round, bar: float
+) -> Int:
+    """Count the undecided arms that `decide` would decide, were ``bar`` g(n) and ``total`` exact.
+
+    All undecided arms are listed in ``tree.arms[at_n.depth, at_n.place]``: schedules that choose
+    their times, which alone ask this, have nothing certified.
+    """
 
 
 @generic
-def settle_few(rule, law, memory, who, spaces, curve, here):
-    """`laws.hooks.settle_few`, if the goal is one that duels can settle; ``spaces`` is (walks,
-    tree, talks). False: it was not done."""
+def unresolved_count(
+    rule: Any, test: Test, schedules: Schedules, tree: Tree, total: Floats, look: Look
+) -> Int:
+    """Return a number above 0 if anything might be decided inside an interval.
+
+    If so, the arms on which that depends are listed in ``tree.arms[look.depth + 1, look.below]``;
+    the others need no second look anywhere inside. ``total`` are the sums at all slots.
+    """
+
+
+@generic_with_default
+def bracket(
+    rule: Any,
+    rewards: Any,
+    memory: Any,
+    scope: Scope,
+    radius: Any,
+    held: PassMemory,
+    lazy: Lazy,
+) -> Flag:
+    """Call `lazy.bracket` for a client, if the goal allows it; False: run the whole pass."""
+    return False
+
+
+@generic_with_default
+def settle_few(
+    rule: Any,
+    rewards: Any,
+    memory: Any,
+    scope: Scope,
+    held: PassMemory,
+    radius: Any,
+    found: Unresolved,
+) -> Flag:
+    """Call `rewards.settle_few`, if pairwise passes can settle the goal; False: it was not done."""
+    return False

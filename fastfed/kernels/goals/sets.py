@@ -1,17 +1,19 @@
-"""Answers that are sets of arms: when one is wrong."""
+"""Errors of answers that are sets of arms."""
 
 from __future__ import annotations
 
 from fastfed.kernels.compiling import inner
-from fastfed.kernels.memory import CALLED
+from fastfed.kernels.memory import ACCEPTED
 
 
 @inner
 def set_errs(state, must, must_not):
-    """Whether the arms that a pass has called lack one that they must have, or have one that they
-    must not; ``state`` is a row of `Talks.state`."""
+    """Tell whether the accepted arms lack one that they must have, or have one that they must not.
+
+    ``state`` is a row of `Schedules.state`.
+    """
     for k in range(must.shape[0]):
-        if state[CALLED + k] == 1:
+        if state[ACCEPTED + k] == 1:
             if must_not[k]:
                 return True
         elif must[k]:

@@ -1,9 +1,9 @@
 """The goal `threshold`: each arm by itself, above or below TAU.
 
-In sums over `walks` clients, with D_k(n) = S_k(n) - n walks TAU, the rule |mean - TAU| >= alpha - E
-reads 2 (|D_k(n)| + n walks E) >= g(n), because g(n) = 2 walks n alpha(n). So arm k is followed
-until its one walk D_k leaves the strip between -h and h, where h(n) = g(n) / 2 - n walks E is
-concave as g is.
+In sums whose weights add up to W (the number of clients, if they count alike), with
+D_k(n) = S_k(n) - n W TAU, the rule |mean - TAU| >= alpha - E reads 2 (|D_k(n)| + n W E) >= g(n),
+because g(n) = 2 W n alpha(n). So arm k is followed until its one walk D_k leaves the strip between
+-h and h, where h(n) = g(n) / 2 - n W E is concave as g is.
 """
 
 from __future__ import annotations
@@ -12,45 +12,47 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed.kernels.boundary import octave, reaches
 from fastfed.kernels.compiling import inner
-from fastfed.kernels.doubt import list_doubts
 from fastfed.kernels.goals import hooks
 from fastfed.kernels.goals.best import NoNotes
 from fastfed.kernels.goals.sets import set_errs
-from fastfed.kernels.laws import hooks as laws
 from fastfed.kernels.memory import (
     A_SET,
+    ACCEPTED,
     ALIVE,
-    CALLED,
+    CERTIFICATES,
     LEFT,
     NEVER,
     NEXT,
     RIGHT,
-    SAFE_PAIRS,
     WINNER,
     A,
     B,
 )
+from fastfed.kernels.radii import octave, reaches
+from fastfed.kernels.rewards import hooks as reward_hooks
+from fastfed.kernels.unresolved import list_unresolved
 from fastfed.kernels.uplinks import hooks as uplinks
 
 
 class ThresholdGoal(NamedTuple):
-    """Which arms must and must not be called above the threshold."""
+    """The arms that must and must not be accepted as above the threshold."""
 
     local_must: Any  # (M, K)
     local_must_not: Any  # (M, K)
-    global_must: Any  # (K,)
-    global_must_not: Any  # (K,)
-    tau: Any  # (M,) of the rewards as the law counts them: see `laws.hooks`
+    server_must: Any  # (Q, K)
+    server_must_not: Any  # (Q, K)
+    tau: Any  # (M,) less the origin of the rewards: see `rewards.hooks`
+    server_tau: Any  # (Q,) the same, times the weights, summed over clients
     slack: Any  # E
+    server_slack: Any  # (Q,) E times the sum of the weights
 
     def notes(self, arms: int, schedules: int) -> NoNotes:
         return NoNotes(0)
 
 
 class ThresholdRule(NamedTuple):
-    """One client's, or the server's: TAU and E, times the number of walks."""
+    """The goal as one client, or the server, follows it: TAU and E, times the weight of walks."""
 
     tau: Any
     slack: Any
@@ -62,8 +64,8 @@ def _at_client(goal, m):
 
 
 @hooks.at_server.of(ThresholdGoal)
-def _at_server(goal):
-    return ThresholdRule(goal.tau.sum(), float(goal.tau.shape[0]) * goal.slack)
+def _at_server(goal, q):
+    return ThresholdRule(goal.server_tau[q], goal.server_slack[q])
 
 
 @hooks.client_errs.of(ThresholdGoal)
@@ -72,71 +74,73 @@ def _client_errs(goal, m, state):
 
 
 @hooks.server_errs.of(ThresholdGoal)
-def _server_errs(goal, s, state):
-    return set_errs(state[s], goal.global_must, goal.global_must_not)
-
-
-@hooks.is_open.of(ThresholdRule)
-def _is_open(rule, arms):
-    return True
+def _server_errs(goal, q, s, state):
+    return set_errs(state[s], goal.server_must[q], goal.server_must_not[q])
 
 
 @hooks.decide.of(ThresholdRule)
-def _decide(rule, talks, tree, curve, total, here):
-    s, n, g_below, depth, i = here
-    arms, out_at = tree.arms[depth, i], talks.out_at
-    for j in range(arms[out_at.shape[1]]):
+def _decide(rule, schedules, tree, radius, total, at_n):
+    s, n, g_below = at_n.s, at_n.n, at_n.g_below
+    arms, eliminated_at = tree.arms[at_n.depth, at_n.place], schedules.eliminated_at
+    for j in range(arms[eliminated_at.shape[1]]):
         k = arms[j]
-        if out_at[s, k] == NEVER:
+        if eliminated_at[s, k] == NEVER:
             beyond = total[k] - float(n) * rule.tau
             if 2.0 * (abs(beyond) + float(n) * rule.slack) >= g_below:
-                _call(rule, talks, curve, s, n, k, beyond)
+                _call(rule, schedules, radius, s, n, k, beyond)
 
 
 @inner
-def _call(rule, talks, curve, s, n, k, beyond):
-    """Call arm k above or below, if the formula says so."""
-    state, out_at = talks.state, talks.out_at
-    if not reaches(curve, 2.0 * (abs(beyond) + float(n) * rule.slack), n, octave(n)):
+def _call(rule, schedules, radius, s, n, k, beyond):
+    """Decide that arm k is above or below, if the formula says so."""
+    state, eliminated_at = schedules.state, schedules.eliminated_at
+    if not reaches(radius, 2.0 * (abs(beyond) + float(n) * rule.slack), n, octave(n)):
         return
-    out_at[s, k] = n
-    state[s, CALLED + k] = 1 if beyond >= 0.0 else 0
+    eliminated_at[s, k] = n
+    state[s, ACCEPTED + k] = 1 if beyond >= 0.0 else 0
     state[s, ALIVE] -= 1
     if state[s, ALIVE] == 0:
         state[s, WINNER] = A_SET
         state[s, NEXT] = NEVER
 
 
-@hooks.doubts.of(ThresholdRule)
-def _doubts(rule, test, talks, tree, total, here):
-    s, i, depth, slot = here
-    frame, out_at, doubt = tree.frame, talks.out_at, tree.doubt
-    arms = tree.arms[depth, i]
+@hooks.decided_count.of(ThresholdRule)
+def _decided_count(rule, schedules, tree, total, at_n, bar):
+    arms, eliminated_at = tree.arms[at_n.depth, at_n.place], schedules.eliminated_at
+    n = float(at_n.n)
+    count = np.int64(0)
+    for j in range(arms[eliminated_at.shape[1]]):
+        k = arms[j]
+        if eliminated_at[at_n.s, k] == NEVER:
+            count += np.int64(2.0 * (abs(total[k] - n * rule.tau) + n * rule.slack) >= bar)
+    return count
+
+
+@hooks.unresolved_count.of(ThresholdRule)
+def _unresolved_count(rule, test, schedules, tree, total, look):
+    s, depth = look.s, look.depth
+    frame, eliminated_at, unresolved = tree.frame, schedules.eliminated_at, tree.unresolved
+    arms = tree.arms[depth, look.place]
     a, b = float(frame[depth, A]), float(frame[depth, B])
     total_a, total_b = total[frame[depth, LEFT]], total[frame[depth, RIGHT]]
-    strays_a, strays_b = uplinks.strays_alone(talks.uplink, tree, depth)
-    h_a = 0.5 * tree.g[depth, 0] - strays_a - a * rule.slack
-    h_b = 0.5 * tree.g[depth, 1] - strays_b - b * rule.slack
+    errors_a, errors_b = uplinks.message_errors_alone(schedules.uplink, tree, depth)
+    h_a = 0.5 * tree.g[depth, 0] - errors_a - a * rule.slack
+    h_b = 0.5 * tree.g[depth, 1] - errors_b - b * rule.slack
     found = np.int64(0)
-    for j in range(arms[out_at.shape[1]]):
+    for j in range(arms[eliminated_at.shape[1]]):
         k = arms[j]
-        doubt[k] = out_at[s, k] == NEVER
-        if doubt[k] and test.skip:
+        unresolved[k] = eliminated_at[s, k] == NEVER
+        if unresolved[k] and test.skip:
             beyond_a, beyond_b = total_a[k] - a * rule.tau, total_b[k] - b * rule.tau
             variance = tree.variance[k]
-            if laws.safe_alone(
-                test.law, h_a - beyond_a, h_b - beyond_b, test.least, test.slack, variance
-            ) and laws.safe_alone(
-                test.law, h_a + beyond_a, h_b + beyond_b, test.least, test.slack, variance
+            if reward_hooks.certified_alone(
+                test.rewards, h_a - beyond_a, h_b - beyond_b, test.least, test.slack, variance
+            ) and reward_hooks.certified_alone(
+                test.rewards, h_a + beyond_a, h_b + beyond_b, test.least, test.slack, variance
             ):
-                talks.state[s, SAFE_PAIRS] += 2
-                doubt[k] = False
-        found += np.int64(doubt[k])
+                schedules.state[s, CERTIFICATES] += 2
+                unresolved[k] = False
+        found += np.int64(unresolved[k])
     if found > 0:
-        list_doubts(doubt, arms, tree.arms[depth + 1, slot])
+        list_unresolved(unresolved, arms, tree.arms[depth + 1, look.below])
     return found
-
-
-@hooks.settle_few.of(ThresholdRule)
-def _settle_few(rule, law, memory, who, spaces, curve, here):
-    return False

@@ -1,0 +1,1 @@
+"""Random variates as pure functions of an address."""

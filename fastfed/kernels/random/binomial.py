@@ -66,7 +66,7 @@ _GUESSED = 36.0  # up to so many sigma^2 for t^2
 
 @inner
 def binomial(count, p, address, stream):
-    """How many of `count` <= 2^52 independent trials succeed, each with probability p."""
+    """Draw the number of successes in `count` <= 2^52 independent trials of probability p."""
     rare = min(p, 1.0 - p)
     if count == 0 or rare <= 0.0:
         return count if p > 0.5 else np.int64(0)
@@ -78,8 +78,11 @@ def binomial(count, p, address, stream):
 
 @inner
 def binomial_from(count, p, log_rest, word_and_spare, address, stream):
-    """The same from a word and spare bits: see `words`. Further words are those of the address, in
-    `stream`, from position 2 on. log_rest is ln(1 - min(p, 1 - p))."""
+    """Draw a binomial variate from a word and spare bits: see `words`.
+
+    Further words are those of the address, in `stream`, from position 2 on. log_rest is ln(1 -
+    min(p, 1 - p)).
+    """
     word, spare = word_and_spare
     rare = min(p, 1.0 - p)
     if float(count) * rare < INVERTED:
@@ -107,7 +110,7 @@ def inverted_binomial(count, p, log_q, word):
 
 @inner
 def hat(variance, p):
-    """a, b and alpha."""
+    """Return a, b and alpha of the hat."""
     sigma = math.sqrt(variance)
     b = 1.15 + 2.53 * sigma
     return 0.0248 * b + 0.01 * p - 0.0873, b, 2.83 * sigma + 2.02
@@ -115,14 +118,16 @@ def hat(variance, p):
 
 @inner
 def box(b):
-    """b times the least probability of acceptance in the box."""
+    """Return b times the least probability of acceptance in the box."""
     return 0.91 * b - 4.2
 
 
 @inner
 def guess(t, rate, excess, p):
-    """ln p(m + t) / p(m), nearly, and how far it may be off; rate = 1 / sigma^2, and excess is
-    (n + 1) p - m."""
+    """Approximate ln p(m + t) / p(m); return that and a bound on its error.
+
+    rate is 1 / sigma^2, and excess is (n + 1) p - m.
+    """
     step = t * rate
     square = t * t
     value = step * (square * rate * (1.0 - 2.0 * p) * (1 / 6) - 0.5 * (t + 1.0 - 2.0 * excess))
@@ -179,7 +184,7 @@ def exact_share(count, p, t):
 
 @inner
 def binomial_cells(count, p):
-    """The cells at the mode, and the tilt; 0 < p <= 1/2."""
+    """Return the cells at the mode, and the tilt; 0 < p <= 1/2."""
     n = float(count)
     product = n * p
     m = float(math.floor(product + p))
@@ -189,7 +194,7 @@ def binomial_cells(count, p):
 
 @inner
 def _product_error(a, b, product):
-    """a b - product, exactly, where product is a b rounded (Dekker 1971)."""
+    """Return a b - product, exactly, where product is a b rounded (Dekker 1971)."""
     big = 134217729.0 * a
     a_high = big - (big - a)
     big = 134217729.0 * b

@@ -1,5 +1,6 @@
-"""Hypergeometric variates of any parameters as pure functions of an address, and the logarithms of
-probabilities that `binomial` needs, too.
+"""Hypergeometric variates of any parameters, as pure functions of an address.
+
+The logarithms of probabilities here are those that `binomial` needs, too.
 
 The walks of rewards with finite support are split by `halves`, which fall back on the variates here
 where a draw is far from a half.
@@ -64,8 +65,10 @@ _SHIFT = math.log(_TABLE) - 1.0
 
 
 def _shifted_logarithms() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """ln n! - shift n, and ln n - shift. The shift drops out of `log_rise`, and leaves numbers
-    within 380 of 0, whose last bit is 6e-14."""
+    """Tabulate ln n! - shift n, and ln n - shift.
+
+    The shift drops out of `log_rise`. It leaves numbers within 380 of 0, whose last bit is 6e-14.
+    """
     factorials, logs, total = [0.0], [0.0], Fraction(0)
     for n in range(1, _TABLE):
         total += Fraction(math.log(n)) - Fraction(_SHIFT)
@@ -79,7 +82,7 @@ _FACTORIAL, _LOG = _shifted_logarithms()
 
 @inner
 def log_rise(c, t):
-    """ln (c + t)! / c! - t ln c, for whole c >= 1 and c + t >= 0."""
+    """Return ln (c + t)! / c! - t ln c, for whole c >= 1 and c + t >= 0."""
     after = c + t
     if max(c, after) < _TABLE:
         before = np.uint32(c)
@@ -101,8 +104,10 @@ def log_rise(c, t):
 
 @inner
 def log_ratio(c1, c2, c3, c4, tilt, t):
-    """ln p(m + t) / p(m) of a law whose cells at m are c1, c2, c3, c4 and at m + t are c1 + t,
-    c2 - t, c3 - t, c4 + t."""
+    """Return ln p(m + t) / p(m) from the cells at m.
+
+    The cells at m are c1, c2, c3, c4, and at m + t they are c1 + t, c2 - t, c3 - t, c4 + t.
+    """
     rise = log_rise(c1, t) + log_rise(c2, -t)
     if c4 < NO_CELL:
         rise += log_rise(c3, -t) + log_rise(c4, t)
@@ -111,13 +116,16 @@ def log_ratio(c1, c2, c3, c4, tilt, t):
 
 @inner
 def hat_width(variance):
-    """2 s = sqrt(8 / e) sqrt(variance + 1/2) + 3 - sqrt(12 / e)."""
+    """Return the width of the ratio-of-uniforms hat, with Euler's number e.
+
+    2 s = sqrt(8 / e) sqrt(variance + 1/2) + 3 - sqrt(12 / e).
+    """
     return 1.7155277699214135 * math.sqrt(variance + 0.5) + 0.8989161620588988
 
 
 @inner
 def _from_mode(cells, variance, address, stream):
-    """A variate's distance from its mode, by rejection."""
+    """Draw a variate's distance from its mode, by rejection."""
     c1, c2, c3, c4, tilt, mean = cells
     width = hat_width(variance)
     top = min(c2, c3) + 1.0
@@ -141,7 +149,10 @@ def _from_mode(cells, variance, address, stream):
 
 @inner
 def hypergeometric_cells(good, draws, total):
-    """The cells at the mode, the tilt, and the mean less the mode; good <= draws <= total / 2."""
+    """Return the cells at the mode, the tilt, and the mean less the mode.
+
+    Requires good <= draws <= total / 2.
+    """
     g, d, n = float(good), float(draws), float(total)
     m = float(math.floor((g + 1.0) * (d + 1.0) / (n + 2.0)))
     # either product may overflow, their difference does not: it is right modulo 2^64, and small
@@ -153,7 +164,7 @@ def hypergeometric_cells(good, draws, total):
 
 @inner
 def hypergeometric(good, bad, draws, address, stream):
-    """How many of `draws` items are good, drawn at random from good + bad <= 2^53."""
+    """Draw the number of good items among `draws`, taken at random from good + bad <= 2^53."""
     total = good + bad
     few = min(good, bad)
     k = _hypergeometric_below(few, min(draws, total - draws), total, address, stream)

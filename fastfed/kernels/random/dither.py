@@ -18,7 +18,7 @@ _KEY = uint64(1)
 
 @kernel
 def dither_words(seed, trial, client, slot, n):
-    """The words of arms 4 slot .. 4 slot + 3 at step n."""
+    """Return the words of arms 4 slot .. 4 slot + 3 at step n."""
     return philox(
         seed,
         _KEY,
@@ -31,11 +31,11 @@ def dither_words(seed, trial, client, slot, n):
 
 @kernel
 def dither_from(word):
-    """The dither that a word gives."""
+    """Return the dither that a word gives."""
     return unit(word) - 0.5
 
 
 @kernel
 def dither_of(seed, trial, client, arm, n):
-    """The dither of one arm's message at step n."""
+    """Return the dither of one arm's message at step n."""
     return dither_from(dither_words(seed, trial, client, arm >> 2, n)[arm & 3])

@@ -1,4 +1,4 @@
-"""How many of s marked items fall into the first half of 2 N items in random order.
+"""Random halves: the number of s marked items in the first half of 2 N, in random order.
 
 This is the symmetric hypergeometric law, p(k) = C(s, k) C(2 N - s, N - k) / C(2 N, N), and it is
 drawn as a pure function of an address from a word, 21 spare bits (see `words`), and, rarely,
@@ -99,8 +99,10 @@ _ACCURATE = 2**44  # up to so many items mu is right to 0.01
 
 
 def _thresholds() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """For N = 1, 2, 4, .. and s <= N, the words below which the outcome is one of the i likeliest,
-    i = 1 .. s, in one row after the other; and where the row of (N, s) begins, at [N + s]."""
+    """Tabulate, for N = 1, 2, 4, .. and s <= N, the thresholds of the i likeliest outcomes.
+
+    A row has i = 1 .. s. The second array has the start of the row of (N, s), at [N + s].
+    """
     rows: list[int] = []
     begin = np.zeros(2 * _TABULATED + 1, np.int64)
     half = 1
@@ -125,8 +127,11 @@ _SHIFT = math.log(_TABLE) - 1.0
 
 
 def _shifted_log_gammas() -> npt.NDArray[np.float64]:
-    """ln Gamma(j / 2 + 1) - shift j / 2 at [j]. The shift drops out of every sum in use, and leaves
-    numbers within 380 of 0, whose last bit is 6e-14."""
+    """Tabulate ln Gamma(j / 2 + 1) - shift j / 2 at [j].
+
+    The shift drops out of every sum in use. It leaves numbers within 380 of 0, whose last bit is
+    6e-14.
+    """
     table = [
         Fraction(0),
         Fraction(math.log(math.pi)) / 2 - Fraction(math.log(2)) - Fraction(_SHIFT) / 2,
@@ -141,7 +146,7 @@ _LOG_GAMMA = _shifted_log_gammas()
 
 @intrinsic
 def ones(typing_context, word):
-    """The number of ones in a word: one machine instruction."""
+    """Count the ones in a word, by one machine instruction."""
     signature = types.int64(types.uint64)
 
     def generate(context, builder, signature, arguments):
@@ -154,9 +159,11 @@ def ones(typing_context, word):
 
 @inner
 def half(marked, length, word, spare, address):
-    """How many of `marked` fall into the first `length` of 2 `length` items; `length` is a power
-    of two, or above 64. `word` is a random word, `spare` has 21 random bits, and further words
-    are those of `address`, (seed, trial, client, arm, n)."""
+    """Draw the number of `marked` items among the first `length` of 2 `length` items.
+
+    `length` is a power of two, or above 64. `word` is a random word, `spare` has 21 random bits,
+    and further words are those of `address`, (seed, trial, client, arm, n).
+    """
     few = min(marked, 2 * length - marked)
     if few == 0:
         k = np.int64(0)
@@ -173,8 +180,11 @@ def half(marked, length, word, spare, address):
 
 @inner
 def near_half(marked, total, draws, word, spare, address, stream):
-    """How many of `marked` are among `draws` of `total` items, where `draws` is near total / 2: by
-    the general variate if it is not near enough. Values of one address have different streams."""
+    """Draw the number of `marked` items among `draws` of `total`, `draws` near total / 2.
+
+    If it is not near enough, the general variate is used. Values of one address have different
+    streams.
+    """
     few = min(marked, total - marked)
     excess = abs(2 * draws - total)
     if few == 0:
@@ -202,7 +212,7 @@ def _from_table(s, length, word):
 
 @inner
 def log_share_of(s, length, k):
-    """ln p(k), scaled to be 0 at k = s / 2."""
+    """Return ln p(k), scaled to be 0 at k = s / 2."""
     t = float(k) - 0.5 * float(s)
     square = t * t
     rest = 2 * length - s
@@ -228,7 +238,7 @@ def log_share_of(s, length, k):
 
 @inner
 def shortfall(z):
-    """An upper bound on sigma (1 - the probability of acceptance), for 0 <= z = |Z| < 2."""
+    """Bound sigma (1 - the probability of acceptance) from above, for 0 <= z = |Z| < 2."""
     return 0.4 + z * (0.6 + z * (0.3 + 0.03 * z * z))
 
 
@@ -327,7 +337,7 @@ def near_shortfall(z, sigma, lean):
 
 @inner
 def near_log_share(s, total, draws, t):
-    """ln p(k) less that at the whole number nearest to mu, at a distance of t from there."""
+    """Return ln p(k) less ln p at the whole number nearest to mu, t away from there."""
     cells = hypergeometric_cells(min(s, draws), max(s, draws), total)
     return log_ratio(cells[0], cells[1], cells[2], cells[3], cells[4], t)
 

@@ -44,13 +44,13 @@ _EDGE, _RATIO = _tables()
 
 @inner
 def unit(word):
-    """A uniform from the upper 53 bits: never 0, and 1 for the largest of them alone."""
+    """Make a uniform of the upper 53 bits: never 0, and 1 only for the largest word."""
     return (np.float64(word >> uint64(11)) + 0.5) * 2.0**-53
 
 
 @inner
 def spine_words(seed, trial, client, slot, n):
-    """The words of arms 4 slot .. 4 slot + 3 at step n, a power of two."""
+    """Return the words of arms 4 slot .. 4 slot + 3 at step n, a power of two."""
     return philox(
         seed,
         uint64(0),
@@ -76,7 +76,7 @@ def further_words(seed, trial, client, arm, n, attempt):
 
 @inner
 def normal_from(word, seed, trial, client, arm, n):
-    """The standard normal of an address whose first word is ``word``."""
+    """Return the standard normal of an address whose first word is ``word``."""
     layer = np.int64(word & uint64(255))
     place = np.float64(np.int64(word) >> 11) * 2.0**-52
     if abs(place) < _RATIO[layer]:
@@ -86,7 +86,7 @@ def normal_from(word, seed, trial, client, arm, n):
 
 @inner
 def _settle(layer, place, seed, trial, client, arm, n):
-    """The 1.2 %: the tail beyond R, or a layer's wedge outside the next layer."""
+    """Settle the other 1.2 %: the tail beyond R, or a layer's wedge outside the next layer."""
     attempt = 0
     while True:
         attempt += 1
@@ -109,8 +109,10 @@ def _settle(layer, place, seed, trial, client, arm, n):
 
 @inner
 def quarter_words(seed, trial, client, arm, a, s):
-    """The words of one arm at the steps a + s, a + 2 s, a + 3 s, and one left over; s is a power
-    of four and a a multiple of 4 s."""
+    """Return the words of one arm at the steps a + s, a + 2 s, a + 3 s, and a spare word.
+
+    s is a power of four, and a is a multiple of 4 s.
+    """
     return philox(
         seed,
         uint64(0),
@@ -123,13 +125,13 @@ def quarter_words(seed, trial, client, arm, a, s):
 
 @inner
 def is_power_of_four(s):
-    """Of a power of two."""
+    """Tell whether a power of two is a power of four."""
     return s & 0x5555555555555555 != 0
 
 
 @inner
 def standard_normal(seed, trial, client, arm, n):
-    """The standard normal of one address."""
+    """Return the standard normal of one address."""
     if n & (n - 1) == 0:
         word = spine_words(seed, trial, client, arm >> 2, n)[arm & 3]
     else:

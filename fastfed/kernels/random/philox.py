@@ -1,5 +1,6 @@
-"""Philox4x64-10: the counter-based generator of Salmon, Moraes, Dror and Shaw, "Parallel random
-numbers: as easy as 1, 2, 3" (SC 2011).
+"""Philox4x64-10, a counter-based random generator.
+
+It is by Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
 
 A block is a bijection of (counter, key) to four 64-bit words: no state, so any word of any trial
 can be had alone. Bit for bit what ``numpy.random.Philox`` gives; NumPy adds one to its counter
@@ -39,7 +40,7 @@ def multiply_wide(typing_context, a, b):
 
 @inner
 def philox(key0, key1, c0, c1, c2, c3):
-    """The four words of counter (c0, c1, c2, c3) under the key (key0, key1); all uint64."""
+    """Return the four words of counter (c0, c1, c2, c3) under the key (key0, key1); all uint64."""
     for _ in range(10):
         high0, low0 = multiply_wide(_M0, c0)
         high1, low1 = multiply_wide(_M1, c2)

@@ -23,6 +23,7 @@ SPARE_UNIT = 2.0**-SPARE
 
 @inner
 def words_at(address, stream, position):
+    """Return four words of an address (seed, trial, client, arm, n), in a stream."""
     seed, trial, client, arm, n = address
     attempt = (uint64(stream) << uint64(32)) | uint64(position)
     return further_words(seed, trial, client, arm, n, attempt)
@@ -30,5 +31,5 @@ def words_at(address, stream, position):
 
 @inlined
 def spare_bits(word, place):
-    """The spare bits of the draw at `place` = 0, 1, 2 from a word that serves three."""
+    """Return the spare bits of the draw at `place` = 0, 1, 2 from a word that serves three."""
     return (word >> uint64(SPARE * place)) & uint64((1 << SPARE) - 1)

@@ -1,5 +1,7 @@
-"""How what clients send reaches the server: `hooks` says what a pass asks, one file for each
-family of uplinks answers."""
+"""The uplinks, by which messages of clients reach the server.
+
+`hooks` lists what a pass asks of an uplink; each family of uplinks has a file.
+"""
 
 from fastfed.kernels.uplinks import exact, lattice
 

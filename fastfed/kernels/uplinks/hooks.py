@@ -1,71 +1,102 @@
-"""What the server's pass asks of an uplink: what the server hears, and what a pass may conclude
-from the true sums about that.
+"""The functions of an uplink that the server's pass calls.
 
-An uplink is a NamedTuple class. It offers one thing to Python, ``memory(schedules, arms,
-clients)``, which makes its scratch memory as another NamedTuple; both travel in `memory.Talks`.
-What a pass asks are the functions below, each implemented for the class by
-``@hooks.NAME.of(Class)``. For `exact` they all compile to nothing.
+They say which sums the server receives, and what a pass may conclude about those from the true
+sums. An uplink is a NamedTuple class. It offers one method to Python, ``memory(schedules, arms,
+clients)``, which makes its scratch memory as another NamedTuple; both travel in
+`memory.Schedules`. The functions below are implemented for the class by ``@hooks.NAME.of(Class)``.
+Their defaults are those of an uplink on which every message arrives as it was sent, and compile to
+nothing.
 """
 
 from __future__ import annotations
 
-from fastfed.kernels.generic import generic
+from typing import Any
+
+from fastfed.kernels.dispatch import generic, generic_with_default
+from fastfed.kernels.memory import Flag, Floats, Indices, Int, Round, Schedules, Scope, Tree, Walks
+
+
+@generic_with_default
+def begin_receiving(uplink: Any, schedules: Schedules, s: Int) -> None:
+    """Forget all that was received under schedule s."""
+
+
+@generic_with_default
+def arrives_as_sent(uplink: Any) -> Flag:
+    """Tell whether the server compares the sums themselves.
+
+    A pass may then settle pairs of arms without asking which messages were received.
+    """
+    return True
+
+
+@generic_with_default
+def visits_all(uplink: Any, schedules: Schedules, s: Int) -> Flag:
+    """Tell whether every communication time of schedule s must be visited, to count its bits."""
+    return False
+
+
+@generic_with_default
+def receive(
+    uplink: Any,
+    rewards: Any,
+    scope: Scope,
+    walks: Walks,
+    radius: Any,
+    schedules: Schedules,
+    arms: Indices,
+    at_n: Round,
+) -> Int:
+    """Return the slot of ``walks.total`` that has the sums of the arms as the server receives them.
+
+    Called once for each communication round that is visited, before anything else is done about
+    it; the number of ``arms`` is their last entry.
+    """
+    return at_n.slot
+
+
+@generic_with_default
+def message_errors(uplink: Any, tree: Tree, depth: Int, level: Int) -> Any:
+    """Bound the distance of a pair's received lead from its true lead in the interval at ``depth``.
+
+    Return (e_a, e_b) so that g - e is concave in the interval, with e_a and e_b at its ends.
+    Infinite, if there is no such bound; exceeded with a probability of at most
+    (errors_per_certificate - 1) x SKIP_TOLERANCE for each pair and interval.
+    """
+    return 0.0, 0.0
+
+
+@generic_with_default
+def largest_message_error(uplink: Any, most: Any, e_b: Any) -> Any:
+    """Bound the distance of a received lead from the true one anywhere in an interval.
+
+    ``most`` is an upper bound on g there, ``e_b`` the `message_errors` at its end.
+    """
+    return 0.0
+
+
+@generic_with_default
+def message_errors_alone(uplink: Any, tree: Tree, depth: Int) -> Any:
+    """Bound, as `message_errors` does, the error of the sum of one arm, against g / 2."""
+    return 0.0, 0.0
+
+
+@generic_with_default
+def errors_per_certificate(uplink: Any) -> Int:
+    """Return the error probability of one certificate, in units of SKIP_TOLERANCE."""
+    return 1
+
+
+@generic_with_default
+def end_question(uplink: Any, schedules: Schedules, weights: Floats) -> None:
+    """Take note of the messages of a question, whose pass is over; clients have these weights."""
+
+
+@generic_with_default
+def begin_trial(uplink: Any, schedules: Schedules) -> None:
+    """Forget the messages of the trial before."""
 
 
 @generic
-def begin_hearing(uplink, talks, s):
-    """Nothing has been sent yet under schedule s."""
-
-
-@generic
-def arrives_as_sent(uplink):
-    """Whether the server compares the sums themselves, so that a pass may settle pairs of arms
-    without asking what was heard."""
-
-
-@generic
-def visits_all(uplink, talks, s):
-    """Whether every communication time of schedule s has to be visited, because its bits are
-    counted."""
-
-
-@generic
-def walk_steps(uplink, law, memory, who, walks, tree, depth):
-    """`laws.hooks.walk_interval`, and what `hear` needs to know of single clients there."""
-
-
-@generic
-def hear(uplink, law, who, walks, curve, talks, here):
-    """The slot of ``walks.total`` that has the sums of the arms as the server hears them. ``here``
-    is (s, n, slot, arms): at communication time n of schedule s, whose values stand in ``slot``,
-    for ``arms`` (their number comes last). Called once for each communication time that is visited,
-    before anything else is done about it."""
-
-
-@generic
-def strays(uplink, tree, depth, level):
-    """How far the heard lead of a pair may lie from its true lead at the communication times of
-    the interval at ``depth``: (s_a, s_b) so that g - s is concave in it, with s_a and s_b at its
-    ends. Infinite, if there is no such bound; exceeded with a probability of at most
-    (verdict_errors - 1) x SKIP_TOLERANCE for each pair and interval."""
-
-
-@generic
-def strays_from_above(uplink, most, s_b):
-    """A bound on how far a heard lead may lie from the true one anywhere in an interval, from an
-    upper bound on g there and from what `strays` says of its end."""
-
-
-@generic
-def strays_alone(uplink, tree, depth):
-    """The same for the sum of one arm, against g / 2."""
-
-
-@generic
-def verdict_errors(uplink):
-    """In units of SKIP_TOLERANCE, the error probability of one verdict that a pair is safe."""
-
-
-@generic
-def bits_sent(uplink, talks, s):
-    """The bits of all messages of schedule s; -1 if they were not counted."""
+def bits_sent(uplink: Any, schedules: Schedules, s: Int) -> Int:
+    """Return the bits of all messages of schedule s; -1 if they were not counted."""

@@ -1,41 +1,46 @@
 """Messages of a few bits: a client rounds its sums to a lattice, and sends a whole number.
 
-At communication time n the sum X of an arm at a client is heard as
+At communication time n the sum X of an arm at a client is received as
 
     Y = d (Q - U),   Q = round(X / d + U),
 
 where d is the step of the lattice at n, in sums (n times that of the means), and U the dither, or 0
-(see `fastfed.uplinks` for the scheme, its message and why it keeps delta). So Y follows from X, n
-and U alone, and not from what was sent before: whoever skips from one time to another needs nothing
-in between. What was heard before, Y' at n', matters only for the message,
+(see `fastfed.model.uplinks` for the scheme, its message and why it keeps delta). So Y follows from
+X, n and U alone, and not from what was sent before: a pass that skips from one time to another
+needs nothing in between. The sum Y' received before, at n', matters only for the message,
 
     q = Q - round((Y' n / n') / d + U),
 
 which both ends can turn into Q and back, and costs 2 b + 1 bits where |q| has b binary digits: the
 Elias gamma code of the zig-zagged q, whose numbers are 1 for q = 0, and 2 |q| or 2 |q| + 1.
 
-How far a pair's heard lead may stray from its true one. Each of its 2 M messages is off by d / 2 at
-most, so
+Message errors. Each of a pair's 2 M messages is off by d / 2 at most, times the weight of its
+client (`model.weights`). With W the largest sum of weights of a question, which is M if clients
+count alike and never more, a received lead differs from the true lead
 
-    dithered, d = u sqrt(n):                 by at most M u sqrt(n),
-    not dithered, d = share g(n) / M:        by at most share g(n).
+    dithered, d = u sqrt(n):                 by at most W u sqrt(n),
+    not dithered, d = share g(n) / W:        by at most share g(n).
 
 In the first case the errors are also independent, of each other and of all rewards, and uniform,
-and so sub-Gaussian with the variance d^2 / 12. The sum of 2 M of them reaches t with probability at
-most exp(-3 t^2 / (M d^2)), and so c sqrt(n), with c^2 = M u^2 (BAR + ln N) / 3, at any of N
-communication times with at most SKIP_TOLERANCE. For many clients that is much less than M u
-sqrt(n). An interval of N steps has no more than N communication times, so `strays` lists the
-smaller of the two for N = 1, 2, 4, ...
+and so sub-Gaussian with the variance d^2 / 12. Squares of weights add up to M in every question, so
+the weighted sum of 2 M errors reaches t with probability at most exp(-3 t^2 / (M d^2)), and so
+c sqrt(n), with c^2 = M u^2 (BAR + ln N) / 3, at any of N communication times with at most
+SKIP_TOLERANCE. For many clients that is much less than W u sqrt(n). An interval of N steps has no
+more than N communication times, so `LatticeUplink` lists the smaller of the two for N = 1, 2, 4,
+...
 
 g - c sqrt(n) is concave wherever it matters. g(n) = sqrt(n) h(n), with h^2 = unit L for the paper's
 radius: there (g - c sqrt(n))'' = -(h (1 + 4 / L^2) - c) / (4 n^(3/2)), which is not positive where
 h >= c; and h grows, so that this holds in all of (a, b] if g - c sqrt(n) >= 0 at a. Where it is
-not, no pair is called safe. For the other radii the uplink widens g itself by M u sqrt(n), which is
+not, no pair is certified. For the other radii the uplink widens g itself by W u sqrt(n), which is
 never less than c sqrt(n), so that what remains is a sum of concave functions. Without dither
 g - share g is g times a constant.
 
+A client that has no weight in a question sends nothing for it. A message that several questions
+ask for is sent once, and its bits are counted in the pass of the first of them.
+
 Counting bits takes a look at every communication time. Up to MOST_COUNTED of them are counted, as
-if nothing could be skipped; a schedule that talks more often in a trial has no bits there.
+if nothing could be skipped; a schedule with more communication rounds in a trial has no bits there.
 """
 
 from __future__ import annotations
@@ -45,38 +50,37 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed.kernels.boundary import exact, octave
 from fastfed.kernels.compiling import inner
-from fastfed.kernels.laws import hooks as laws
 from fastfed.kernels.memory import (
     BAR,
     BITS,
-    DRAWN,
-    HEARD,
     NEVER,
-    RIGHT,
+    RECEIVED,
     SPINE,
-    STEP,
-    TALKS,
+    TIMES_USED,
     A,
     B,
-    Who,
 )
+from fastfed.kernels.radii import exact, octave
 from fastfed.kernels.random.dither import dither_from, dither_words
+from fastfed.kernels.rewards import hooks as reward_hooks
+from fastfed.kernels.schedules import decided_at
+from fastfed.kernels.sums import add_client
 from fastfed.kernels.uplinks import hooks
 
 MOST_COUNTED = 2**17
-"""A look at every time takes 0.3 us for the paper's 12 arms and clients: 40 ms for a trial that
-talks so often. FedElim0 needs some 80,000 times on the Bernoulli instance."""
+"""A look at every time takes 0.3 us for the paper's 12 arms and clients: 40 ms for a trial with
+so many rounds. FedElim0 needs some 80,000 times on the Bernoulli instance."""
 
-_ROUNDED_UP = 1.0 + 1e-9  # past the rounding errors of what is heard
+_ROUNDED_UP = 1.0 + 1e-9  # past the rounding errors of received sums
 
 
 class LatticeMemory(NamedTuple):
-    """What was heard."""
+    """The means that the server received."""
 
     means: Any  # (S, K, M) the last of each client, under each schedule
-    ahead: Any  # (M,) what the sums of each client leave out
+    ahead: Any  # (M,) the origin of each client's sums, times n
+    counted_to: Any  # (S, K, M) the step up to which passes of earlier questions counted the bits
 
 
 class LatticeUplink(NamedTuple):
@@ -84,19 +88,27 @@ class LatticeUplink(NamedTuple):
 
     dithered: Any
     unit: Any  # of dithered messages: u, the step over sqrt(n)
-    share: Any  # of others: M times the step, over g(n)
-    strays: Any  # (SPINE,) of dithered messages, for intervals of 1, 2, 4 ... steps, over sqrt(n)
-    alone: Any  # (SPINE,) the same for the sum of one arm
-    errors: Any  # `verdict_errors`
+    share: Any  # of others: ``mass`` times the step, over g(n)
+    mass: Any  # W, the largest sum of weights of a question
+    # (SPINE,) bounds on the error of dithered messages, for intervals of 1, 2, 4 ... steps, over
+    # sqrt(n): of a pair's lead, and of the sum of one arm
+    errors_of_pair: Any
+    errors_of_arm: Any
+    errors: Any  # `errors_per_certificate`
     most: Any  # communication times of a trial whose bits are counted
 
     def memory(self, schedules: int, arms: int, clients: int) -> LatticeMemory:
-        return LatticeMemory(np.zeros((schedules, arms, clients)), np.zeros(clients))
+        shape = schedules, arms, clients
+        return LatticeMemory(np.zeros(shape), np.zeros(clients), np.zeros(shape, np.int64))
 
 
-def dithered_uplink(unit: float, clients: int) -> LatticeUplink:
-    """Messages on a dithered lattice with the step unit x sqrt(n), in sums."""
-    sure = clients * unit
+def dithered_uplink(unit: float, clients: int, mass: float | None = None) -> LatticeUplink:
+    """Make an uplink with messages on a dithered lattice with the step unit x sqrt(n), in sums.
+
+    Without ``mass`` clients count alike.
+    """
+    mass = float(clients) if mass is None else mass
+    sure = mass * unit
     lengths = np.arange(SPINE) * math.log(2.0)
     likely = unit * np.sqrt(clients * (BAR + lengths) / 3.0)
     errors = 2 if (likely < sure).any() else 1
@@ -106,6 +118,7 @@ def dithered_uplink(unit: float, clients: int) -> LatticeUplink:
         True,
         unit,
         0.0,
+        mass,
         _ROUNDED_UP * np.minimum(sure, likely),
         _ROUNDED_UP * alone,
         np.int64(errors),
@@ -113,16 +126,15 @@ def dithered_uplink(unit: float, clients: int) -> LatticeUplink:
     )
 
 
-def rounded_uplink(share: float) -> LatticeUplink:
-    """Messages on a lattice with the step share x g(n) / M, in sums, without dither."""
-    return LatticeUplink(
-        False, 0.0, share, np.zeros(SPINE), np.zeros(SPINE), np.int64(1), np.int64(MOST_COUNTED)
-    )
+def rounded_uplink(share: float, mass: float) -> LatticeUplink:
+    """Make an uplink with messages on a lattice with the step share x g(n) / W, without dither."""
+    none = np.zeros(SPINE)
+    return LatticeUplink(False, 0.0, share, mass, none, none, np.int64(1), np.int64(MOST_COUNTED))
 
 
-@hooks.begin_hearing.of(LatticeUplink)
-def _begin_hearing(uplink, talks, s):
-    talks.heard.means[s] = 0.0
+@hooks.begin_receiving.of(LatticeUplink)
+def _begin_receiving(uplink, schedules, s):
+    schedules.received.means[s] = 0.0
 
 
 @hooks.arrives_as_sent.of(LatticeUplink)
@@ -131,107 +143,119 @@ def _arrives_as_sent(uplink):
 
 
 @hooks.visits_all.of(LatticeUplink)
-def _visits_all(uplink, talks, s):
-    return talks.state[s, TALKS] < uplink.most
+def _visits_all(uplink, schedules, s):
+    return schedules.state[s, TIMES_USED] < uplink.most
 
 
-@hooks.walk_steps.of(LatticeUplink)
-def _walk_steps(uplink, law, memory, who, walks, tree, depth):
-    """Client by client, so that the sums over clients are the values of one."""
-    length = tree.frame[depth, B] - tree.frame[depth, A]
-    right = tree.frame[depth, RIGHT]
-    for m in range(who.lo, who.hi):
-        laws.walk_interval(law, memory, Who(who.seed, who.trial, m, m + 1), walks, tree, depth)
-        for j in range(tree.frame[depth + 1, DRAWN]):
-            k = tree.drawn[depth + 1, j]
-            for i in range(1, length):
-                walks.value[STEP + i, k, m] = walks.total[STEP + i, k]
-            walks.value[STEP + length, k, m] = walks.value[right, k, m]
-
-
-@hooks.hear.of(LatticeUplink)
-def _hear(uplink, law, who, walks, curve, talks, here):
-    s, n, slot, arms = here
+@hooks.receive.of(LatticeUplink)
+def _receive(uplink, rewards, scope, walks, radius, schedules, arms, at_n):
+    n = at_n.n
     if uplink.dithered:
         step = uplink.unit * math.sqrt(float(n))
     else:
-        step = uplink.share * exact(curve, float(n)) / float(who.hi - who.lo)
-    for m in range(who.lo, who.hi):
-        talks.heard.ahead[m] = laws.left_out(law, m) * float(n)
-    _listen(uplink, who, walks, talks, (s, n, slot, arms), step)
-    return HEARD
+        step = uplink.share * exact(radius, float(n)) / uplink.mass
+    for m in range(scope.lo, scope.hi):
+        schedules.received.ahead[m] = reward_hooks.left_out(rewards, m) * float(n)
+    _receive_all(uplink, scope, walks, schedules, at_n, arms, step)
+    return RECEIVED
 
 
 @inner
-def _listen(uplink, who, walks, talks, here, step):
-    """Every client sends every arm of the list that is alive; what is heard is summed up."""
-    s, n, slot, arms = here
-    state, out_at, means = talks.state, talks.out_at, talks.heard.means
-    value, sums = walks.value[slot], walks.total[HEARD]
-    counting = state[s, TALKS] < uplink.most
+def _receive_all(uplink, scope, walks, schedules, at_n, arms, step):
+    """Receive a message of every client with a weight, for every arm of the list that is alive."""
+    s, n = at_n.s, at_n.n
+    state, eliminated_at, means = schedules.state, schedules.eliminated_at, schedules.received.means
+    counting = state[s, TIMES_USED] < uplink.most
+    sums = walks.total[RECEIVED]
     bits = np.int64(0)
-    for j in range(arms[out_at.shape[1]]):
+    for j in range(arms[eliminated_at.shape[1]]):
         sums[arms[j]] = 0.0
-    for m in range(who.lo, who.hi):
-        ahead = talks.heard.ahead[m]
+    for m in range(scope.lo, scope.hi):
+        if scope.weights[m] == 0.0:
+            continue
+        ahead = schedules.received.ahead[m]
         block = np.int64(-1)
         words = (np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0))
-        for j in range(arms[out_at.shape[1]]):
+        for j in range(arms[eliminated_at.shape[1]]):
             k = np.int64(arms[j])
-            if out_at[s, k] < NEVER:
+            if eliminated_at[s, k] < NEVER:
                 continue
             dither = 0.0
             if uplink.dithered:
                 if k >> 2 != block:
                     block = k >> 2
-                    words = dither_words(who.seed, who.trial, m, block, n)
+                    words = dither_words(scope.seed, scope.trial, m, block, n)
                 dither = dither_from(words[k & 3])
-            place = np.floor((value[k, m] + ahead) / step + dither + 0.5)
+            place = np.floor((walks.value[at_n.slot, k, m] + ahead) / step + dither + 0.5)
             sent = step * (place - dither)
-            sums[k] += sent - ahead
+            sums[k] = add_client(scope, sums[k], m, sent - ahead)
             if counting:
-                before = np.floor(means[s, k, m] * float(n) / step + dither + 0.5)
-                bits += 1 + 2 * math.frexp(place - before)[1]
+                if n > schedules.received.counted_to[s, k, m]:
+                    before = np.floor(means[s, k, m] * float(n) / step + dither + 0.5)
+                    bits += 1 + 2 * math.frexp(place - before)[1]
                 means[s, k, m] = sent / float(n)
     state[s, BITS] += bits
 
 
-@hooks.strays.of(LatticeUplink)
-def _strays(uplink, tree, depth, level):
+@hooks.message_errors.of(LatticeUplink)
+def _message_errors(uplink, tree, depth, level):
     g_a, g_b = tree.g[depth, 0], tree.g[depth, 1]
     if not uplink.dithered:
         return uplink.share * g_a, uplink.share * g_b
     longest = max(level - 1 - depth, 0)
     a, b = tree.frame[depth, A], tree.frame[depth, B]
-    s_a = uplink.strays[longest] * math.sqrt(float(a))
-    if g_a < s_a:
+    e_a = uplink.errors_of_pair[longest] * math.sqrt(float(a))
+    if g_a < e_a:
         return np.inf, np.inf
-    return s_a, uplink.strays[longest] * math.sqrt(float(b))
+    return e_a, uplink.errors_of_pair[longest] * math.sqrt(float(b))
 
 
-@hooks.strays_from_above.of(LatticeUplink)
-def _strays_from_above(uplink, most, s_b):
-    return s_b if uplink.dithered else uplink.share * most
+@hooks.largest_message_error.of(LatticeUplink)
+def _largest_message_error(uplink, most, e_b):
+    return e_b if uplink.dithered else uplink.share * most
 
 
-@hooks.strays_alone.of(LatticeUplink)
-def _strays_alone(uplink, tree, depth):
+@hooks.message_errors_alone.of(LatticeUplink)
+def _message_errors_alone(uplink, tree, depth):
     h_a, h_b = 0.5 * tree.g[depth, 0], 0.5 * tree.g[depth, 1]
     if not uplink.dithered:
         return uplink.share * h_a, uplink.share * h_b
     a, b = tree.frame[depth, A], tree.frame[depth, B]
-    alone = uplink.alone[octave(b - a) - 1]
-    s_a = alone * math.sqrt(float(a))
-    if h_a < s_a:
+    alone = uplink.errors_of_arm[octave(b - a) - 1]
+    e_a = alone * math.sqrt(float(a))
+    if h_a < e_a:
         return np.inf, np.inf
-    return s_a, alone * math.sqrt(float(b))
+    return e_a, alone * math.sqrt(float(b))
 
 
-@hooks.verdict_errors.of(LatticeUplink)
-def _verdict_errors(uplink):
+@hooks.errors_per_certificate.of(LatticeUplink)
+def _errors_per_certificate(uplink):
     return uplink.errors
 
 
+@hooks.begin_trial.of(LatticeUplink)
+def _begin_trial(uplink, schedules):
+    schedules.received.counted_to[:] = 0
+
+
+@hooks.end_question.of(LatticeUplink)
+def _end_question(uplink, schedules, weights):
+    _count_no_more(schedules, schedules.received.counted_to, weights)
+
+
+@inner
+def _count_no_more(schedules, counted_to, weights):
+    """Take note of the messages of a question: their bits are counted."""
+    for s in range(counted_to.shape[0]):
+        for k in range(counted_to.shape[1]):
+            until = decided_at(schedules.state, schedules.eliminated_at, s, k)
+            for m in range(counted_to.shape[2]):
+                if weights[m] > 0.0:
+                    counted_to[s, k, m] = max(counted_to[s, k, m], until)
+
+
 @hooks.bits_sent.of(LatticeUplink)
-def _bits_sent(uplink, talks, s):
-    return talks.state[s, BITS] if talks.state[s, TALKS] <= uplink.most else np.int64(-1)
+def _bits_sent(uplink, schedules, s):
+    return (
+        schedules.state[s, BITS] if schedules.state[s, TIMES_USED] <= uplink.most else np.int64(-1)
+    )

@@ -1,0 +1,1 @@
+"""Statistics of trials: summaries, comparisons, the cheapest schedule, checks and verdicts."""

@@ -1,0 +1,599 @@
+"""The cheapest schedule, for every cost C of an uplink at once.
+
+The mean total cost of a schedule, mean(pulls) + C mean(uplinks), is a straight line in C. So the
+cheapest schedule over all C >= 0 is the lower envelope of a few lines: a first schedule from C = 0
+to the C at which another one overtakes it, and so on, each talking less than the one before.
+
+**Where it changes.** Two lines cross at C* = mean(dp) / mean(du), where dp and du are the
+differences of the two schedules' pulls and uplinks (with opposite signs) in the same trial. The
+interval of C* is Fieller's: all C at which the test of `fastfed.analysis.intervals` cannot tell the
+paired mean of dp - C du from 0. The delta method (C* plus or minus two standard errors) is wrong,
+above all if mean(du) is not far from 0: then Fieller's interval rightly becomes long, one-sided,
+or everything. And it is the same statement as the test: two schedules cannot be told apart just
+at those C.
+
+**Who else may be the cheapest.** On each piece of the envelope the winner is compared with every
+other schedule by the same paired test. The winner was chosen by the same trials, so the tests are
+at the level 1 - 0.05 / (S - 1) for S schedules (Bonferroni): at any given C, the schedule that is
+truly the cheapest is then the winner or among its rivals with a probability of at least 95 %.
+
+**Bits.** Where a bit has a price instead, mean(pulls) + c mean(bits) is a line in c, and at any
+given c the same comparisons hold. A schedule whose bits were not counted has no such cost.
+
+**Trials in which two schedules do the same** say nothing about which is cheaper. As in `intervals`,
+tests use only the trials in which the two differ, decide nothing below 59 of them, and must
+survive one further trial, the worst that the costs seen allow.
+
+**Trials that did not end** have no cost. As `fastfed.analysis.comparable` says, a schedule that
+leaves more trials unended than delta allows is excluded and named with its share; the others are
+compared over the trials that all of them ended. Lines, crossovers, intervals and tests are all of
+these trials.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fastfed.analysis.comparable import Unended, comparable
+from fastfed.analysis.cost_ranges import Interval, common, holds, merged, where_not_positive
+from fastfed.analysis.intervals import LEAST_DIFFERING
+from fastfed.analysis.moments import (
+    BITS,
+    PULLS,
+    UPLINKS,
+    Moments,
+    Prices,
+    as_float,
+)
+from fastfed.analysis.trials import Trials, collect
+from fastfed.text import printable, tidy
+
+if TYPE_CHECKING:
+    import polars as pl
+
+CONFIDENCE = 0.95
+
+
+class Unit(NamedTuple):
+    """Unit of communication that has a price: an uplink, or a bit."""
+
+    alone: Prices
+    column: str
+    """Of a cost of this kind, in frames."""
+
+    def total(self, cost: float) -> Prices:
+        """Return the prices of a total: 1 for a pull, and ``cost`` for the unit."""
+        return Prices.total_of_bits(cost) if self.alone.bit else Prices.total(cost)
+
+
+UPLINK = Unit(UPLINKS, "cost")
+BIT = Unit(BITS, "bit_cost")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One schedule's cost less another's, over the trials that both ended."""
+
+    pairs: int
+    """Those trials."""
+    differ: int
+    """Those among them in which pulls or what was sent differ; the numbers below are over
+    these."""
+    pulls: float
+    sent: float
+    """The means of the two differences; what was sent are uplinks or bits."""
+    var_pulls: float
+    covariance: float
+    var_sent: float
+    """Of one trial."""
+    worst: tuple[float, float]
+    """Minus the largest pulls, and what was sent at most, of the other schedule: the least that
+    the differences of a further trial can be."""
+    worst_turned: tuple[float, float]
+    """The same of this schedule."""
+
+    def mean(self, cost: float) -> float:
+        """Return the mean difference of the total cost, over all paired trials."""
+        return (self.pulls + cost * self.sent) * self.differ / self.pairs
+
+    def sem(self, cost: float) -> float | None:
+        """Return the standard error of that mean; None below two trials that differ."""
+        if self.differ < 2:
+            return None
+        k, n = self.differ, self.pairs
+        one = self.pulls + cost * self.sent
+        squares = self._variance(cost) * (k - 1) + k * one * one * (1 - k / n)
+        return math.sqrt(squares / (n - 1) / n)
+
+    def _variance(self, cost: float) -> float:
+        return max(0.0, self.var_pulls + 2 * cost * self.covariance + cost * cost * self.var_sent)
+
+    @property
+    def enough(self) -> bool:
+        """Tell whether enough trials differ to decide anything."""
+        return self.differ >= LEAST_DIFFERING
+
+    def undecided(self, level: float) -> list[Interval]:
+        """Return the costs C >= 0 at which the difference cannot be told from 0."""
+        return common(self.not_above(level), self.turned.not_above(level))
+
+    @property
+    def turned(self) -> Difference:
+        """The other's cost less this one's."""
+        return replace(
+            self,
+            pulls=-self.pulls,
+            sent=-self.sent,
+            worst=self.worst_turned,
+            worst_turned=self.worst,
+        )
+
+    def not_above(self, level: float) -> list[Interval]:
+        """Return the costs C >= 0 at which the difference is not surely above 0."""
+        if not self.enough:
+            return [(0.0, math.inf)]
+        tested = self._with_the_worst()
+        reach = _student(tested.differ - 1, level) ** 2 / tested.differ
+        near = where_not_positive(
+            tested.sent**2 - reach * tested.var_sent,
+            tested.pulls * tested.sent - reach * tested.covariance,
+            tested.pulls**2 - reach * tested.var_pulls,
+        )
+        below = where_not_positive(0.0, tested.sent / 2, tested.pulls)
+        return merged([*near, *below])
+
+    def _with_the_worst(self) -> Difference:
+        """Add the worst further trial, as in `fastfed.analysis.intervals`."""
+        k = self.differ + 1
+        pulls, sent = self.worst[0] - self.pulls, self.worst[1] - self.sent
+        return replace(
+            self,
+            differ=k,
+            pulls=self.pulls + pulls / k,
+            sent=self.sent + sent / k,
+            var_pulls=self.var_pulls * (k - 2) / (k - 1) + pulls * pulls / k,
+            covariance=self.covariance * (k - 2) / (k - 1) + pulls * sent / k,
+            var_sent=self.var_sent * (k - 2) / (k - 1) + sent * sent / k,
+        )
+
+
+def difference(moments: Moments, one: str, other: str, unit: Unit = UPLINK) -> Difference:
+    """``one``'s cost less ``other``'s; one of the two must be among the moments' partners."""
+    found = moments.apart(one, other, unit.alone)
+    k = found.differ
+    if k == 0:
+        return Difference(found.trials, 0, 0.0, 0.0, 0.0, 0.0, 0.0, (0.0, 0.0), (0.0, 0.0))
+    (p, s), (pp, ps, ss) = found.sums, found.products
+    var_pulls, covariance, var_sent = (
+        as_float(k * product - a * b, k * (k - 1)) if k > 1 else math.inf
+        for product, a, b in ((pp, p, p), (ps, p, s), (ss, s, s))
+    )
+    worst, turned = (
+        (-as_float(most[0]), -as_float(most[1])) for most in (found.most_of_other, found.most)
+    )
+    means = (as_float(p, k), as_float(s, k))
+    return Difference(found.trials, k, *means, var_pulls, covariance, var_sent, worst, turned)
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A schedule that may be as cheap as the winner of a piece, and for which C of the piece."""
+
+    schedule: str
+    where: tuple[Interval, ...]
+    differ: int
+    """The trials in which it differs from the winner; below 59 they decide nothing."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A range of C with one winner."""
+
+    winner: str
+    low: float
+    high: float
+    high_interval: Interval | None
+    """Of the C at which the next schedule takes over; None for the last piece."""
+    equal: tuple[str, ...]
+    """Schedules that did the same as the winner in every trial."""
+    rivals: tuple[Rival, ...]
+    """In the order in which they were given; see the module for what "may be" means."""
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """The cheapest schedules of one cell (an instance, a delta, a scale)."""
+
+    cell: Mapping[str, Any]
+    pieces: tuple[Piece, ...]
+    never_ended: tuple[str, ...]
+    """Schedules that have no trial that ended, and so no cost."""
+    excluded: Mapping[str, Unended]
+    """Schedules that cannot be the cheapest: more trials did not end than delta allows."""
+    unfinished: Mapping[str, float]
+    """The share of trials that did not end, by schedule, where it is not 0."""
+    trials: tuple[int, int]
+    """The least and the largest number of trials of a schedule."""
+    compared: int
+    """The trials that all schedules which are compared ended."""
+    schedules: tuple[str, ...]
+    """Those that are compared."""
+    moments: Moments = field(repr=False, compare=False)
+    """Over the trials that are compared."""
+
+    def at(self, cost: float, unit: Unit = UPLINK) -> dict[str, Any]:
+        """Find the winner at one cost, its margin over the next best, and its rivals.
+
+        Rivals are the schedules that the trials do not separate from the winner. There is no winner
+        where no schedule has a cost.
+        """
+        names = [
+            name
+            for name in self.schedules
+            if self.compared and (unit is UPLINK or self.moments.counted(name))
+        ]
+        prices = unit.total(cost)
+        mean = {name: _mean(self.moments, name, prices) for name in names}
+        sent = {name: _mean(self.moments, name, unit.alone) for name in names}
+        order = sorted(names, key=lambda name: (mean[name], sent[name]))
+        row: dict[str, Any] = {
+            **self.cell,
+            "cost": None,
+            "bit_cost": None,
+            unit.column: cost,
+            "winner": None,
+            "total_mean": None,
+            "total_sem": None,
+            "equal": [],
+            "runner_up": None,
+            "margin": None,
+            "margin_sem": None,
+            "pairs": None,
+            "differ": None,
+            "rivals": [],
+            "excluded": list(self.excluded),
+        }
+        if not order:
+            return row
+        # rounding may put another line of the same cost first: those on the envelope have pairs
+        winner = next(name for name in order if self.moments.has_pairs(name))
+        others = [name for name in order if name != winner]
+        against = {name: difference(self.moments, name, winner, unit) for name in others}
+        equal = [name for name, other in against.items() if not other.differ]
+        behind = [name for name, other in against.items() if other.differ]
+        row |= {
+            "winner": winner,
+            "total_mean": mean[winner],
+            "total_sem": self.moments.sem(winner, prices),
+            "equal": equal,
+        }
+        if behind:
+            nearest = against[behind[0]]
+            row |= {
+                "runner_up": behind[0],
+                "pairs": nearest.pairs,
+                "differ": nearest.differ,
+                "margin": nearest.mean(cost),
+                "margin_sem": nearest.sem(cost),
+            }
+        level = _simultaneous(len(names))
+        row["rivals"] = [name for name in behind if holds(cost, against[name].not_above(level))]
+        return row
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Return the pieces, as rows of a frame."""
+        for piece in self.pieces:
+            low, high = piece.high_interval or (None, None)
+            yield {
+                **self.cell,
+                "winner": piece.winner,
+                "cost_from": piece.low,
+                "cost_to": piece.high,
+                "cost_to_low": low,
+                "cost_to_high": high,
+                "equal": list(piece.equal),
+                "rivals": [one.schedule for one in piece.rivals],
+                "pairs": self.compared,
+                "excluded": list(self.excluded),
+            }
+
+    def __str__(self) -> str:
+        return "\n".join(_envelope_text(self))
+
+
+@dataclass(frozen=True, repr=False)
+class Cheapest:
+    """The cheapest schedules of all cells, as `best` returns them; as text, the lines of each cell.
+
+    `fastfed.Best` is something else: the goal of finding the best arm.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> res = ff.simulate([[0.9, 0.1], [0.1, 0.4]], ["fedelim", "fedelim0"], delta=0.1, trials=50)
+    >>> res.best().frame["winner"].to_list()
+    ['fedelim0', 'fedelim']
+    """
+
+    envelopes: tuple[Envelope, ...]
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The pieces of all cells, one row each.
+
+        The row has the ``winner`` from C = ``cost_from`` to ``cost_to``, the 95 % interval
+        ``cost_to_low`` to ``cost_to_high`` of that end, the schedules ``equal`` to the winner, and
+        the ``rivals`` that may be as cheap somewhere on the piece. ``pairs`` is the number of
+        trials that compare the schedules, those that all of them ended. ``excluded`` schedules left
+        more trials unended than delta allows.
+        """
+        return _frame([row for one in self.envelopes for row in one.rows()])
+
+    def at(self, costs: Iterable[float], bit_costs: Iterable[float] = ()) -> pl.DataFrame:
+        """Find the winner of every cell at given costs, one row each.
+
+        The row has the winner, its mean total cost, the paired margin of the runner-up with its
+        standard error, and the rivals at this cost. ``pairs`` is the number of trials that compare
+        the schedules, and in ``differ`` of them the runner-up differs from the winner. ``excluded``
+        schedules left more trials unended than delta allows.
+        """
+        wanted = [
+            *((float(cost), UPLINK) for cost in costs),
+            *((float(cost), BIT) for cost in bit_costs),
+        ]
+        return _frame([one.at(cost, unit) for one in self.envelopes for cost, unit in wanted])
+
+    def excluded_text(self) -> list[str]:
+        """Return a line for each schedule that is excluded from some cells."""
+        found: dict[str, list[Unended]] = {}
+        for one in self.envelopes:
+            for name, why in one.excluded.items():
+                found.setdefault(name, []).append(why)
+        worst = {name: max(some, key=lambda one: one.share) for name, some in found.items()}
+        return [
+            f"excluded from {len(found[name])} of {len(self.envelopes)} cells: {name}, {why}"
+            for name, why in worst.items()
+        ]
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self.envelopes)) or "no rows yet"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from fastfed.display.notebook import best_html
+
+        return best_html(self)
+
+
+def envelope(moments: Moments, cell: Mapping[str, Any]) -> Envelope:
+    """Find the cheapest schedules over all C >= 0; all `winners` are partners of the moments."""
+    chosen = comparable(moments, float(cell["delta"]))
+    present = {name: moments.trials(name) for name in moments.schedules if moments.trials(name)}
+    shares = {name: 1 - moments.ended(name) / count for name, count in present.items()}
+    return Envelope(
+        cell,
+        tuple(_pieces(chosen.moments, chosen.schedules)) if chosen.trials else (),
+        chosen.never_ended,
+        chosen.excluded,
+        {name: share for name, share in shares.items() if share},
+        (min(present.values(), default=0), max(present.values(), default=0)),
+        chosen.trials,
+        chosen.schedules,
+        chosen.moments,
+    )
+
+
+def winners(moments: Moments, delta: float) -> list[str]:
+    """List the schedules that are the cheapest at some cost of an uplink or of a bit.
+
+    No pairs are needed. A second pass over the trials pairs all schedules with these few: a pass
+    that pairs all with all is quadratic in the number of schedules.
+    """
+    chosen = comparable(moments, delta)
+    if not chosen.trials:
+        return []
+    counted = [name for name in chosen.schedules if chosen.moments.counted(name)]
+    walks = ((chosen.schedules, UPLINK), (counted, BIT))
+    found = [one for names, unit in walks if names for one, _ in _walk(chosen.moments, names, unit)]
+    return list(dict.fromkeys(found))
+
+
+def cheapest(trials: Trials) -> Cheapest:
+    """Find the cheapest schedules of every cell."""
+    found = []
+    for cell, schedules in trials.held().items():
+        names = [str(one) for one in schedules]
+        first = Moments(names)
+        collect(trials.batches(cell, names), names, first)
+        moments = Moments(names, winners(first, cell.delta))
+        collect(trials.batches(cell, names), names, moments)
+        found.append(envelope(moments, cell.names))
+    return Cheapest(tuple(found))
+
+
+def _mean(moments: Moments, name: str, prices: Prices) -> float:
+    mean = moments.mean(name, prices)
+    assert mean is not None  # only schedules that ended are asked
+    return mean
+
+
+def _walk(
+    moments: Moments, names: Sequence[str], unit: Unit = UPLINK
+) -> Iterator[tuple[str, float]]:
+    """Walk along the lower envelope of the lines, from C = 0 on.
+
+    The next line is always the one that cuts the present line first. Yield each line with the C at
+    which the next one takes over.
+    """
+    pulls = {name: _mean(moments, name, PULLS) for name in names}
+    sent = {name: _mean(moments, name, unit.alone) for name in names}
+    winner, low = min(names, key=lambda name: (pulls[name], sent[name])), 0.0
+    while True:
+        cuts = {
+            name: (pulls[name] - pulls[winner]) / (sent[winner] - sent[name])
+            for name in names
+            if sent[name] < sent[winner]
+        }
+        if not cuts:
+            yield winner, math.inf
+            return
+        following = min(cuts, key=lambda name: (cuts[name], sent[name]))
+        low = max(low, cuts[following])
+        yield winner, low
+        winner = following
+
+
+def _pieces(moments: Moments, names: Sequence[str]) -> Iterator[Piece]:
+    """Make the pieces of the lower envelope that are longer than a point."""
+    if not names:
+        return
+    walk = list(_walk(moments, names))
+    low, level = 0.0, _simultaneous(len(names))
+    later: list[str | None] = [*(name for name, _ in walk[1:]), None]
+    for (winner, high), following in zip(walk, later, strict=True):
+        interval = None
+        if following is not None:
+            # differences that never vary leave no interval, but for rounding
+            spans = difference(moments, following, winner).undecided(CONFIDENCE) or [(high, high)]
+            interval = (min(span[0] for span in spans), max(span[1] for span in spans))
+        if high > low:
+            equal, rivals = _others(moments, names, winner, (low, high), level)
+            yield Piece(winner, low, high, interval, equal, rivals)
+        low = high
+
+
+def _others(
+    moments: Moments, names: Sequence[str], winner: str, piece: Interval, level: float
+) -> tuple[tuple[str, ...], tuple[Rival, ...]]:
+    """List the schedules equal to the winner, and those that may be as cheap on the piece."""
+    equal, rivals = [], []
+    for name in names:
+        if name == winner:
+            continue
+        against = difference(moments, name, winner)
+        if not against.differ:
+            equal.append(name)
+            continue
+        where = [(max(a, piece[0]), min(b, piece[1])) for a, b in against.not_above(level)]
+        # one point alone is where two pieces meet
+        where = [(a, b) for a, b in where if a < b]
+        if where:
+            rivals.append(Rival(name, tuple(where), against.differ))
+    return tuple(equal), tuple(rivals)
+
+
+def _simultaneous(count: int) -> float:
+    """Return the level at which all comparisons of one with the others hold together."""
+    return 1 - (1 - CONFIDENCE) / max(1, count - 1)
+
+
+@lru_cache(maxsize=1024)
+def _student(freedom: int, level: float) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + level) / 2))
+
+
+def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    import polars as pl
+
+    kinds: dict[str, Any] = {
+        "winner": pl.String,
+        "runner_up": pl.String,
+        "equal": pl.List(pl.String),
+        "rivals": pl.List(pl.String),
+        "excluded": pl.List(pl.String),
+        "pairs": pl.Int64,
+        "differ": pl.Int64,
+        **dict.fromkeys(
+            (
+                "cost_from",
+                "cost_to",
+                "cost_to_low",
+                "cost_to_high",
+                "cost",
+                "bit_cost",
+                "total_mean",
+                "total_sem",
+                "margin",
+                "margin_sem",
+            ),
+            pl.Float64,
+        ),
+    }
+    overrides = {name: kind for name, kind in kinds.items() if rows and name in rows[0]}
+    return pl.DataFrame(rows, schema_overrides=overrides)
+
+
+def _envelope_text(found: Envelope) -> list[str]:
+    where = ", ".join(
+        printable(str(value))
+        if name == "instance"
+        else f"{name} {_cost(value)}"
+        if isinstance(value, float)
+        else f"{name} {value}"
+        for name, value in found.cell.items()
+    )
+    least, most = found.trials
+    count = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    lines = [f"{where}: the cheapest schedule by the cost C of an uplink, {count} trials"]
+    for piece in found.pieces:
+        if math.isinf(piece.high):
+            span = f"C from {_cost(piece.low)} on" if piece.low else "every C"
+        else:
+            assert piece.high_interval is not None
+            span = (
+                f"C from {_cost(piece.low)} to {_cost(piece.high)} "
+                f"[{_cost(piece.high_interval[0])}, {_cost(piece.high_interval[1])}]"
+            )
+        same = f" (does the same: {', '.join(piece.equal)})" if piece.equal else ""
+        lines.append(f"  {span}: {piece.winner}{same}")
+        lines += [
+            f"    not separable: {one.schedule}{_where_text(one, piece)}" for one in piece.rivals
+        ]
+    lines += [f"  no cost: {name}, of which no trial ended" for name in found.never_ended]
+    lines += [f"  excluded: {name}, {why}" for name, why in found.excluded.items()]
+    if found.schedules and found.compared < most:
+        lines.append(
+            f"  compared over the {found.compared:,} trials that all of {len(found.schedules)} "
+            "schedules ended" + _shares_text(found)
+        )
+    if any(piece.high_interval for piece in found.pieces):
+        lines.append("  in brackets: 95 % interval of the C at which the next schedule takes over")
+    return lines
+
+
+def _shares_text(found: Envelope) -> str:
+    """Return the shares of trials that compared schedules did not end."""
+    compared = set(found.schedules)
+    some = {name: share for name, share in found.unfinished.items() if name in compared}
+    return "".join(f"; {name} left {100 * share:.3g} %" for name, share in some.items())
+
+
+def _where_text(rival: Rival, piece: Piece) -> str:
+    if rival.differ < LEAST_DIFFERING:
+        return f" ({rival.differ} trials differ; {LEAST_DIFFERING} are needed)"
+    if rival.where == ((piece.low, piece.high),):
+        return ""
+    spans = []
+    for low, high in rival.where:
+        if low == piece.low:
+            spans.append(f"up to {_cost(high)}")
+        else:
+            spans.append(
+                f"from {_cost(low)}" + ("" if high == piece.high else f" to {_cost(high)}")
+            )
+    return f" for C {' and '.join(spans)}"
+
+
+def _cost(number: float) -> str:
+    """Three digits, thousands apart."""
+    if math.isinf(number):
+        return "no limit"
+    rounded = float(f"{number:.3g}")
+    return f"{rounded:,.0f}" if 1000 <= rounded < 1e7 else tidy(f"{rounded:g}")

@@ -1,0 +1,492 @@
+"""The theorems against a sweep: one line, and one verdict, per claim, cell and schedule.
+
+A claim about single trials holds with probability 1 - delta (the right answers; pulls, uplinks
+and total cost within their bounds), so it is tested by the share of trials that break it, with
+its exact (Clopper-Pearson) 95 % interval, against delta. A claim about means (the lower bound,
+the ratios to FedElim0) is tested by the mean over the trials that ended, with Student's 95 %
+interval. The verdicts are those of `fastfed.analysis.verdicts`, decided over all lines of a
+claim together; the interval is that of the line alone.
+
+What this shows, and what it does not: the theorems leave a fourfold slack. On the
+synthetic instance measured pulls lie at about a quarter of the sharpest bound (a sixth of T), so
+a simulator that is wrong by a factor of two would still pass. A sweep that holds agrees with the
+theorems; that the simulator does what the algorithm says is shown by the tests that compare it
+with the algorithm as printed, not here.
+
+A line can be violated without contradicting anything: where the confidence scale is too small for
+the rewards, say, no theorem promises delta. ``applies`` tells the two apart, ``reason`` says which
+condition is missing, and only a contradiction makes `fastfed check` end with status 1.
+
+``tightness`` is the measured mean over its bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fastfed.analysis.intervals import mean_tails, student
+from fastfed.analysis.moments import PULLS, UPLINKS, Moments, Prices
+from fastfed.analysis.summary import paired_moments, yardstick_of
+from fastfed.analysis.trials import Aligned, Trials, collect
+from fastfed.analysis.verdicts import (
+    DOES_NOT_APPLY,
+    VERDICTS,
+    VIOLATED,
+    comparison,
+    computed,
+    decide,
+    does_not_apply,
+    error_share,
+    share,
+)
+from fastfed.errors import InputError
+from fastfed.model.goals import Best, Goal
+from fastfed.model.part import DEFAULTS
+from fastfed.model.radii import Radius
+from fastfed.model.schedules import Adaptive, Exponential, Periodic, Schedule
+from fastfed.model.setting import Cell
+from fastfed.text import short
+from fastfed.theory.bounds import bounds
+from fastfed.theory.lower_bounds import no_theorem_3, not_delta_pac
+from fastfed.theory.schemes import Scheme
+from fastfed.validation import checked_costs
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fastfed.model.setting import Cell
+
+_SLACK = 1 + 1e-12  # pulls + C x uplinks, and its bound, are rounded
+_NO_PROMISE = "a fixed budget promises nothing about delta"
+CHECK_COLUMNS = (
+    "instance",
+    "delta",
+    "sigma",
+    *DEFAULTS,
+    "schedule",
+    "trials",
+    "ended",
+    "claim",
+    "cost",
+    "mean",
+    "bound",
+    "tightness",
+    "outside",
+    "low",
+    "high",
+    "verdict",
+    "applies",
+    "power",
+    "reason",
+)
+
+_Line = dict[str, Any]
+"""A line of a check; ``missing`` is the condition of its theorem that the run does not meet."""
+
+CONTRADICTS = "contradicts a theorem that applies"
+_MEASURED = "Theorem 4 compares with FedElim0's bound T, and here with its measured mean"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Check:
+    """The result of `check`; its text is a table.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> found = ff.simulate([[0.9], [0.1]], delta=0.1, trials=200).check(costs=[10])
+    >>> found.violated, found.counts()["violated"]
+    (False, 0)
+    """
+
+    frame: pl.DataFrame
+    """One row per line: ``instance``, ``delta``, ``sigma``, ``radius``, ``goal``, ``uplink``,
+    ``schedule``, ``trials``, ``ended``, ``claim``, ``cost`` (where the claim has one), measured
+    ``mean`` over the trials that ended, ``bound``, ``tightness``, the share of trials ``outside``
+    the bound (of claims about trials), the interval ``low``, ``high`` of that share or else of
+    the mean, ``verdict``, ``applies`` (whether a theorem claims the line under the conditions of
+    the run), ``power`` (of claims about trials), ``reason``."""
+    lines: list[_Line]
+    """The same with what the verdicts were decided by."""
+
+    @property
+    def violated(self) -> bool:
+        """Tell whether any line is violated, for whatever reason."""
+        return self.counts()[VIOLATED] > 0
+
+    @property
+    def contradicted(self) -> bool:
+        """Tell whether a violated line contradicts a theorem that applies to the run.
+
+        Then `fastfed check` ends with status 1.
+        """
+        lines = self.frame.filter(self.frame["verdict"] == VIOLATED)
+        return bool(lines["applies"].any())
+
+    def counts(self) -> dict[str, int]:
+        """Count the lines with each verdict.
+
+        Returns
+        -------
+        dict
+            From the verdict to the number.
+        """
+        found = self.frame["verdict"].to_list()
+        return {verdict: found.count(verdict) for verdict in VERDICTS}
+
+    def __str__(self) -> str:
+        from fastfed.display.tables import check_text
+
+        return check_text(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from fastfed.display.notebook import check_html
+
+        return check_html(self)
+
+
+def check(trials: Trials, costs: Sequence[float] | None = None) -> Check:
+    """Compare every cell and schedule with the theorems; ``costs`` None: those of the trials."""
+    wanted = checked_costs(trials.costs if costs is None else costs)
+    held = trials.held()
+    if not held:
+        raise InputError(f"{trials.source}: nothing to check, the sweep has no rows yet")
+    lines: list[_Line] = []
+    for cell, schedules in held.items():
+        checked, moments = CellCheck(trials, cell, schedules, wanted), paired_moments(schedules)
+        collect(trials.batches(cell, moments.schedules), moments.schedules, moments, checked)
+        lines += checked.lines(moments)
+    return judge(lines)
+
+
+def judge(lines: Sequence[_Line]) -> Check:
+    """Decide the verdicts over the lines of each claim together, in the order of the lines."""
+    import polars as pl
+
+    of_claim: dict[str, list[int]] = {}
+    for index, line in enumerate(lines):
+        of_claim.setdefault(line["claim"], []).append(index)
+    judged: dict[int, _Line] = {}
+    for indices in of_claim.values():
+        judged.update(zip(indices, decide([lines[index] for index in indices]), strict=True))
+    found = [_explained(judged[index]) for index in range(len(lines))]
+    texts = ("instance", *DEFAULTS, "schedule", "claim", "verdict", "reason")
+    types = {
+        name: pl.String
+        if name in texts
+        else pl.Int64
+        if name in ("trials", "ended")
+        else pl.Boolean
+        if name == "applies"
+        else pl.Float64
+        for name in CHECK_COLUMNS
+    }
+    rows = [{name: line.get(name) for name in CHECK_COLUMNS} for line in found]
+    return Check(pl.DataFrame(rows, schema=types), found)
+
+
+def _explained(line: _Line) -> _Line:
+    """Say whether a theorem claims the line, and why it is violated if it is."""
+    missing = line.get("missing")
+    applies = missing is None and line["verdict"] != DOES_NOT_APPLY
+    if line["verdict"] != VIOLATED:
+        return {**line, "applies": applies}
+    why = CONTRADICTS if applies else f"no theorem applies: {missing}"
+    return {**line, "applies": applies, "reason": "; ".join(filter(None, [why, line["reason"]]))}
+
+
+class _Rule(NamedTuple):
+    """A bound on what single trials cost."""
+
+    claim: str
+    prices: Prices
+    bound: float
+    cost: float | None = None
+    reason: str = ""
+    """Why it does not apply, if it does not."""
+
+
+class CellCheck:
+    """The theorems against one cell: a collector of its trials, and the lines that follow."""
+
+    def __init__(
+        self, trials: Trials, cell: Cell, schedules: Sequence[Schedule], costs: list[float]
+    ) -> None:
+        self.cell, self.schedules, self.costs = cell, schedules, costs
+        self.instance = trials.instances[cell.instance]
+        choices = trials.choices(cell)
+        self.bounds = bounds(self.instance, cell.delta, np.array(costs), cell.sigma, **choices)
+        self.radius, self.goal = Radius.parse(choices["radius"]), Goal.parse(choices["goal"])
+        self._missing = not_delta_pac(self.instance, cell.sigma, self.radius)
+        self._rules = {str(one): self._rules_of(one) for one in schedules}
+        self._outside = {
+            name: np.zeros((len(rules), 2), np.int64) for name, rules in self._rules.items()
+        }
+
+    def add(self, trials: Aligned) -> None:
+        """Count the trials of a batch that break each bound."""
+        for row, name in enumerate(trials.schedules):
+            self._outside[name] += _outside(trials, row, self._rules[name])
+
+    def lines(self, moments: Moments) -> Iterator[_Line]:
+        """Make the lines of the cell, once all its trials are added up."""
+        yardstick = yardstick_of(self.schedules)
+        for schedule in self.schedules:
+            name = str(schedule)
+            rules = self._rules[name]
+            lines = [self._error(moments, schedule)]
+            lines += [
+                self._within(moments, name, rule, *map(int, counts))
+                for rule, counts in zip(rules, self._outside[name], strict=True)
+            ]
+            if not rules:
+                lines += self._unbounded(moments, schedule)
+            lines += self._least(moments, schedule)
+            if _doubles(schedule):
+                lines += self._ratios(moments, name, yardstick)
+            yield from (self._whole(line, name, moments) for line in lines)
+        yield from (self._whole(line, "periodic", None) for line in self._best_period(moments))
+
+    def _whole(self, line: _Line, schedule: str, moments: Moments | None) -> _Line:
+        cell, mean, bound = self.cell, line["mean"], line["bound"]
+        tightness = mean / bound if mean is not None and bound else None
+        count, ended = (
+            (None, None) if moments is None else (moments.trials(schedule), moments.ended(schedule))
+        )
+        return {
+            "reason": "",
+            **line,
+            **cell.names,
+            "schedule": schedule,
+            "trials": count,
+            "ended": ended,
+            "tightness": tightness,
+        }
+
+    def _error(self, moments: Moments, schedule: Schedule) -> _Line:
+        """Theorem 1, by the trials that ended: see `error_share`."""
+        line = error_share(moments, str(schedule), self.cell.delta)
+        line = {
+            "missing": self._missing,
+            "claim": "error rate <= delta",
+            "mean": line["value"],
+            "bound": self.cell.delta,
+            "outside": line["value"],
+            **line,
+        }
+        return does_not_apply(line, _NO_PROMISE) if schedule.fixed_budget else line
+
+    def _rules_of(self, schedule: Schedule) -> list[_Rule]:
+        """Theorems 2 and 4 and their analogues: what a trial costs on the good event."""
+        found = self._scheme(schedule)
+        if found is None:
+            return []
+        scheme, name, pulls = found
+        # uplinks from the corrected sums: the paper's forget the first one
+        rules = [
+            _Rule(f"pulls <= {name}", PULLS, float(pulls)),
+            _Rule("pulls <= sharp", PULLS, float(scheme.sharp.pulls[0])),
+            _Rule("uplinks <= sum", UPLINKS, float(scheme.summed.uplinks[0])),
+            _Rule("uplinks <= sharp", UPLINKS, float(scheme.sharp.uplinks[0])),
+        ]
+        three = _doubles(schedule)
+        total = scheme.as_stated.total if three else scheme.summed.total
+        for index, cost in enumerate(self.costs):
+            follows = not three or self.bounds.three_T_follows[index]
+            rules.append(
+                _Rule(
+                    "total <= 3T" if three else "total <= sum",
+                    Prices.total(cost),
+                    float(total[index]),
+                    cost,
+                    "" if follows else "3T does not follow at this cost",
+                )
+            )
+        return rules
+
+    def _scheme(self, schedule: Schedule) -> tuple[Scheme, str, float] | None:
+        """Find the bounds of a schedule, with the name and value of the paper's on pulls."""
+        scheme = self.bounds.scheme(schedule)
+        if scheme is None:
+            return None
+        pulls = scheme.as_stated.pulls[0]
+        if isinstance(schedule, Periodic):
+            return (
+                (scheme, "T", self.bounds.T[0])
+                if schedule.period == 1
+                else (scheme, "T + HMK", pulls)
+            )
+        if isinstance(schedule, Exponential):
+            return scheme, f"{schedule.base:g}T", pulls
+        if isinstance(schedule, Adaptive):
+            return scheme, f"{schedule.growth:g}T + n_1 MK", pulls
+        return scheme, "T^2", pulls
+
+    def _within(self, moments: Moments, name: str, rule: _Rule, broken: int, unknown: int) -> _Line:
+        # a radius per pair spends delta on each side of a pair: see `fastfed.theory.bounds`
+        allowed = min(1.0, (2.0 if self.radius.pairs else 1.0) * self.cell.delta)
+        line = share(broken, unknown, moments.trials(name), allowed)
+        line = {
+            "missing": self._missing,
+            "claim": rule.claim,
+            "mean": moments.mean(name, rule.prices),
+            "bound": rule.bound,
+            "cost": rule.cost,
+            "outside": line["value"],
+            **line,
+        }
+        return does_not_apply(line, rule.reason) if rule.reason else line
+
+    def _unbounded(self, moments: Moments, schedule: Schedule) -> Iterator[_Line]:
+        cost = "listed times" if schedule.eliminates else "an algorithm of its own rules"
+        for claim, prices in (("pulls <= bound", PULLS), ("uplinks <= bound", UPLINKS)):
+            yield does_not_apply(
+                {"claim": claim, "mean": moments.mean(str(schedule), prices), "bound": None},
+                f"no theorem bounds the cost of {cost}",
+            )
+
+    def _least(self, moments: Moments, schedule: Schedule) -> Iterator[_Line]:
+        """Make the lines of the lower bounds on mean pulls, Theorem 3 and T*."""
+        b, name = self.bounds, str(schedule)
+        refused = _NO_PROMISE if schedule.fixed_budget else self._missing
+        stated = None if b.lower is None else float(b.lower[0])
+        least = None if b.least_pulls is None else float(b.least_pulls[0])
+        for claim, bound, reason in (
+            ("mean pulls >= lower", stated, no_theorem_3(self.instance, self.goal)),
+            ("mean pulls >= T* kl", least, None if least is not None else b.notes[-1]),
+        ):
+            line = {"claim": claim, "mean": moments.mean(name, PULLS), "bound": bound}
+            if bound is None or refused:
+                yield does_not_apply(line, reason or refused or "")
+            else:
+                yield self._at_least(moments, name, line, bound)
+
+    def _at_least(self, moments: Moments, name: str, line: _Line, bound: float) -> _Line:
+        """Hold mean pulls against a lower bound.
+
+        Trials that did not end would only have raised the mean: what holds, holds, and nothing is
+        violated.
+        """
+        mean = line["mean"]
+        count, cut = moments.ended(name), moments.trials(name) - moments.ended(name)
+        if mean is None:
+            return {
+                **line,
+                "value": math.nan,
+                "sem": None,
+                "limit": 1.0,
+                "p_below": 1.0,
+                "p_above": 1.0,
+                "power": None,
+                "reason": "no trial ended",
+                "text": "none ended",
+            }
+        low, high = student(mean, moments.sem(name, PULLS), count)
+        if bound == 0:  # what no trial can be below
+            return {**line, **computed(0.0, 1.0, "the bound is 0"), "low": low, "high": high}
+        small, large = mean_tails(*moments.excess(name, PULLS, bound))
+        return {
+            **line,
+            "value": bound / mean if mean else math.inf,
+            "sem": None,
+            "limit": 1.0,
+            "p_below": large,
+            "p_above": 1.0 if cut else small,
+            "power": None,
+            "low": _finite(low),
+            "high": None if cut else _finite(high),
+            "reason": f"{cut} trials did not end" if cut else "",
+            "text": f"mean pulls {short(mean)}, the bound {short(bound)}",
+        }
+
+    def _ratios(self, moments: Moments, name: str, yardstick: str | None) -> Iterator[_Line]:
+        """Check that FedElim pulls at most 2 times, and costs at most 3 times, what FedElim0 pulls.
+
+        This is the paper's takeaway. Theorem 4 proves it with T, a bound on FedElim0's pulls, in
+        place of the pulls themselves. Here both sides are measured, as means over the trials that
+        both schedules ended.
+        """
+        for cost in (None, *self.costs):
+            limit = 2.0 if cost is None else 3.0
+            line: _Line = {
+                "claim": f"{'pulls' if cost is None else 'total'} / FE0 <= {limit:g}",
+                "cost": cost,
+                "mean": None,
+                "bound": limit,
+                "missing": _MEASURED,
+            }
+            if not isinstance(self.goal, Best):
+                yield does_not_apply(line, "the paper says it of the best arm")
+                continue
+            if yardstick is None:
+                yield does_not_apply(line, "no fedelim0 in the sweep")
+                continue
+            prices = (Prices.total(cost or 0.0), PULLS)
+            pair = moments.pair(name, yardstick, *prices)
+            if pair.ratio is None:
+                yield does_not_apply(line, "no pulls of fedelim0 in the same trials")
+                continue
+            low, high = student(pair.ratio, pair.ratio_sem, pair.count)
+            line |= {
+                **comparison(moments, (name, yardstick), prices, self.cell.delta, limit),
+                "mean": pair.ratio,
+                "low": _finite(low),
+                "high": _finite(high),
+            }
+            if cost is not None and not self.bounds.three_T_follows[self.costs.index(cost)]:
+                line = does_not_apply(line, "3T does not follow at this cost")
+            yield line
+
+    def _best_period(self, moments: Moments) -> Iterator[_Line]:
+        for index, cost in enumerate(self.costs):
+            means = {
+                one.period: mean
+                for one in self.schedules
+                if one.period is not None
+                and (mean := moments.mean(str(one), Prices.total(cost))) is not None
+            }
+            if len(means) < 2:
+                continue
+            best = min(means, key=means.__getitem__)
+            yield does_not_apply(
+                {
+                    "claim": "best H, H_opt",
+                    "cost": cost,
+                    "mean": float(best or 0),
+                    "bound": float(self.bounds.period_opt[index]),
+                },
+                "for information: H_opt minimises a bound, not the mean",
+            )
+
+
+def _outside(trials: Aligned, row: int, rules: Sequence[_Rule]) -> Any:
+    """Count the trials that break each rule, and the trials of which that is not known.
+
+    It is not known of a trial that did not end and had not broken the rule by then.
+    """
+    counts = np.zeros((len(rules), 2), np.int64)
+    cut = trials.present[row] & ~trials.ended[row]
+    for index, rule in enumerate(rules):
+        spent = (
+            float(rule.prices.pull) * trials.pulls[row]
+            + float(rule.prices.uplink) * trials.uplinks[row]
+        )
+        broken = trials.present[row] & (spent > rule.bound * _SLACK)
+        counts[index] = broken.sum(), (cut & ~broken).sum()
+    return counts
+
+
+def _doubles(schedule: Schedule) -> bool:
+    """FedElim, under any name."""
+    return isinstance(schedule, Exponential) and schedule.base == 2
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None

@@ -1,0 +1,380 @@
+"""Paired comparisons between the values of one choice: radius, uplink, goal, schedule, ...
+
+Rows that differ in one choice and in nothing else form a *group*. Each value of the choice is
+compared with a reference value: the ratio and the difference of mean total cost, pulls, uplinks
+and bits. Trials are paired by their number. Pairs of different trials are independent, so the
+intervals hold whether the two runs share their random numbers or not; sharing makes them short.
+
+**Intervals.** With x the cost under a value and y that under the reference, the interval of the
+ratio consists of all r at which the test of `fastfed.analysis.intervals` cannot tell the mean of
+x - r y from 0 (Fieller), and that of the difference of all d at which it cannot tell the mean of
+x - y - d from 0. Both tests must survive one further trial, the worst that costs allow. Where the
+trials in which the two differ are too few or decide nothing, the intervals are extended to 1 and
+to 0: no interval excludes equality that the test of the differing trials allows.
+
+**Their number.** With m comparisons in a table every interval has the level 1 - 0.05 / m
+(Bonferroni), so that all of them hold together with a probability of 95 %. A filter that asks for
+less makes the intervals shorter.
+
+**Trials that did not end** have no cost. As `fastfed.analysis.comparable` says, a value that leaves
+more trials unended than delta allows is excluded and named; the others of its group are compared
+over the trials that all of them ended.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastfed.analysis.cheapest import Difference
+from fastfed.analysis.comparable import Unended, comparable
+from fastfed.analysis.intervals import LEAST_DIFFERING, difference, paired_tails, student
+from fastfed.analysis.moments import BITS, PULLS, UPLINKS, Moments, Paired, Prices, as_float, root
+from fastfed.analysis.selection import CHOICES, values_of
+from fastfed.analysis.summary import yardstick_of
+from fastfed.analysis.trials import Aligned, Batch, Trials
+from fastfed.errors import InputError, nearest
+from fastfed.model.part import DEFAULTS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fastfed.model.setting import Cell
+
+CONFIDENCE = 0.95
+FOLDER = "sweep"
+"""Name of the choice that is compared between two sweeps."""
+
+MEASURES = ("total", "pulls", "uplinks", "bits")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Paired comparisons of the values of one choice; as text, a table.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> res = ff.simulate([[0.9], [0.1]], ["fedelim", "fedelim0"], delta=0.1, trials=200)
+    >>> res.compare(by="schedule", cost=10).frame["measure"].to_list()
+    ['total', 'pulls', 'uplinks', 'bits']
+    """
+
+    by: str
+    """The choice."""
+    frame: pl.DataFrame
+    """One row per group, value and measure: the columns of the group; the value, under the name of
+    the choice; ``reference``; ``measure`` ("total", "pulls", "uplinks" or "bits"), with the
+    ``cost`` or ``bit_cost`` of a total; ``mean`` and ``reference_mean``; ``ratio`` and
+    ``difference`` with their intervals ``_low`` and ``_high``; ``pairs`` of trials, in ``differ``
+    of which the two differ; ``separated``, if the intervals exclude equality."""
+    level: float
+    """Confidence level of each interval."""
+    notes: tuple[str, ...]
+    """Values that are excluded, and groups that cannot be compared."""
+
+    def __str__(self) -> str:
+        from fastfed.display.compare_table import compare_text
+
+        return compare_text(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from fastfed.display.compare_table import compare_html
+
+        return compare_html(self)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Sums of rows that differ in one choice: the values of the choice stand for schedules."""
+
+    names: Mapping[str, Any]
+    """Values of the other choices."""
+    moments: Moments
+    deltas: Mapping[str, float]
+    reference: str
+
+
+def compare(
+    trials: Trials | Mapping[str, Trials],
+    by: str,
+    costs: Sequence[float],
+    bit_costs: Sequence[float] = (),
+    to: object = None,
+) -> Comparison:
+    """Compare the values of a choice, or two sweeps by their names."""
+    import polars as pl
+
+    groups = list(
+        _groups_of_sweeps(trials, to) if isinstance(trials, Mapping) else _groups(trials, by, to)
+    )
+    notes: dict[str, list[Unended]] = {}
+    found: list[tuple[_Group, Moments, str, str, float | None, float | None, Prices]] = []
+    for group in groups:
+        chosen = comparable(group.moments, group.deltas)
+        for name, why in chosen.excluded.items():
+            notes.setdefault(f"{by} {name}", []).append(why)
+        if group.reference not in chosen.schedules or not chosen.trials:
+            continue
+        for name in chosen.schedules:
+            if name != group.reference:
+                for measure in _measures(chosen.moments, name, group.reference, costs, bit_costs):
+                    found.append((group, chosen.moments, name, *measure))
+    if not found:
+        excluded = "; ".join(f"{name}: {why[0]}" for name, why in notes.items())
+        raise InputError(
+            f"by {by}: nothing to compare" + (f"; excluded {excluded}" if excluded else "")
+        )
+    level = 1 - (1 - CONFIDENCE) / len(found)
+    rows = [
+        {
+            **group.names,
+            by: value,
+            "reference": group.reference,
+            "measure": measure,
+            "cost": cost,
+            "bit_cost": bit_cost,
+            **estimates(moments.pair(value, group.reference, prices), level),
+        }
+        for group, moments, value, measure, cost, bit_cost, prices in found
+    ]
+    floats = ("delta", "sigma", "cost", "bit_cost")
+    overrides = {name: pl.Float64 for name in floats if name in rows[0] and name != by}
+    first = [name for name in (*CHOICES, FOLDER) if name in rows[0]]
+    frame = pl.DataFrame(rows, schema_overrides=overrides, infer_schema_length=None)
+    frame = frame.select(*first, *(name for name in frame.columns if name not in first))
+    if by in ("delta", "sigma"):
+        frame = frame.with_columns(pl.col(by, "reference").cast(pl.Float64))
+    texts = [
+        f"excluded from {len(some)} of {len(groups)} groups: {name}, "
+        f"{max(some, key=lambda one: one.share)}"
+        for name, some in notes.items()
+    ]
+    return Comparison(by, frame, level, tuple(texts))
+
+
+def estimates(pairs: Paired, level: float) -> dict[str, Any]:
+    """Estimate the ratio and the difference of two mean costs, with intervals of a level."""
+    ratio = _ratio_interval(pairs, level)
+    span = _difference_interval(pairs, level)
+    alpha = (1 - level) / 2
+    decided = min(paired_tails(pairs)) <= alpha
+    if not decided:
+        ratio = min(ratio[0], 1.0), max(ratio[1], 1.0)
+        span = min(span[0], 0.0), max(span[1], 0.0)
+    if not pairs.differ:  # equal in every trial that was seen
+        ratio = span = (math.nan, math.nan)
+    value = pairs.ratio
+    return {
+        "mean": as_float(pairs.x / pairs.count),
+        "reference_mean": as_float(pairs.y / pairs.count),
+        "ratio": value,
+        "ratio_low": _finite(ratio[0]),
+        "ratio_high": _finite(ratio[1]),
+        "difference": difference(pairs)[0],
+        "difference_low": _finite(span[0]),
+        "difference_high": _finite(span[1]),
+        "pairs": pairs.count,
+        "differ": pairs.differ,
+        "separated": decided and not span[0] <= 0 <= span[1],
+    }
+
+
+def _ratio_interval(pairs: Paired, level: float) -> tuple[float, float]:
+    """Return all r at which the mean of x - r y cannot be told from 0 (Fieller)."""
+    n = pairs.count
+    if n < LEAST_DIFFERING or not pairs.y:
+        return 0.0, math.inf
+    centred = [
+        as_float((product - a * b / n) / (n - 1))
+        for product, a, b in (
+            (pairs.xx, pairs.x, pairs.x),
+            (pairs.xy, pairs.x, pairs.y),
+            (pairs.yy, pairs.y, pairs.y),
+        )
+    ]
+    # pulls + C sent of `Difference`, with x for pulls, -y for what is sent, and r for C
+    found = Difference(
+        n,
+        n,
+        as_float(pairs.x / n),
+        -as_float(pairs.y / n),
+        centred[0],
+        -centred[1],
+        centred[2],
+        (0.0, -as_float(pairs.y_most)),
+        (-as_float(pairs.x_most), 0.0),
+    ).undecided(level)
+    return (found[0][0], found[-1][1]) if found else (pairs.ratio or 0.0, pairs.ratio or 0.0)
+
+
+def _difference_interval(pairs: Paired, level: float) -> tuple[float, float]:
+    """Return all d at which the mean of x - y - d cannot be told from 0."""
+    n = pairs.count
+    if n < LEAST_DIFFERING:
+        return -math.inf, math.inf
+    total, squares = pairs.x - pairs.y, pairs.xx - 2 * pairs.xy + pairs.yy
+    ends = []
+    for worst in (-pairs.y_most, pairs.x_most):
+        s, q, k = total + worst, squares + worst * worst, n + 1
+        sem = root((q - s * s / k) / (k - 1) / k)
+        ends.append(student(as_float(s / k), sem, k, level))
+    return ends[0][0], ends[1][1]
+
+
+def _measures(
+    moments: Moments, one: str, other: str, costs: Sequence[float], bit_costs: Sequence[float]
+) -> Iterator[tuple[str, float | None, float | None, Prices]]:
+    """Yield the measures that both have: their names, costs and prices."""
+    counted = moments.counted(one) and moments.counted(other)
+    yield from (("total", cost, None, Prices.total(cost)) for cost in costs)
+    if counted:
+        yield from (("total", None, cost, Prices.total_of_bits(cost)) for cost in bit_costs)
+    yield "pulls", None, None, PULLS
+    yield "uplinks", None, None, UPLINKS
+    if counted:
+        yield "bits", None, None, BITS
+
+
+def _groups(trials: Trials, by: str, to: object) -> Iterator[_Group]:
+    """Sum up the rows of one sweep, group by group."""
+    held = trials.held()
+    if by not in CHOICES:
+        raise InputError(f"by {by}{nearest(by, CHOICES)}: must be one of {', '.join(CHOICES)}")
+    values = values_of(by, held)
+    if len(values) < 2:
+        others = [one for one in CHOICES if len(values_of(one, held)) > 1]
+        raise InputError(
+            f"by {by}: all rows have {by} {', '.join(map(str, values)) or 'none'}; "
+            + (f"they differ in {', '.join(others)}" if others else "no choice has two values")
+        )
+    reference = _reference(by, values, to)
+    if by == "schedule":
+        for cell, schedules in held.items():
+            names = list(map(str, schedules))
+            sums = Moments(names, [reference] if reference in names else names[:1])
+            for batch in trials.batches(cell, names):
+                sums.add(Aligned.of(batch, names))
+            yield _Group(cell.names, sums, dict.fromkeys(names, cell.delta), sums.partners[0])
+        return
+    together: dict[tuple[Any, ...], list[Cell]] = {}
+    for cell in held:
+        key = tuple(value for name, value in cell.names.items() if name != by)
+        together.setdefault(key, []).append(cell)
+    for cells in together.values():
+        other = {name: value for name, value in cells[0].names.items() if name != by}
+        by_value = {str(getattr(cell, by)): (trials, cell) for cell in cells}
+        yield from _paired(other, by_value, reference)
+
+
+def _groups_of_sweeps(sweeps: Mapping[str, Trials], to: object) -> Iterator[_Group]:
+    """Sum up the rows of several sweeps: cells of equal names form a group."""
+    reference = _reference(FOLDER, list(sweeps), to)
+    together: dict[tuple[Any, ...], dict[str, tuple[Trials, Cell]]] = {}
+    for name, trials in sweeps.items():
+        for cell in trials.held():
+            together.setdefault(tuple(cell.names.values()), {})[name] = (trials, cell)
+    shared = {key: some for key, some in together.items() if len(some) > 1}
+    if not shared:
+        raise InputError(
+            f"{' and '.join(sweeps)}: no cell of the one has the instance, delta, sigma, radius, "
+            "goal and uplink of one of the other"
+        )
+    for some in shared.values():
+        _, cell = next(iter(some.values()))
+        yield from _paired(cell.names, some, reference)
+
+
+def _paired(
+    names: Mapping[str, Any], cells: Mapping[str, tuple[Trials, Cell]], reference: str
+) -> Iterator[_Group]:
+    """Yield a group for each schedule that several of the cells have."""
+    held = {
+        value: [str(one) for one in trials.held()[cell]] for value, (trials, cell) in cells.items()
+    }
+    schedules = list(dict.fromkeys(name for some in held.values() for name in some))
+    shared = {name: [value for value in cells if name in held[value]] for name in schedules}
+    sums = {
+        name: Moments(some, [reference] if reference in some else some[:1])
+        for name, some in shared.items()
+        if len(some) > 1
+    }
+    streams = {
+        value: trials.batches(cell, [name for name in held[value] if name in sums])
+        for value, (trials, cell) in cells.items()
+    }
+    for batches in _aligned(streams):
+        for name, moments in sums.items():
+            mine = {value: batch[name] for value, batch in batches.items() if name in batch}
+            moments.add(Aligned.of(mine, moments.schedules))
+    for name, moments in sums.items():
+        deltas = {value: cells[value][1].delta for value in moments.schedules}
+        yield _Group({**names, "schedule": name}, moments, deltas, moments.partners[0])
+
+
+def _aligned(streams: Mapping[str, Iterator[Batch]]) -> Iterator[dict[str, Batch]]:
+    """Read several streams of batches side by side: the same trials stand in the same item.
+
+    At any time one batch of each stream is in memory.
+    """
+    waiting: dict[str, Batch] = {}
+    live = dict(streams)
+    while live or waiting:
+        for value in [one for one in live if one not in waiting]:
+            batch = next(live[value], None)
+            if batch is None:
+                del live[value]
+            else:
+                waiting[value] = batch
+        if not waiting:
+            return
+        end = min(max(int(rows["trial"][-1]) for rows in one.values()) for one in waiting.values())
+        item: dict[str, Batch] = {}
+        for value, batch in list(waiting.items()):
+            ready, later = {}, {}
+            for name, rows in batch.items():
+                cut = int(np.searchsorted(rows["trial"], end, side="right"))
+                ready[name] = {column: cells[:cut] for column, cells in rows.items()}
+                if cut < len(rows["trial"]):
+                    later[name] = {column: cells[cut:] for column, cells in rows.items()}
+            item[value] = ready
+            if later:
+                waiting[value] = later
+            else:
+                del waiting[value]
+        yield item
+
+
+def _reference(by: str, values: Sequence[Any], to: object) -> str:
+    """Choose the value with which the others are compared."""
+    names = list(map(str, values))
+    if to is not None:
+        wanted = [name for name, value in zip(names, values, strict=True) if _is(value, to)]
+        if not wanted:
+            raise InputError(
+                f"reference {to}{nearest(str(to), names)}: the rows have {by} {', '.join(names)}"
+            )
+        return wanted[0]
+    if by == "schedule":
+        return yardstick_of(values) or names[0]
+    return DEFAULTS[by] if DEFAULTS.get(by) in names else names[0]
+
+
+def _is(value: object, given: object) -> bool:
+    """Tell whether a value is the one that was given, by name or as a number."""
+    try:
+        return value == (float(str(given)) if isinstance(value, float) else given) or str(
+            value
+        ) == str(given)
+    except ValueError:
+        return False
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None

@@ -1,0 +1,156 @@
+"""Quantiles of trials that arrive in batches.
+
+Up to `EXACT` trials are kept, and their quantiles are exact: linear interpolation between order
+statistics, as NumPy and R do by default. Beyond that memory stays flat: a value is counted in the
+bucket that its leading `BITS` bits name, and a quantile is the middle of the bucket that it lies
+in, off by at most `SKETCH_ERROR` of itself. Which of the two applies depends on the number of
+trials alone, and buckets hold counts: the answer does not depend on batches or their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.analysis.trials import Aligned
+
+EXACT = 2**18
+"""So many trials are kept as they are: 6 MB of pulls, uplinks and bits for each schedule."""
+BITS = 12
+SKETCH_ERROR = 2.0 ** -(BITS + 1)
+"""The largest relative error of a quantile of more trials: a bucket is 2^-BITS wide, relatively."""
+
+SHARES = (0.05, 0.5, 0.95)
+"""The shares that summaries and reports show."""
+
+_LEAST = int(np.float64(0.5).view(np.int64)) >> (52 - BITS)
+_Floats = npt.NDArray[np.float64]
+_Counts = npt.NDArray[np.int64]
+
+
+class Quantiles:
+    """Quantiles of the pulls, uplinks, bits and total costs of one schedule.
+
+    Total costs are those at each cost of an uplink or of a bit. Bits have quantiles only where they
+    were counted.
+    """
+
+    def __init__(self, costs: Sequence[float], bit_costs: Sequence[float] = ()) -> None:
+        self.costs, self.bit_costs = tuple(costs), tuple(bit_costs)
+        self.count = 0
+        self._kept: list[tuple[_Counts, _Counts, _Counts]] | None = []
+        self._buckets = [_Buckets() for _ in range(3 + len(self.costs) + len(self.bit_costs))]
+
+    @property
+    def error(self) -> float:
+        """The largest relative error: 0 while all trials are kept."""
+        return 0.0 if self._kept is not None else SKETCH_ERROR
+
+    def add(self, pulls: _Counts, uplinks: _Counts, bits: _Counts | None = None) -> None:
+        self.count += len(pulls)
+        columns = (pulls, uplinks, np.zeros_like(uplinks) if bits is None else np.maximum(bits, 0))
+        if self._kept is None:
+            self._sort_in(*columns)
+            return
+        self._kept.append(columns)
+        if self.count > EXACT:
+            for batch in self._kept:
+                self._sort_in(*batch)
+            self._kept = None
+
+    def pulls(self, shares: Sequence[float]) -> list[float]:
+        """Return the quantiles of the pulls at these shares, as in (0.05, 0.5, 0.95)."""
+        return self._of(0, shares)
+
+    def uplinks(self, shares: Sequence[float]) -> list[float]:
+        """Return the quantiles of the uplinks at these shares."""
+        return self._of(1, shares)
+
+    def bits(self, shares: Sequence[float]) -> list[float]:
+        """Return the quantiles of the bits at these shares."""
+        return self._of(2, shares)
+
+    def total(self, cost: float, shares: Sequence[float]) -> list[float]:
+        """Return the quantiles of pulls + C x uplinks, where C is one of ``costs``."""
+        return self._of(3 + self.costs.index(cost), shares)
+
+    def total_of_bits(self, cost: float, shares: Sequence[float]) -> list[float]:
+        """Return the quantiles of pulls + c x bits, where c is one of ``bit_costs``."""
+        return self._of(3 + len(self.costs) + self.bit_costs.index(cost), shares)
+
+    def _of(self, which: int, shares: Sequence[float]) -> list[float]:
+        if self._kept is None:
+            return self._buckets[which].quantiles(shares)
+        columns = (np.concatenate(column) for column in zip(*self._kept, strict=True))
+        values = self._values(which, *columns)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return [float(one) for one in np.quantile(values, shares)]
+
+    def _values(self, which: int, pulls: _Counts, uplinks: _Counts, bits: _Counts) -> _Floats:
+        if which < 3:
+            return (pulls, uplinks, bits)[which].astype(np.float64)
+        cost = (self.costs + self.bit_costs)[which - 3]
+        sent = uplinks if which - 3 < len(self.costs) else bits
+        with np.errstate(over="ignore"):
+            return np.asarray(pulls + cost * sent, dtype=np.float64)
+
+    def _sort_in(self, pulls: _Counts, uplinks: _Counts, bits: _Counts) -> None:
+        for which, buckets in enumerate(self._buckets):
+            buckets.add(self._values(which, pulls, uplinks, bits))
+
+
+class CellQuantiles:
+    """Quantiles of every schedule of a cell, by name."""
+
+    def __init__(
+        self, schedules: Sequence[str], costs: Sequence[float], bit_costs: Sequence[float] = ()
+    ) -> None:
+        self._of = {name: Quantiles(costs, bit_costs) for name in schedules}
+
+    def __getitem__(self, schedule: str) -> Quantiles:
+        return self._of[schedule]
+
+    def add(self, trials: Aligned) -> None:
+        """Add a batch."""
+        for row, name in enumerate(trials.schedules):
+            here = trials.present[row]
+            self._of[name].add(
+                trials.pulls[row, here], trials.uplinks[row, here], trials.bits[row, here]
+            )
+
+
+class _Buckets:
+    """Counts of values by the leading bits of their doubles, which sort as the values do.
+
+    Values below 1/2 count as 0.
+    """
+
+    def __init__(self) -> None:
+        self._first = 0
+        self._counts = np.zeros(0, np.int64)
+
+    def add(self, values: _Floats) -> None:
+        if not len(values):
+            return
+        keys = np.maximum((values.view(np.int64) >> (52 - BITS)) - _LEAST, 0)
+        low, high = int(keys.min()), int(keys.max())
+        end = self._first + len(self._counts)
+        if not len(self._counts):
+            self._first, self._counts = low, np.zeros(high - low + 1, np.int64)
+        elif low < self._first or high >= end:
+            self._counts = np.pad(self._counts, (max(0, self._first - low), max(0, high + 1 - end)))
+            self._first = min(low, self._first)
+        found = np.bincount(keys - low)
+        self._counts[low - self._first : low - self._first + len(found)] += found
+
+    def quantiles(self, shares: Sequence[float]) -> list[float]:
+        """Return the middle of the bucket that holds the value of that rank."""
+        until = np.cumsum(self._counts)
+        ranks = np.asarray(shares) * (until[-1] - 1)
+        keys = self._first + np.searchsorted(until, ranks, side="right")
+        edges = np.stack([keys, keys + 1]) + _LEAST << (52 - BITS)
+        low, high = edges.view(np.float64)
+        middle = np.where(keys == 0, 0.0, low + (high - low) / 2)
+        return [float(one) for one in middle]

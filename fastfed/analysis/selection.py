@@ -1,0 +1,156 @@
+"""Filters: the rows of some cells and schedules, as if there were no others.
+
+A `Selection` is itself `Trials`, so that every question can be asked of it. Its answers are those
+of a sweep that has run these cells and schedules and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypedDict
+
+from fastfed.analysis.trials import BATCH_COLUMNS, Batch, Trials
+from fastfed.errors import InputError, nearest
+from fastfed.model.goals import Goal
+from fastfed.model.instance import Instance
+from fastfed.model.part import DEFAULTS, base_of
+from fastfed.model.radii import Radius
+from fastfed.model.schedules import Schedule
+from fastfed.model.setting import CELL, Cell
+from fastfed.model.spec import as_list
+from fastfed.model.uplinks import Uplink
+from fastfed.validation import checked_delta, checked_sigma
+
+Held = Mapping[Cell, Sequence[Schedule]]
+"""Cells that have rows, with their schedules."""
+
+CHOICES = (*CELL, "schedule")
+"""The columns by which rows are filtered and compared."""
+
+
+class Where(TypedDict, total=False):
+    """Values of the choices beside schedule and delta, one or several of each; None: all."""
+
+    instance: str | Sequence[str] | None
+    sigma: float | Sequence[float] | None
+    radius: str | Radius | Sequence[str | Radius] | None
+    goal: str | Goal | Sequence[str | Goal] | None
+    uplink: str | Uplink | Sequence[str | Uplink] | None
+
+
+class Which(Where, total=False):
+    """Values of all choices."""
+
+    schedule: str | Schedule | Sequence[str | Schedule] | None
+    delta: float | Sequence[float] | None
+
+
+ALL: dict[str, Any] = dict.fromkeys(Which.__annotations__)
+"""Defaults of `Which` and `Where`."""
+
+
+class Selection:
+    """Some of the cells and schedules of `Trials`."""
+
+    def __init__(self, trials: Trials, held: Held) -> None:
+        self._trials, self._held = trials, held
+
+    @property
+    def source(self) -> str:
+        """Name of the rows, for messages."""
+        return self._trials.source
+
+    @property
+    def instances(self) -> Mapping[str, Instance]:
+        """Instances of the rows, by name."""
+        every = self._trials.instances
+        return {cell.instance: every[cell.instance] for cell in self._held}
+
+    @property
+    def costs(self) -> list[float]:
+        """Costs of an uplink that are taken where none are given."""
+        return self._trials.costs
+
+    @property
+    def bit_costs(self) -> list[float]:
+        """Costs of a bit that are taken where none are given."""
+        return self._trials.bit_costs
+
+    def held(self) -> dict[Cell, list[Schedule]]:
+        """List the cells that are selected, with the schedules of each."""
+        return {cell: list(schedules) for cell, schedules in self._held.items()}
+
+    def choices(self, cell: Cell) -> dict[str, Any]:
+        """Return the radius, goal and uplink of a cell."""
+        return self._trials.choices(cell)
+
+    def batches(
+        self, cell: Cell, schedules: Sequence[str], columns: Sequence[str] = BATCH_COLUMNS
+    ) -> Iterator[Batch]:
+        """Read the trials of a cell in order, aligned over the schedules."""
+        return self._trials.batches(cell, schedules, columns)
+
+    def ranges(self, cell: Cell, schedule: str) -> list[tuple[int, int]]:
+        """List the trials [first, end) of a schedule, in order."""
+        return self._trials.ranges(cell, schedule)
+
+
+def select(trials: Trials, which: Mapping[str, Any]) -> Selection:
+    """Select the cells and schedules that have the wanted values; refuse what no row has."""
+    held = trials.held()
+    if not held:
+        raise InputError(f"{trials.source}: nothing to select, the sweep has no rows yet")
+    wanted = {
+        key: _wanted(key, given, values_of(key, held))
+        for key, given in which.items()
+        if given is not None
+    }
+    found: dict[Cell, list[Schedule]] = {}
+    for cell, schedules in held.items():
+        of_cell = {**cell.names, "schedule": None}
+        if all(of_cell[key] in values for key, values in wanted.items() if key != "schedule"):
+            some = [one for one in schedules if one in wanted.get("schedule", schedules)]
+            if some:
+                found[cell] = some
+    if not found:
+        asked = ", ".join(f"{key} {' or '.join(map(str, some))}" for key, some in wanted.items())
+        raise InputError(f"{trials.source}: no rows have all of {asked}; leave one of them out")
+    return Selection(trials, found)
+
+
+def values_of(key: str, held: Held) -> list[Any]:
+    """List the different values of a choice, in the order of the rows."""
+    if key == "schedule":
+        return list(dict.fromkeys(one for schedules in held.values() for one in schedules))
+    return list(dict.fromkeys(getattr(cell, key) for cell in held))
+
+
+def _wanted(key: str, given: Any, known: Sequence[Any]) -> list[Any]:
+    """Read the wanted values of a choice; each must be known."""
+    found = []
+    for value in as_list(given):
+        # a user's own radius is known by a name that cannot be parsed
+        one = value if value in known else _READ[key](value)
+        if one not in known:
+            names = list(map(str, known))
+            raise InputError(
+                f"{key} {one}{nearest(str(one), names)}: the rows have {key} {', '.join(names)}"
+            )
+        found.append(known[known.index(one)])
+    if not found:
+        raise InputError(f"no {key} is chosen: give at least one, as in {known[0]}")
+    return found
+
+
+def _named(kind: str) -> Callable[[Any], str]:
+    """Return a reader of canonical names of a kind."""
+    return lambda value: str(base_of(kind).parse(value))
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "instance": str,
+    "delta": checked_delta,
+    "sigma": checked_sigma,
+    "schedule": Schedule.parse,
+    **{kind: _named(kind) for kind in DEFAULTS},
+}

@@ -1,0 +1,164 @@
+"""Trials as questions take them: cells with rows, in memory or on disk, read batch by batch.
+
+`Trials` is all that a summary, an envelope, a check, a report or a claim knows of rows. A result
+in memory and a sweep's folder implement it. `collect` reads the trials of a cell once and hands
+every batch to all collectors that take part: sums, quantiles, counts of broken bounds.
+
+A batch has, for each schedule, the arrays ``trial`` (ascending), ``pulls``, ``uplinks``,
+``correct`` and ``truncated``, and ``bits``, -1 where they were not counted. A trial stands in the
+same batch for all its schedules; a schedule may lack some trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from fastfed.model.instance import Instance
+    from fastfed.model.schedules import Schedule
+    from fastfed.model.setting import Cell
+
+Batch = Mapping[str, Mapping[str, npt.NDArray[Any]]]
+"""Columns of trials, by schedule and by name."""
+
+BATCH_COLUMNS = ("trial", "pulls", "uplinks", "bits", "correct", "truncated")
+"""Columns of a batch; without ``bits`` none were counted."""
+
+_Integers = npt.NDArray[np.int64]
+_Truths = npt.NDArray[np.bool_]
+
+
+class Trials(Protocol):
+    """Rows of trials by cell: a result in memory, or a sweep's folder."""
+
+    @property
+    def source(self) -> str:
+        """Name of the rows, for messages."""
+
+    @property
+    def instances(self) -> Mapping[str, Instance]:
+        """Instances of the rows, by name; an `InputError` if one cannot be loaded any more."""
+
+    @property
+    def costs(self) -> list[float]:
+        """Costs of an uplink that are taken where none are given."""
+
+    @property
+    def bit_costs(self) -> list[float]:
+        """Costs of a bit that are taken where none are given."""
+
+    def held(self) -> dict[Cell, list[Schedule]]:
+        """List the cells that have rows, with the schedules of each."""
+
+    def choices(self, cell: Cell) -> dict[str, Any]:
+        """Return the radius, goal and uplink of a cell, as `fastfed.bounds` takes them."""
+
+    def batches(
+        self, cell: Cell, schedules: Sequence[str], columns: Sequence[str] = BATCH_COLUMNS
+    ) -> Iterator[Batch]:
+        """Read the trials of a cell in order, aligned over the schedules."""
+
+    def ranges(self, cell: Cell, schedule: str) -> list[tuple[int, int]]:
+        """List the trials [first, end) of a schedule, in order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """A batch as arrays of (schedule, trial), zero where a schedule lacks a trial."""
+
+    schedules: tuple[str, ...]
+    trial: _Integers
+    present: _Truths
+    ended: _Truths
+    wrong: _Truths
+    """Present, and not all answers are right. A trial that did not end has not given them all."""
+    pulls: _Integers
+    uplinks: _Integers
+    bits: _Integers
+    """-1 where they were not counted."""
+
+    @classmethod
+    def of(cls, batch: Batch, schedules: Sequence[str]) -> Aligned:
+        """Line up a batch; schedules that it does not have get no trials."""
+        own = {
+            name: np.asarray(batch[name]["trial"], dtype=np.int64)
+            for name in schedules
+            if name in batch
+        }
+        numbers = list(own.values())
+        trial = numbers[0] if numbers else np.zeros(0, np.int64)
+        if any(not np.array_equal(trial, other) for other in numbers[1:]):
+            trial = np.unique(np.concatenate(numbers))
+        shape = (len(schedules), len(trial))
+        present, correct, cut = (np.zeros(shape, bool) for _ in range(3))
+        pulls, uplinks, bits = (np.zeros(shape, np.int64) for _ in range(3))
+        for row, name in enumerate(schedules):
+            if name in own:
+                at = (
+                    slice(None)
+                    if len(own[name]) == len(trial)
+                    else np.searchsorted(trial, own[name])
+                )
+                present[row, at] = True
+                for target, column in (
+                    (pulls, "pulls"),
+                    (uplinks, "uplinks"),
+                    (correct, "correct"),
+                    (cut, "truncated"),
+                ):
+                    target[row, at] = batch[name][column]
+                bits[row, at] = batch[name].get("bits", -1)
+        ended = present & ~cut
+        return cls(
+            tuple(schedules),
+            trial,
+            present,
+            ended,
+            present & ~(correct & ended),
+            pulls,
+            uplinks,
+            bits,
+        )
+
+    def half(self, odd: bool) -> Aligned:
+        """Keep the trials with an even, or with an odd number."""
+        keep = self.trial % 2 == int(odd)
+        return Aligned(
+            self.schedules,
+            self.trial[keep],
+            self.present[:, keep],
+            self.ended[:, keep],
+            self.wrong[:, keep],
+            self.pulls[:, keep],
+            self.uplinks[:, keep],
+            self.bits[:, keep],
+        )
+
+
+class Collector(Protocol):
+    """Something that adds up batches."""
+
+    def add(self, trials: Aligned) -> None:
+        """Take account of one batch."""
+
+
+def collect(batches: Iterable[Batch], schedules: Sequence[str], *collectors: Collector) -> None:
+    """Hand every batch to all collectors, so that rows are read once for all of them."""
+    for batch in batches:
+        aligned = Aligned.of(batch, schedules)
+        for one in collectors:
+            one.add(aligned)
+
+
+def samples(batches: Iterable[Batch], schedule: str) -> dict[str, npt.NDArray[Any]]:
+    """Join the columns of one schedule over all batches."""
+    parts = [batch[schedule] for batch in batches if schedule in batch]
+    return {
+        column: np.concatenate([one[column] for one in parts]) if parts else np.zeros(0)
+        for column in BATCH_COLUMNS
+    }

@@ -1,0 +1,102 @@
+"""Completion in a shell: names of instances, schedules, radii and reward distributions.
+
+A shell starts the program anew at every press of the key, so nothing heavy is imported here. Names
+that live beside NumPy are spelt again, and a test compares them with their owners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from fastfed.files import data_folder
+from fastfed.model.part import Part
+from fastfed.model.radii import Radius
+
+SCHEDULES = (
+    "fedelim",
+    "fedelim0",
+    "adaptive:",
+    "periodic:",
+    "exponential:",
+    "superexponential",
+    "at:",
+    "rounds:",
+    "phases",
+    "halving:",
+    "oracle:",
+)
+FAMILIES = ("random:", "scaled:")
+LAWS = ("gaussian", "bernoulli", "poisson")
+GOALS = ("best", "top:", "eps:", "threshold:")
+SUFFIXES = (".toml", ".csv", ".parquet")
+
+
+def instances(incomplete: str) -> list[str]:
+    """Built-in names, families, and files and folders that begin so."""
+    built_in = sorted([*(path.stem for path in data_folder().glob("*.toml")), "movielens"])
+    return [*_beginning([*built_in, *FAMILIES], incomplete), *_files(incomplete)]
+
+
+def schedules(incomplete: str) -> list[str]:
+    """Schedules, after the last comma of a list."""
+    return _last_of_a_list(SCHEDULES, incomplete)
+
+
+def radii(incomplete: str) -> list[str]:
+    """Complete the name of a radius."""
+    return _last_of_a_list(Radius.families, incomplete)
+
+
+def goals(incomplete: str) -> list[str]:
+    """Complete the name of a goal."""
+    return _last_of_a_list(GOALS, incomplete)
+
+
+def uplinks(incomplete: str) -> list[str]:
+    """Complete the name of an uplink."""
+    from fastfed.model.uplinks import Uplink
+
+    return _last_of_a_list(map(_beginning_of, Uplink.families.values()), incomplete)
+
+
+def laws(incomplete: str) -> list[str]:
+    """Laws of rewards."""
+    return _beginning(LAWS, incomplete)
+
+
+def _beginning_of(choice: type[Part]) -> str:
+    """Return the part of a name that does not depend on its options."""
+    return f"{choice.family}:" if ":" in choice.grammar else choice.family
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _last_of_a_list(names: Iterable[str], incomplete: str) -> list[str]:
+    """Names for what stands after the last comma; those before it are not offered again."""
+    before, comma, last = incomplete.rpartition(",")
+    held = before.split(",")
+    return [
+        f"{before}{comma}{name}"
+        for name in _beginning(names, last)
+        if name.endswith(":") or name not in held
+    ]
+
+
+def _files(incomplete: str) -> list[str]:
+    """Files of instances and folders, as far as they can be read."""
+    folder, slash, _ = incomplete.rpartition("/")
+    found = []
+    try:
+        for path in sorted(Path(folder + slash or ".").iterdir()):
+            name = f"{folder}{slash}{path.name}"
+            if name.startswith(incomplete) and not path.name.startswith("."):
+                if path.is_dir():
+                    found.append(f"{name}/")
+                elif path.suffix.lower() in SUFFIXES:
+                    found.append(name)
+    except OSError:
+        return []
+    return found

@@ -1,0 +1,168 @@
+"""Values of options: comma lists, and ranges.
+
+A range stands for its values: ``1:5`` for the whole numbers from 1 to 5, ``0:100:25`` for steps of
+25, ``1:1e5:log`` for 1, 10, ..., 100000 (both ends and about one value in each power of ten), and
+``1:1e5:log11`` for eleven values, evenly spread over the powers of ten.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+from fastfed.errors import InputError
+from fastfed.validation import checked_costs, read_number
+
+RANGES = (
+    "a comma list, or a range: 1:5, 0:100:25 (steps of 25), 1:1e5:log (decades), "
+    "1:1e5:log11 (11 values)"
+)
+_MOST = 100_000  # values of one range
+
+
+def split(name: str, values: list[str] | None) -> list[str] | None:
+    """Split the comma lists of an option that may be repeated into items."""
+    if values is None:
+        return None
+    items = [item.strip() for value in values for item in value.split(",")]
+    if not all(items):
+        raise InputError(
+            f"--{name} {','.join(values)!r}: an empty item; write values with one "
+            "comma between them, as in 0.1,0.2"
+        )
+    return items
+
+
+def weights(values: list[str] | None) -> list[list[float]] | None:
+    """Read rows of weights: each time that the option is given is a question."""
+    if values is None:
+        return None
+    return [[_weight(value, item) for item in split("weights", [value]) or []] for value in values]
+
+
+def _weight(row: str, item: str) -> float:
+    try:
+        return read_number(item)
+    except ValueError:
+        raise InputError(
+            f"--weights {row!r}: {item!r} is not a number; write a weight for each client, as in "
+            "5,3,2"
+        ) from None
+
+
+def numbers(name: str, values: list[str] | None, whole: bool = False) -> list[str] | None:
+    """Read numbers from comma lists, with ranges written out; ``whole``: whole numbers."""
+    items = split(name, values)
+    if items is None:
+        return None
+    found = [
+        one for item in items for one in (_range(name, item, whole) if ":" in item else [item])
+    ]
+    return list(dict.fromkeys(found))
+
+
+def goals(values: list[str] | None) -> list[str] | None:
+    """Split a comma list in which ``threshold:0.5,0.05`` is one item.
+
+    A number belongs to the goal before it.
+    """
+    return _joined("goal", values, lambda before, item: _is_number(item))
+
+
+def schedules(values: list[str] | None) -> list[str] | None:
+    """Split a comma list in which ``at:1,5,25`` is one item, and ``adaptive:8,1.2`` another."""
+    return _joined("schedule", values, _is_option)
+
+
+def _is_option(before: str, item: str) -> bool:
+    """Tell whether an item is an option of the schedule before it."""
+    if before.startswith("adaptive:"):
+        return _is_number(item)
+    return before.startswith("at:") and item.isdigit()
+
+
+def _joined(
+    name: str, values: list[str] | None, belongs: Callable[[str, str], bool]
+) -> list[str] | None:
+    """Split comma lists whose items may contain commas.
+
+    An item that continues the item before it, in the same list, is joined to it.
+    """
+    if values is None:
+        return None
+    items: list[str] = []
+    for value in values:
+        here: list[str] = []
+        for item in split(name, [value]) or []:
+            if here and belongs(here[-1], item):
+                here[-1] += f",{item}"
+            else:
+                here.append(item)
+        items += here
+    return items
+
+
+def _is_number(text: str) -> bool:
+    try:
+        read_number(text)
+    except ValueError:
+        return False
+    return True
+
+
+def costs(values: list[str] | None, name: str = "cost") -> list[float] | None:
+    """Costs of an uplink, or of a bit, checked."""
+    items = numbers(name, values)
+    return (
+        None
+        if items is None
+        else checked_costs(items, "a bit" if name == "bit-cost" else "an uplink")
+    )
+
+
+def _range(name: str, text: str, whole: bool) -> Iterator[str]:
+    pieces = text.split(":")
+    try:
+        low, high = read_number(pieces[0]), read_number(pieces[1])
+        how = pieces[2].strip() if len(pieces) == 3 else "1"
+        if len(pieces) > 3 or not (math.isfinite(low) and math.isfinite(high)):
+            raise ValueError
+        found = (
+            _log(low, high, how) if how.startswith("log") else _linear(low, high, read_number(how))
+        )
+    except (ValueError, OverflowError):
+        raise InputError(
+            f"--{name} {text!r}: not a range; write FROM:TO, FROM:TO:STEP, "
+            "FROM:TO:log or FROM:TO:logCOUNT, as in 1:1e5:log"
+        ) from None
+    if len(found) > _MOST:
+        raise InputError(f"--{name} {text!r}: {len(found):,} values, at most {_MOST:,}")
+    return (
+        str(round(value)) if whole or (value == round(value) and abs(value) < 1e15) else repr(value)
+        for value in found
+    )
+
+
+def _linear(low: float, high: float, step: float) -> list[float]:
+    if not step > 0 or high < low:
+        raise ValueError
+    count = min((high - low) / step * (1 + 1e-12), float(_MOST))
+    return [float(f"{low + place * step:.12g}") for place in range(math.floor(count) + 1)]
+
+
+def _log(low: float, high: float, how: str) -> list[float]:
+    if not (low > 0 and high > 0):
+        raise ValueError
+    decades = math.log10(high / low)
+    if how[3:] and not (how[3:].isascii() and how[3:].isdecimal()):
+        raise ValueError(how)
+    count = int(how[3:]) if how[3:] else math.ceil(abs(decades) - 1e-9) + 1
+    if count < 1:
+        raise ValueError
+    if count == 1:
+        return [low]
+    inner = [
+        float(f"{low * 10 ** (decades * place / (count - 1)):.4g}")
+        for place in range(1, min(count, _MOST + 1) - 1)
+    ]
+    return [low, *inner, high]

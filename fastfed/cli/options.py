@@ -1,0 +1,292 @@
+"""Options of the commands: each is written once, in a group, and a command takes groups.
+
+An `Option` has what Typer shows and the function that reads the text. A group is a dict of options
+by name. `takes` turns the options of a group into options of a command, and hands the command the
+values that were read, by name. The choices of a run (instance, schedule, delta, ...) are one table,
+`_CHOICES`, from which the options of sweep, bounds, errors and replay and all filters are made.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, Optional
+
+import typer
+
+from fastfed.cli import completion, lists
+from fastfed.cli.lists import RANGES
+from fastfed.errors import InputError
+from fastfed.files import checked_folder
+
+# Typer reads these at run time, so they stay in the form that Python 3.11 evaluates.
+Texts = Optional[list[str]]  # noqa: UP045
+Text = Optional[str]  # noqa: UP045
+
+Values = dict[str, Any]
+"""Values of the options of a group, by name."""
+
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A sweep's folder.", parser=checked_folder)
+]
+InstanceName = Annotated[
+    str,
+    typer.Argument(
+        metavar="INSTANCE",
+        help="Built-in name, file, random:K,M,SEED or scaled:NAME,FACTOR.",
+        autocompletion=completion.instances,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a command, as Typer takes it, with the reader of its text."""
+
+    kind: Any
+    shown: Any
+    read: Callable[[Any], Any] = lambda text: text
+    default: Any = None
+
+    def parameter(self, name: str) -> inspect.Parameter:
+        """Make the parameter that Typer turns into the option."""
+        return inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=self.default,
+            annotation=Annotated[self.kind, self.shown],
+        )
+
+
+Group = Mapping[str, Option]
+
+
+def takes(**groups: Group) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options of groups.
+
+    The command has a parameter for each group, by the keyword given here. It is called with a dict
+    of the values that were read.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        own = inspect.signature(command, eval_str=True)
+        named = [one for name, one in own.parameters.items() if name not in groups]
+        options = {name: one for group in groups.values() for name, one in group.items()}
+        added = [one.parameter(name) for name, one in options.items()]
+
+        @wraps(command)
+        def call(*arguments: Any, **given: Any) -> Any:
+            read = {
+                key: {name: one.read(given.pop(name)) for name, one in group.items()}
+                for key, group in groups.items()
+            }
+            return command(*arguments, **given, **read)
+
+        signature = own.replace(parameters=[*named, *added])
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        call.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
+        return call
+
+    return decorate
+
+
+def given(values: Values) -> Values:
+    """Leave out the options that were not given."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def text(metavar: str, help: str, complete: Callable[[str], list[str]] | None = None) -> Option:
+    """Make an option with one value."""
+    return Option(Text, typer.Option(metavar=metavar, help=help, autocompletion=complete))
+
+
+def flag(name: str, help: str) -> Option:
+    """Make an option without a value."""
+    return Option(bool, typer.Option(f"--{name}", help=help), default=False)
+
+
+def folder(help: str) -> Option:
+    """Make an option that names a folder to write into."""
+    shown = typer.Option(metavar="DIR", help=help, parser=checked_folder)
+    return Option(Optional[Path], shown)  # noqa: UP045
+
+
+def file(help: str) -> Option:
+    """Make an option that names a file."""
+    return Option(Optional[Path], typer.Option(metavar="FILE", help=help))  # noqa: UP045
+
+
+class _Choice(NamedTuple):
+    """A choice of a run."""
+
+    what: str
+    read: Callable[[list[str] | None], Any]
+    complete: Callable[[str], list[str]] | None = None
+
+
+_SCHEDULES = (
+    "fedelim (times 1, 2, 4, ...), fedelim0 (every step), periodic:100, exponential:1.5, "
+    "superexponential, at:1,5,25 (these times), adaptive (the server chooses)"
+)
+_CHOICES = {
+    "instance": _Choice(
+        "Built-in name, file, random:K,M,SEED or scaled:NAME,FACTOR; repeat for several",
+        lambda names: names,
+        completion.instances,
+    ),
+    "schedule": _Choice(f"Schedules: {_SCHEDULES}", lists.schedules, completion.schedules),
+    "delta": _Choice(
+        f"Largest allowed probability of a wrong answer, {RANGES}",
+        lambda given: lists.numbers("delta", given),
+    ),
+    "sigma": _Choice(
+        "Scale sigma of the radius: numbers, or proxy (sub-Gaussian scale of the rewards)",
+        lambda given: lists.numbers("sigma", given),
+    ),
+    "radius": _Choice(
+        "Confidence radii: paper, stitched, mixture; for pairs of arms: stitched-pairs, "
+        "mixture-pairs",
+        lambda given: lists.split("radius", given),
+        completion.radii,
+    ),
+    "goal": _Choice(
+        "Goals: best, top:N, eps:E, threshold:TAU or threshold:TAU,E",
+        lists.goals,
+        completion.goals,
+    ),
+    "uplink": _Choice(
+        "How means reach the server: exact, dither:KAPPA, round:C0",
+        lambda given: lists.split("uplink", given),
+        completion.uplinks,
+    ),
+}
+
+
+def choices(defaults: Mapping[str, str]) -> dict[str, Option]:
+    """Make options of choices that take several values; ``defaults`` names what is the default."""
+    return {
+        name: Option(
+            Texts,
+            typer.Option(
+                metavar="NAME" if name == "instance" else "LIST",
+                help=f"{_CHOICES[name].what} [{default}].",
+                autocompletion=_CHOICES[name].complete,
+            ),
+            _CHOICES[name].read,
+        )
+        for name, default in defaults.items()
+    }
+
+
+def single(defaults: Mapping[str, str]) -> dict[str, Option]:
+    """Make options of choices that take one value."""
+    return {
+        name: text(
+            "NAME",
+            f"{_CHOICES[name].what.removesuffix(f', {RANGES}')} [{default}].",
+            _CHOICES[name].complete,
+        )
+        for name, default in defaults.items()
+    }
+
+
+FILTERS: Group = {
+    name: Option(
+        Texts,
+        typer.Option(
+            metavar="NAME" if name == "instance" else "LIST",
+            help=f"Only rows of this {name}, or of these [all].",
+            autocompletion=None if name == "instance" else one.complete,
+        ),
+        one.read,
+    )
+    for name, one in _CHOICES.items()
+}
+"""Rows that a question is about."""
+
+
+def prices(default: str, bits: str = "none") -> dict[str, Option]:
+    """Make the options of costs; ``default`` names those of an uplink that are the default."""
+    return {
+        "cost": Option(
+            Texts,
+            typer.Option(
+                metavar="LIST",
+                help=f"Costs C of a number sent, for pulls + C x uplinks, {RANGES} [{default}].",
+            ),
+            lists.costs,
+        ),
+        "bit_cost": Option(
+            Texts,
+            typer.Option(
+                metavar="LIST", help=f"Costs c of a bit, for pulls + c x bits, {RANGES} [{bits}]."
+            ),
+            lambda given: lists.costs(given, "bit-cost"),
+        ),
+    }
+
+
+def _columns(given: str | None) -> dict[str, str] | None:
+    """Read names of columns, as in arm=drug,client=hospital."""
+    if given is None:
+        return None
+    pairs = [item.partition("=") for item in given.split(",")]
+    if not all(role.strip() and sign and name.strip() for role, sign, name in pairs):
+        raise InputError(
+            f"--columns {given!r}: must be names of columns, as in "
+            "arm=drug,client=hospital,reward=outcome"
+        )
+    return {role.strip(): name.strip() for role, _, name in pairs}
+
+
+OF_FILE: Group = {
+    "rewards": text(
+        "NAME",
+        "Reward distribution of files that name none: bernoulli, gaussian:0.5, poisson:2 "
+        "[gaussian].",
+        completion.laws,
+    ),
+    "empty": text(
+        "NUMBER",
+        "Files of observed rewards: the reward of an arm that a client never pulled [an error].",
+    ),
+    "columns": Option(
+        Text,
+        typer.Option(
+            metavar="NAMES",
+            help="Files of observed rewards: names of columns, as in "
+            "arm=drug,client=hospital,reward=outcome [arm, client, reward, count].",
+        ),
+        _columns,
+    ),
+    "weights": Option(
+        Texts,
+        typer.Option(
+            metavar="LIST",
+            help="Weight of each client at the server, as in 5,3,2; repeat for several "
+            "averages [the file's, or all alike].",
+        ),
+        lists.weights,
+    ),
+}
+"""How files of instances are read, and the weights of clients."""
+THREADS: Group = {"threads": text("NUMBER", "Threads [all cores].")}
+JSON: Group = {"json": flag("json", "As JSON.")}
+FORMS: Group = {
+    **JSON,
+    "csv": flag("csv", "As CSV."),
+    "markdown": flag("markdown", "As a table in Markdown."),
+    "latex": flag("latex", "As a table in LaTeX, for the package booktabs."),
+}
+"""Notations of a table; without any, aligned text."""
+
+
+def one_of(values: Values) -> str | None:
+    """Name the one flag that was given; None if none was."""
+    chosen = [name for name, value in values.items() if value]
+    if len(chosen) > 1:
+        raise InputError(f"{' and '.join(f'--{name}' for name in chosen)}: choose one")
+    return chosen[0] if chosen else None

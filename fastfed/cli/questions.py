@@ -1,0 +1,349 @@
+"""Commands that ask a sweep's folder: summary, best, plot, check, report. None simulates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fastfed import console
+from fastfed.cli import lists, options
+from fastfed.cli.options import Folder, Values
+from fastfed.display.compare_table import compare_columns, compare_lines
+from fastfed.display.table_formats import FORMATS, frame_columns
+from fastfed.display.tables import (
+    Column,
+    best_columns,
+    best_text,
+    check_text,
+    law_lines,
+    laws_text,
+    summary_cells,
+    summary_text,
+)
+from fastfed.errors import InputError
+from fastfed.files import checked_folder
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fastfed.api.sweep import Sweep
+
+Table = tuple[list[str], list[Column]]
+"""Lines of text above a table, and its columns."""
+
+
+def show_table(
+    shape: str | None,
+    frame: pl.DataFrame,
+    columns: Callable[[], Table],
+    text: Callable[[], str],
+) -> None:
+    """Print a table as text, or in the notation that was asked for."""
+    if shape == "json":
+        console.show_json(frame)
+    elif shape == "csv":
+        console.show_csv(frame)
+    else:
+        console.show(text() if shape is None else FORMATS[shape](*columns()))
+
+
+def opened(folder: Path, which: Values) -> Sweep:
+    """Open a sweep's folder; with filters, only the rows that have the wanted values."""
+    from fastfed.api.sweep import open_sweep
+
+    sweep = open_sweep(folder)
+    return sweep.filter(**which) if options.given(which) else sweep
+
+
+@options.takes(
+    prices=options.prices("those of the sweep", "those of the sweep"),
+    which=options.FILTERS,
+    form=options.FORMS,
+)
+def summary(folder: Folder, prices: Values, which: Values, form: Values) -> None:
+    """Print the mean costs of a sweep, for any cost C.
+
+    Nothing is simulated again.
+
+    \b
+    Examples:
+      fastfed summary results --cost 1,3,7
+      fastfed summary results --schedule fedelim,fedelim0 --delta 0.01
+      fastfed summary results --csv > summary.csv
+    """
+    shape = options.one_of(form)
+    sweep = opened(folder, which)
+    frame = sweep.summary(prices["cost"], prices["bit_cost"])
+
+    def columns() -> Table:
+        shared, found = summary_cells(frame, sweep.instances)
+        return [*law_lines(frame, sweep.instances), f"all rows: {shared}"], found
+
+    show_table(shape, frame, columns, lambda: summary_text(frame, sweep.instances))
+    name_problems(sweep)
+
+
+@options.takes(
+    prices=options.prices("all C >= 0 at once"), which=options.FILTERS, form=options.FORMS
+)
+def best(folder: Folder, prices: Values, which: Values, form: Values) -> None:
+    """Find the cheapest schedule, for all costs C at once.
+
+    It prints the costs at which the cheapest schedule changes, with intervals, and its rivals: the
+    schedules that the trials do not separate from it.
+
+    \b
+    Examples:
+      fastfed best results
+      fastfed best results --cost 1,10,100
+      fastfed best results --bit-cost 0.1,1
+    """
+    shape = options.one_of(form)
+    sweep = opened(folder, which)
+    wanted, of_bits = prices["cost"] or [], prices["bit_cost"] or []
+    found = sweep.best()
+    everywhere = not (wanted or of_bits)
+    frame = found.frame if everywhere else found.at(wanted, of_bits)
+
+    def columns() -> Table:
+        if everywhere:
+            return found.excluded_text(), frame_columns(frame)
+        shared, made, notes = best_columns(found, wanted, of_bits)
+        return [f"all rows: {shared}", *notes], made
+
+    def text() -> str:
+        told = str(found) if everywhere else best_text(found, wanted, of_bits)
+        return "\n".join([*laws_text(sweep.instances), told])
+
+    show_table(shape, frame, columns, text)
+    name_problems(sweep)
+
+
+@options.takes(
+    what={
+        "by": options.text(
+            "NAME", "radius, uplink, goal, sigma, delta, schedule or instance [two folders]."
+        ),
+        "to": options.text("NAME", "Reference value [the paper's, fedelim0, or the first]."),
+    },
+    prices=options.prices("those of the sweep", "those of the sweep"),
+    which=options.FILTERS,
+    form=options.FORMS,
+)
+def compare(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR [DIR]", help="A sweep's folder, or two.")
+    ],
+    what: Values,
+    prices: Values,
+    which: Values,
+    form: Values,
+) -> None:
+    """Compare the values of an option, or two sweeps, by trials.
+
+    It prints ratios of mean total cost, pulls, uplinks and bits, all else equal. The intervals hold
+    simultaneously with a probability of 95 %.
+
+    \b
+    Examples:
+      fastfed compare results --by radius --cost 10
+      fastfed compare results --by uplink --bit-cost 1 --schedule fedelim
+      fastfed compare monday tuesday
+    """
+    shape = options.one_of(form)
+    if len(folders) > 2:
+        raise InputError(f"{len(folders)} folders: compare takes one with --by, or two")
+    if (what["by"] is None) != (len(folders) == 2):
+        raise InputError(
+            "--by is missing: give --by radius, uplink, goal, sigma, delta, schedule or instance, "
+            "or two folders"
+            if len(folders) == 1
+            else f"--by {what['by']} with two folders: leave one of them out"
+        )
+    sweeps = [opened(checked_folder(folder), which) for folder in folders]
+    found = sweeps[0].compare(
+        sweeps[1] if len(sweeps) == 2 else what["by"],
+        prices["cost"],
+        prices["bit_cost"],
+        to=what["to"],
+    )
+
+    def columns() -> Table:
+        shared, made = compare_columns(found)
+        return [*compare_lines(found), f"all rows: {shared}"], made
+
+    show_table(shape, found.frame, columns, lambda: str(found))
+    for sweep in sweeps:
+        name_problems(sweep)
+
+
+@options.takes(
+    axes={
+        "x": options.text(
+            "NAME",
+            "Along x: delta, period, cost, schedule, radius, goal, uplink or gap [three figures].",
+        ),
+        "y": options.text("NAME", "total, pulls, communication, error_rate or steps [total]."),
+        "group": options.text(
+            "NAME",
+            "A line for each: schedule, delta, cost, instance, sigma, radius, goal, uplink "
+            "[schedule].",
+        ),
+        "errors": options.text("NAME", "Bars: sem, std or quantiles [std; sem with --x or --y]."),
+    },
+    prices={"cost": options.prices("those of the sweep")["cost"]},
+    files={
+        "out": options.folder("Folder for the figures [DIR/figures]."),
+        "format": options.text("LIST", "png, pdf or svg [png; pdf for a paper]."),
+        "style": options.text("NAME", "screen, paper (one column) or paper-wide (two) [screen]."),
+        "bands": options.flag("bands", "Draw errors as bands, not as bars."),
+        "bounds": options.flag(
+            "bounds", "Draw T, 2T, 3T and the lower bound beside the total cost against delta."
+        ),
+    },
+    which=options.FILTERS,
+)
+def plot(folder: Folder, axes: Values, prices: Values, files: Values, which: Values) -> None:
+    """Draw figures of a sweep: three, or one with --x and --y.
+
+    A figure of total or communication cost is drawn for each cost C; one with more than 48 lines
+    is split into one for each delta.
+
+    \b
+    Examples:
+      fastfed plot results --format png,pdf
+      fastfed plot results --x cost --y total --cost 0.1:1e4:log21
+    """
+    sweep = opened(folder, which)
+    form = files["format"]
+    size = files["style"] or "screen"
+    usual = "png" if size == "screen" else "pdf"
+    kinds = lists.split("format", [usual if form is None else form]) or []
+    target = files["out"] or folder / "figures"
+    costs, chosen = prices["cost"], options.given(axes)
+    if not chosen.keys() - {"errors"}:
+        from fastfed.display.figures import plot_sweep
+
+        paths = plot_sweep(
+            sweep.summary(costs or sweep.costs),
+            target,
+            kinds,
+            sweep.instances if files["bounds"] else None,
+            axes["errors"] or "std",
+            size,
+            bool(files["bands"]),
+        )
+    elif files["bounds"]:
+        raise InputError("--bounds: needs the default figures; leave out --x, --y, --group")
+    else:
+        choice = {"x": "delta", "y": "total", "group": None, "errors": "sem", **chosen}
+        choice["bands"] = bool(files["bands"])
+        paths = _plot_one(sweep, choice, costs, target, kinds, size)
+    for path in paths:
+        console.show(path)
+    name_problems(sweep)
+
+
+def _plot_one(
+    sweep: Sweep,
+    choice: dict[str, Any],
+    costs: list[float] | None,
+    out: Path,
+    kinds: list[str],
+    size: str,
+) -> list[Path]:
+    """Draw one figure, or one for each cost or delta.
+
+    Costs that are neither along x nor lines have a figure each. Deltas have a figure each if all of
+    them together would be too many lines.
+    """
+    from fastfed.display.figures import plot_files
+    from fastfed.display.series import TooManyLines
+    from fastfed.display.wording import plain
+
+    of_cost = "cost" in (choice["x"], choice["group"]) or (
+        choice["y"] not in ("total", "communication")
+    )
+    known = sweep.costs if costs is None else costs
+    paths = []
+    for one in [None] if of_cost else known:
+        frame = sweep.plot_frame(choice["x"], choice["y"], known if one is None else [one])
+        stem = f"{choice['y']}-{choice['x']}" + ("" if one is None else f"-C{one:g}")
+        try:
+            paths += plot_files(frame, out / stem, kinds, size, **choice)
+        except TooManyLines:
+            if "delta" in (choice["x"], choice["group"]):
+                raise
+            for (delta,), rows in frame.group_by(["delta"], maintain_order=True):
+                paths += plot_files(rows, out / f"{stem}-d{plain(delta)}", kinds, size, **choice)
+    return paths
+
+
+@options.takes(
+    files={
+        "out": options.file("The file to write [DIR/report.html]."),
+        "open": options.flag("open", "Open it in the browser."),
+    },
+    which=options.FILTERS,
+)
+def report(folder: Folder, files: Values, which: Values) -> None:
+    """Write the results of a sweep as one interactive HTML page.
+
+    It needs no network: choose C, sort, save figures.
+
+    \b
+    Examples:
+      fastfed report results --open
+      fastfed report results --out synthetic.html
+    """
+    sweep = opened(folder, which)
+    path = sweep.report(files["out"] or sweep.folder / "report.html", progress=True)
+    console.show(path)
+    if files["open"]:
+        from webbrowser import open as open_page
+
+        if not open_page(path.resolve().as_uri()):
+            console.say(f"no browser could be started; open {path} in one")
+    name_problems(sweep)
+
+
+@options.takes(
+    prices={"cost": options.prices("those of the sweep")["cost"]},
+    which=options.FILTERS,
+    form=options.FORMS,
+)
+def check(folder: Folder, prices: Values, which: Values, form: Values) -> None:
+    """Test whether a sweep obeys the paper's theorems.
+
+    The exit status is 1 if a theorem that applies is contradicted. This tests the theorems, which
+    are several times looser than the trials: passing does not validate the simulator.
+
+    \b
+    Examples:
+      fastfed check results
+      fastfed check results --cost 1,10 --json
+    """
+    sweep = opened(folder, which)
+    found = sweep.check(prices["cost"])
+
+    def columns() -> Table:
+        return laws_text(sweep.instances), frame_columns(found.frame)
+
+    def text() -> str:
+        return "\n".join([*laws_text(sweep.instances), check_text(found)])
+
+    show_table(options.one_of(form), found.frame, columns, text)
+    name_problems(sweep)
+    if found.contradicted:
+        raise typer.Exit(1)
+
+
+def name_problems(sweep: Sweep) -> None:
+    """Name the files whose trials are missing in what was shown; exit status 1 if there are."""
+    for problem in sweep.problems:
+        console.say(str(problem))
+    if sweep.problems:
+        raise typer.Exit(1)

@@ -1,0 +1,263 @@
+"""`fastfed sweep`: a grid of cells into a folder, from options or from a spec file."""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fastfed import console
+from fastfed.cli import lists, options
+from fastfed.cli.lists import RANGES
+from fastfed.cli.options import Option, Texts, Values
+from fastfed.display.tables import summary_text
+from fastfed.errors import InputError
+from fastfed.files import checked_folder
+from fastfed.validation import checked_seed, checked_whole, number
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fastfed.sweeps.dask import Dask
+    from fastfed.sweeps.run import Run
+
+
+_GRID = {
+    **options.choices({"instance": "synthetic", "delta": "0.1,0.05,0.01,0.005,0.001"}),
+    **options.prices("0,10,100"),
+    "period": Option(
+        Texts,
+        typer.Option(
+            metavar="LIST",
+            help=f"Periods H of schedules periodic:H, beside --schedule, {RANGES} "
+            "[5,1,10,100,1000,10000,100000].",
+        ),
+        lambda given: lists.numbers("period", given, whole=True),
+    ),
+    **options.choices({"schedule": "fedelim,fedelim0"}),
+    "trials": options.text("NUMBER", "Trials of each cell [10000]."),
+    "seed": options.text("NUMBER", "Seed [0]."),
+    "engine": options.text(
+        "NAME", "skip, dense (visits every step; the same numbers) or auto [auto]."
+    ),
+    **options.choices({"sigma": "what fits the instance"}),
+    "max_steps": options.text("NUMBER", "Cut trials off at this step [never]."),
+    **options.choices({"radius": "paper", "goal": "best", "uplink": "exact"}),
+    "target_rse": options.text(
+        "NUMBER", "Stop a cell at this relative standard error of the mean total cost [never]."
+    ),
+    "until_separated": Option(
+        bool,
+        typer.Option(
+            "--until-separated",
+            help="Stop when one schedule is significantly the cheapest at every --cost; "
+            "--trials is then the most.",
+        ),
+        lambda asked: asked or None,
+        default=False,
+    ),
+}
+"""The keys of a spec."""
+
+_PLACE = {
+    "spec": options.file("The grid in a file (TOML, or a sweep.json); options override [none]."),
+    "out": options.folder("Folder for the results [results; with --spec DIR/sweep.json, DIR]."),
+    **options.OF_FILE,
+    "bootstrap": options.text(
+        "NUMBER",
+        "Files of observed rewards: also run this many instances drawn from them with "
+        "replacement [0].",
+    ),
+}
+
+_RUN = {
+    **options.THREADS,
+    "dask": options.text(
+        "ADDRESS",
+        "Run on a Dask cluster: tcp://host:8786, or local:4 for four processes here "
+        "[threads here].",
+    ),
+    "dashboard": options.flag(
+        "dashboard",
+        "With --dask local:N: a dashboard, which every user of this machine can see.",
+    ),
+    "shard": options.text(
+        "I/N", "Only this share, as in 3/16; `fastfed merge` joins the folders [all]."
+    ),
+    "quiet": options.flag("quiet", "No progress, no table."),
+}
+
+
+@options.takes(grid=_GRID, place=_PLACE, how=_RUN)
+def sweep(grid: Values, place: Values, how: Values) -> None:
+    """Run a grid of instances, deltas and schedules into a folder.
+
+    Rows of trials are written as Parquet. The same command again does only what is missing.
+
+    \b
+    Examples:
+      fastfed sweep --trials 10000
+      fastfed sweep --instance means.csv --rewards bernoulli --period 1:1e5:log --schedule fedelim
+    """
+    from fastfed.api.progress import watch
+    from fastfed.api.sweep import sweep_parts
+    from fastfed.model.spec import option_of
+
+    quiet, spec = how["quiet"], place["spec"]
+    content = _content(grid, spec, place)
+    asked = {option_of(key): value for key, value in content.items()}
+    client = _client(how["dask"], how["threads"], how["dashboard"], quiet)
+    out = _folder_of(spec, quiet) if place["out"] is None else place["out"]
+    parts = sweep_parts(**asked, out=out, threads=how["threads"], client=client, shard=how["shard"])
+    run = watch(parts, not quiet)
+    for problem in run.damaged:
+        console.say(f"{problem}: {problem.outcome}")
+    for failure in run.failures:
+        console.say(str(failure))
+    if not quiet:
+        # who asks for costs of a bit alone is shown these, and finds the default C in the summary
+        ran = run.grid.spec
+        _show(run, out, [] if ran.bit_cost and "cost" not in content else ran.cost)
+    if run.failures:
+        raise typer.Exit(1)
+
+
+def _folder_of(spec: Path | None, quiet: bool) -> Path:
+    """Name the folder of a sweep without ``--out``: that of its sweep.json, or the default."""
+    if spec is None or spec.name != "sweep.json":
+        return Path("results")
+    if not quiet:
+        console.say(f"{spec}: the sweep goes on in {spec.parent}; --out DIR writes elsewhere")
+    return spec.parent
+
+
+def _content(given: dict[str, Any], spec: Path | None, place: Values) -> dict[str, Any]:
+    """Return the keys of a spec: those of the file, replaced by the options that were given.
+
+    Schedules or periods that are given replace both of the file's.
+    """
+    from fastfed.model.instance_files import Reading, with_options, with_weights
+    from fastfed.model.spec import read_spec
+
+    content = {} if spec is None else read_spec(spec)
+    if given["schedule"] is not None or given["period"] is not None:
+        content = {
+            key: value for key, value in content.items() if key not in ("schedule", "period")
+        }
+    content |= {key: value for key, value in given.items() if value is not None}
+    of_file = options.given({name: place[name] for name in ("rewards", "empty", "columns")})
+    samples = checked_whole("bootstrap", place["bootstrap"] or 0, 0, 10_000)
+    if of_file or samples:
+        empty = None if place["empty"] is None else number("empty", place["empty"])
+        content["instance"] = with_options(
+            content.get("instance") or ["synthetic"],
+            place["rewards"],
+            Reading(empty, place["columns"] or {}),
+            samples,
+            checked_seed(content.get("seed", 0)),
+        )
+    if place["weights"] is not None:
+        content["instance"] = with_weights(
+            content.get("instance") or ["synthetic"], place["weights"]
+        )
+    return content
+
+
+def _client(dask: str | None, threads: str | None, dashboard: bool, quiet: bool) -> Dask | None:
+    """Make the cluster that was asked for; None means threads of this process."""
+    if dask is None:
+        if dashboard:
+            raise InputError("--dashboard: only a Dask cluster has one; add --dask local:4")
+        return None
+    from fastfed.sweeps.dask import Dask
+
+    if threads is not None:
+        raise InputError(
+            f"--threads {threads} with --dask {dask}: the workers of a cluster "
+            "have their own threads; leave one of them out"
+        )
+    return Dask(dask, say=lambda line: None if quiet else console.say(line), dashboard=dashboard)
+
+
+def _show(run: Run, out: Path, costs: list[float]) -> None:
+    """Show the summary of what was asked for, and the place of everything."""
+    from fastfed.api.sweep import open_sweep
+
+    instances = {one.instance.name: one.instance for one in run.grid.settings}
+    frame = open_sweep(out).summary(costs, run.grid.spec.bit_cost)
+    console.show(summary_text(_asked_for(frame, run), instances))
+    console.show(
+        f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
+        f"spec: {out}/sweep.json"
+    )
+
+
+def _asked_for(frame: pl.DataFrame, run: Run) -> pl.DataFrame:
+    """Select the rows of this run's grid; the folder may hold others, from earlier runs."""
+    import polars as pl
+
+    from fastfed.model.setting import CELL
+
+    wanted = pl.DataFrame([one.key.names for one in run.grid.settings])
+    return frame.join(wanted, on=CELL, how="semi", maintain_order="left").filter(
+        pl.col("schedule").is_in(run.grid.spec.schedule)
+    )
+
+
+def merge(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Sweeps' folders.")],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for all their rows.", parser=checked_folder)
+    ],
+) -> None:
+    """Join the folders that the shards of one sweep wrote.
+
+    The same command again goes on where it was interrupted.
+
+    \b
+    Examples:
+      fastfed merge shards/* --out results
+      fastfed merge monday tuesday --out results
+    """
+    from fastfed.api.sweep import merge as join
+
+    with warnings.catch_warnings(action="ignore"):  # its warnings are said below
+        merged = join(folders, out).merged
+    assert merged is not None
+    for problem in merged.problems:
+        console.say(problem)
+    if merged.missing:
+        go_on = shlex.join(["fastfed", "sweep", "--spec", f"{out}/sweep.json", "--out", str(out)])
+        console.say(
+            f"{merged.missing:,} rows of the spec are in none of the folders; compute "
+            f"them with: {go_on}"
+        )
+    console.show(f"{merged.parts} parts added to {out}/trials/   summary: {out}/summary.parquet")
+    if merged.problems:  # a script must not go on as if all were there
+        raise typer.Exit(1)
+
+
+@options.takes(how={"shards": options.text("NUMBER", "Number of shards [1].")})
+def missing(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of one sweep.")],
+    how: Values,
+) -> None:
+    """List the shards of a sweep that are still to run.
+
+    As an array of jobs takes them: sbatch --array=$(fastfed missing shards/* --shards 16) job.sh
+
+    \b
+    Examples:
+      fastfed missing results --shards 16
+      fastfed missing shards/* --shards 1000
+    """
+    from fastfed.sweeps.missing import as_ranges, missing_shards
+
+    found = missing_shards(folders, how["shards"] or 1)
+    if found:
+        console.show(as_ranges(found))
+    else:
+        console.say("no shard is missing: `fastfed merge` joins the folders")

@@ -1,1 +1,0 @@
-"""What several commands share, and the commands that answer questions about a sweep's folder."""

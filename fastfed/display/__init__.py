@@ -1,0 +1,1 @@
+"""Renderers: tables, figures, reports and notebooks."""

@@ -1,0 +1,130 @@
+"""Tables of paired comparisons, as text and as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from fastfed.display.tables import Column, shared_lines, table_text
+from fastfed.display.wording import parameters
+from fastfed.text import printable, short
+
+if TYPE_CHECKING:
+    from fastfed.analysis.compare import Comparison
+
+_NOT_GROUP = ("reference", "measure", "mean", "reference_mean", "pairs", "differ", "separated")
+
+
+def compare_text(found: Comparison) -> str:
+    """Show one line for each group, value and cost: the ratio of each measure with its interval."""
+    shared, columns = compare_columns(found)
+    return "\n".join([*compare_lines(found), *shared_lines(shared), *table_text(columns)])
+
+
+def compare_html(found: Comparison) -> str:
+    """Show the same in a notebook."""
+    from fastfed.display.notebook import columns_html
+
+    shared, columns = compare_columns(found)
+    return columns_html([*compare_lines(found), f"all rows: {shared}" if shared else ""], columns)
+
+
+def compare_lines(found: Comparison) -> list[str]:
+    """Say what the numbers are, and what is excluded."""
+    count = found.frame.height
+    return [
+        *found.notes,
+        f"{found.by}: mean cost over that of the reference, in the same trials; intervals in "
+        "brackets",
+        f"hold together with a probability of 95 % ({count:,} comparisons, each at "
+        f"{100 * found.level:.6g} %)",
+    ]
+
+
+def compare_columns(found: Comparison) -> tuple[str, list[Column]]:
+    """Return the values that all rows share, in words, and the columns of the others."""
+    lines = _lines(found)
+    shared: list[str] = []
+    columns: list[Column] = []
+    keys = [name for name in lines[0] if name not in ("total", "pulls", "uplinks", "bits")]
+    for key in keys:
+        values = [line[key] for line in lines]
+        known = [value for value in values if value is not None]
+        if not known:
+            continue
+        number = isinstance(known[0], float)
+        shown = parameters(known) if number else {value: printable(str(value)) for value in known}
+        head = {"cost": "C", "bit_cost": "c of a bit"}.get(key, key)
+        cells = ["" if value is None else shown[value] for value in values]
+        if len(set(cells)) == 1 and key != found.by:
+            shared.append(f"{head} {cells[0]}")
+        else:
+            columns.append(Column(head, cells, left=not number, name=not number))
+    measures = [name for name in ("total", "pulls", "uplinks", "bits") if name in lines[0]]
+    columns += [Column(name, [_ratio(line.get(name)) for line in lines]) for name in measures]
+    if "total" in measures:
+        columns.append(Column("total, difference", [_difference(one["total"]) for one in lines]))
+    return ", ".join(shared), columns
+
+
+def _lines(found: Comparison) -> list[dict[str, Any]]:
+    """Put the measures of a group, value and cost side by side."""
+    rows = found.frame.to_dicts()
+    names = [
+        name
+        for name in rows[0]
+        if name not in _NOT_GROUP and not name.startswith(("ratio", "difference"))
+    ]
+    place = [name for name in names if name not in ("cost", "bit_cost")]
+    lines: dict[tuple[Any, ...], dict[str, Any]] = {}
+    others: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        where = tuple(row[name] for name in place)
+        if row["measure"] == "total":
+            line = {name: row[name] for name in names}
+            lines[*where, row["cost"], row["bit_cost"]] = {
+                **_after(line, found.by, row["reference"]),
+                "total": row,
+            }
+        else:
+            others.setdefault(where, {})[row["measure"]] = row
+    if not lines:  # no cost was asked for
+        lines = {
+            where: {
+                **_after(dict(zip(place, where, strict=True)), found.by, _first(some)["reference"])
+            }
+            for where, some in others.items()
+        }
+    return [line | others.get(tuple(line[name] for name in place), {}) for line in lines.values()]
+
+
+def _first(some: Mapping[str, Any]) -> Any:
+    return next(iter(some.values()))
+
+
+def _after(line: dict[str, Any], by: str, reference: Any) -> dict[str, Any]:
+    """Put the reference behind the value with which it is compared."""
+    return {
+        key: value
+        for name, one in line.items()
+        for key, value in ([(name, one), ("reference", reference)] if name == by else [(name, one)])
+    }
+
+
+def _ratio(row: Mapping[str, Any] | None) -> str:
+    if row is None or row["ratio"] is None:
+        return ""
+    if not row["differ"]:
+        return "equal"
+    return f"{row['ratio']:.3g} {_interval(row['ratio_low'], row['ratio_high'], 3)}"
+
+
+def _interval(low: float | None, high: float | None, digits: int) -> str:
+    ends = ("no limit" if end is None else f"{end:.{digits}g}" for end in (low, high))
+    return f"[{', '.join(ends)}]"
+
+
+def _difference(row: Mapping[str, Any]) -> str:
+    if not row["differ"]:
+        return "0"
+    return ("+" if row["difference"] > 0 else "-") + short(abs(row["difference"]))

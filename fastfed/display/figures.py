@@ -1,0 +1,595 @@
+"""Figures from summaries. Only this module and `layout` know matplotlib.
+
+`plot` draws one figure from a summary's frame; `plot_sweep` the usual ones of a sweep. A figure is
+made of `Line`s, each with a style of its own (`fastfed.display.styles`), so that it survives a
+two-column paper, a grey printer and any kind of colour vision; labels beside the axes say in words
+what a line is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastfed.display.layout import (
+    fit_categories,
+    lay_out,
+    name_lines,
+    room_for_axes,
+    thin_ticks,
+    write_title,
+)
+from fastfed.display.series import (
+    Chart,
+    Line,
+    chart,
+    has_periods,
+    logarithmic_span,
+    styled,
+)
+from fastfed.display.styles import GUIDE, in_words
+from fastfed.display.wording import parameters, plain
+from fastfed.errors import InputError
+from fastfed.files import make_folder, replacing
+from fastfed.model.part import DEFAULTS
+from fastfed.text import short
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from fastfed.model.instance import Instance
+
+__all__ = [
+    "FORMATS",
+    "Line",
+    "bound_lines",
+    "chart_figure",
+    "checked_formats",
+    "contact_sheet",
+    "draw_chart",
+    "in_words",
+    "plot",
+    "plot_sweep",
+    "require_matplotlib",
+    "save",
+    "style",
+    "write_chart",
+]
+
+FORMATS = ("png", "pdf", "svg")
+_STYLE = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "legend.fontsize": 6.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.5,
+    "legend.frameon": False,
+    "figure.dpi": 100,
+    "savefig.dpi": 200,
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "fastfed",
+}
+_SIZE = (4.8, 3.4)  # inches; more where labels need it
+SIZES = {"screen": _SIZE, "paper": (3.4, 2.5), "paper-wide": (7.0, 3.0)}
+"""Styles of figures by name: for a screen, one column of a paper, or two. Sizes in inches."""
+_GUIDE_DASHES: tuple[Any, ...] = ("-", "--", "-.", ":")
+_CROWD = 8  # lines, beyond which their error bars are faint
+_DODGE = 0.012  # of the axis: how far lines that coincide are moved apart
+_SAME = 0.02  # of the axis: points nearer than this coincide
+_BAND = 0.13  # how dense the band of a level line is
+
+
+def require_matplotlib() -> Any:
+    """matplotlib, or a refusal that says how to install it."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise InputError(
+            "figures need matplotlib, which is not installed: pip install "
+            "matplotlib, or fastfed with its extra plot"
+        ) from None
+    return matplotlib
+
+
+@contextmanager
+def style() -> Iterator[Any]:
+    """matplotlib.pyplot in this package's style, off screen."""
+    require_matplotlib().use("Agg")
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
+        # a name in a script that the font lacks is drawn as boxes, which says enough
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        yield plt
+        plt.close("all")
+
+
+def plot(
+    frame: pl.DataFrame,
+    x: str = "delta",
+    y: str = "total",
+    group: str | None = None,
+    cost: float | None = None,
+    errors: str = "sem",
+    bands: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a summary.
+
+    Parameters
+    ----------
+    frame
+        Rows of a summary, for instance ``sweep.summary(costs=[1, 10])``.
+    x
+        "delta", "period", "cost", "schedule", "radius", "goal", "uplink" or "gap" (the
+        smallest gap of an instance, a column that `fastfed.display.series.with_gaps` adds).
+    y
+        "total", "pulls", "communication", "error_rate" or "steps".
+    group
+        The column that has a line for each of its values: as a rule "schedule", or "delta" where
+        the schedules stand along x. What else differs between rows gets lines of its own.
+    cost
+        The cost C of an uplink; needed where the frame has several.
+    errors
+        "sem" (mean and one standard error), "std" (mean and one standard deviation) or
+        "quantiles" (median, 5 % and 95 %). An error rate always has its exact 95 % interval.
+    bands
+        Errors as bands around the lines, and not as bars.
+    ax
+        Axes to draw into; without them a figure is made, as large as its labels need.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        On a logarithmic axis a bar that would end at or below 0 ends in a small triangle at the
+        foot of the axes. Points that would hide each other are moved a little to the side.
+    """
+    drawn = chart(frame, x=x, y=y, group=group, cost=cost, errors=errors, bands=bands)
+    with require_matplotlib().rc_context(_STYLE):
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots(figsize=_SIZE, layout="constrained")
+            draw_chart(ax, drawn, own=True)
+        else:
+            draw_chart(ax, drawn, own=False)
+    return ax
+
+
+def draw_chart(ax: Any, drawn: Chart, own: bool) -> None:
+    """Draw a whole chart into axes: lines, scales, ticks, title and legend."""
+    lines = styled(drawn.lines)
+    _set_scales(ax, lines, drawn)
+    lines = _dodged(ax, lines)
+    handles = _draw_lines(ax, lines, drawn.bands)
+    for place in drawn.marks:
+        ax.axvline(place, color=GUIDE, linestyle="--", linewidth=0.9)
+    _set_ticks(ax, drawn)
+    ax.set_xlabel(drawn.x_label)
+    ax.set_ylabel(drawn.y_label)
+    if drawn.categories is None and drawn.small_to_the_right and not ax.xaxis_inverted():
+        ax.invert_xaxis()
+    with _any_font():
+        ends = None if drawn.categories is not None else [_right_end(ax, line) for line in lines]
+        name_lines(ax, handles, [line.label for line in lines], ends, own)
+        if own:
+            room_for_axes(ax)
+        elif drawn.categories is not None:
+            fit_categories(ax, drawn.categories)
+        write_title(ax, [*drawn.title, *_note_on_zeros(ax, lines)])
+        thin_ticks(ax)
+
+
+def _note_on_zeros(ax: Any, lines: Sequence[Line]) -> list[str]:
+    """Note where points of value 0 are drawn, because a logarithmic axis has no 0."""
+    zeros = any(y <= 0 for line in lines if not line.plain for y in line.y)
+    return ["points at the foot of the axis: 0"] if zeros and ax.get_yscale() == "log" else []
+
+
+def _set_scales(ax: Any, lines: Sequence[Line], drawn: Chart) -> None:
+    xs = [x for line in lines for x in line.x]
+    if drawn.categories is None and not drawn.linear_x:
+        positive = [x for x in xs if x > 0]
+        if positive and len(positive) < len(xs):
+            ax.set_xscale("symlog", linthresh=min(positive))
+        elif positive:
+            ax.set_xscale("log")
+            if len(set(xs)) == 1:  # one point makes no axis by itself
+                ax.set_xlim(xs[0] / 2, xs[0] * 2)
+    span = logarithmic_span(drawn)
+    if span is not None:
+        ax.set_yscale("log")
+        ax.set_ylim(span[0] / 1.25, span[1] * 1.25)
+
+
+def _dodged(ax: Any, lines: Sequence[Line]) -> list[Line]:
+    """Points that would hide each other, side by side."""
+    along, up = ax.xaxis.get_transform(), ax.yaxis.get_transform()
+    low, high = (float(up.transform(end)) for end in _y_range(ax, lines))
+    foot = _y_range(ax, lines)[0]
+    height = (high - low) or 1.0
+    at = [[float(along.transform(x)) for x in line.x] for line in lines]
+    steps = sorted({x for xs in at for x in xs})
+    gaps = [b - a for a, b in pairwise(steps)]
+    room = min([_DODGE * (steps[-1] - steps[0]), *(gap / 30 for gap in gaps)]) if gaps else 0.02
+    most = 0.7 * min(gaps) if gaps else 0.4  # however many they are, they stay at their place
+    places: dict[float, list[tuple[float, int, int]]] = {}
+    for index, line in enumerate(lines):
+        for point, y in enumerate(line.y if not line.plain else []):
+            level = (float(up.transform(max(y, foot))) - low) / height
+            places.setdefault(at[index][point], []).append((level, index, point))
+    for x, points in places.items():
+        for group in _runs(sorted(points)):
+            step = min(room, most / len(group))
+            for place, (_, index, point) in enumerate(sorted(group, key=lambda item: item[1])):
+                at[index][point] = x + step * (place - (len(group) - 1) / 2)
+    back = along.inverted()
+    return [
+        replace(
+            line,
+            x=[
+                x if moved == float(along.transform(x)) else float(back.transform(moved))
+                for x, moved in zip(line.x, xs, strict=True)
+            ],
+        )
+        for line, xs in zip(lines, at, strict=True)
+    ]
+
+
+def _runs(points: Sequence[tuple[float, int, int]]) -> list[list[tuple[float, int, int]]]:
+    """Points one above the other, cut where there is room between them."""
+    runs: list[list[tuple[float, int, int]]] = []
+    for point in points:
+        if runs and point[0] - runs[-1][-1][0] < _SAME:
+            runs[-1].append(point)
+        else:
+            runs.append([point])
+    return runs
+
+
+def _y_range(ax: Any, lines: Sequence[Line]) -> tuple[float, float]:
+    if ax.get_yscale() == "log":
+        low, high = ax.get_ylim()
+        return float(low), float(high)
+    ends = [end for line in lines for side in line.ends() for end in side]
+    return min(ends), max(ends)
+
+
+def _draw_lines(ax: Any, lines: Sequence[Line], bands: bool = False) -> list[Any]:
+    """Draw the lines; return the legend's handle of each."""
+    handles: list[Any] = []
+    look: dict[str, Any]
+    guides = iter(_GUIDE_DASHES * (1 + len(lines) // len(_GUIDE_DASHES)))
+    log = ax.get_yscale() == "log"
+    foot = ax.get_ylim()[0] * 1.06 if log else float("-inf")
+    crowded = sum(not line.plain for line in lines) > _CROWD
+    for line in lines:
+        if line.plain:
+            look = {"color": line.colour or GUIDE, "linestyle": next(guides)}
+            if line.style is not None:  # a schedule, level
+                look = line.style.line()
+            handles += ax.plot(line.x, line.y, linewidth=0.9, **look)
+            if line.low is not None:
+                ax.fill_between(line.x, *line.ends(), color=look["color"], alpha=_BAND, linewidth=0)
+            continue
+        assert line.style is not None
+        lows, highs = line.ends()
+        y = [max(value, foot) for value in line.y]
+        below = [max(0.0, value - max(low, foot)) for value, low in zip(y, lows, strict=True)]
+        above = [max(0.0, high - value) for value, high in zip(y, highs, strict=True)]
+        look = line.style.line()
+        if not line.joined:
+            look["linestyle"] = "none"
+        if bands and line.joined:
+            handles += ax.plot(line.x, y, markersize=3.8, markeredgewidth=0.8, **look)
+            floors = [max(low, foot) for low in lows]
+            ax.fill_between(line.x, floors, highs, color=look["color"], alpha=_BAND, linewidth=0)
+            continue
+        bars = ax.errorbar(
+            line.x,
+            y,
+            yerr=[below, above],
+            capsize=1.8,
+            elinewidth=0.7,
+            markersize=3.8,
+            markeredgewidth=0.8,
+            **look,
+        )
+        cut = [x for x, low in zip(line.x, lows, strict=True) if low < foot]
+        if cut:
+            ax.plot(
+                cut,
+                [foot] * len(cut),
+                linestyle="none",
+                marker="v",
+                markersize=2.5,
+                color=line.style.colour,
+                label="_cut",
+                alpha=0.3 if crowded else 1,
+            )
+        if crowded:  # so many bars would hide the lines
+            for bar in (*bars[1], *bars[2]):
+                bar.set_alpha(0.3)
+        handles.append(bars)
+    return handles
+
+
+def _right_end(ax: Any, line: Line) -> tuple[float, float]:
+    """Return the last point of a line in the direction of the axis."""
+    points = list(zip(line.x, line.y, strict=True))
+    x, y = (min if ax.xaxis_inverted() else max)(points)
+    if ax.get_yscale() == "log":
+        y = max(y, ax.get_ylim()[0] * 1.06)
+    return x, y
+
+
+def _set_ticks(ax: Any, drawn: Chart) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    if ax.get_yscale() == "log":
+        low, high = ax.get_ylim()
+        if high / low < 300:
+            ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            ax.yaxis.set_minor_formatter(NullFormatter())
+            ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
+    else:
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
+    if drawn.categories is not None:
+        long = sum(map(len, drawn.categories)) > 45
+        ax.set_xticks(
+            range(len(drawn.categories)),
+            labels=drawn.categories,
+            parse_math=False,
+            rotation=90 if long else 0,
+        )
+        ax.set_xlim(-0.5, len(drawn.categories) - 0.5)
+        return
+    xs = sorted({x for line in drawn.lines if not line.plain for x in line.x})
+    if xs and len(xs) <= 16:
+        shown = parameters(xs)
+        ax.set_xticks(xs, labels=[shown[x] for x in xs])
+        ax.xaxis.minorticks_off()
+    elif ax.get_xscale() == "log":  # too many: round numbers, written as everywhere else
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+        ax.xaxis.minorticks_off()
+
+
+def _tick(value: float) -> str:
+    return (
+        f"{value:,.0f}"
+        if abs(value) >= 1000 and abs(value) < 1e7
+        else (short(value) if value >= 0 else f"-{short(-value)}")
+    )
+
+
+@contextmanager
+def _any_font() -> Iterator[None]:
+    """Silence the warnings of letters that the font lacks, which are drawn as boxes."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
+
+
+def save(figure: Any, stem: Path, formats: Sequence[str], dpi: int | None = None) -> list[Path]:
+    """Save the figure in each format; every file is whole or absent."""
+    paths = []
+    for kind in checked_formats(formats):
+        path = stem.with_name(f"{stem.name}.{kind}")
+        # no dates and no versions inside: the same rows give the same file
+        metadata = {
+            "png": {"Software": None},
+            "pdf": {"CreationDate": None, "Producer": None},
+            "svg": {"Date": None, "Creator": None},
+        }[kind]
+        with _any_font(), require_matplotlib().rc_context(_STYLE), replacing(path) as file:
+            figure.savefig(file, format=kind, metadata=metadata, dpi=dpi or _STYLE["savefig.dpi"])
+        paths.append(path)
+    return paths
+
+
+def checked_formats(formats: Sequence[str]) -> list[str]:
+    """Check the formats of figures: each once, at least one."""
+    for kind in formats:
+        if kind not in FORMATS:
+            raise InputError(f"figure format {kind!r}: must be one of {', '.join(FORMATS)}")
+    if not formats:
+        raise InputError(f"no figure format: give one of {', '.join(FORMATS)}")
+    return list(dict.fromkeys(formats))
+
+
+def bound_lines(
+    instance: Instance,
+    sigma: float,
+    cost: float,
+    deltas: Sequence[float],
+    choices: Mapping[str, str] = DEFAULTS,
+) -> list[Line]:
+    """T, 2T, 3T and the least pulls of any algorithm against delta, each where it is a bound."""
+    import numpy as np
+
+    from fastfed.theory.bounds import bounds
+
+    x = np.array(sorted(deltas))
+    if len(x) == 1:  # one point makes no line
+        x = x[0] ** np.array([1.05, 0.95])
+    b = bounds(
+        instance,
+        x,
+        cost,
+        sigma,
+        radius=choices["radius"],
+        goal=choices["goal"],
+        uplink=choices["uplink"],
+    )
+    everywhere = np.full(x.shape, True)
+    least = np.zeros(x.shape) if b.least_pulls is None else b.least_pulls
+    lines = []
+    for label, y, known in (
+        ("3T (FedElim, total)", 3 * b.T, b.three_T_follows),
+        ("2T (FedElim, pulls)", 2 * b.T, everywhere),
+        ("T (FedElim0, pulls)", b.T, everywhere),
+        ("no algorithm below this (pulls)", least, everywhere),
+    ):
+        drawn = known & (y > 0)
+        if drawn.sum() > 1:
+            lines.append(Line(label, x[drawn].tolist(), y[drawn].tolist(), plain=True))
+    return lines
+
+
+_CELL = ("instance", "sigma", *DEFAULTS, "cost")
+
+
+def plot_sweep(
+    frame: pl.DataFrame,
+    out: Path,
+    formats: Sequence[str],
+    instances: Mapping[str, Instance] | None = None,
+    errors: str = "std",
+    size: str = "screen",
+    bands: bool = False,
+) -> list[Path]:
+    """Draw the three figures of a sweep, for each instance, scale and cost, into ``out``.
+
+    With ``instances``, by name, the first figure has the bounds of the theorems.
+    """
+    checked_formats(formats)
+    make_folder(out)
+    paths: list[Path] = []
+    keys = [key for key in _CELL if key in frame.columns]
+    for values, rows in frame.group_by(keys, maintain_order=True):
+        cell = dict(zip(keys, values, strict=True))
+        stem, cost = file_stem(cell), float(cell["cost"])
+        total = chart(rows, x="delta", y="total", errors=errors, bands=bands)
+        if instances is not None:
+            guides = bound_lines(
+                instances[str(cell["instance"])],
+                float(cell["sigma"]),
+                cost,
+                rows["delta"].unique().to_list(),
+                {name: str(cell.get(name, usual)) for name, usual in DEFAULTS.items()},
+            )
+            total = replace(total, lines=[*total.lines, *guides])
+        charts = {"total-delta": total}
+        if cost > 0:
+            charts["communication-delta"] = chart(
+                rows, x="delta", y="communication", errors=errors, bands=bands
+            )
+        for (delta,), one in rows.group_by(["delta"], maintain_order=True):
+            if has_periods(one):
+                charts[f"total-period-d{plain(float(delta))}"] = chart(
+                    one, x="period", y="total", errors=errors, bands=bands
+                )
+        for kind, drawn in charts.items():
+            paths += write_chart(drawn, out / f"{stem}-{kind}", formats, size)
+    if not paths:
+        raise InputError("nothing to plot: the sweep has no rows yet")
+    return paths
+
+
+def plot_files(
+    frame: pl.DataFrame,
+    stem: Path,
+    formats: Sequence[str],
+    size: str = "screen",
+    **choice: Any,
+) -> list[Path]:
+    """Draw the figure that `plot` makes of a summary into files whose names begin with ``stem``."""
+    checked_formats(formats)
+    drawn = chart(frame, **choice)
+    make_folder(stem.parent)
+    return write_chart(drawn, stem, formats, size)
+
+
+def checked_style(name: str) -> str:
+    """Return the name of a style of figures, or refuse it."""
+    if name not in SIZES:
+        raise InputError(f"figure style {name!r}: must be one of {', '.join(SIZES)}")
+    return name
+
+
+def chart_figure(drawn: Chart, size: str = "screen") -> Figure:
+    """Draw a chart as a figure of its own, with a final layout that saving does not move."""
+    with require_matplotlib().rc_context(_STYLE):
+        from matplotlib.figure import Figure  # without pyplot: nobody's screen is touched
+
+        figure = Figure(figsize=SIZES[checked_style(size)], layout="constrained")
+        # in a column of a paper the figure keeps its size, and its labels find room
+        draw_chart(figure.add_subplot(), drawn, own=size == "screen")
+        with _any_font():
+            lay_out(figure)
+        figure.set_layout_engine("none")  # which would lay it out again for each format
+        return figure
+
+
+def write_chart(
+    drawn: Chart, stem: Path, formats: Sequence[str], size: str = "screen"
+) -> list[Path]:
+    """Save a chart in files whose names begin with ``stem``."""
+    return save(chart_figure(drawn, size), stem, formats)
+
+
+def contact_sheet(rows: Sequence[Sequence[Figure]], stem: Path, dpi: int) -> list[Path]:
+    """Put figures on one sheet, in rows and columns, as PNG.
+
+    They are the same pictures, made smaller, so that no text moves.
+    """
+    import numpy as np
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    images: list[list[Any]] = []
+    for line in rows:
+        images.append([])
+        for figure in line:
+            figure.set_dpi(dpi)
+            canvas = FigureCanvasAgg(figure)
+            with _any_font():
+                canvas.draw()
+            images[-1].append(np.asarray(canvas.buffer_rgba()))
+    heights = [max(image.shape[0] for image in line) for line in images]
+    widths = [max(image.shape[1] for image in column) for column in zip(*images, strict=True)]
+    sheet = Figure(figsize=(sum(widths) / dpi, sum(heights) / dpi), dpi=dpi)
+    for row, line in enumerate(images):
+        for column, image in enumerate(line):
+            foot = sum(heights[row + 1 :]) + heights[row] - image.shape[0]
+            sheet.figimage(image, sum(widths[:column]), foot)
+    return save(sheet, stem, ["png"], dpi)
+
+
+def file_stem(cell: Mapping[str, Any]) -> str:
+    """Return a file name for a cell that no other cell has, on any file system.
+
+    A name that is long, or has other characters than small letters, digits, dots and dashes, ends
+    in a part of its hash.
+    """
+    parts = []
+    for key, value in cell.items():
+        if DEFAULTS.get(key) == value:  # which a name does not say
+            continue
+        if key in ("sigma", "cost"):
+            parts.append({"sigma": "s", "cost": "C"}[key] + plain(float(value)).replace(",", ""))
+            continue
+        name = str(value)
+        safe = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:40]
+        digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+        parts.append(name if safe == name else f"{safe}~{digest}")
+    return "_".join(parts)

@@ -1,0 +1,227 @@
+"""Charts of `fastfed.display.series` as Vega-Lite specifications.
+
+Lines, words, styles and scales are those that `fastfed.display.figures` gives to matplotlib.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastfed.display.report.data import vega_look
+from fastfed.display.series import Chart, Line, logarithmic_span, styled
+from fastfed.display.styles import GUIDE
+from fastfed.text import printable, short
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name: nothing is loaded from it
+_GUIDE = {"colour": GUIDE, "shape": "circle", "dash": [6, 3], "filled": True}
+_HEIGHT = 280
+
+
+def vega_chart(drawn: Chart) -> dict[str, Any]:
+    """Make the specification of a chart whose x is a number, with its data."""
+    lines = styled(drawn.lines)
+    looks = {
+        printable(line.label): _GUIDE if line.style is None else vega_look(line.style)
+        for line in lines
+    }
+    span = logarithmic_span(drawn)
+    x = {
+        "field": "x",
+        "type": "quantitative",
+        "title": drawn.x_label,
+        "axis": {"format": "~g", "tickCount": 6, "labelOverlap": True},
+        "scale": {"type": "log", "reverse": drawn.small_to_the_right, "nice": False, "padding": 12},
+    }
+    y = {
+        "field": "y",
+        "type": "quantitative",
+        "title": drawn.y_label,
+        "axis": {"format": ".0e" if drawn.log_y else "~s", "tickCount": 6, "labelOverlap": True},
+        "scale": {
+            "nice": False,
+            "padding": 10,
+            **({"type": "linear", "zero": False} if span is None else {"type": "log"}),
+        },
+    }
+    tooltip = [
+        {"field": "line", "title": "line"},
+        {"field": "x", "type": "quantitative", "title": drawn.x_label, "format": "~g"},
+        {"field": "shown", "title": drawn.y_label},
+    ]
+    colour = _scale(looks, "colour")
+    points = {"transform": [{"filter": "datum.point"}]}
+    layers: list[dict[str, Any]] = [
+        {
+            "mark": {"type": "area", "opacity": 0.13},
+            "transform": [{"filter": "datum.band"}],
+            "encoding": {
+                "x": x,
+                "y": {**y, "field": "low"},
+                "y2": {"field": "high"},
+                "color": colour,
+            },
+        },
+        {
+            **points,
+            "mark": {"type": "rule"},
+            "encoding": {
+                "x": x,
+                "y": {**y, "field": "low"},
+                "y2": {"field": "high"},
+                "color": colour,
+            },
+        },
+        {
+            "mark": {"type": "line", "strokeWidth": 1.6},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "color": colour,
+                "strokeDash": _scale(looks, "dash"),
+                "tooltip": tooltip,
+            },
+        },
+        {
+            **points,
+            "mark": {"type": "point", "filled": True, "size": 45},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "color": colour,
+                "shape": _scale(looks, "shape"),
+                "tooltip": tooltip,
+            },
+        },
+        *(
+            {
+                "data": {"values": [{"mark": place}]},
+                "mark": {"type": "rule", "color": GUIDE, "strokeDash": [4, 4]},
+                "encoding": {"x": {**x, "field": "mark"}},
+            }
+            for place in drawn.marks
+        ),
+    ]
+    kinds = {bool(line.plain) for line in lines}
+    bands = any(line.plain and line.low is not None for line in lines)
+    wanted = [bands, False in kinds, True, False in kinds, *(True for _ in drawn.marks)]
+    return {
+        **_frame(drawn.title),
+        "data": {"values": _values(lines, span)},
+        "layer": [layer for layer, one in zip(layers, wanted, strict=True) if one],
+    }
+
+
+def vega_map(title: str, cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Make a map of ratios by delta and C: red above 1, blue below.
+
+    Undecided ratios have a question mark. ``cells`` have delta, cost, value and ``holds``.
+    """
+    values = [
+        {
+            "delta": f"{cell['delta']:g}",
+            "cost": f"{cell['cost']:g}",
+            "value": cell["value"],
+            "text": f"{cell['value']:.2f}" + ("?" if cell["holds"] is None else ""),
+            "verdict": cell["verdict"],
+        }
+        for cell in cells
+    ]
+    deltas, costs = (
+        list(dict.fromkeys(value[key] for value in values)) for key in ("delta", "cost")
+    )
+    x = {
+        "field": "delta",
+        "type": "ordinal",
+        "sort": deltas,
+        "title": "error probability delta",
+        "axis": {"labelAngle": -45},
+    }
+    y = {"field": "cost", "type": "ordinal", "sort": costs[::-1], "title": "cost C of an uplink"}
+    return {
+        **_frame([title]),
+        "data": {"values": values},
+        "layer": [
+            {
+                "mark": "rect",
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "color": {
+                        "field": "value",
+                        "type": "quantitative",
+                        "legend": None,
+                        "scale": {
+                            "type": "log",
+                            "scheme": "redblue",
+                            "reverse": True,
+                            "domain": [0.5, 2],
+                            "clamp": True,
+                        },
+                    },
+                    "tooltip": [
+                        {"field": "delta"},
+                        {"field": "cost"},
+                        {"field": "value"},
+                        {"field": "verdict"},
+                    ],
+                },
+            },
+            {
+                "mark": {"type": "text", "fontSize": 9},
+                "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}},
+            },
+        ],
+    }
+
+
+def _frame(title: Sequence[str]) -> dict[str, Any]:
+    return {
+        "$schema": SCHEMA,
+        "width": "container",
+        "height": _HEIGHT,
+        "autosize": {"type": "fit", "contains": "padding"},
+        "background": "#fff",
+        "description": printable("; ".join(title)),
+        "config": {"font": "system-ui, sans-serif", "axis": {"gridOpacity": 0.6}},
+    }
+
+
+def _scale(looks: Mapping[str, Mapping[str, Any]], what: str) -> dict[str, Any]:
+    return {
+        "field": "line",
+        "type": "nominal",
+        "legend": {
+            "title": None,
+            "orient": "bottom",
+            "columns": 2,
+            "labelLimit": 220,
+            "symbolSize": 70,
+            "symbolStrokeWidth": 2,
+            "symbolOpacity": 1,
+        },
+        "scale": {"domain": list(looks), "range": [look[what] for look in looks.values()]},
+    }
+
+
+def _values(lines: Sequence[Line], span: tuple[float, float] | None) -> list[dict[str, Any]]:
+    """Return the points; on a logarithmic axis none lies below its foot."""
+    foot = -float("inf") if span is None else span[0]
+    values = []
+    for line in lines:
+        lows, highs = line.ends()
+        for x, y, low, high in zip(line.x, line.y, lows, highs, strict=True):
+            shown = short(y) if low == high else f"{short(y)} ({short(low)} to {short(high)})"
+            values.append(
+                {
+                    "line": printable(line.label),
+                    "x": x,
+                    "y": max(y, foot),
+                    "low": max(low, foot),
+                    "high": max(high, foot),
+                    "shown": shown,
+                    "point": not line.plain,
+                    "band": line.plain and line.low is not None,
+                }
+            )
+    return values

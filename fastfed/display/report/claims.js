@@ -1,0 +1,128 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const { find, make } = dom;
+  const figureId = (name) => `figure-${name}`;
+  const claimId = (key) => `claim-${key}`;
+  const links = (names, id, words) => names.flatMap((name, place) =>
+    [...(place ? [" "] : []), make("a", { href: `#${id(name)}` }, words(name))]);
+
+  function fillTable(table, heads, rows) {
+    table.tHead.replaceChildren(make("tr", {}, ...heads.map((head) =>
+      make("th", { scope: "col" }, head))));
+    table.tBodies[0].replaceChildren(...rows.map((row) => make("tr", {}, ...row.map((cell) =>
+      make("td", {}, ...(Array.isArray(cell) ? cell : [cell]))))));
+  }
+
+  // ---- figures: drawn when they come near the window, all of them before the page is printed
+  const waiting = new Map();
+  async function drawFigure(place) {
+    const one = waiting.get(place);
+    if (!one) return;
+    waiting.delete(place);
+    await dom.draw(place, one.specification);
+    place.dataset.drawn = "yes";
+  }
+  const near = new IntersectionObserver((entries) => {
+    for (const entry of entries) if (entry.isIntersecting) drawFigure(entry.target);
+  }, { rootMargin: "600px" });
+  window.addEventListener("beforeprint", () => [...waiting.keys()].forEach(drawFigure));
+
+  function fillFigures() {
+    for (const one of data.figures) {
+      const place = make("div", { className: "chart", role: "img",
+        "aria-label": `${one.title}; ${one.note}` });
+      const judged = one.claims.length ? make("p", { className: "note" }, "claims: ",
+        ...links(one.claims, claimId, (key) => key)) : "";
+      find(one.section).querySelector(".charts").append(make("figure", { id: figureId(one.name) },
+        make("h3", {}, one.title), place, make("p", { className: "note" }, one.note), judged,
+        make("p", { className: "save" }, ...dom.saveButtons(one.title, (kind) =>
+          dom.saveFigure(one.specification, [one.title, one.note], one.name, kind)))));
+      waiting.set(place, one);
+      near.observe(place);
+      dom.dark.addEventListener("change", () => {
+        if (!place.dataset.drawn) return;
+        waiting.set(place, one);
+        drawFigure(place);
+      });
+    }
+  }
+
+  // ---- claims
+  const figuresOf = (claim) => (claim.figures.length
+    ? links(claim.figures, figureId, (name) => name) : ["computed"]);
+
+  const shown = new Map(); // key of a claim -> its table of cells
+
+  // the cells of a claim on one instance
+  function openCells(claim, instance) {
+    const { cells, show } = shown.get(claim.key);
+    show(instance);
+    cells.open = true;
+    cells.scrollIntoView();
+  }
+
+  function fillClaim(claim) {
+    const table = make("table", { className: "texts" }, make("thead"), make("tbody"));
+    const cells = make("details", { id: `cells-${claim.key}` },
+      make("summary", {}, `All ${claim.cells.length.toLocaleString("en-US")} cells`),
+      make("div", { className: "scroll", role: "region", tabIndex: 0,
+        "aria-label": `Cells of ${claim.key}` }, table));
+    const show = (instance) => fillTable(table, claim.columns, claim.cells.filter((row) =>
+      instance === null || row[0] === instance).map((row) => row.map((one) => one ?? "")));
+    cells.addEventListener("toggle", () => { // thousands of rows in all: only those looked at
+      if (cells.open && !table.tBodies[0].rows.length) show(null);
+    });
+    shown.set(claim.key, { cells, show });
+    find("claims").append(make("section", { id: claimId(claim.key), className: "claim" },
+      make("h3", {}, claim.key), make("p", {}, claim.claim),
+      make("p", {}, make("strong", {}, claim.sentence)),
+      make("dl", {}, make("dt", {}, "in the paper"), make("dd", {}, claim.where),
+        make("dt", {}, "criterion"), make("dd", {}, claim.criterion),
+        make("dt", {}, "figures"), make("dd", {}, ...figuresOf(claim)),
+        make("dt", {}, "closest to the limit"), make("dd", {}, make("ul", {},
+          ...claim.measured.map((text) => make("li", {}, text))))),
+      cells));
+  }
+
+  // ---- the matrix: a square for each claim and instance, one stripe for each verdict
+  function squareOf(claim, instance) {
+    const one = claim.squares[instance];
+    if (!one) return "";
+    const text = `${claim.key} on ${instance}: ${one.words}. ${one.closest}`;
+    const stripes = one.counts.map((count, at) => make("span", { style:
+      `flex: ${count} 0 0; background: ${count ? data.verdicts[at][2] : "none"}` }));
+    const button = make("button", { type: "button", className: "square", title: text,
+      "aria-label": text }, ...stripes, make("b", { "aria-hidden": "true" }, one.symbol));
+    button.addEventListener("click", () => openCells(claim, instance));
+    return [button];
+  }
+
+  function fillVerdicts() {
+    fillTable(find("table"), ["claim", ...data.instances, "verdict"], data.claims.map((claim) =>
+      [[make("a", { href: `#${claimId(claim.key)}`, title: claim.claim }, claim.key)],
+        ...data.instances.map((name) => squareOf(claim, name)), claim.sentence]));
+    find("key").replaceChildren(...data.verdicts.flatMap(([, words, colour, symbol]) =>
+      [make("span", { className: "square", style: `background: ${colour}` },
+        make("b", {}, symbol)), ` cells ${words} `]));
+  }
+
+  // a link to a closed table of cells opens it
+  function openTarget() {
+    const target = find(decodeURIComponent(location.hash.slice(1)));
+    if (target instanceof HTMLDetailsElement) {
+      target.open = true;
+      target.scrollIntoView();
+    }
+  }
+
+  for (const note of data.notes) find("notes").append(make("p", { className: "note" }, note));
+  for (const [key, value] of Object.entries(data.about))
+    find("about").append(make("dt", {}, key), make("dd", {}, value));
+  fillFigures();
+  fillVerdicts();
+  data.claims.forEach(fillClaim);
+  for (const slip of data.slips) find("slip-list").append(make("li", {}, slip));
+  window.addEventListener("hashchange", openTarget);
+  openTarget();
+})();

@@ -1,0 +1,169 @@
+"""The numbers of a report, from moments: what the page needs, and never a trial's row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fastfed.analysis.cheapest import Envelope, envelope
+from fastfed.analysis.intervals import clopper_pearson
+from fastfed.analysis.moments import PULLS, UPLINKS, Moments, as_float
+from fastfed.analysis.summary import yardstick_of
+from fastfed.display.styles import COLOURS, Style, styles
+from fastfed.model.schedules import Schedule
+from fastfed.text import printable
+
+_SHAPES = {
+    "o": "circle",
+    "s": "square",
+    "D": "diamond",
+    "^": "triangle-up",
+    "v": "triangle-down",
+    "<": "triangle-left",
+    ">": "triangle-right",
+    "P": "cross",
+    "X": "M-1,-0.6L-0.6,-1L0,-0.4L0.6,-1L1,-0.6L0.4,0L1,0.6L0.6,1L0,0.4L-0.6,1L-1,0.6L-0.4,0Z",
+    "*": "M0,-1L0.3,-0.35L1,-0.3L0.45,0.15L0.6,0.85L0,0.45L-0.6,0.85L-0.45,0.15L-1,-0.3"
+    "L-0.3,-0.35Z",
+    "p": "M0,-1L0.95,-0.31L0.59,0.81L-0.59,0.81L-0.95,-0.31Z",
+    "h": "M0,-1L0.87,-0.5L0.87,0.5L0,1L-0.87,0.5L-0.87,-0.5Z",
+}
+"""matplotlib's markers as Vega's shapes."""
+
+
+def report_data(
+    cells: Sequence[Mapping[str, Any]],
+    schedules: Iterable[Schedule],
+    about: Mapping[str, object],
+    costs: Sequence[float] = (0.0, 10.0, 100.0),
+) -> dict[str, Any]:
+    """Make everything that the page shows, as JSON's types.
+
+    Parameters
+    ----------
+    cells
+        What `cell_data` made of each cell.
+    schedules
+        Schedules of the cells.
+    about
+        What was run, in order: shown as it is.
+    costs
+        The costs that the sweep asked for; the page begins with the middle one.
+    """
+    order = sorted(dict.fromkeys(schedules), key=lambda one: one.sort_key)
+    looks = styles(order)
+    return {
+        "about": {str(key): printable(str(value)) for key, value in about.items()},
+        "costs": sorted(costs),
+        "colours": list(COLOURS),
+        "schedules": [
+            {
+                "name": str(one),
+                "words": one.in_words,
+                "period": one.period,
+                **vega_look(looks[str(one)]),
+            }
+            for one in order
+        ],
+        "cells": list(cells),
+    }
+
+
+def vega_look(style: Style) -> dict[str, Any]:
+    """Translate the style of a line into Vega's terms."""
+    dash = [1, 0] if isinstance(style.dash, str) else [2 * length for length in style.dash[1]]
+    return {
+        "colour": style.colour,
+        "shape": _SHAPES[style.marker],
+        "dash": dash,
+        "filled": style.filled,
+    }
+
+
+def cell_data(
+    cell: Mapping[str, Any], schedules: Sequence[Schedule], moments: Moments
+) -> dict[str, Any]:
+    """Make what the page shows of a cell: its names, and sums with pairs of all winners."""
+    yardstick = yardstick_of(schedules)
+    where = {
+        key: printable(value) if isinstance(value, str) else value for key, value in cell.items()
+    }
+    found = envelope(moments, cell)
+    compared = set(found.schedules) if found.compared else set()
+    pieces = [
+        {
+            "winner": piece.winner,
+            "low": piece.low,
+            "high": _finite(piece.high),
+            "interval": None
+            if piece.high_interval is None
+            else [_finite(end) for end in piece.high_interval],
+            "rivals": [
+                {
+                    "schedule": one.schedule,
+                    "where": [[low, _finite(high)] for low, high in one.where],
+                }
+                for one in piece.rivals
+            ],
+            "equal": list(piece.equal),
+        }
+        for piece in found.pieces
+    ]
+    return {
+        "where": where,
+        "pieces": pieces,
+        "excluded": {name: str(why) for name, why in found.excluded.items()},
+        "compared": found.compared,
+        "rows": [
+            {
+                **_row(name, moments, yardstick),
+                "compared": _means(name, found) if name in compared else None,
+            }
+            for name in moments.schedules
+            if moments.trials(name)
+        ],
+    }
+
+
+def _means(name: str, found: Envelope) -> list[float | None]:
+    """Return the mean pulls and uplinks over the trials by which schedules are compared."""
+    return [found.moments.mean(name, prices) for prices in (PULLS, UPLINKS)]
+
+
+def _beside(name: str, moments: Moments, yardstick: str | None) -> list[float] | None:
+    """Return mean pulls and uplinks of a schedule and of FedElim0, over common trials.
+
+    Common trials are those that both ended. The ratio at every C follows. None if there is nothing
+    to compare with.
+    """
+    if yardstick is None:
+        return None
+    pulls, uplinks = (moments.pair(name, yardstick, prices) for prices in (PULLS, UPLINKS))
+    if not pulls.count:
+        return None
+    return [as_float(total / pulls.count) for total in (pulls.x, uplinks.x, pulls.y, uplinks.y)]
+
+
+def _row(name: str, moments: Moments, yardstick: str | None) -> dict[str, Any]:
+    trials, wrong = moments.trials(name), moments.errors(name)
+    low, high = clopper_pearson(wrong, trials)
+    return {
+        "schedule": name,
+        "trials": trials,
+        "ended": moments.ended(name),
+        "wrong": wrong,
+        "error_low": low,
+        "error_high": high,
+        "pulls": moments.mean(name, PULLS),
+        "uplinks": moments.mean(name, UPLINKS),
+        "var_pulls": moments.covariance(name, PULLS, PULLS),
+        "covariance": moments.covariance(name, PULLS, UPLINKS),
+        "var_uplinks": moments.covariance(name, UPLINKS, UPLINKS),
+        "beside": _beside(name, moments, yardstick),
+    }
+
+
+def _finite(number: float) -> float | None:
+    """JSON has no infinity."""
+    return number if math.isfinite(number) else None

@@ -1,0 +1,99 @@
+"""Details of a report: quantiles, the theorems' bounds, and the verdicts of `check`.
+
+Each function adds to the numbers that `report_data` made. The page shows what it finds, so that a
+report of rows without a folder, or of an instance that is gone, simply has less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastfed.analysis.check import Check
+from fastfed.analysis.quantiles import SHARES, CellQuantiles
+from fastfed.analysis.verdicts import VERDICTS
+from fastfed.model.part import DEFAULTS
+from fastfed.text import printable
+from fastfed.theory.bounds import Bounds
+
+_DIGITS = 9  # of bounds and what is measured against them, which are shown with at most seven
+
+
+def add_quantiles(cell: dict[str, Any], quantiles: CellQuantiles, costs: Sequence[float]) -> None:
+    """Add quantiles (5 %, 50 % and 95 %) of pulls, uplinks and total costs.
+
+    Totals are those at the sweep's costs. A total at any other C has no quantile without the trials
+    themselves.
+    """
+    for row in cell["rows"]:
+        found = quantiles[row["schedule"]]
+        row["quantiles"] = {
+            "pulls": _finite(found.pulls(SHARES)),
+            "uplinks": _finite(found.uplinks(SHARES)),
+            "total": [_finite(found.total(cost, SHARES)) for cost in costs],
+            "error": found.error,
+        }
+
+
+def add_bounds(cell: dict[str, Any], b: Bounds) -> None:
+    """Add T of a cell, and the least mean pulls of any algorithm where they are known.
+
+    FedElim's total <= 3T is known as long as pulls + C x uplinks, as summed by the theorems, is
+    at most 3T: ``three`` is the largest such C.
+    """
+    T, summed = float(b.T[0]), b.fedelim.summed
+    uplinks = float(summed.uplinks[0])  # none with a single arm: then the claim holds for every C
+    cell["bounds"] = {
+        "T": _rounded(T),
+        "lower": _rounded(None if b.least_pulls is None else float(b.least_pulls[0])),
+        "three": _rounded((3 * T - float(summed.pulls[0])) / uplinks if uplinks else None),
+    }
+
+
+def add_verdicts(data: dict[str, Any], check: Check) -> None:
+    """Add the lines of `fastfed check`, by cell.
+
+    Texts that recur are written once and numbered, because a sweep of many schedules has tens of
+    thousands of lines.
+    """
+    claims: dict[str, int] = {}
+    reasons: dict[str, int] = {}
+    cells = {_key(cell["where"]): cell for cell in data["cells"]}
+    for cell in data["cells"]:
+        cell["lines"] = []
+    for line in check.frame.to_dicts():
+        line["instance"] = printable(line["instance"])
+        cells[_key(line)]["lines"].append(
+            [
+                claims.setdefault(line["claim"], len(claims)),
+                line["schedule"],
+                line["cost"],
+                *(_rounded(line[name]) for name in ("mean", "bound", "tightness")),
+                VERDICTS.index(line["verdict"]),
+                _rounded(line["power"]),
+                reasons.setdefault(printable(line["reason"] or ""), len(reasons)),
+            ]
+        )
+    data.update(claims=list(claims), verdicts=list(VERDICTS), reasons=list(reasons))
+
+
+def _key(where: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (
+        where["instance"],
+        where["delta"],
+        where["sigma"],
+        *(where.get(name, usual) for name, usual in DEFAULTS.items()),
+    )
+
+
+def _finite(numbers: Sequence[float]) -> list[float | None]:
+    """JSON has no infinity."""
+    return [one if math.isfinite(one) else None for one in numbers]
+
+
+def _rounded(number: float | None) -> float | None:
+    """With more digits than are ever shown; None for what JSON does not have."""
+    if number is None or not math.isfinite(number):
+        return None
+    return float(f"{number:.{_DIGITS}g}")

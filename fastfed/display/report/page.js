@@ -1,0 +1,585 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const byName = new Map(data.schedules.map((one) => [one.name, one]));
+  const { find, make, save } = dom;
+  const DELTA = "delta";
+
+  // ---- what is shown
+  const keys = data.cells.length ? Object.keys(data.cells[0].where) : [];
+  const values = Object.fromEntries(keys.map((key) =>
+    [key, [...new Set(data.cells.map((cell) => cell.where[key]))]]));
+  const state = {
+    where: Object.fromEntries(keys.map((key) => [key, values[key][0]])),
+    cost: data.costs[Math.floor(data.costs.length / 2)] ?? 10,
+    version: 0, selected: new Set(), hidden: new Set(), bounds: false, beside: null,
+    sort: { column: "cost", down: false },
+  };
+  const matches = (cell, but) =>
+    keys.every((key) => key === but || cell.where[key] === state.where[key]);
+  const overDelta = () => data.cells.filter((cell) => matches(cell, DELTA));
+  const NOTHING = { rows: [], pieces: [], where: {} };
+  const here = () => data.cells.find((cell) => matches(cell)) ?? NOTHING;
+  const seen = (cell) => cell.rows.filter((row) => !state.hidden.has(row.schedule));
+  // one delta makes no axis: schedules stand along x
+  const oneDelta = () => overDelta().length < 2;
+
+  // ---- the cost: 0 at the slider's left end, then from 10^-2 to 10^6
+  const slider = find("slider"), field = find("cost");
+  const fromSlider = (at) => (at === 0 ? 0 : Number((10 ** (-2 + (at - 1) / 399 * 8)).toPrecision(3)));
+  const toSlider = (cost) => (cost <= 0 ? 0
+    : Math.round(Math.min(400, Math.max(1, 1 + (Math.log10(cost) + 2) / 8 * 399))));
+  slider.addEventListener("input", () => setCost(fromSlider(Number(slider.value))));
+  field.addEventListener("input", () => {
+    const cost = Number(field.value);
+    const fits = field.value !== "" && cost >= 0 && Number.isFinite(cost);
+    find("wrong-cost").textContent = fits ? ""
+      : `C must be a number from 0 on; the page still shows C = ${state.cost}`;
+    field.setAttribute("aria-invalid", String(!fits));
+    if (fits) setCost(cost, true);
+  });
+  find("controls").addEventListener("submit", (event) => event.preventDefault());
+  function setCost(cost, typed = false) {
+    state.cost = cost;
+    slider.value = toSlider(cost);
+    slider.setAttribute("aria-valuetext", `C = ${cost}`);
+    if (!typed) {
+      field.value = cost;
+      find("wrong-cost").textContent = "";
+    }
+    update();
+  }
+
+  // not every combination was run: what does not go with the new choice follows it
+  const selects = new Map();
+  function choose(key, value) {
+    state.where[key] = value;
+    const closest = (cell) => keys.filter((one) => cell.where[one] === state.where[one]).length;
+    const possible = data.cells.filter((cell) => cell.where[key] === value);
+    state.where = { ...possible.sort((a, b) => closest(b) - closest(a))[0].where };
+    for (const [one, select] of selects) select.value = values[one].indexOf(state.where[one]);
+    update();
+  }
+
+  function fillChoices() {
+    for (const key of keys) {
+      if (values[key].length < 2) continue;
+      const select = make("select", {}, ...values[key].map((value, index) =>
+        make("option", { value: index }, model.label(value, values[key]))));
+      select.addEventListener("change", () => choose(key, values[key][Number(select.value)]));
+      selects.set(key, select);
+      find("choices").append(make("label", {}, make("span", {}, key), select));
+    }
+  }
+
+  function fillAbout() {
+    for (const [key, value] of Object.entries(data.about))
+      find("about").append(make("dt", {}, key), make("dd", {}, value));
+  }
+
+  // a schedule keeps its colour unless one that is shown before it has the same: as long as there
+  // are colours left, those that are shown stay apart
+  const COLOURS = data.colours;
+  function colours() {
+    const free = new Set(COLOURS), found = new Map();
+    const shown = data.schedules.filter((one) => !state.hidden.has(one.name));
+    const later = [];
+    for (const one of shown) {
+      if (free.delete(one.colour)) found.set(one.name, one.colour); else later.push(one);
+    }
+    for (const one of later) {
+      const [next] = free;
+      free.delete(next);
+      found.set(one.name, next ?? one.colour);
+    }
+    return found;
+  }
+  const lookOf = (one) => ({ ...one, colour: colours().get(one.name) ?? one.colour });
+
+  function swatch(one) {
+    const box = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    box.setAttribute("width", 34);
+    box.setAttribute("height", 12);
+    box.setAttribute("aria-hidden", "true");
+    const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    line.setAttribute("d", "M0,6H34");
+    line.setAttribute("stroke", dom.tint(one.colour));
+    line.setAttribute("stroke-width", 2);
+    if (one.dash[1]) line.setAttribute("stroke-dasharray", one.dash.join(","));
+    const marker = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    const outline = vega.path();
+    vega.pathSymbols(one.shape).draw(outline, 45);
+    marker.setAttribute("d", outline.toString());
+    marker.setAttribute("transform", "translate(17,6)");
+    marker.setAttribute("fill", dom.tint(one.colour));
+    box.append(line, marker);
+    return box;
+  }
+
+  function singleOut(name) {
+    if (!state.selected.delete(name)) state.selected.add(name);
+    markNames();
+    update();
+  }
+
+  function showOnly(hidden) {
+    state.hidden = hidden;
+    markNames();
+    update();
+  }
+
+  // which are shown, which are singled out, which are searched for
+  function markNames() {
+    const wanted = find("search").value.toLowerCase();
+    for (const item of find("names").children) {
+      const name = item.dataset.name;
+      item.hidden = !`${name} ${byName.get(name).words}`.toLowerCase().includes(wanted);
+      item.className = state.hidden.has(name) ? "hidden" : "";
+      item.querySelector("input").checked = !state.hidden.has(name);
+      item.querySelector("svg").replaceWith(swatch(lookOf(byName.get(name))));
+      item.querySelector("button").setAttribute("aria-pressed", String(state.selected.has(name)));
+    }
+    const count = data.schedules.length;
+    find("schedules-title").textContent = state.hidden.size
+      ? `Schedules: ${count - state.hidden.size} of ${count} shown` : `Schedules: all ${count} shown`;
+  }
+
+  // the paper's, and those that are cheapest in most cells: as many as can be told apart
+  const FEW = 10;
+  function cheapest() {
+    const wins = new Map();
+    for (const piece of data.cells.flatMap((cell) => cell.pieces))
+      wins.set(piece.winner, (wins.get(piece.winner) ?? 0) + 1);
+    const own = ["fedelim", "fedelim0", "adaptive"].filter((name) => byName.has(name));
+    const order = [...wins.keys()].sort((x, y) => wins.get(y) - wins.get(x));
+    return new Set([...own, ...order].slice(0, FEW));
+  }
+  const allBut = (some) => new Set(data.schedules.map((one) => one.name).filter((name) =>
+    !some.has(name)));
+
+  function fillNames() {
+    for (const one of data.schedules) {
+      const button = make("button", { type: "button", "aria-pressed": "false" }, swatch(one),
+        one.words);
+      button.dataset.name = one.name;
+      button.addEventListener("click", () => singleOut(one.name));
+      const box = make("input", { type: "checkbox", checked: true,
+        "aria-label": `show ${one.words}` });
+      box.addEventListener("change", () => {
+        if (box.checked) state.hidden.delete(one.name); else state.hidden.add(one.name);
+        showOnly(state.hidden);
+      });
+      const item = make("li", {}, box, button);
+      item.dataset.name = one.name;
+      find("names").append(item);
+    }
+    find("search").addEventListener("input", markNames);
+    find("all").addEventListener("click", () => showOnly(new Set()));
+    find("none").addEventListener("click", () => showOnly(allBut(new Set())));
+    find("few").addEventListener("click", () => showOnly(allBut(cheapest())));
+    if (data.schedules.length > 2 * FEW) state.hidden = allBut(cheapest());
+    else find("schedules").open = true;
+    markNames();
+  }
+
+  // ---- charts
+  const point = (row, x, { mean, sem }) => ({
+    schedule: row.schedule, name: byName.get(row.schedule).words, x, y: mean,
+    low: sem === null ? mean : mean - sem, high: sem === null ? mean : mean + sem,
+    shown: model.withError(mean, sem),
+    on: !state.selected.size || state.selected.has(row.schedule),
+  });
+  const usable = (one) => one.y !== null && one.y > 0 && one.low > 0;
+  const against = (measure) => () => overDelta().flatMap((cell) => seen(cell).map((row) =>
+    point(row, cell.where[DELTA], measure(row, state.cost))));
+  const COSTS = Array.from({ length: 33 }, (_, place) => 10 ** (-2 + place / 4));
+  const againstCost = (cell = here()) => seen(cell).flatMap((row) =>
+    COSTS.map((cost) => point(row, cost, model.total(row, cost))));
+  function againstPeriod() {
+    return seen(here()).filter((row) => byName.get(row.schedule).period !== null).map((row) => ({
+      ...point(row, byName.get(row.schedule).period, model.total(row, state.cost)) }));
+  }
+  function tradeOff() {
+    return seen(here()).filter((row) => row.uplinks > 0).map((row) =>
+      point(row, row.uplinks, model.total(row, 0)));
+  }
+  function errorRates() {
+    // side by side; an interval that begins at 0 reaches to the foot of the axis
+    const foot = 0.5 * Math.min(...data.cells.flatMap((cell) => cell.rows).map((row) =>
+      (row.error_low > 0 ? row.error_low : row.error_high)));
+    const step = 0.3 / Math.max(10, data.schedules.length - state.hidden.size);
+    return overDelta().flatMap((cell) => seen(cell).map((row, place, rows) => ({
+      ...point(row, cell.where[DELTA], { mean: row.error_high, sem: null }),
+      x: cell.where[DELTA] * Math.exp(step * (place - (rows.length - 1) / 2)),
+      low: Math.max(row.error_low, foot), high: row.error_high,
+      shown: `${model.rate(row)} %` })));
+  }
+  // where the cheapest schedule changes
+  function corners() {
+    const cell = here();
+    return cell.pieces.filter((piece) => piece.high !== null && piece.high > 0).map((piece) => {
+      const row = cell.rows.find((one) => one.schedule === piece.winner);
+      const [low, high] = piece.interval;
+      return { x: piece.high, y: model.compared(row, piece.high),
+        change: `C = ${model.general(piece.high, 3)} [${model.general(low, 3)}, `
+          + `${high === null ? "no limit" : model.general(high, 3)}]` };
+    }).filter((one) => one.y > 0 && one.x >= COSTS[0] && one.x <= COSTS.at(-1));
+  }
+  function lowest() {
+    const cell = here();
+    return COSTS.map((cost) => ({ x: cost, y: Math.min(...cell.rows.map((row) =>
+      model.compared(row, cost) ?? Infinity)) })).filter((one) => one.y > 0 && one.y < Infinity);
+  }
+  // T, 2T, 3T and the lower bound of a cell, each with the largest C for which it is one
+  function boundsOf(cell) {
+    const { T, lower, three } = cell.bounds ?? {};
+    // labels stand at a line's right end, side by side: the lines lie close to each other
+    return [["lower bound", "pulls", 0, lower, Infinity], ["T", "FedElim0, pulls", -44, T, Infinity],
+      ["2T", "FedElim, pulls", -22, T && 2 * T, Infinity],
+      ["3T", "FedElim, total", 0, T && 3 * T, three]]
+      .filter(([, , , y, most]) => state.bounds && y > 0 && most > 0)
+      .map(([end, whose, shift, y, most]) => ({ label: `${end} (${whose})`, end, shift, y, most,
+        shown: model.short(y) }));
+  }
+  function boundsOverDelta() {
+    const smallest = Math.min(...overDelta().map((cell) => cell.where[DELTA]));
+    return overDelta().flatMap((cell) => boundsOf(cell).filter((one) => state.cost <= one.most)
+      .map((one) => ({ ...one, x: cell.where[DELTA],
+        text: cell.where[DELTA] === smallest ? one.end : "" })));
+  }
+  function boundsOverCost() {
+    return boundsOf(here()).flatMap((one) => [COSTS[0], Math.min(one.most, COSTS.at(-1))]
+      .filter((x, place) => place === 0 || x > COSTS[0])
+      .map((x, place) => ({ ...one, x, text: place ? one.end : "" })));
+  }
+  const deltas = () => overDelta().map((cell) =>
+    ({ x: cell.where[DELTA], y: cell.where[DELTA], label: "delta", text: "",
+      end: "delta", shown: "what is allowed" }));
+  // what a chart shows beside the schedules: where its rows come from, and how they are drawn
+  const EXTRAS = {
+    now: (x) => [{ mark: { type: "rule", color: "#444", strokeDash: [3, 3] },
+      encoding: { x: { field: "x", type: x.type } } }],
+    corners: (x, y) => [{ mark: { type: "point", color: "#222" },
+      encoding: { x, y, size: sized(90), tooltip: [{ field: "change", title: "the cheapest changes at" }] } }],
+    lowest: (x, y) => [{ mark: { type: "line", color: "#888", opacity: 0.3, strokeWidth: 7 },
+      encoding: { x, y } }],
+    bounds: guide, deltas: guide,
+  };
+  function guide(x, y) {
+    if (x.type === "nominal") return [
+      { mark: { type: "rule", color: "#555", strokeDash: [6, 3] }, encoding: { y,
+        opacity: { condition: { test: "datum.nothing", value: 0 }, value: 1 } } },
+      { mark: { type: "text", color: "#333", align: "right", dy: -7, x: "width", fontSize: 11,
+        dx: { expr: "datum.shift || 0" } },
+      encoding: { y, text: { field: "end", type: "nominal" } } }];
+    const detail = { field: "label", type: "nominal" };
+    const tooltip = [{ field: "label", title: "bound" }, { field: "shown", title: "value" }];
+    return [{ mark: { type: "line", color: "#555", strokeDash: [6, 3], strokeWidth: 1.2 },
+      encoding: { x, y, detail } },
+    { mark: { type: "point", color: "#555", filled: true },
+      encoding: { x, y, size: sized(14), tooltip } },
+    { mark: { type: "text", color: "#333", align: "right", dy: -7, fontSize: 11,
+      dx: { expr: "datum.shift || 0" } },
+      encoding: { x, y, text: { field: "text", type: "nominal" } } }];
+  }
+  // Vega warns of data without rows: in their place is one that is on the chart, and has no size
+  const orNothing = (found, { x, y }) => (found.length ? found : [{ x, y, text: "", end: "", nothing: true }]);
+  const sized = (size) => ({ condition: { test: "datum.nothing", value: 0 }, value: size });
+  const CHARTS = [
+    { id: "total-delta", title: "Total cost against delta", x: "error probability delta",
+      y: "total cost (pulls + C x uplinks)", rows: against(model.total), line: true, turn: true, xFormat: "~g",
+      extra: { bounds: boundsOverDelta }, byName: "Total cost by schedule" },
+    { id: "total-cost", title: "Total cost against C", x: "cost C of an uplink",
+      y: "total cost", rows: () => againstCost(), line: true, small: true, xFormat: "~g",
+      extra: { lowest, corners, bounds: boundsOverCost,
+        now: () => [{ x: Math.max(state.cost, COSTS[0]) }] },
+      note: "Grey: the cheapest. Circles: where it changes. Dashed: the C chosen above." },
+    { id: "total-period", title: "Total cost against the period", x: "period H (steps)",
+      y: "total cost", rows: againstPeriod },
+    { id: "communication-delta", title: "Communication against delta",
+      x: "error probability delta", y: "C x uplinks", rows: against(model.communication),
+      line: true, turn: true, xFormat: "~g", byName: "Communication by schedule" },
+    { id: "trade-off", title: "Pulls against uplinks", x: "uplinks", y: "pulls", rows: tradeOff },
+    { id: "errors", title: "Error rates: exact 95 % intervals", x: "error probability delta",
+      y: "error rate", rows: errorRates, turn: true, xFormat: "~g", bars: true, format: "~g",
+      extra: { deltas }, byName: "Error rates by schedule: exact 95 % intervals", note: "Dashed: delta, the error probability that is allowed." },
+  ];
+
+  const titleOf = (chart) => (chart.byName && oneDelta() ? chart.byName : chart.title);
+
+  // ``legend``: for a figure that leaves the page, whose buttons are not with it
+  function specification(chart, legend = null) {
+    const names = data.schedules.map((one) => one.name);
+    const words = legend && { title: null, symbolSize: 80, symbolOpacity: 1, labelLimit: 260,
+      values: names.filter((name) => legend.has(name)), columns: legend.size > 22 ? 2 : 1,
+      labelExpr: `(${JSON.stringify(Object.fromEntries(data.schedules.map((one) =>
+        [one.name, one.words])))})[datum.label]` };
+    const own = colours();
+    const look = (one, field) => (field === "colour" ? own.get(one.name) ?? one.colour : one[field]);
+    const scale = (field) => ({ field: "schedule", type: "nominal", legend: words,
+      scale: { domain: names, range: data.schedules.map((one) => look(one, field)) } });
+    const nominal = Boolean(chart.byName) && oneDelta();
+    const x = nominal ? { field: "name", type: "nominal", title: "schedule",
+      sort: { field: "y", op: "min" }, axis: { labelAngle: -45, labelLimit: 130 } }
+      : { field: "x", type: "quantitative", title: chart.x,
+        axis: { format: chart.xFormat ?? "~s", tickCount: 6, labelOverlap: true },
+        scale: { type: "log", reverse: Boolean(chart.turn), nice: false, padding: 12 } };
+    const y = { field: "y", type: "quantitative", title: chart.y,
+      axis: { format: chart.format ?? "~s", tickCount: 6, labelOverlap: true },
+      scale: { type: "log", nice: false, padding: 10, ...(chart.domain ? { domain: chart.domain() } : {}) } };
+    const opacity = { condition: { test: "datum.on", value: 1 }, value: 0.12 };
+    const tooltip = [{ field: "name", title: "schedule" },
+      ...(nominal ? [] : [{ field: "x", type: "quantitative", title: chart.x, format: "~g" }]),
+      { field: "shown", title: chart.y }];
+    const layer = [{ mark: { type: "rule" }, encoding: { x, opacity, color: scale("colour"),
+      y: { ...y, field: "low" }, y2: { field: "high" } } }];
+    if (chart.line && !nominal) layer.push({ mark: { type: "line", strokeWidth: 1.6, clip: true },
+      encoding: { x, y, opacity, color: scale("colour"), strokeDash: scale("dash"), tooltip } });
+    if (!chart.bars) layer.push({ mark: { type: "point", filled: true, size: chart.small ? 1 : 45 },
+      encoding: { x, y, opacity, color: scale("colour"), shape: scale("shape"), tooltip } });
+    else layer.push({ mark: { type: "tick", thickness: 2, size: 8 },
+      encoding: { x, y, opacity, color: scale("colour"), tooltip } });
+    for (const name of Object.keys(chart.extra ?? {}))
+      layer.push(...EXTRAS[name](x, y).map((one) => ({ data: { name }, ...one })));
+    return { $schema: "https://vega.github.io/schema/vega-lite/v6.json", width: "container",
+      height: 280, autosize: { type: "fit", contains: "padding" },
+      description: chart.title, data: { name: "points" }, layer };
+  }
+
+  const drawn = new Map(); // chart -> its figure, and its view once it has had something to show
+  function placeChart(chart, parent) {
+    const place = make("div", { className: "chart", role: "img",
+      "aria-label": `${chart.title}; the table below has the numbers` });
+    const head = make("h2", {}, chart.title);
+    const save = dom.saveButtons(chart.title, (kind) => saveFigure(chart, kind));
+    const figure = make("figure", { hidden: true, id: chart.id }, head, place,
+      make("p", { className: "note" }, chart.note ?? ""), make("p", { className: "save" }, ...save));
+    find(parent).append(figure);
+    drawn.set(chart, { figure, place, head, view: null, mode: null, busy: false });
+  }
+
+  function rowsOf(chart) {
+    const rows = chart.rows().filter(usable);
+    const extra = rows.length ? Object.entries(chart.extra ?? {}).map(([name, found]) =>
+      [name, orNothing(found(), rows[0])]) : [];
+    return { points: rows, ...Object.fromEntries(extra) };
+  }
+
+  async function draw(chart) {
+    const one = drawn.get(chart);
+    if (one.busy) return; // what changes meanwhile is drawn afterwards
+    one.busy = true;
+    for (let wanted = -1; wanted !== state.version;) {
+      wanted = state.version;
+      const datasets = rowsOf(chart);
+      one.figure.hidden = datasets.points.length === 0;
+      if (one.figure.hidden) continue;
+      one.head.textContent = titleOf(chart);
+      // what a view cannot change is drawn anew
+      const mode = `${dom.dark.matches} ${oneDelta()} ${chart.domain ? chart.domain() : ""} `
+        + [...colours().values()].join();
+      if (one.view === null || one.mode !== mode) {
+        one.view?.finalize();
+        one.mode = mode;
+        one.view = await dom.draw(one.place, { ...specification(chart), datasets });
+        one.view.addEventListener("click", (_, item) => {
+          if (item?.datum?.schedule) singleOut(item.datum.schedule);
+        });
+      } else {
+        for (const [name, found] of Object.entries(datasets)) one.view.data(name, found);
+        await one.view.resize().runAsync();
+      }
+    }
+    one.busy = false;
+  }
+
+  const whereText = (but = null) => Object.entries(state.where).filter(([key]) => key !== but)
+    .map(([key, value]) => `${key} ${model.label(value, values[key])}`).join(", ");
+
+  function saveFigure(chart, kind) {
+    const datasets = rowsOf(chart);
+    const legend = new Set(datasets.points.map((one) => one.schedule));
+    const but = chart.turn && !oneDelta() ? DELTA : null;
+    return dom.saveFigure({ ...specification(chart, legend), datasets }, [titleOf(chart),
+      `${whereText(but)}${chart.x.startsWith("cost C") ? "" : `, C = ${state.cost}`}`, chart.note ?? ""],
+    chart.id, kind);
+  }
+
+  // ---- several values of one choice side by side: the same chart, on the same axes
+  const besides = [];
+  function fillBeside() {
+    const several = keys.filter((key) => key !== DELTA && values[key].length > 1);
+    if (!several.length) return;
+    find("beside-label").hidden = false;
+    find("beside-key").append(...["no", ...several].map((key) => make("option", { value: key }, key)));
+    find("beside-key").addEventListener("change", (event) => {
+      state.beside = event.target.value === "no" ? null : event.target.value;
+      for (const chart of besides.splice(0)) {
+        drawn.get(chart).view?.finalize();
+        drawn.delete(chart);
+      }
+      find("beside").replaceChildren();
+      for (const value of state.beside === null ? [] : values[state.beside]) {
+        const key = state.beside;
+        const cell = () => data.cells.find((one) => one.where[key] === value
+          && matches(one, key)) ?? NOTHING;
+        const chart = { id: `beside-${besides.length}`, x: "cost C of an uplink", y: "total cost",
+          title: `Total cost against C: ${key} ${model.label(value, values[key])}`,
+          line: true, small: true, xFormat: "~g", rows: () => againstCost(cell()),
+          domain: besideDomain };
+        besides.push(chart);
+        placeChart(chart, "beside");
+      }
+      update();
+    });
+  }
+  function besideDomain() {
+    const all = besides.flatMap((chart) => chart.rows()).filter(usable);
+    return [Math.min(...all.map((one) => one.low)), Math.max(...all.map((one) => one.high))];
+  }
+
+  // ---- the table
+  const COLUMNS = [
+    { key: "schedule", head: "schedule", text: (row) => byName.get(row.schedule).words,
+      sort: (row) => data.schedules.findIndex((one) => one.name === row.schedule) },
+    { key: "trials", head: "trials", text: (row) => row.trials.toLocaleString("en-US"),
+      sort: (row) => row.trials },
+    { key: "cost", head: "total ± sem",
+      text: (row) => { const { mean, sem } = model.total(row, state.cost);
+        return model.withError(mean, sem) + (row.ended < row.trials ? "*" : ""); },
+      sort: (row) => model.total(row, state.cost).mean ?? Infinity },
+    { key: "pulls", head: "pulls", text: (row) => model.short(row.pulls), sort: (row) => row.pulls },
+    { key: "uplinks", head: "uplinks", text: (row) => model.short(row.uplinks),
+      sort: (row) => row.uplinks },
+    { key: "errors", head: "error % [95 %]", text: (row) => model.rate(row),
+      sort: (row) => row.wrong / row.trials },
+    { key: "ratio", head: "x FE0", text: (row) => model.times(row, state.cost),
+      sort: (row) => model.ratio(row, state.cost) ?? Infinity },
+    ...["total", "pulls", "uplinks"].map((what) => ({ key: `${what}-quantiles`,
+      head: `${what} 5 / 50 / 95 %`, text: (row) => model.quantiles(spread(row, what)),
+      sort: (row) => spread(row, what)?.[1] ?? Infinity })),
+  ];
+  // the total's are known at the costs of the sweep only
+  const spread = (row, what) => (what === "total"
+    ? row.quantiles?.total[data.costs.indexOf(state.cost)] : row.quantiles?.[what]);
+
+  function updateTable() {
+    const head = make("tr", {}, ...COLUMNS.map((column) => {
+      const chosen = column.key === state.sort.column;
+      const button = make("button", { type: "button" },
+        column.head + (chosen ? (state.sort.down ? " ▼" : " ▲") : ""));
+      button.addEventListener("click", () => {
+        state.sort = { column: column.key, down: chosen && !state.sort.down };
+        updateTable();
+        find("table").querySelectorAll("thead button")[COLUMNS.indexOf(column)].focus();
+      });
+      return make("th", { scope: "col",
+        "aria-sort": chosen ? (state.sort.down ? "descending" : "ascending") : "none" }, button);
+    }));
+    const column = COLUMNS.find((one) => one.key === state.sort.column);
+    const rows = seen(here()).sort((a, b) => (column.sort(a) - column.sort(b)) * (state.sort.down ? -1 : 1));
+    find("table").tHead.replaceChildren(head);
+    find("table").tBodies[0].replaceChildren(...rows.map((row) =>
+      make("tr", { className: !state.selected.size ? "" : state.selected.has(row.schedule)
+        ? "single" : "other" }, ...COLUMNS.map((one) => make("td", {}, one.text(row))))));
+    find("table-title").textContent = `Summary: ${whereText()}, C = ${state.cost}`;
+  }
+
+  function updateCheapest() {
+    const name = model.winner(here(), state.cost);
+    const piece = here().pieces.find((one) =>
+      one.low <= state.cost && (one.high === null || state.cost <= one.high));
+    const near = (one) => one.where.some(([low, high]) =>
+      low <= state.cost && (high === null || state.cost <= high));
+    const rivals = piece ? piece.rivals.filter(near).map((one) => byName.get(one.schedule).words)
+      : [];
+    const row = here().rows.find((one) => one.schedule === name);
+    const { mean, sem } = row ? model.total(row, state.cost) : {};
+    find("cheapest").textContent = name === null ? "" : `Cheapest at C = ${state.cost}: `
+      + `${byName.get(name).words}, total ${model.withError(mean, sem)}`;
+    find("rivals").textContent = !rivals.length ? ""
+      : `Not separable from it: ${rivals.slice(0, 8).join(", ")}`
+      + (rivals.length > 8 ? ` and ${rivals.length - 8} more` : "");
+    find("excluded").textContent = Object.entries(here().excluded ?? {}).map(([excluded, why]) =>
+      `excluded: ${byName.get(excluded).words}, ${why}`).join("; ");
+  }
+
+  function saveData() {
+    const quote = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
+    const fields = ["schedule", "trials", "ended", "wrong", "error_low", "error_high", "pulls",
+      "uplinks", "var_pulls", "covariance", "var_uplinks"];
+    const shares = ["pulls", "uplinks"].flatMap((what) => ["q05", "q50", "q95"].map((share) =>
+      `${what}_${share}`));
+    const lines = [[...keys, ...fields, ...shares].join(",")];
+    for (const cell of data.cells) for (const row of cell.rows)
+      lines.push([...keys.map((key) => cell.where[key]), ...fields.map((key) => row[key]),
+        ...(row.quantiles ? [...row.quantiles.pulls, ...row.quantiles.uplinks]
+          : shares.map(() => null))].map(quote).join(","));
+    save("fastfed.csv", new Blob([lines.join("\n") + "\n"], { type: "text/csv" }));
+  }
+
+  // ---- the theorems
+  const table = (id, heads, rows) => {
+    find(id).tHead.replaceChildren(make("tr", {}, ...heads.map((head) =>
+      make("th", { scope: "col" }, head))));
+    find(id).tBodies[0].replaceChildren(...rows.map((row) =>
+      make("tr", {}, ...row.map((text) => make("td", {}, text)))));
+  };
+
+  // a few digits, and no power of ten where none is needed
+  const ratio = (value, digits) => model.short(Number(model.general(value, digits)));
+
+  function fillVerdicts() {
+    if (!data.claims) return;
+    find("verdicts").hidden = false;
+    const every = data.cells.flatMap((cell) => cell.lines);
+    const used = data.verdicts.map((_, at) => at).filter((at) =>
+      every.some((line) => line[6] === at));
+    table("claims", ["claim, over all cells", ...used.map((at) => data.verdicts[at]),
+      "measured / bound"], data.claims.map((claim, place) => {
+      const lines = every.filter((line) => line[0] === place);
+      const ratios = lines.map((line) => line[5]).filter((value) => value !== null);
+      return [claim, ...used.map((at) => String(lines.filter((line) => line[6] === at).length)),
+        ratios.length ? `${ratio(Math.min(...ratios), 2)} to ${ratio(Math.max(...ratios), 2)}`
+          : ""];
+    }));
+  }
+
+  function updateLines() {
+    if (!data.claims) return;
+    table("lines", ["claim", "schedule", "C", "mean", "bound", "measured / bound", "verdict"],
+      here().lines.map(([claim, schedule, cost, mean, bound, tightness, verdict, power, reason]) =>
+        [data.claims[claim], byName.get(schedule)?.words ?? schedule,
+          cost === null ? "" : model.short(cost), model.short(mean), model.short(bound),
+          tightness === null ? "" : ratio(tightness, 3), data.verdicts[verdict]
+          + (data.verdicts[verdict] === "not refuted" && power !== null
+            ? ` (power ${model.general(power, 2)})` : "")
+          + (data.reasons[reason] ? `: ${data.reasons[reason]}` : "")]));
+  }
+
+  function update() {
+    state.version += 1;
+    for (const chart of drawn.keys()) draw(chart);
+    updateTable();
+    updateCheapest();
+    updateLines();
+  }
+
+  fillAbout();
+  fillChoices();
+  fillNames();
+  find("csv").addEventListener("click", saveData);
+  find("bounds").addEventListener("change", (event) => {
+    state.bounds = event.target.checked;
+    update();
+  });
+  find("bounds").parentElement.hidden = !data.cells.some((cell) => cell.bounds);
+  for (const chart of CHARTS) placeChart(chart, "charts");
+  fillBeside();
+  fillVerdicts();
+  dom.dark.addEventListener("change", () => {
+    markNames();
+    update();
+  });
+  setCost(state.cost);
+})();

@@ -1,0 +1,573 @@
+"""Tables as text. On a terminal names are shortened to its width; elsewhere nothing is cut."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from fastfed.display.wording import (
+    parameters,
+    plain,
+    rate,
+    told_apart,
+    with_error,
+)
+from fastfed.model.part import DEFAULTS, choices_text
+from fastfed.text import printable, short, tidy
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fastfed.analysis.cheapest import Cheapest
+    from fastfed.analysis.check import Check
+    from fastfed.model.instance import Instance
+    from fastfed.theory.bounds import Bounds
+
+__all__ = [
+    "best_text",
+    "bounds_text",
+    "check_text",
+    "law_lines",
+    "short",
+    "summary_cells",
+    "summary_text",
+    "table_text",
+]
+
+WIDTH = 100
+_MOST_ARMS = 20  # of an instance, in a table of bounds
+_BOUNDS_WORDS = (
+    "n_km, n_k: steps after which the radius certainly eliminates an arm; T_km, T_k: the paper's",
+    "bounds on them. as stated: the formula of the paper; summed: its terms added up over arms",
+    "and clients; sharp: the same with n_km and n_k. H_opt, lambda_opt: the period and the base",
+    "with the smallest bound on the total cost.",
+)
+_NO_COST = "no costs known"  # none ended, or bits were not counted
+_LONG_SCHEDULE = 24  # characters, in a table with several columns of schedules
+_LEAST_NAME = 12  # columns that a shortened name keeps
+_NAMES = {"instance": "instance", **{name: name for name in DEFAULTS}}
+_NUMBERS = {"delta": "delta", "sigma": "sigma", "cost": "C", "bit_cost": "c of a bit"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its heading, its cells, and how it stands in its place."""
+
+    head: str
+    cells: list[str]
+    left: bool = False
+    """Names stand to the left, numbers to the right."""
+    name: bool = False
+    """Whether cells may be shortened where the table is too wide."""
+
+
+def table_text(columns: Sequence[Column], width: int | None = None) -> list[str]:
+    """Align the heading and the rows.
+
+    On a terminal, or with a ``width``, names are shortened, the longest first, until the table
+    fits. Numbers never are, so that a table of very long ones is wider than asked.
+    """
+    room = _room() if width is None else width
+    columns = _fitted(list(columns), room)
+    wide = [_width(column) for column in columns]
+    gap = "  " if sum(wide) + 2 * (len(wide) - 1) <= min(room, WIDTH) else " "
+    lines = []
+    for row in zip(*([column.head, *column.cells] for column in columns), strict=True):
+        cells = (
+            f"{text:<{size}}" if column.left else f"{text:>{size}}"
+            for text, size, column in zip(row, wide, columns, strict=True)
+        )
+        lines.append(gap.join(cells).rstrip())
+    return lines
+
+
+def _room() -> int:
+    """Return the width of the terminal; a file or a pipe has no limit."""
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    return shutil.get_terminal_size((WIDTH, 0)).columns if terminal else sys.maxsize
+
+
+def _fitted(columns: list[Column], width: int) -> list[Column]:
+    whole = [column.cells for column in columns]
+    while True:
+        wide = [_width(column) for column in columns]
+        over = sum(wide) + len(wide) - 1 - width
+        names = [i for i, column in enumerate(columns) if column.name and wide[i] > _LEAST_NAME]
+        if over <= 0 or not names:
+            return columns
+        widest = max(names, key=lambda i: wide[i])
+        room = max(_LEAST_NAME, len(columns[widest].head), wide[widest] - over)
+        if room >= wide[widest]:
+            return columns
+        # as equals: a name gives way only as far as it is longer than the others
+        others = [wide[i] for i in names if i != widest]
+        room = max([room, *(size - 1 for size in others if room < size < wide[widest])])
+        column = columns[widest]
+        shown = told_apart(whole[widest], room)  # of what is cut already little can be told
+        columns[widest] = replace(column, cells=[shown[cell] for cell in whole[widest]])
+
+
+def _width(column: Column) -> int:
+    return max(map(len, [column.head, *column.cells]))
+
+
+def summary_text(frame: pl.DataFrame, instances: Mapping[str, Instance] | None = None) -> str:
+    """Write a summary, one line for each row.
+
+    What all rows share is said once above the table: parameters, the number of trials, and, with
+    ``instances`` by name, the law of the rewards. Errors are in percent, with their exact 95 %
+    interval; "x FE0" is the mean total over FedElim0's, "x T*" mean pulls over the least of any
+    algorithm.
+    """
+    from fastfed.analysis.summary import not_ended_text  # NumPy, which help need not wait for
+
+    if not len(frame):
+        return "no rows yet"
+    shared, columns = summary_cells(frame, instances)
+    lines = [not_ended_text(frame), *law_lines(frame, instances), *shared_lines(shared)]
+    return "\n".join([*filter(None, lines), *table_text(columns)])
+
+
+def shared_lines(shared: str, width: int = WIDTH) -> list[str]:
+    """Write the shared values above a table, with lines broken after commas."""
+    if not shared:
+        return []
+    lines = ["all rows:"]
+    for item in shared.replace(", ", ",\n").split("\n"):
+        if len(lines[-1]) + 1 + len(item) > width:
+            lines.append(" " * 9)
+        lines[-1] += f" {item}"
+    return lines
+
+
+def summary_cells(
+    frame: pl.DataFrame, instances: Mapping[str, Instance] | None = None
+) -> tuple[str, list[Column]]:
+    """Return the values that all rows share, in words, and the columns of the others.
+
+    With ``instances``, by name, the last column has mean pulls over the least of any algorithm.
+    """
+    shared: list[str] = []
+    columns: list[Column] = []
+    for key, head in _NAMES.items():
+        if key in frame.columns:
+            names = [printable(name) for name in frame[key].to_list()]
+            _place(shared, columns, Column(head, names, left=True, name=True))
+    for key, head in _NUMBERS.items():
+        if key in frame.columns and not frame[key].is_null().all():
+            values = frame[key].to_list()  # a row costs by the scalar or by the bit
+            shown = parameters([value for value in values if value is not None])
+            _place(
+                shared,
+                columns,
+                Column(head, ["" if value is None else shown[value] for value in values]),
+            )
+    columns.append(
+        Column("schedule", [printable(name) for name in frame["schedule"]], left=True, name=True)
+    )
+    trials = [f"{count:,}" for count in frame["trials"].to_list()]
+    if len(set(trials)) == 1:
+        shared.append(f"{trials[0]} trials")
+    else:
+        columns.append(Column("trials", trials))
+    rows = frame.to_dicts()
+    columns += [
+        Column("total ± sem", [_total(row) for row in rows]),
+        Column("pulls", [short(row["pulls_mean"]) for row in rows]),
+        Column("uplinks", [short(row["uplinks_mean"]) for row in rows]),
+        *(
+            [Column("bits", [short(row["bits_mean"]) for row in rows])]
+            if any(row["bit_cost"] is not None for row in rows)
+            else []
+        ),
+        Column(
+            "error % [95 %]",
+            [rate(row["error_rate"], row["error_low"], row["error_high"]) for row in rows],
+        ),
+        Column("x FE0", [_ratio(row["ratio_to_fedelim0"]) for row in rows]),
+    ]
+    least = [_ratio(_over_least(row, instances or {})) for row in rows]
+    if any(least):
+        columns.append(Column("x T*", least))
+    return ", ".join(shared), columns
+
+
+def _place(shared: list[str], columns: list[Column], column: Column) -> None:
+    """Put a column into the table, or above it if all its cells are equal."""
+    if len(set(column.cells)) == 1:
+        shared.append(f"{column.head} {column.cells[0]}")
+    else:
+        columns.append(column)
+
+
+def _total(row: Mapping[str, Any]) -> str:
+    text = with_error(row["total_mean"], row["total_sem"]) or (
+        "bits not counted" if row["ended"] and row["bit_cost"] is not None else "none ended"
+    )
+    return f"{text}*" if row["truncated"] else text
+
+
+def _over_least(row: Mapping[str, Any], instances: Mapping[str, Instance]) -> float | None:
+    """Return mean pulls over T* kl(delta, 1 - delta), where the run is delta-PAC."""
+    from fastfed.theory.lower_bounds import over_least_pulls
+
+    instance, pulls = instances.get(row["instance"]), row["pulls_mean"]
+    return None if instance is None or pulls is None else over_least_pulls(instance, pulls, row)
+
+
+def _ratio(ratio: float | None) -> str:
+    return "" if ratio is None or ratio != ratio else short(float(f"{ratio:.3g}"))
+
+
+def law_lines(frame: pl.DataFrame, instances: Mapping[str, Instance] | None) -> list[str]:
+    """Name the reward distribution of each instance in the frame; equal ones together."""
+    if instances is None:
+        return []
+    names = frame["instance"].unique(maintain_order=True).to_list()
+    return laws_text({name: instances[name] for name in names if name in instances})
+
+
+def laws_text(instances: Mapping[str, Instance]) -> list[str]:
+    """Name the reward distribution of each instance; equal ones together."""
+    laws: dict[str, list[str]] = {}
+    for name, one in instances.items():
+        laws.setdefault(one.rewards_text, []).append(printable(name))
+    if len(laws) == 1:
+        return [f"rewards: {next(iter(laws))}"]
+    return [f"rewards: {law} ({', '.join(names)})" for law, names in laws.items()]
+
+
+def best_text(best: Cheapest, costs: Sequence[float], bit_costs: Sequence[float] = ()) -> str:
+    """Show the cheapest schedule of every cell at given costs, of an uplink or of a bit.
+
+    Each line has its mean total cost, the paired margin of the next best, and the schedules that
+    cannot be separated from it.
+    """
+    if not best.envelopes:
+        return "no rows yet"
+    shared, columns, keys = best_columns(best, costs, bit_costs)
+    return "\n".join([*shared_lines(shared), *table_text(columns), *keys])
+
+
+def best_columns(
+    best: Cheapest, costs: Sequence[float], bit_costs: Sequence[float] = ()
+) -> tuple[str, list[Column], list[str]]:
+    """Return what all rows share, the columns, and lines that explain names."""
+    rows = best.at(costs, bit_costs).to_dicts()
+    shared: list[str] = []
+    columns: list[Column] = []
+    for key in (*best.envelopes[0].cell, "cost", "bit_cost"):
+        values = [row[key] for row in rows]
+        known = [value for value in values if value is not None]
+        if not known:
+            continue
+        name = not isinstance(known[0], float)
+        shown = {value: printable(str(value)) for value in known} if name else parameters(known)
+        _place(
+            shared,
+            columns,
+            Column(
+                _NUMBERS.get(key, key),
+                ["" if value is None else shown[value] for value in values],
+                left=name,
+                name=name,
+            ),
+        )
+    brief = _brief_names(
+        name
+        for row in rows
+        for name in (
+            row["winner"] or _NO_COST,
+            *row["equal"],
+            row["runner_up"] or "",
+            *row["rivals"],
+        )
+    )
+
+    def listed(names: Sequence[str]) -> str:
+        return ", ".join(brief[name] for name in names)
+
+    columns += [
+        Column(
+            "cheapest",
+            [
+                brief[row["winner"] or _NO_COST]
+                + (f" (= {listed(row['equal'])})" if row["equal"] else "")
+                for row in rows
+            ],
+            left=True,
+            name=True,
+        ),
+        Column("total ± sem", [with_error(row["total_mean"], row["total_sem"]) for row in rows]),
+        Column("next best", [brief[row["runner_up"] or ""] for row in rows], left=True, name=True),
+        Column("paired margin", [with_error(row["margin"], row["margin_sem"]) for row in rows]),
+        Column(
+            "not separable", [listed(row["rivals"]) or "none" for row in rows], left=True, name=True
+        ),
+    ]
+    keys = [f"{short_name}: {name}" for name, short_name in brief.items() if name != short_name]
+    return ", ".join(shared), columns, [*keys, *best.excluded_text()]
+
+
+def _brief_names(names: Iterable[str]) -> dict[str, str]:
+    """Write schedules of many times as at#1, at#2, ..., explained below the table.
+
+    In a table with three columns of schedules, shortened long names could not be recognised.
+    """
+    shown: dict[str, str] = {}
+    for name in names:
+        if name not in shown:
+            long = sum(name != brief for name, brief in shown.items())
+            shown[name] = (
+                name if len(name) <= _LONG_SCHEDULE else (f"{name.partition(':')[0]}#{long + 1}")
+            )
+    return shown
+
+
+def check_text(found: Check) -> str:
+    """Write the verdicts of a check by cell, then their counts and reasons."""
+    frame = found.frame
+    text = [
+        'Intervals are 95 %. "±" belongs to a mean; a range or a limit belongs to the share of '
+        "trials that\nviolate the bound, or err.",
+        "",
+    ]
+    cut = frame.filter(frame["ended"] < frame["trials"])
+    if len(cut):
+        most = int((cut["trials"] - cut["ended"]).max())  # type: ignore[arg-type]
+        text.insert(
+            0,
+            f"note: some trials did not end, up to {most:,} of a line; means are over "
+            "those that did, and the\nothers neither confirm nor refute a claim about "
+            "trials: its interval allows for both\n",
+        )
+    head, *rows = table_text(check_columns(frame.to_dicts()))
+    for (instance, delta, sigma, *choices), lines in frame.with_row_index("row").group_by(
+        ["instance", "delta", "sigma", *DEFAULTS], maintain_order=True
+    ):
+        counts = sorted({count for count in lines["trials"] if count is not None})
+        span = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+        text += [
+            f"{printable(str(instance))}, delta {plain(delta)}, sigma {plain(sigma)}"
+            + printable(choices_text(dict(zip(DEFAULTS, choices, strict=True))))
+            + f", {span} trials",
+            head,
+            *(rows[row] for row in lines["row"]),
+            "",
+        ]
+    text += [f"{verdict}: {count}" for verdict, count in found.counts().items()]
+    reasons = frame.filter(frame["reason"] != "")
+    for (verdict, reason), lines in reasons.group_by(["verdict", "reason"], maintain_order=True):
+        text.append(f"  {verdict}, {len(lines)}: {reason}")
+    return "\n".join(text)
+
+
+def check_columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    costs = parameters([row["cost"] for row in rows if row["cost"] is not None] or [0.0])
+    return [
+        Column("schedule", [row["schedule"] for row in rows], left=True, name=True),
+        Column(
+            "claim",
+            [
+                row["claim"] + ("" if row["cost"] is None else f", C {costs[row['cost']]}")
+                for row in rows
+            ],
+            left=True,
+        ),
+        Column("mean", [short(row["mean"]) for row in rows]),
+        Column("bound", [short(row["bound"]) for row in rows]),
+        Column(
+            "/bound", ["" if row["tightness"] is None else _brief(row["tightness"]) for row in rows]
+        ),
+        Column("95 % interval", [_deciding_interval(row) for row in rows]),
+        Column("verdict (power)", [_verdict(row) for row in rows], left=True),
+    ]
+
+
+def _verdict(row: Mapping[str, Any]) -> str:
+    if row["verdict"] != "not refuted":
+        return str(row["verdict"])
+    return f"not refuted ({'<1' if row['power'] < 0.01 else round(100 * row['power'])}%)"
+
+
+def _deciding_interval(row: Mapping[str, Any]) -> str:
+    """Write the interval: of a mean with ±; of a share the deciding limit, or both limits."""
+    low, high = row["low"], row["high"]
+    if low is None or high is None:
+        return ""
+    if row["outside"] is None:
+        return f"±{_brief((high - low) / 2)}"
+    if row["verdict"] in ("not enough trials", "not refuted"):
+        return f"{_two(low)}-{_two(high)}"
+    return f">= {_two(low)}" if row["verdict"] == "violated" else f"<= {_two(high)}"
+
+
+def _two(share: float) -> str:
+    return tidy(f"{share:.2g}")
+
+
+def _brief(number: float) -> str:
+    """In six columns."""
+    if 1e-3 <= number < 1e3:
+        return tidy(f"{number:.3g}")
+    return f"{number:,.0f}" if 1e3 <= number < 1e5 else tidy(f"{number:.1g}")
+
+
+def bounds_text(found: Sequence[Bounds]) -> str:
+    """Write the bounds: the arms once for each delta, the schemes for each cost."""
+    text: list[str] = []
+    for position, b in enumerate(found):
+        before = found[position - 1]
+        if position == 0 or (b.delta, b.radius, b.goal) != (
+            before.delta,
+            before.radius,
+            before.goal,
+        ):
+            text += [*_arms_text(b), ""]
+        text += [*_schemes_text(b), ""]
+    return "\n".join([*text, *_BOUNDS_WORDS])
+
+
+def grid_text(b: Bounds) -> str:
+    """Write the schemes' bounds, summed over arms and clients, for a grid of deltas and costs."""
+    instance = b.instance
+    arms, clients = instance.shape
+    return "\n".join(
+        [
+            f"{printable(instance.name)}: {arms} arms, {clients} clients, rewards "
+            f"{instance.rewards_text}; confidence scale sigma {b.sigma:g}",
+            *table_text(grid_columns(b)),
+        ]
+    )
+
+
+def grid_columns(b: Bounds) -> list[Column]:
+    """One row for each delta, cost and scheme."""
+    rows = b.table().to_dicts()
+    deltas, costs = (parameters([row[name] for row in rows]) for name in ("delta", "cost"))
+    return [
+        Column("delta", [deltas[row["delta"]] for row in rows]),
+        Column("C", [costs[row["cost"]] for row in rows]),
+        Column("scheme", [_scheme(row["scheme"], row["parameter"]) for row in rows], left=True),
+        *(
+            Column(head, [short(row[name]) for row in rows])
+            for head, name in (
+                ("pulls", "pulls"),
+                ("uplinks", "uplinks"),
+                ("C x uplinks", "comm"),
+                ("total", "total"),
+                ("total / T", "total_over_T"),
+            )
+        ),
+    ]
+
+
+def _scheme(name: str, parameter: float | None) -> str:
+    if parameter is None or name == "fedelim":
+        return name
+    return f"{name}:{plain(float(parameter)).replace(',', '')}"
+
+
+def _arms_text(b: Bounds) -> list[str]:
+    """Write the numbers that do not depend on the cost."""
+    instance = b.instance
+    arms, clients = instance.shape
+    shown = range(min(arms, _MOST_ARMS))
+    hardest = [int(b.local_gaps[k].argmin()) for k in shown]
+    columns = [
+        Column("arm", [printable(instance.arms[k]) for k in shown], left=True, name=True),
+        Column("Delta_k", [f"{b.global_gaps[k]:.4g}" for k in shown]),
+        Column("T_k", [short(b.T_k[k]) for k in shown]),
+        Column("n_k", [short(b.n_k[k]) for k in shown]),
+        Column(
+            "hardest client",
+            [printable(instance.clients[m]) for m in hardest],
+            left=True,
+            name=True,
+        ),
+        Column("Delta_km", [f"{b.local_gaps[k, hardest[k]]:.4g}" for k in shown]),
+        Column("T_km", [short(b.T_km[k, hardest[k]]) for k in shown]),
+        Column("n_km", [short(b.n_km[k, hardest[k]]) for k in shown]),
+    ]
+    if b.T_star and b.allocation is not None and b.least_pulls is not None:
+        pulls = b.allocation.sum(axis=1) * (b.least_pulls / b.T_star)
+        columns.append(Column("optimum", [short(float(pulls[k])) for k in shown]))
+    text = [
+        f"{printable(instance.name)}: {arms} arms, {clients} clients, rewards "
+        f"{instance.rewards_text}; delta {plain(b.delta)}, confidence scale sigma {b.sigma:g}"
+        + printable(choices_text({"radius": b.radius, "goal": b.goal})),
+        f"T = {b.T:,.0f}   sharp, sum of max(n_km, n_k) = {b.T_sharp:,.0f}",
+        *_least_text(b),
+        "",
+        *table_text(columns),
+    ]
+    if b.radius != "paper":
+        text.insert(
+            2,
+            "(the closed forms of T_km and T_k hold for the paper's radius only: here "
+            "they are n_km and n_k)",
+        )
+    if arms > _MOST_ARMS:
+        text.append(f"... {arms - _MOST_ARMS:,} more arms: --json has all")
+    return text
+
+
+def _least_text(b: Bounds) -> list[str]:
+    """List the lower bounds on mean pulls, or why there is none."""
+    lines = list(b.notes)
+    if b.lower is not None:
+        lines.insert(
+            0,
+            f"Theorem 3: mean pulls >= {short(b.lower)} as proved, "
+            f"{short(b.lower_as_stated)} as stated",
+        )
+    if b.T_star is not None:
+        lines.insert(
+            0,
+            f"no algorithm below this: mean pulls >= {short(b.least_pulls)} = T* kl(delta, 1 - "
+            f"delta), T* = {short(b.T_star)}",
+        )
+    return lines
+
+
+def _schemes_text(b: Bounds) -> list[str]:
+    """Write the schemes side by side at one cost."""
+    breaking = len(b.breaking_arms)
+    condition = (
+        "every arm meets C ln T_k <= T_k"
+        if not breaking
+        else f"{breaking:,} of {len(b.condition):,} arms break C ln T_k <= T_k"
+    )
+    rows: list[tuple[str, ...]] = []
+    for scheme in b.schemes:
+        name = _scheme(scheme.name, scheme.parameter)
+        for variant in ("as_stated", "summed", "sharp"):
+            costs = getattr(scheme, variant)
+            over = short(costs.total / b.T if b.T else None)
+            rows.append(
+                (
+                    name,
+                    variant.replace("_", " "),
+                    short(costs.pulls),
+                    short(costs.uplinks),
+                    short(costs.comm),
+                    short(costs.total),
+                    over,
+                )
+            )
+            name = ""
+    heads = ("scheme", "bound", "pulls", "uplinks", "C x uplinks", "total", "total/T")
+    columns = [
+        Column(head, list(cells), left=place < 2)
+        for place, (head, cells) in enumerate(zip(heads, zip(*rows, strict=True), strict=True))
+    ]
+    return [
+        f"delta {plain(b.delta)}, cost C {plain(b.cost)}: H_opt {b.period_opt:.5g}, lambda_opt "
+        f"{b.base_opt:.5g}",
+        f"{condition}; FedElim's total <= 3T "
+        + ("follows" if b.three_T_follows else "does not follow"),
+        *table_text(columns),
+    ]

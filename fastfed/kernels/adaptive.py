@@ -1,0 +1,135 @@
+"""The next communication time of schedules that choose it when they communicate.
+
+The times of most schedules are known before a trial. Those of `fastfed.model.schedules.Adaptive`
+are not: at each communication round the server chooses the next one from what it has received. A
+pass treats such a schedule as one whose only time is the next. An interval that has the time inside
+is split down to it. Nothing is certified on the way, because nothing can be decided before the
+time. So the rows of the schedule are the same with and without skipping, and skipping adds nothing
+to their error.
+
+Clients' passes, and those of servers without such a schedule, have `FixedTimes`, for which the
+functions below compile to nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastfed import timegrid
+from fastfed.confidence import MAX_STEPS
+from fastfed.kernels.compiling import inner
+from fastfed.kernels.dispatch import generic_with_default
+from fastfed.kernels.goals import hooks as goals
+from fastfed.kernels.memory import (
+    ABANDONED,
+    ALIVE,
+    LAST,
+    NEVER,
+    NEXT,
+    NOBODY,
+    TIMES_USED,
+    WINNER,
+    Flag,
+    Floats,
+    Int,
+    Ints,
+    Round,
+    Schedules,
+    Tree,
+)
+from fastfed.kernels.radii import exact
+
+HI, LO, SHARE = range(3)
+_LATEST = float(2 * MAX_STEPS)
+MOST_TIMES = timegrid.place_until(MAX_STEPS) + 2
+"""Of a schedule that chooses its times."""
+
+step_at = inner(timegrid.step_at)
+place_until = inner(timegrid.place_until)
+
+
+class FixedTimes(NamedTuple):
+    """Schedules whose times are all known before the trial."""
+
+    nothing: Any  # (), which takes no room in a call
+
+
+class ChosenTimes(NamedTuple):
+    """Schedules of which some choose their times in the trial."""
+
+    options: Floats  # (S, 3) HI, LO and SHARE; HI is 0 where all times are known
+    # (S, times) memory for the chosen times of a question, from the second on; empty where nobody
+    # asks for them: see `questions`
+    log: Ints
+
+
+@generic_with_default
+def is_chosen(chosen: Any, s: Int) -> Flag:
+    """Tell whether schedule s chooses its times."""
+    return False
+
+
+@generic_with_default
+def logging(chosen: Any, log: Ints) -> Any:
+    """Return the same with chosen times written to a log."""
+    return chosen
+
+
+@generic_with_default
+def choose_next(
+    chosen: Any, schedules: Schedules, tree: Tree, radius: Any, total: Floats, at_n: Round
+) -> None:
+    """Set the next time of a schedule that chooses it, after the decisions of round ``at_n``."""
+
+
+@is_chosen.of(ChosenTimes)
+def _is_chosen(chosen, s):
+    return chosen.options[s, HI] > 0.0
+
+
+@logging.of(ChosenTimes)
+def _logging(chosen, log):
+    return ChosenTimes(chosen.options, log)
+
+
+@choose_next.of(ChosenTimes)
+def _choose_next(chosen, schedules, tree, radius, total, at_n):
+    state, s = schedules.state, at_n.s
+    if chosen.options[s, HI] > 0.0 and state[s, WINNER] == NOBODY and state[s, ABANDONED] == 0:
+        _choose(chosen.options[s], schedules, tree, radius, total, at_n)
+        if chosen.log.shape[0] > 0:
+            chosen.log[s, state[s, TIMES_USED]] = state[s, NEXT]
+
+
+@inner
+def _choose(options, schedules, tree, radius, total, at_n):
+    """Follow `model.schedules.Adaptive.next_time`, in sums."""
+    s, n = at_n.s, at_n.n
+    wanted = max(1, math.ceil(options[SHARE] * float(schedules.state[s, ALIVE] - 1)))
+    least = max(n + 1, np.int64(math.ceil(options[LO] * float(n))))
+    most = np.int64(math.floor(min(options[HI] * float(n), _LATEST)))
+    low = place_until(least - 1) + 1
+    high = max(low, place_until(most))
+    if not _enough(schedules, tree, radius, total, at_n, (low, wanted)):
+        if _enough(schedules, tree, radius, total, at_n, (high, wanted)):
+            while high - low > 1:
+                middle = (low + high) // 2
+                if _enough(schedules, tree, radius, total, at_n, (middle, wanted)):
+                    high = middle
+                else:
+                    low = middle
+        low = high
+    time = step_at(low)
+    schedules.state[s, NEXT] = time if time <= schedules.times[s, LAST] else NEVER
+
+
+@inner
+def _enough(schedules, tree, radius, total, at_n, aim):
+    """Tell whether enough arms would be decided at a place of the grid, with the means of n."""
+    place, wanted = aim
+    later = float(step_at(place))
+    bar = exact(radius, later) * (float(at_n.n) / later)
+    return goals.decided_count(schedules.rule, schedules, tree, total, at_n, bar) >= wanted

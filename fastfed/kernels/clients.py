@@ -1,0 +1,269 @@
+"""The clients of a trial, after its server: each is followed only as far as a row needs it.
+
+A row holds the pulls, max(T_local, T_global) for each arm and client, the last step at which any
+client declares, and the number of wrong declarations. So a client's eliminations are bracketed
+first (`lazy`), and located where a row depends on the exact step. Whatever chooses the passes and
+their arms is a function of values at spine nodes, and of other clients' passes: the inside of every
+interval that a pass certifies is still a bridge. So certificates may be counted as if each pass had
+been chosen beforehand. docs/explanation/skipping.md has the proof.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastfed.kernels.adaptive import FixedTimes
+from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.elimination import run_pass
+from fastfed.kernels.goals import hooks as goals
+from fastfed.kernels.lazy import (
+    all_out_by,
+    begin_at,
+    last_surplus,
+    most_issued,
+    take_eliminators,
+)
+from fastfed.kernels.memory import (
+    ABANDONED,
+    ACCEPTED,
+    CERTIFICATES,
+    DRAWS,
+    ISSUED,
+    NEVER,
+    NOBODY,
+    QUIET,
+    SPINE_DECIDES,
+    SPINE_USED,
+    WINNER,
+    PassMemory,
+    Schedules,
+    Start,
+)
+from fastfed.kernels.questions import client_scope
+from fastfed.kernels.schedules import decided_at
+from fastfed.kernels.uplinks.exact import ExactUplink, Nothing
+
+
+@inlined
+def run_clients(problem, every_step, limits, space, trial, i, rows):
+    """Run the passes of all clients of a trial, after the server's; return their certificates.
+
+    The steps in ``space.local_eliminated_at`` give the trial's rows, but not all of them are
+    located exactly, unless the caller keeps eliminations.
+    """
+    lazy, goal = space.lazy, problem.goal
+    arms, clients = space.local_eliminated_at.shape
+    questions = problem.questions
+    lazy.notes[SPINE_USED] = 0
+    lazily = problem.skip and rows.local_eliminated_at.shape[0] == 0
+    certificates, in_vain = np.int64(0), np.int64(0)
+    for m in range(clients):
+        client = _schedules_of(problem, every_step, space, np.int64(m))
+        scope = client_scope(questions, problem.seed, trial, np.int64(m))
+        if m == 0 or not questions.alike:
+            _set_due(questions, space.state, space.eliminated_at, limits.horizon, lazy, m)
+        lazy.notes[ISSUED], lazy.notes[QUIET] = 0, -1
+        bracketed = False
+        # clients of a trial are alike: where brackets spare little, most clients do without
+        if lazily and 4 * in_vain <= m + 4:
+            held = PassMemory(space.walks, space.tree, client)
+            bracketed = goals.bracket(
+                client.rule, problem.rewards, space.rewards, scope, problem.local_radius, held, lazy
+            )
+        needed = np.int64(arms)
+        if bracketed:
+            needed = _needed(space.local_eliminated_at, client.state, lazy, np.int64(m))
+        in_vain += np.int64(4 * needed > 3 * (arms - 1))
+        certificates += lazy.notes[ISSUED]
+        if not bracketed:
+            certificates += _follow(problem, space, scope, client)
+        elif needed > 0:
+            winner = client.state[0, WINNER]
+            first = take_eliminators(lazy, np.int64(m))
+            certificates += _locate(problem, space, scope, client, first)
+            client.state[0, WINNER] = winner
+        space.winners[m] = client.state[0, WINNER]
+        space.wrong[m] = 1 if goals.client_errs(goal, m, client.state) else 0
+        space.local_abandoned_at[m] = client.state[0, ABANDONED]
+        if rows.local_accepted.shape[0] > 0:
+            for k in range(arms):
+                rows.local_accepted[i, k, m] = client.state[0, ACCEPTED + k] == 1
+    if lazily:
+        certificates += _find_last(problem, every_step, space, trial)
+    return certificates
+
+
+@inner
+def _set_due(questions, state, eliminated_at, horizon, lazy, m):
+    """Set a number of pulls of each arm that every schedule asks of client m.
+
+    It is the server's own number as far as values at spine nodes decide it, in the last question
+    with a weight on the client. Exact steps between spine nodes would let the choice of a client's
+    passes depend on what these passes look at.
+    """
+    count, schedules, arms = eliminated_at.shape
+    for k in range(arms):
+        due = NEVER
+        for s in range(schedules):
+            latest = np.int64(0)
+            for q in range(count):
+                if questions.weights[q, m] > 0.0:
+                    known = decided_at(state[q], eliminated_at[q], s, k)
+                    latest = max(latest, min(known, state[q, s, SPINE_DECIDES]))
+            due = min(due, latest, horizon[s])
+        lazy.due[k] = due
+
+
+@inlined
+def _schedules_of(problem, every_step, space, m):
+    """Return the one schedule of client m, which compares at every step."""
+    return Schedules(
+        every_step.times,
+        every_step.listed,
+        space.client_state,
+        space.client_eliminated_at,
+        goals.at_client(problem.goal, m),
+        ExactUplink(()),
+        Nothing(()),
+        FixedTimes(()),
+    )
+
+
+@inlined
+def _run(problem, space, scope, client, level):
+    """Run a client's pass, from the start (-1), or from an octave on."""
+    run_pass(
+        problem.rewards,
+        space.rewards,
+        scope,
+        problem.local_radius,
+        client,
+        space.walks,
+        space.tree,
+        Start(problem.skip, level),
+    )
+
+
+@inlined
+def _follow(problem, space, scope, client):
+    """Run the whole pass of a client; return its certificates.
+
+    It begins at the last spine node up to which a bracket found nothing unresolved.
+    """
+    m, lazy, state = scope.lo, space.lazy, client.state
+    level = np.int64(-1)
+    if lazy.notes[QUIET] >= 0:
+        for k in range(lazy.taken.shape[0]):
+            lazy.taken[k] = True
+        level = begin_at(
+            lazy.notes[QUIET], problem.local_radius, client, space.walks, space.tree, lazy, m
+        )
+    _run(problem, space, scope, client, level)
+    last = np.int64(0)
+    end = state[0, ABANDONED] if state[0, ABANDONED] > 0 else NEVER
+    for k in range(space.local_eliminated_at.shape[0]):
+        space.local_eliminated_at[k, m] = client.eliminated_at[0, k]
+        last = max(last, min(client.eliminated_at[0, k], end))
+    lazy.winner[m] = NOBODY
+    lazy.low[m] = lazy.high[m] = last
+    lazy.notes[SPINE_USED] += state[0, DRAWS]
+    return state[0, CERTIFICATES]
+
+
+@inner
+def _needed(eliminated_at, state, lazy, m):
+    """Note the brackets of a client; take and count the arms whose exact step a row depends on.
+
+    If there are any, arms that decide when the client declares are taken with them: no client is
+    located twice.
+    """
+    arms = lazy.taken.shape[0]
+    winner = state[0, WINNER]
+    low, high = np.int64(-1), np.int64(0)
+    for k in range(arms):
+        eliminated_at[k, m] = lazy.hi[k, m]
+        if k != winner:
+            low, high = max(low, lazy.lo[k, m]), max(high, lazy.hi[k, m])
+    low = np.int64(1) << low if low >= 0 else np.int64(0)
+    lazy.winner[m], lazy.low[m], lazy.high[m], eliminated_at[winner, m] = winner, low, high, high
+    needed = high > lazy.due[winner]
+    for k in range(arms):
+        needed |= k != winner and lazy.hi[k, m] > lazy.due[k]
+    taken = np.int64(0)
+    for k in range(arms):
+        late = lazy.hi[k, m] > min(lazy.due[k], low)
+        lazy.taken[k] = needed and k != winner and late
+        taken += np.int64(lazy.taken[k])
+    return taken
+
+
+@inlined
+def _locate(problem, space, scope, client, first):
+    """Locate the eliminations of the arms taken, from 2^first on; return the certificates."""
+    m, lazy, out = scope.lo, space.lazy, space.local_eliminated_at
+    level = begin_at(first, problem.local_radius, client, space.walks, space.tree, lazy, m)
+    _run(problem, space, scope, client, level)
+    winner = lazy.winner[m]
+    last = np.int64(0)
+    for k in range(out.shape[0]):
+        if k != winner:
+            if lazy.taken[k]:
+                out[k, m] = client.eliminated_at[0, k]
+            last = max(last, out[k, m])
+    out[winner, m] = lazy.low[m] = lazy.high[m] = last
+    lazy.winner[m] = NOBODY
+    lazy.notes[SPINE_USED] += client.state[0, DRAWS]
+    return client.state[0, CERTIFICATES]
+
+
+@inlined
+def _find_last(problem, every_step, space, trial):
+    """Locate the last declaration of any client, the likeliest client first."""
+    lazy, out = space.lazy, space.local_eliminated_at
+    arms, clients = out.shape
+    certificates, latest = np.int64(0), np.int64(0)
+    for m in range(clients):
+        latest = max(latest, lazy.low[m])
+    while True:
+        m = _likeliest(problem.local_radius, space.walks, lazy, latest)
+        if m < 0:
+            break
+        scope = client_scope(problem.questions, problem.seed, trial, m)
+        for k in range(arms):
+            lazy.taken[k] = k != lazy.winner[m] and lazy.hi[k, m] > max(lazy.low[m], latest)
+        first = take_eliminators(lazy, m)
+        if latest > lazy.low[m]:
+            # the answer tells of the inside of these intervals, so they count whatever it is
+            certificates += most_issued(lazy, latest)
+            if _all_out_by(problem, space, scope, latest):
+                lazy.winner[m] = NOBODY
+                continue
+        client = _schedules_of(problem, every_step, space, m)
+        certificates += _locate(problem, space, scope, client, first)
+        latest = max(latest, lazy.high[m])
+    # clients that were not located declare at that step or before: any such step gives the row
+    for m in range(clients):
+        for k in range(arms):
+            if out[k, m] < NEVER:
+                out[k, m] = min(out[k, m], latest)
+    return certificates
+
+
+@inlined
+def _all_out_by(problem, space, scope, n):
+    """Call `lazy.all_out_by` for a client."""
+    return all_out_by(
+        problem.rewards, space.rewards, scope, problem.local_radius, space.walks, space.lazy, n
+    )
+
+
+@inner
+def _likeliest(radius, walks, lazy, latest):
+    """Return the client that is likeliest to declare last, if it may after ``latest``, or -1."""
+    found, least = np.int64(-1), np.inf
+    for m in range(lazy.winner.shape[0]):
+        if lazy.winner[m] != NOBODY and lazy.high[m] > latest:
+            surplus = last_surplus(radius, walks, lazy, m)
+            if found < 0 or surplus < least:
+                found, least = np.int64(m), surplus
+    return found

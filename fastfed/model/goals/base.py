@@ -1,0 +1,224 @@
+"""Goals: questions that every client answers for itself, and the server for all clients.
+
+Whoever answers sees one list of means: a client its own column of the instance, the server the
+means over clients. So a goal is a handful of functions of such a list: whether the question has an
+answer (`refuse`), how far each arm is from being mistaken (`gaps`), which answers are right
+(`right`); and of empirical means, in the words of the paper: what is decided at a step (`decide`).
+The reference runs `decide` as it stands. The kernels have the same rule once more, in sums and for
+whole intervals of steps (`fastfed.kernels.goals`), and tests hold the two together.
+
+*Good event.* With probability 1 - delta at least, all empirical means, of all clients and of the
+server, lie within alpha of the truth at every step (`fastfed.confidence`). Each goal's file shows
+that its rule errs nowhere on that event: that is all that delta-PAC asks for.
+
+*Gaps.* On the same event each arm is decided, at the latest, at the first look from which on
+alpha <= gap / 4: n_km at a client, n_k at the server (`fastfed.theory.bounds`). For `best` the gaps
+are the paper's Delta_km and Delta_k, and each goal's file says why its own will do.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.errors import InputError
+from fastfed.model.part import Part
+from fastfed.model.radii import Radius
+from fastfed.validation import read_number
+
+if TYPE_CHECKING:
+    from fastfed.model.instance import Instance
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+TIE = 1e-12
+"""Leads below this, relative to the spread of the means, are ties: see `tolerance`."""
+MOST = 1e100
+"""No mean, and no number that means are compared with, is larger: squares of gaps stay finite."""
+
+
+class Decision(NamedTuple):
+    """A decision on some of the undecided arms; the others stay undecided."""
+
+    accepted: Set[int]
+    rejected: Set[int]
+
+
+class Right(NamedTuple):
+    """The right answers: sets with all required arms, and with allowed arms only."""
+
+    must: Flags
+    must_not: Flags
+
+    def allows(self, answer: Set[int]) -> bool:
+        """Tell whether a set of arms is a right answer."""
+        chosen = np.zeros(len(self.must), bool)
+        chosen[list(answer)] = True
+        return not ((self.must & ~chosen) | (self.must_not & chosen)).any()
+
+
+class Goal(Part):
+    """A question that every client answers for itself and the server for all of them.
+
+    Made by its subclasses, or by the names that options take.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> isinstance(ff.Top(3), ff.Goal), str(ff.Threshold(0.5, 0.05))
+    (True, 'threshold:0.5,0.05')
+    """
+
+    kind = "goal"
+    one_arm: ClassVar[bool] = True
+    """Whether an answer is one arm (``global_arm``), and not a set (``global_answer``)."""
+    compares: ClassVar[bool] = True
+    """Whether arms are compared with each other, and not each by itself with a number."""
+    gap_text: ClassVar[str]
+    """Between what the smallest gap lies, for messages."""
+
+    # ---- what each goal says of itself, by a list of means -------------------------------------
+
+    @abstractmethod
+    def refuse(self, values: Floats, where: str, arms: Sequence[str]) -> None:
+        """Raise an InputError if the question has no answer there."""
+
+    @abstractmethod
+    def gaps(self, values: Floats) -> Floats:
+        """For each arm, the gap that settles it: see the module's text."""
+
+    @abstractmethod
+    def right(self, values: Floats) -> Right:
+        """Return the right answers."""
+
+    @abstractmethod
+    def decide(self, means: Mapping[int, float], alpha: float, accepted: Set[int]) -> Decision:
+        """Apply the rule at a step.
+
+        The rule depends on the empirical means of the undecided arms, the radius, and the arms that
+        were accepted before.
+        """
+
+    @abstractmethod
+    def kernel(self, instance: Instance, law: Any) -> Any:
+        """Make the rule for the kernels, with the right answers of an instance."""
+
+    def is_open(self, arms: int) -> bool:
+        """Tell whether pulls are needed; a lone arm is the best without any."""
+        return arms > 1
+
+    def gives_up(self, ties: Set[int]) -> bool:
+        """Tell whether no right answer is left and the rest could take forever.
+
+        Called after a decision. ``ties`` has a number for each group of undecided arms that tie.
+        """
+        return False
+
+    def pairs(self, arms: int) -> int:
+        """On how many ordered pairs of arms an error hangs, for radii per pair."""
+        return max(arms - 1, 1)
+
+    def refuse_radius(self, radius: Radius) -> None:
+        """Raise an InputError if the radius does not fit."""
+
+    # ---- of an instance ------------------------------------------------------------------------
+
+    def check(self, instance: Instance) -> None:
+        """Raise an InputError if the instance does not fit."""
+        for m in range(instance.shape[1] if instance.questions.local else 0):
+            self.refuse(instance.means[:, m], f"client {instance.client_text(m)}", instance.arms)
+        self.check_server(instance)
+
+    def check_server(self, instance: Instance) -> None:
+        """Raise an InputError if a question of the server does not fit."""
+        for question, values in enumerate(instance.values):
+            self.refuse(values, instance.questions.text(question), instance.arms)
+
+    def local_gaps(self, instance: Instance) -> Floats:
+        """(K, M)."""
+        return np.stack([self.gaps(column) for column in instance.means.T], axis=1)
+
+    def smallest_gap(self, instance: Instance) -> float:
+        """Return the smallest gap of all that is asked."""
+        here = [self.local_gaps(instance)] if instance.questions.local else []
+        return float(min(gaps.min() for gaps in (*here, self.server_gaps(instance))))
+
+    def server_gaps(self, instance: Instance) -> Floats:
+        """(Q, K)."""
+        return np.stack([self.gaps(values) for values in instance.values])
+
+    def local_right(self, instance: Instance) -> Right:
+        """(M, K), as the kernels read them."""
+        return _stacked([self.right(column) for column in instance.means.T])
+
+    def server_right(self, instance: Instance) -> Right:
+        """(Q, K), as the kernels read them."""
+        return _stacked([self.right(values) for values in instance.values])
+
+
+def _stacked(found: Sequence[Right]) -> Right:
+    return Right(np.array([one.must for one in found]), np.array([one.must_not for one in found]))
+
+
+def tolerance(values: Floats) -> Any:
+    """Return the largest difference that is a tie, for each column of (K,) or (K, M) values.
+
+    It is 1e-12 of the spread of the values, or four units in the last place of the largest one, if
+    that is more: decimal means that agree, as 0.1 + 0.2 and 0.3, differ by as much once they are
+    rounded. What the values share makes no difference beyond this rounding: with 1e9 added to all
+    of them, arms that are 1e-3 apart do not tie.
+    """
+    spread, largest = np.ptp(values, axis=0), np.max(np.abs(values), axis=0)
+    return np.maximum(TIE * spread, 4.0 * np.spacing(largest))
+
+
+def ties(values: Floats) -> npt.NDArray[np.int64]:
+    """Return number arms in each column of (K,) or (K, M) values.
+
+    Equal numbers for arms that tie.
+
+    The larger the value, the larger the number.
+    """
+    order = np.argsort(values, axis=0, kind="stable")
+    apart = np.diff(np.take_along_axis(values, order, axis=0), axis=0) > tolerance(values)
+    numbers = np.zeros(values.shape, np.int64)
+    np.cumsum(apart, axis=0, out=numbers[1:])
+    found = np.empty_like(numbers)
+    np.put_along_axis(found, order, numbers, axis=0)
+    return found
+
+
+def arm_list(chosen: npt.ArrayLike, arms: Sequence[str]) -> str:
+    """Arms by number and name, for messages; not more than a line bears."""
+    every = np.atleast_1d(np.asarray(chosen)).tolist()
+    shown = [f"{k}" if arms[k] == str(k) else f"{k} ({arms[k]})" for k in every[:8]]
+    return ", ".join(shown) + (f" and {len(every) - 8} more" if len(every) > 8 else "")
+
+
+def positive(text: str, value: object, what: str, example: str, zero: bool = False) -> float:
+    """Check an option of a goal: a finite number above 0 (with ``zero``: at least 0)."""
+    number = finite(text, value, what, example)
+    if number < 0 or (number == 0 and not zero):
+        raise InputError(
+            f"goal {text}: {what} = {number:g} must be "
+            f"{'at least' if zero else 'above'} 0, as in {example}"
+        )
+    return number
+
+
+def finite(text: str, value: object, what: str, example: str) -> float:
+    """Check an option of a goal: a finite number."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError("a truth value")
+        number = read_number(value) if isinstance(value, str) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"goal {text}: {what} must be a number, as in {example}") from None
+    if not abs(number) <= MOST:
+        raise InputError(f"goal {text}: {what} must be finite, at most {MOST:g}, as in {example}")
+    return number

@@ -1,0 +1,98 @@
+"""The paper's goal: the best arm.
+
+An arm is eliminated when the leader is 2 alpha ahead of it; the last arm is declared.
+
+Why it is right. On the good event (`base`) the leader's mean is at most mu + alpha, that of the
+best arm at least mu_best - alpha; so nobody is ever 2 alpha ahead of the best arm, but for ties,
+and the best arm is what is left. With a radius per pair the event is that none of K - 1 arms gets
+2 alpha further ahead of the best one than it is in truth.
+
+When an arm is settled. Once 4 alpha <= Delta_k, the best arm's mean is at least mu_best - alpha >=
+mu_k + Delta_k - alpha >= (mu_k + alpha) + 2 alpha, so arm k has been eliminated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastfed.errors import InputError
+from fastfed.model.goals.base import Decision, Floats, Goal, Right, arm_list, tolerance
+
+if TYPE_CHECKING:
+    from fastfed.model.instance import Instance
+
+
+@dataclass(frozen=True, eq=False)
+class Best(Goal):
+    """The arm with the largest mean, which must be unique.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> str(ff.Best())
+    'best'
+    """
+
+    family = "best"
+    rank = 0
+    gap_text = "between the best two arms"
+
+    def refuse(self, values: Floats, where: str, arms: Sequence[str]) -> None:
+        tied = np.flatnonzero(values.max() - values <= tolerance(values))
+        if len(tied) > 1:
+            raise InputError(
+                f"tie for the best arm at {where}: arms {arm_list(tied, arms)} all pay "
+                f"{values.max():.12g}; the best arm must be unique, or no trial ever ends; the "
+                "goal eps:E, as in eps:0.1, takes either of them"
+            )
+
+    def check(self, instance: Instance) -> None:
+        """Raise an InputError if arms tie for the best; all clients are compared at once."""
+        means = instance.means
+        tied = (means.max(axis=0) - means <= tolerance(means)).sum(axis=0) > 1
+        for m in np.flatnonzero(tied)[: int(instance.questions.local)]:
+            self.refuse(means[:, m], f"client {instance.client_text(int(m))}", instance.arms)
+        self.check_server(instance)
+
+    def gaps(self, values: Floats) -> Floats:
+        """Return the gap of each arm, in each column of (K,) or (K, M) values."""
+        if len(values) == 1:
+            return np.full(values.shape, math.inf)
+        best = np.argmax(values, axis=0, keepdims=True)
+        gaps: Floats = values.max(axis=0) - values
+        np.put_along_axis(gaps, best, math.inf, axis=0)
+        np.put_along_axis(gaps, best, gaps.min(axis=0, keepdims=True), axis=0)
+        return gaps
+
+    def local_gaps(self, instance: Instance) -> Floats:
+        """Return the gaps at all clients, at once."""
+        return self.gaps(instance.means)
+
+    def right(self, values: Floats) -> Right:
+        best = values == values.max()
+        return Right(best, ~best)
+
+    def decide(self, means: Mapping[int, float], alpha: float, accepted: Set[int]) -> Decision:
+        best = max(means.values())
+        rejected = {k for k, mean in means.items() if best - mean >= 2 * alpha}
+        left = means.keys() - rejected
+        return Decision(left if len(left) == 1 else set(), rejected)
+
+    def gives_up(self, ties: Set[int]) -> bool:
+        """If all arms that are left tie, the best was lost."""
+        return len(ties) == 1
+
+    def kernel(self, instance: Instance, law: Any) -> Any:
+        from fastfed.kernels.goals.best import BestGoal
+
+        return BestGoal(
+            instance.local_best,
+            np.array(instance.server_best),
+            np.array(instance.local_ties.T, order="C"),
+            np.array(instance.server_ties),
+        )

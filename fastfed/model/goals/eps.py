@@ -1,0 +1,103 @@
+"""An arm that is nearly the best: at most E worse.
+
+Arms are eliminated at 2 alpha, as for `best`. A client, or the server, stops and declares the
+leader as soon as its lead over the second is at least 2 alpha - E.
+
+Why it is right. On the good event (`base`) the best arm is never eliminated, as for `best`; with
+ties take any one of them. Suppose that another arm l is declared, at 2 alpha - E or more ahead of
+all arms that are left, so also of the best one. Its mean is below mu_l + alpha, the best arm's
+above mu_best - alpha, so 2 alpha - E < mu_l - mu_best + 2 alpha, that is mu_l > mu_best - E. The
+same pairs as for `best` carry the argument for radii per pair.
+
+To relax the elimination itself to 2 alpha - E would be wrong: the best arm could be eliminated
+by one that is E worse, that one by a third that is E worse again, and so on.
+
+When an arm is settled. At 2 alpha <= E any lead is enough, so everything ends, ties included: that
+is 4 alpha <= 2 E. And with Delta the smallest gap, the best arm leads by Delta - 2 alpha at least,
+which is 2 alpha - E once 4 alpha <= Delta + E. So arm k is settled once 4 alpha <= max(Delta_k,
+Delta + E, 2 E).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastfed.model.goals.base import Decision, Floats, Goal, Right, positive, tolerance
+from fastfed.model.part import plain
+from fastfed.validation import shown
+
+if TYPE_CHECKING:
+    from fastfed.model.instance import Instance
+
+
+@dataclass(frozen=True, eq=False)
+class Eps(Goal):
+    """An arm whose mean is at most ``slack`` below the best; ties are welcome.
+
+    Parameters
+    ----------
+    slack
+        E, above 0.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> str(ff.Eps(0.1))
+    'eps:0.1'
+    >>> two_equal_arms = [[0.5], [0.5], [0.0]]
+    >>> done = ff.simulate(two_equal_arms, delta=0.1, trials=100, goal="eps:0.2")
+    >>> set(done.frame["global_arm"]) <= {0, 1}
+    True
+    """
+
+    slack: float
+    family = "eps"
+    grammar = "eps:E"
+    missing = "E is missing, how much worse than the best an answer may be; write eps:0.1"
+    rank = 2
+    gap_text = "(the smallest, or E)"
+
+    def __post_init__(self) -> None:
+        value = positive(f"eps:{shown(self.slack).strip(chr(39))}", self.slack, "E", "eps:0.1")
+        object.__setattr__(self, "slack", value)
+
+    @property
+    def name(self) -> str:
+        return f"eps:{plain(self.slack)}"
+
+    def refuse(self, values: Floats, where: str, arms: Sequence[str]) -> None:
+        """Any means will do."""
+
+    def gaps(self, values: Floats) -> Floats:
+        if len(values) == 1:
+            return np.array([math.inf])
+        gaps: Floats = values.max() - values
+        smallest = float(np.partition(gaps, 1)[1])
+        return np.maximum(gaps, max(smallest + self.slack, 2.0 * self.slack))
+
+    def right(self, values: Floats) -> Right:
+        far = values.max() - values > self.slack + tolerance(values)
+        return Right(np.zeros(len(values), bool), far)
+
+    def decide(self, means: Mapping[int, float], alpha: float, accepted: Set[int]) -> Decision:
+        leader = max(means, key=lambda k: means[k])
+        rejected = {k for k, mean in means.items() if means[leader] - mean >= 2 * alpha}
+        left = means.keys() - rejected - {leader}
+        if all(means[leader] - means[k] >= 2 * alpha - self.slack for k in left):
+            return Decision({leader}, means.keys() - {leader})
+        return Decision(set(), rejected)
+
+    def kernel(self, instance: Instance, law: Any) -> Any:
+        from fastfed.kernels.goals.eps import EpsGoal
+
+        return EpsGoal(
+            self.local_right(instance).must_not,
+            self.server_right(instance).must_not,
+            self.slack,
+            self.slack * instance.questions.factor_sums,
+        )

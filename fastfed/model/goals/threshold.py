@@ -1,0 +1,158 @@
+"""The goal of all arms with means above a threshold.
+
+Each arm by itself: it is called above or below TAU, by the sign, as soon as its mean is alpha - E
+or more away from TAU.
+
+Why it is right. On the good event (`base`) an arm with mu >= TAU + E has a mean above TAU + E -
+alpha at every step, so it is never called below; in the same way for mu <= TAU - E. An arm in
+between may be called either way. Every arm is judged alone, so there are no pairs, and radii per
+pair do not apply.
+
+When an arm is settled. |mean - TAU| > |mu - TAU| - alpha, which is alpha - E or more once 2 alpha
+<= |mu - TAU| + E: the gap is 2 (|mu - TAU| + E). With E = 0 and mu = TAU it is 0, and such an
+arm would never be settled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from fastfed.errors import InputError
+from fastfed.model.goals.base import (
+    Decision,
+    Floats,
+    Goal,
+    Right,
+    arm_list,
+    finite,
+    positive,
+    tolerance,
+)
+from fastfed.model.part import plain
+from fastfed.model.radii import Radius
+from fastfed.validation import shown
+
+if TYPE_CHECKING:
+    from fastfed.model.instance import Instance
+
+
+@dataclass(frozen=True, eq=False)
+class Threshold(Goal):
+    """The set of arms with means above ``tau``.
+
+    An arm whose mean is within ``slack`` of ``tau`` may be accepted or rejected.
+
+    Parameters
+    ----------
+    tau
+        TAU.
+    slack
+        E, at least 0. With 0 no mean may be equal to TAU.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> str(ff.Threshold(0.5, 0.05))
+    'threshold:0.5,0.05'
+    >>> done = ff.simulate([[0.9], [0.8], [0.1]], delta=0.1, trials=5, goal="threshold:0.5")
+    >>> done.frame["global_answer"].to_list()[0]
+    [0, 1]
+    """
+
+    tau: float
+    slack: float = 0.0
+    family = "threshold"
+    grammar = "threshold:TAU[,E]"
+    missing = "TAU is missing, what means are compared with; write threshold:0.5"
+    rank = 3
+    gap_text = "(twice the smallest distance from the threshold, E included)"
+    one_arm = False
+    compares = False
+
+    def __post_init__(self) -> None:
+        text = f"threshold:{shown(self.tau).strip(chr(39))}"
+        if not (isinstance(self.slack, int | float) and self.slack == 0):
+            text += f",{shown(self.slack).strip(chr(39))}"
+        tau = finite(text, self.tau, "TAU", "threshold:0.5")
+        object.__setattr__(self, "tau", tau + 0.0)  # -0.0 is 0.0
+        object.__setattr__(
+            self, "slack", positive(text, self.slack, "E", "threshold:0.5,0.05", zero=True) + 0.0
+        )
+
+    @classmethod
+    def from_options(cls, options: str) -> Self:
+        pieces = options.split(",")
+        given = f"goal {shown(f'{cls.family}:{options}')}"
+        if not pieces[0].strip():
+            raise InputError(f"{given}: {cls.missing}")
+        if len(pieces) > 2:
+            raise InputError(
+                f"{given}: takes TAU and E, and nothing else; write threshold:0.5,0.05"
+            )
+        return cls(*pieces)  # type: ignore[arg-type]
+
+    @property
+    def name(self) -> str:
+        return f"threshold:{plain(self.tau)}" + (f",{plain(self.slack)}" if self.slack else "")
+
+    def is_open(self, arms: int) -> bool:
+        return True
+
+    def refuse_radius(self, radius: Radius) -> None:
+        if radius.pairs:
+            raise InputError(
+                f"goal {self} with radius {radius}: thresholds have no pairs of arms; "
+                "take a radius per arm, as in paper, stitched or mixture"
+            )
+
+    def refuse(self, values: Floats, where: str, arms: Sequence[str]) -> None:
+        tied = np.flatnonzero(np.abs(values - self.tau) <= self._rounding(values))
+        if self.slack == 0.0 and len(tied):
+            many = len(tied) > 1
+            raise InputError(
+                f"goal {self}: arm{'s' if many else ''} {arm_list(tied, arms)} pay"
+                f"{'' if many else 's'} exactly {self.tau:.12g} at {where}, and no trial would "
+                f"ever end; with {self},E, as in {self},{self._example(values):.3g}, such an arm "
+                "may be called either way"
+            )
+
+    def _rounding(self, values: Floats) -> float:
+        return float(tolerance(np.append(values, self.tau)))
+
+    def _example(self, values: Floats) -> float:
+        """Suggest a slack: a tenth of the distance of the means from the threshold."""
+        away = np.abs(values - self.tau).max()
+        return float(away) / 10 if away > self._rounding(values) else 0.01
+
+    def gaps(self, values: Floats) -> Floats:
+        return np.asarray(2.0 * (np.abs(values - self.tau) + self.slack))
+
+    def right(self, values: Floats) -> Right:
+        # decimal means that are just E away may be off by a rounding error
+        edge = max(self.slack - self._rounding(values), 0.5 * self.slack)
+        return Right(values - self.tau >= edge, self.tau - values >= edge)
+
+    def decide(self, means: Mapping[int, float], alpha: float, accepted: Set[int]) -> Decision:
+        called = {k for k, mean in means.items() if abs(mean - self.tau) >= alpha - self.slack}
+        above = {k for k in called if means[k] >= self.tau}
+        return Decision(above, called - above)
+
+    def kernel(self, instance: Instance, law: Any) -> Any:
+        from fastfed.kernels.goals.threshold import ThresholdGoal
+
+        here, overall = self.local_right(instance), self.server_right(instance)
+        questions, tau = instance.questions, self.tau - law.origin
+        return ThresholdGoal(
+            here.must,
+            here.must_not,
+            overall.must,
+            overall.must_not,
+            tau,
+            np.cumsum(questions.factors * tau, axis=1)[:, -1].copy(),  # client by client, as sums
+            self.slack,
+            self.slack * questions.factor_sums,
+        )

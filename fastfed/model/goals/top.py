@@ -1,0 +1,168 @@
+"""The N best arms.
+
+U are the undecided arms, A the accepted ones, N' = N - |A| arms are still wanted. Reject an arm if
+at least N' arms of U lead it by 2 alpha; accept it if it leads at least |U| - N' arms of U by
+2 alpha; all at once, from the state before. Stop when |A| = N, and reject the rest, or when
+|A| + |U| = N, and accept the rest. N = 1 is `best`: an arm is rejected when another leads it
+by 2 alpha, and accepted when it leads all others by as much.
+
+Why it is right. On the good event (`base`) no arm of the rest ever leads one of the top by 2 alpha.
+Suppose that all decisions so far were right. Then U has N' arms of the top and |U| - N' of the
+rest. If an arm of the top is led by N' arms of U, one of them is of the rest, for only N' - 1
+others are of the top: that cannot be. If an arm of the rest leads |U| - N' arms of U, one of them
+is of the top: nor can that. So the next decisions are right, too, and so is what is left in the
+end. Errors hang on the N (K - N) pairs of an arm of the rest with one of the top: the budget of a
+radius per pair is shared among these.
+
+When an arm is settled. The gap of an arm of the top is its distance to the N+1-st mean, that of an
+arm of the rest its distance to the N-th. Once 4 alpha <= gap, an arm of the top leads all of the
+rest by 2 alpha, of which |U| - N' are undecided, and is accepted; in the same way for the others.
+
+Means may tie within the top, and within the rest: nobody needs to tell these apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastfed.errors import InputError
+from fastfed.model.goals.base import Decision, Floats, Goal, Right, arm_list, tolerance
+from fastfed.validation import as_whole, shown
+
+if TYPE_CHECKING:
+    from fastfed.model.instance import Instance
+
+
+@dataclass(frozen=True, eq=False)
+class Top(Goal):
+    """The set of the ``count`` best arms; the last of them must be better than the next.
+
+    Parameters
+    ----------
+    count
+        N, from 1 to one less than the number of arms.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> str(ff.Top(2))
+    'top:2'
+    >>> done = ff.simulate([[0.9], [0.8], [0.1], [0.0]], delta=0.1, trials=5, goal=ff.Top(2))
+    >>> done.frame["global_answer"].to_list()[0]
+    [0, 1]
+    """
+
+    count: int
+    family = "top"
+    grammar = "top:N"
+    missing = "N is missing, how many arms are wanted; write top:3"
+    rank = 1
+    gap_text = "between the last arm of the top and the first of the rest"
+    one_arm = False
+
+    def __post_init__(self) -> None:
+        whole = as_whole(self.count)
+        if whole is None or whole < 1:
+            raise InputError(
+                f"goal top:{shown(self.count).strip(chr(39))}: N must be a whole "
+                "number from 1, as in top:3"
+            )
+        object.__setattr__(self, "count", whole)
+
+    @property
+    def name(self) -> str:
+        return f"top:{self.count}"
+
+    def is_open(self, arms: int) -> bool:
+        return True
+
+    def check(self, instance: Instance) -> None:
+        arms = instance.shape[0]
+        if self.count >= arms:
+            raise InputError(
+                f"goal {self}: {instance.name} has {arms} arm{'s' if arms > 1 else ''}, "
+                + (
+                    f"so N must be from 1 to {arms - 1}"
+                    if arms > 1
+                    else "and nothing to choose from; the goal best declares it"
+                )
+            )
+        super().check(instance)
+
+    def refuse(self, values: Floats, where: str, arms: Sequence[str]) -> None:
+        last, following = np.sort(values)[::-1][self.count - 1 : self.count + 1].tolist()
+        if last - following > tolerance(values):
+            return
+        tied = np.flatnonzero(np.abs(values - last) <= tolerance(values))
+        others = _counts_without_tie(values)
+        fix = (
+            f"top:{min(others, key=lambda n: (abs(n - self.count), n))} would do here"
+            if others
+            else "eps:E, as in eps:0.1, takes either"
+        )
+        raise InputError(
+            f"goal {self}: arms {arm_list(tied, arms)} tie for place {self.count} at {where} "
+            f"(all pay {last:.12g}), so the {self.count} best are not unique; {fix}"
+        )
+
+    def gaps(self, values: Floats) -> Floats:
+        last, following = np.sort(values)[::-1][self.count - 1 : self.count + 1].tolist()
+        top = self.right(values).must
+        return np.asarray(np.where(top, values - following, last - values))
+
+    def right(self, values: Floats) -> Right:
+        order = np.argsort(-values, kind="stable")
+        top = np.zeros(len(values), bool)
+        top[order[: self.count]] = True
+        return Right(top, ~top)
+
+    def pairs(self, arms: int) -> int:
+        return self.count * (arms - self.count)
+
+    def decide(self, means: Mapping[int, float], alpha: float, accepted: Set[int]) -> Decision:
+        wanted = self.count - len(accepted)
+
+        def leads(j: int, k: int) -> bool:
+            return j != k and means[j] - means[k] >= 2 * alpha
+
+        rejected = {k for k in means if sum(leads(j, k) for j in means) >= wanted}
+        chosen = {k for k in means if sum(leads(k, j) for j in means) >= len(means) - wanted}
+        left = means.keys() - rejected - chosen
+        if len(accepted) + len(chosen) == self.count:
+            rejected |= left
+        elif len(accepted) + len(chosen) + len(left) == self.count:
+            chosen |= left
+        return Decision(chosen, rejected)
+
+    def gives_up(self, ties: Set[int]) -> bool:
+        """Abandon if all undecided arms tie: then one of the N best was lost.
+
+        Some of the undecided arms belong to the answer and some do not, and such arms do not tie
+        otherwise.
+        """
+        return len(ties) == 1
+
+    def kernel(self, instance: Instance, law: Any) -> Any:
+        from fastfed.kernels.goals.top import TopGoal
+
+        here, overall = self.local_right(instance), self.server_right(instance)
+        return TopGoal(
+            np.int64(self.count),
+            here.must,
+            here.must_not,
+            overall.must,
+            overall.must_not,
+            np.array(instance.local_ties.T, order="C"),
+            np.array(instance.server_ties),
+        )
+
+
+def _counts_without_tie(values: Floats) -> list[int]:
+    """Every N whose N-th and N+1-st means differ."""
+    falling = np.sort(values)[::-1]
+    apart = falling[:-1] - falling[1:] > tolerance(values)
+    return [int(place) + 1 for place in np.flatnonzero(apart)]

@@ -1,0 +1,108 @@
+"""Observed rewards: how sure their means are, and what other samples might have shown.
+
+An instance that is made from observed rewards takes the observed means for the true ones. A gap
+that is smaller than its standard error may as well have the other sign, and then it is not known
+which arm is best. `doubtful_gaps` finds such gaps. `resample` draws the observations again, with
+replacement (the bootstrap), to see what that does to an answer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.errors import InputError
+from fastfed.model.rewards import Finite
+
+if TYPE_CHECKING:
+    from fastfed.model.instance import Instance
+
+_MOST_NAMED = 3  # gaps in one message
+
+
+def counts_of(instance: Instance) -> npt.NDArray[np.float64]:
+    """Return how often each reward was observed, (K, M, V); refuse what was not observed."""
+    rewards = instance.rewards
+    if not isinstance(rewards, Finite):
+        raise InputError(
+            f"{instance.name}: its rewards are {rewards!r} and were not observed; only an instance "
+            "of observed rewards can be drawn again"
+        )
+    counts = rewards.weights
+    if (counts != np.rint(counts)).any():
+        raise InputError(
+            f"{instance.name}: the weights of its rewards are no counts; only observed rewards can "
+            "be drawn again"
+        )
+    return counts
+
+
+def resample(instance: Instance, rng: np.random.Generator) -> Instance:
+    """Draw as many rewards of each arm at each client as were observed, with replacement."""
+    from fastfed.model.instance import Instance
+
+    counts = counts_of(instance)
+    rewards = instance.rewards
+    assert isinstance(rewards, Finite)
+    drawn = np.zeros_like(counts)
+    for k, m in np.ndindex(*instance.shape):
+        total = int(counts[k, m].sum())
+        drawn[k, m] = rng.multinomial(total, counts[k, m] / total)
+    return Instance(
+        rewards=Finite(rewards.values, drawn),
+        weights=instance.questions.given,
+        local=instance.questions.local,
+        arms=instance.arms,
+        clients=instance.clients,
+        name=f"{instance.name} resampled",
+        description=instance.description,
+    )
+
+
+def doubtful_gaps(instance: Instance, filled: bool = False) -> str:
+    """Name the gaps that are inside their standard errors; empty if there are none.
+
+    Compared are, at each client and in each question of the server, the best arm and the next. With
+    ``filled``, cells with one reward may be filled ones, whose rewards are certain.
+    """
+    rewards = instance.rewards
+    assert isinstance(rewards, Finite)
+    counts = rewards.weights
+    if (counts != np.rint(counts)).any():  # a distribution, and no observations
+        return ""
+    seen = counts.sum(axis=2)
+    squares = (counts * (rewards.values - instance.means[:, :, None]) ** 2).sum(axis=2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = np.where(seen > 1, squares / (seen - 1) / seen, 0.0 if filled else np.inf)
+    questions = instance.questions
+    columns = [
+        (f"client {name}", instance.means[:, m], variance[:, m])
+        for m, name in enumerate(instance.clients if questions.local else ())
+    ]
+    server = [
+        (questions.text(q), instance.values[q], variance[:, row > 0.0] @ row[row > 0.0] ** 2)
+        for q, row in enumerate(questions.rows)
+    ]
+    found = []
+    for where, means, errors in [*columns, *server]:
+        if len(means) < 2:
+            continue
+        best, after = np.argsort(-means, kind="stable")[:2]
+        gap, sem = means[best] - means[after], float(np.sqrt(errors[best] + errors[after]))
+        if gap <= sem:
+            size = "unknown" if np.isinf(sem) else f"{sem:.2g}"
+            found.append(
+                f"{where}: {instance.arms[best]} leads {instance.arms[after]} by {gap:.2g}, "
+                f"standard error {size}"
+            )
+    if not found:
+        return ""
+    more = f"; and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    return (
+        f"{instance.name}: {len(found)} gap{'s are' if len(found) > 1 else ' is'} inside "
+        f"{'their' if len(found) > 1 else 'its'} standard error, so that the best arm is not "
+        f"certain ({'; '.join(found[:_MOST_NAMED])}{more}); `sweep --bootstrap 20` shows what that "
+        "does to the answer"
+    )

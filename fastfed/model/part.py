@@ -1,0 +1,216 @@
+"""Parts of a run: rewards, schedule, radius, goal and uplink, all by one protocol.
+
+A *kind* of part is a base class (`Goal`), a *family* one of its subclasses (`Top`), and a part an
+object of a family (`Top(3)`). A family is known by name as soon as its class is defined, and the
+name of a part ("top:3") is its family and, after a colon, its options. Rows, summaries and files
+carry names; everything else carries the objects.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Self
+
+from fastfed.errors import InputError, UnknownNameError, nearest
+from fastfed.model import installed
+from fastfed.validation import shown
+
+DEFAULTS = {"radius": "paper", "goal": "best", "uplink": "exact"}
+"""Choices of a run beside its rewards and schedules, each with what the paper does."""
+
+PLURAL = {"radius": "radii", "goal": "goals", "uplink": "uplinks"}
+
+
+class Part(ABC):
+    """One of the things that a user chooses, by name or as an object.
+
+    A subclass that says its ``kind`` is the base of a new kind. A subclass of such a base that
+    says its ``family`` is registered under that name, and is then known wherever a name is taken.
+    """
+
+    kind: ClassVar[str]
+    """The column and the option that name the part, as in "goal"."""
+    family: ClassVar[str]
+    """The name up to the colon, as in "top"."""
+    grammar: ClassVar[str]
+    """The form of the name, as in "top:N", or "mixture[:N]" if the option may be left out; empty
+    if no name makes such a part. By default the family: a name without options."""
+    missing: ClassVar[str] = ""
+    """The refusal of a name that lacks its option, as in "N is missing; write top:3"."""
+    rank: ClassVar[int] = 100
+    """Place of the family in lists and tables; families of one rank stand as they were defined."""
+    families: ClassVar[dict[str, type[Any]]]
+    """Families of the kind by name, in order of rank."""
+
+    # How a kind words its refusals.
+    unknown_text: ClassVar[str] = "{kind} {given}{nearest}: must be one of {known}"
+    no_name_text: ClassVar[str] = "{kind} {given}: must be one of {known}"
+    no_option_text: ClassVar[str] = "{family} takes no option; write {family}"
+    repeats_text: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "kind" in cls.__dict__:
+            _KINDS[cls.kind] = cls
+            cls.families = {}
+        elif "family" in cls.__dict__:
+            _register(cls)
+
+    @property
+    def name(self) -> str:
+        """Canonical name, which `parse` reads back: that of a family without options."""
+        return self.family
+
+    @property
+    def key(self) -> object:
+        """Value by which parts of a kind are equal: the name, unless a name cannot say it all."""
+        return self.name
+
+    @classmethod
+    def built_in(cls) -> bool:
+        """Tell whether the family is defined in fastfed itself, and so known to every worker."""
+        return cls.__module__.partition(".")[0] == "fastfed"
+
+    @classmethod
+    def known_to_workers(cls) -> bool:
+        """Tell whether a worker with the same packages knows the family: see `installed`."""
+        return cls.built_in() or cls.__module__.partition(".")[0] in installed.packages()
+
+    @classmethod
+    def from_options(cls, options: str) -> Self:
+        """Make the part of this family whose name has ``options`` after the colon."""
+        return cls(options)  # type: ignore[call-arg]
+
+    @classmethod
+    def parse(cls, given: object) -> Self:
+        """Make the part of this kind that a name stands for; return an object as it is."""
+        if isinstance(given, cls):
+            _refuse_nameless(given)
+            return given
+        words = {"kind": cls.kind, "given": shown(given), "known": cls.known()}
+        if not isinstance(given, str):
+            raise InputError(cls.no_name_text.format(**words))
+        name, colon, options = given.strip().partition(":")
+        if name not in cls.families:
+            installed.load()
+        family = cls.families.get(name)
+        if family is None or not family.grammar:
+            named = [one.family for one in cls.families.values() if one.grammar]
+            words |= {"known": cls.known(), "nearest": nearest(name, named)}
+            raise UnknownNameError(cls.unknown_text.format(**words))
+        if ":" not in family.grammar and colon:
+            reason = cls.no_option_text.format(family=name)
+            raise InputError(f"{cls.kind} {shown(given)}: {reason}")
+        if colon and (options.strip() or "[:" in family.grammar):
+            return family.from_options(options)  # type: ignore[no-any-return]
+        if ":" in family.grammar and "[:" not in family.grammar:
+            reason = family.missing or f"needs a value, as in {family.grammar}"
+            raise InputError(f"{cls.kind} {shown(given)}: {reason}")
+        return family()  # type: ignore[no-any-return]
+
+    @classmethod
+    def parse_all(cls, given: object) -> list[Self]:
+        """Make one part or several, each once, in the order given."""
+        if isinstance(given, str | Part) or not isinstance(given, Iterable):
+            given = [given]
+        every = list(map(cls.parse, given))
+        found = list(dict.fromkeys(every))
+        if cls.repeats_text and len(found) < len(every):
+            twice = next(one for place, one in enumerate(every) if one in every[:place])
+            raise InputError(cls.repeats_text.format(given=twice))
+        if not found:
+            first = next(iter(cls.families))
+            raise InputError(
+                f"no {PLURAL.get(cls.kind, f'{cls.kind}s')}: give at least one, as in {first}"
+            )
+        return found
+
+    @classmethod
+    def known(cls) -> str:
+        """List the names of the kind, for messages."""
+        return ", ".join(one.grammar for one in cls.families.values() if one.grammar)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<{self.kind.capitalize()} {self.name}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Part):
+            return NotImplemented
+        # by class: one that is defined again under its name, as in a notebook, is another
+        return type(self) is type(other) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.key))
+
+
+_KINDS: dict[str, type[Part]] = {}
+
+
+def base_of(kind: str) -> type[Part]:
+    """Return the base class of a kind, as `Goal` for "goal"."""
+    return _KINDS[kind]
+
+
+def _register(cls: type[Part]) -> None:
+    """Register a family under its name.
+
+    A class that is defined again, as in a notebook, replaces itself. The name of another class is
+    refused.
+    """
+    base = _KINDS[cls.kind]
+    name = cls.family
+    if not isinstance(name, str) or not name or not name.isprintable() or set(name) & set(":, "):
+        raise InputError(
+            f"family {shown(name)} of {cls.__qualname__}: must be printable text without colons, "
+            "commas and blanks"
+        )
+    if "grammar" not in cls.__dict__:
+        cls.grammar = name
+    other = base.families.get(name)
+    if other is not None and _home(other) != _home(cls):
+        raise InputError(
+            f"{cls.kind} family {name!r} of {_home(cls)}: taken by {_home(other)}; choose another"
+        )
+    every = {**base.families, name: cls}
+    base.families = dict(sorted(every.items(), key=lambda item: item[1].rank))
+
+
+def _refuse_nameless(part: Part) -> None:
+    """Refuse an object whose class inherits the name of another family, or has none."""
+    family = getattr(type(part), "family", None)
+    if family is None:
+        named = hasattr(part, "name")
+    else:
+        named = _home(part.families[family]) == _home(type(part))
+    if not named:
+        raise InputError(
+            f"{part.kind} of class {_home(type(part))}: the class has no name of its own; give it "
+            "one, as in family = 'mine'"
+        )
+
+
+def _home(cls: type[Part]) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def not_default(choices: Mapping[str, object]) -> dict[str, str]:
+    """Names of the choices that differ from the paper's; one that is absent is the paper's."""
+    return {
+        kind: str(choices[kind])
+        for kind, default in DEFAULTS.items()
+        if kind in choices and str(choices[kind]) != default
+    }
+
+
+def choices_text(choices: Mapping[str, object]) -> str:
+    """Write ", radius mixture, goal top:3" for what differs from the paper; nothing otherwise."""
+    return "".join(f", {kind} {name}" for kind, name in not_default(choices).items())
+
+
+def plain(number: float) -> str:
+    """Write a number in a name: as short as it can be and be read back, without ".0"."""
+    return repr(number).removesuffix(".0")

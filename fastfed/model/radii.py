@@ -1,0 +1,266 @@
+"""Confidence radii: the built-in ones by name, and a user's own.
+
+`fastfed.confidence` has the formulas, the guarantee that each one keeps, and their sources.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+from fastfed.confidence import (
+    MAX_STEPS,
+    MIXTURE,
+    MIXTURE_ONE_SIDED,
+    OWN,
+    PAPER,
+    STITCHED,
+    TUNED_AT,
+    Confidence,
+    Exponent,
+    constants,
+    global_log,
+    grid,
+    local_log,
+)
+from fastfed.errors import InputError
+from fastfed.model.part import Part
+from fastfed.validation import checked_whole, shown
+
+_BENT = 2.0**-44  # how much of g rounding may bend it the wrong way: the kernels allow for more
+
+
+class Radius(Part):
+    """A confidence radius of your own: ``Radius(function)``, with L(n) = function(n, a).
+
+    The guarantee that it must keep is yours to prove: a centred sigma-sub-Gaussian walk stays
+    within sigma sqrt(2 n L(n)) for all n together with probability at least 1 - a. What the engine
+    relies on is checked when a run begins: L is finite and above 0, and sqrt(n L(n)) is concave.
+
+    Parameters
+    ----------
+    function
+        Takes two floats, the step n >= 1 and the error budget a, and returns L(n). The budget
+        differs between clients and server and follows from delta, K and M. Numba must be able to
+        compile the function: use `math`.
+    pairs
+        Whether the guarantee is one-sided, for the difference of two arms.
+    name
+        What rows and tables call the radius.
+
+    Examples
+    --------
+    >>> import math
+    >>> import fastfed as ff
+    >>> def union(n, a):
+    ...     return math.log(4 / a) + 2 * math.log(n)
+    >>> own = ff.Radius(union, name="union")
+    >>> mine = ff.simulate("synthetic", delta=0.1, trials=5, radius=own)
+    >>> usual = ff.simulate("synthetic", delta=0.1, trials=5, radius="paper")
+    >>> mine.frame["pulls"].equals(usual.frame["pulls"])
+    True
+    """
+
+    kind = "radius"
+    formula: ClassVar[int] = OWN
+    """Number of the formula in `fastfed.confidence`."""
+    pairs: bool = False
+    """Whether the guarantee is one-sided, for the difference of two arms."""
+    tuned_at: int = TUNED_AT
+    function: Exponent | None
+    """L(n) of a user's own radius; None for a formula that the kernels know."""
+
+    no_name_text = "radius {given}: must be one of {known}, or fastfed.Radius(function)"
+    no_option_text = "{family} takes no option; mixture and mixture-pairs do, as in mixture:5000"
+
+    def __init__(self, function: Exponent, *, pairs: bool = False, name: str = "own") -> None:
+        if not callable(function):
+            raise InputError(
+                f"radius {shown(function)}: must be a function of (n, a), or one of {self.known()}"
+            )
+        if not isinstance(name, str) or not name.isprintable() or not name.strip() or "," in name:
+            raise InputError(
+                f"name {shown(name)} of a radius: must be printable text without commas"
+            )
+        if self.families.get(name.partition(":")[0], type(self)) is not type(self):
+            raise InputError(
+                f"name {shown(name)} of a radius: taken by a built-in one; choose another"
+            )
+        self._name, self.pairs, self.function = name, bool(pairs), function
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def key(self) -> object:
+        return self.name, self.function
+
+    @classmethod
+    def known(cls) -> str:
+        """List the names, for messages."""
+        return ", ".join(cls.families)
+
+    def at_client(
+        self, arms: int, clients: int, delta: float, sigma: float, pairs: int | None = None
+    ) -> Confidence:
+        """Make the radius of an arm, or of a pair of arms, at one client."""
+        share = 2.0 * self._compared(arms, pairs) * clients
+        return self._confidence(1.0, delta / share, sigma)
+
+    def at_server(
+        self, arms: int, walks: float, delta: float, sigma: float, pairs: int | None = None
+    ) -> Confidence:
+        """Make the radius of the server's value of an arm, or of a pair of arms.
+
+        ``walks`` is the effective number of clients: M if they count alike.
+        """
+        share = 2.0 * self._compared(arms, pairs)
+        return self._confidence(float(walks), delta / share, sigma)
+
+    def _compared(self, arms: int, pairs: int | None) -> int:
+        """Return the number of walks among which the error budget is shared.
+
+        They are the arms, or the pairs whose order matters: those with the best arm, unless the
+        goal names others. A lone arm counts as 1.
+        """
+        if not self.pairs:
+            return arms
+        return max(arms - 1, 1) if pairs is None else pairs
+
+    def _confidence(
+        self,
+        walks: float,
+        budget: float,
+        sigma: float,
+        derived: tuple[float, float] | None = None,
+    ) -> Confidence:
+        """Make the radius of a sum of this number of walks.
+
+        ``derived`` replaces the constants that the formula derives from the budget.
+        """
+        constant, shift = derived or constants(self.formula, budget, self.pairs, self.tuned_at)
+        made = Confidence(
+            self.formula, walks, sigma, self.pairs, budget, constant, shift, self.function
+        )
+        if made.function is not None:
+            _refuse_odd_exponent(self.name, made.function, budget)
+        return made
+
+
+class _BuiltIn(Radius):
+    """A radius whose formula `fastfed.confidence` and the kernels know."""
+
+    function = None
+
+    def __init__(self) -> None:
+        pass
+
+    @property
+    def name(self) -> str:
+        return self.family
+
+
+class Paper(_BuiltIn):
+    """The paper's radius: a union bound over all steps."""
+
+    family = "paper"
+    rank = 0
+    formula = PAPER
+
+    def at_client(
+        self, arms: int, clients: int, delta: float, sigma: float, pairs: int | None = None
+    ) -> Confidence:
+        return self._confidence(1.0, 0.0, sigma, (local_log(arms, clients, delta), 0.0))
+
+    def at_server(
+        self, arms: int, walks: float, delta: float, sigma: float, pairs: int | None = None
+    ) -> Confidence:
+        return self._confidence(float(walks), 0.0, sigma, (global_log(arms, delta), 0.0))
+
+
+class Stitched(_BuiltIn):
+    """A stitched law of the iterated logarithm, for each arm."""
+
+    family = "stitched"
+    rank = 1
+    formula = STITCHED
+
+
+class Mixture(_BuiltIn):
+    """A mixture of exponential martingales, for each arm; tightest near the step ``tuned_at``."""
+
+    family = "mixture"
+    grammar = "mixture[:N]"
+    rank = 2
+    formula = MIXTURE
+
+    def __init__(self, tuned_at: int = TUNED_AT) -> None:
+        self.tuned_at = tuned_at
+
+    @classmethod
+    def from_options(cls, options: str) -> Self:
+        try:
+            return cls(checked_whole("step", options, 1, MAX_STEPS))
+        except InputError:
+            raise InputError(
+                f"radius {shown(f'{cls.family}:{options}')}: what follows the colon is the step at "
+                "which the mixture is tuned, a whole number from 1 to 2^52, as in "
+                f"{cls.family}:5000"
+            ) from None
+
+    @property
+    def name(self) -> str:
+        return self.family if self.tuned_at == TUNED_AT else f"{self.family}:{self.tuned_at}"
+
+
+class StitchedPairs(Stitched):
+    """A stitched law of the iterated logarithm, for each pair of arms."""
+
+    family = "stitched-pairs"
+    rank = 3
+    pairs = True
+
+
+class MixturePairs(Mixture):
+    """A mixture of exponential martingales, for each pair of arms."""
+
+    family = "mixture-pairs"
+    grammar = "mixture-pairs[:N]"
+    rank = 4
+    formula = MIXTURE_ONE_SIDED
+    pairs = True
+
+
+def _refuse_odd_exponent(name: str, function: Exponent, a: float) -> None:
+    """Refuse a radius sqrt(L(n) / n) unless L is positive and sqrt(n L(n)) concave on the grid."""
+    nodes = grid()
+    g: list[float] = []
+    for n in nodes:
+        try:
+            value = float(function(n, a))
+        except Exception as error:
+            raise InputError(
+                f"radius {name}: L({n:g}) with a = {a:.3g} fails "
+                f"({type(error).__name__}: {shown(str(error))})"
+            ) from None
+        if not 0.0 < value < math.inf:
+            raise InputError(
+                f"radius {name}: L({n:g}) = {value:g} with a = {a:.3g}; it must be "
+                "finite and above 0 for every n >= 1"
+            )
+        g.append(math.sqrt(n * value))
+    _refuse_bent(name, nodes, g, a)
+
+
+def _refuse_bent(name: str, nodes: Sequence[float], g: Sequence[float], a: float) -> None:
+    for i in range(1, len(nodes) - 1):
+        left, right = nodes[i] - nodes[i - 1], nodes[i + 1] - nodes[i]
+        chord = (g[i - 1] * right + g[i + 1] * left) / (left + right)
+        if g[i] < chord * (1.0 - _BENT):
+            raise InputError(
+                f"radius {name}: sqrt(n L(n)) is not concave at n = {nodes[i]:g} with "
+                f"a = {a:.3g} ({g[i]:.9g} lies below its chord, {chord:.9g}), and "
+                "skipping rests on that"
+            )

@@ -1,0 +1,269 @@
+"""Rewards with finite support: a histogram for each arm and client; Bernoulli rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.errors import InputError
+from fastfed.model.rewards.base import Floats, Rewards
+from fastfed.validation import SCALES, number, numbers, refuse_many_weights, shown
+
+
+class Bernoulli(Rewards):
+    """Rewards 1 and 0, 1 with the mean's probability.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.Instance([[0.9, 0.1], [0.5, 0.6]], ff.Bernoulli()).proxy_sigma
+    0.5
+    """
+
+    family = "bernoulli"
+    rank = 1
+
+    def check(self, means: Floats) -> None:
+        outside = np.argwhere((means < 0) | (means > 1))
+        if len(outside):
+            k, m = outside[0]
+            raise InputError(
+                f"means[{k}, {m}] = {means[k, m]:g}: a Bernoulli mean is a probability, from 0 to 1"
+            )
+
+    def as_finite(self, means: Floats) -> Finite:
+        """Return the same distribution as a histogram."""
+        return Finite([0.0, 1.0], np.stack([1.0 - means, means], axis=-1))
+
+    def kernel(self, means: Floats) -> Any:
+        return self.as_finite(means).kernel(means)
+
+    def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
+        return self.as_finite(means).draw(means, rng)
+
+    @property
+    def default_sigma(self) -> float:
+        """The paper uses its radii unchanged."""
+        return 1.0
+
+    @property
+    def proxy_sigma(self) -> float:
+        return 0.5
+
+    def fingerprint(self, means: Floats) -> bytes:
+        return means.tobytes()
+
+    def scaled(self, factor: float) -> Bernoulli:
+        return self
+
+    def toml(self) -> str:
+        return ""
+
+    def part(self, arms: Sequence[int], clients: Sequence[int]) -> Bernoulli:
+        return self
+
+    def support(self, means: Floats) -> tuple[Floats, Floats]:
+        return self.as_finite(means).support(means)
+
+    def cumulants(self, means: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        return self.as_finite(means).cumulants(means, theta)
+
+    def tilted(self, means: Floats, theta: Floats) -> tuple[None, Finite]:
+        return self.as_finite(means).tilted(means, theta)
+
+    def __repr__(self) -> str:
+        return "Bernoulli()"
+
+
+class Finite(Rewards):
+    """Rewards from a finite set of ``values``.
+
+    ``weights[k, m, v]`` says how often arm k pays ``values[v]`` at client m (counts or
+    probabilities, in any unit).
+
+    A cell without any weight is an error unless ``empty`` says what it always pays.
+
+    Parameters
+    ----------
+    values
+        The rewards that there are.
+    weights
+        K x M x V: arm, client, value.
+    empty
+        What a cell without any weight pays.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> law = ff.Finite([0.0, 1.0, 5.0], [[[1, 2, 1]], [[2, 1, 1]]])
+    >>> ff.Instance(rewards=law).means.tolist()
+    [[1.75], [1.5]]
+    """
+
+    family = "finite"
+    grammar = ""
+    rank = 2
+    options = frozenset({"values", "weights", "empty"})
+
+    values: Floats
+    weights: Floats
+
+    def __init__(
+        self, values: npt.ArrayLike, weights: npt.ArrayLike, empty: float | None = None
+    ) -> None:
+        rule = "values and weights must be numbers, weights all equally long"
+        value, weight = numbers(rule, values), numbers(rule, weights)
+        _refuse_odd_values(value)
+        _refuse_odd_weights(weight, len(value))
+        value, weight = _filled(value, weight, empty)
+        order = np.argsort(value)
+        self.values, self.weights = value[order], np.ascontiguousarray(weight[:, :, order])
+        self.values.setflags(write=False)
+        self.weights.setflags(write=False)
+
+    @property
+    def own_means(self) -> Floats:
+        return self.means
+
+    @property
+    def means(self) -> Floats:
+        """The means, (K, M).
+
+        They are summed value by value, in order: a matrix product would not give the same bits on
+        every machine.
+        """
+        total, weight = np.zeros(self.weights.shape[:2]), np.zeros(self.weights.shape[:2])
+        for v, value in enumerate(self.values):
+            total += self.weights[:, :, v] * value
+            weight += self.weights[:, :, v]
+        return total / weight
+
+    def check(self, means: Floats) -> None:
+        """Check nothing: the means follow from the weights."""
+
+    def kernel(self, means: Floats) -> Any:
+        from fastfed.kernels.rewards.finite import finite_rewards
+
+        return finite_rewards(self.values, self.weights)
+
+    def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
+        upto = self.weights.cumsum(axis=2) / self.weights.sum(axis=2, keepdims=True)
+        return lambda k, m: float(self.values[np.searchsorted(upto[k, m], rng.random(), "right")])
+
+    @property
+    def default_sigma(self) -> float:
+        """The paper uses its radii unchanged."""
+        return 1.0
+
+    @property
+    def proxy_sigma(self) -> float:
+        """Half the range (Hoeffding's lemma)."""
+        return self.range / 2
+
+    def fingerprint(self, means: Floats) -> bytes:
+        return self.values.tobytes() + self.weights.tobytes()
+
+    def scaled(self, factor: float) -> Finite:
+        return Finite(self.values * factor, self.weights)
+
+    def toml(self) -> str:
+        return f"values = {self.values.tolist()}\nweights = {self.weights.tolist()}\n"
+
+    def part(self, arms: Sequence[int], clients: Sequence[int]) -> Finite:
+        return Finite(self.values, self.weights[np.ix_(arms, clients)])
+
+    def support(self, means: Floats) -> tuple[Floats, Floats]:
+        held = self.weights > 0
+        return (
+            np.where(held, self.values, np.inf).min(axis=2),
+            np.where(held, self.values, -np.inf).max(axis=2),
+        )
+
+    def cumulants(self, means: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        centred = self.values - means[:, :, None]
+        logs = self._reweighted(means, theta)
+        top = logs.max(axis=-1, keepdims=True)
+        shares = np.exp(logs - top)
+        total = shares.sum(axis=-1, keepdims=True)
+        shares /= total
+        slope = (shares * centred).sum(axis=-1)
+        spread = (shares * (centred - slope[..., None]) ** 2).sum(axis=-1)
+        return (np.log(total) + top)[..., 0], slope, spread
+
+    def tilted(self, means: Floats, theta: Floats) -> tuple[None, Finite]:
+        """Return the same values with other weights."""
+        logs = self._reweighted(means, theta)
+        return None, Finite(self.values, np.exp(logs - logs.max(axis=2, keepdims=True)))
+
+    def _reweighted(self, means: Floats, theta: Floats) -> Floats:
+        """Return ln(weight exp(theta (value - mean))), weights summing to 1, (..., K, M, V)."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.weights / self.weights.sum(axis=2, keepdims=True))
+        return np.asarray(logs + theta[..., None] * (self.values - means[:, :, None]))
+
+    @property
+    def range(self) -> float:
+        """Largest less smallest value."""
+        return float(self.values[-1] - self.values[0])
+
+    @property
+    def key(self) -> object:
+        return self.family, self.weights.shape, self.values.tobytes(), self.weights.tobytes()
+
+    def __repr__(self) -> str:
+        return f"Finite({len(self.values)} values from {self.values[0]:g} to {self.values[-1]:g})"
+
+
+def _refuse_odd_values(values: Floats) -> None:
+    most = SCALES[1]
+    if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
+        raise InputError("values: must be a list of finite numbers, at least one")
+    if np.abs(values).max() > most:
+        raise InputError(
+            f"values: {values[np.abs(values).argmax()]:g} is too large, at most "
+            f"{most:g}; change the unit of the rewards"
+        )
+    if len(np.unique(values)) != len(values):
+        raise InputError("values: a value is given twice; add up its weights")
+
+
+def _refuse_odd_weights(weights: Floats, count: int) -> None:
+    """Weights must be a histogram over so many values for each arm and client."""
+    least, most = SCALES
+    if weights.ndim != 3 or weights.shape[2] != count or weights.size == 0:
+        raise InputError(
+            f"weights: shape {weights.shape}, must be K x M x {count}, a histogram "
+            "over the values for each arm and client"
+        )
+    refuse_many_weights(*weights.shape)
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise InputError("weights: must be finite and not negative")
+    odd = weights[(weights > 0) & ((weights < least) | (weights > most))]
+    if len(odd):
+        raise InputError(f"weights: {odd[0]:g} must be 0 or lie from {least:g} to {most:g}")
+
+
+def _filled(values: Floats, weights: Floats, empty: float | None) -> tuple[Floats, Floats]:
+    """Values and weights in which a cell without any weight always pays ``empty``."""
+    bare = np.argwhere(weights.sum(axis=2) == 0)
+    if not len(bare):
+        return values, weights
+    if empty is None:
+        k, m = bare[0]
+        raise InputError(
+            f"weights[{k}, {m}]: no reward was ever seen there ({len(bare)} such "
+            "cells); say what an empty cell pays, as in empty=0"
+        )
+    pays = number("empty", empty)
+    if not abs(pays) <= SCALES[1]:
+        raise InputError(
+            f"empty = {shown(empty)}: what an empty cell pays must be finite, at most {SCALES[1]:g}"
+        )
+    if pays not in values:
+        values = np.append(values, pays)
+        weights = np.concatenate([weights, np.zeros((*weights.shape[:2], 1))], axis=2)
+    weights[bare[:, 0], bare[:, 1], int(np.flatnonzero(values == pays)[0])] = 1.0
+    return values, weights

@@ -1,0 +1,112 @@
+"""Poisson rewards: how many events a pull sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fastfed.errors import InputError
+from fastfed.model.part import plain
+from fastfed.model.rewards.base import Floats, Rewards
+from fastfed.validation import number, refuse_odd_scale
+
+MOST = 1024.0
+"""No mean is larger: the events of 2^41 steps can then still be counted one by one."""
+
+
+class Poisson(Rewards):
+    """Counts with the mean's intensity: 0, 1, 2, ...
+
+    Poisson rewards are not sub-Gaussian, so no scale of the confidence radii makes the paper's
+    guarantee sure. ``sigma``, the scale to be used all the same, must therefore be stated.
+
+    Parameters
+    ----------
+    sigma
+        The scale of the confidence radii.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.Instance([[3.0], [1.0]], ff.Poisson(sigma=2.0)).default_sigma
+    2.0
+    """
+
+    family = "poisson"
+    grammar = "poisson[:SIGMA]"
+    rank = 3
+    options = frozenset({"sigma"})
+
+    sigma: float
+
+    def __init__(self, sigma: float | None = None) -> None:
+        if sigma is None:
+            raise InputError(
+                "sigma: missing; Poisson rewards are not sub-Gaussian, so state the "
+                "scale of the confidence radii, as in Poisson(sigma=2)"
+            )
+        self.sigma = number("sigma", sigma)
+        refuse_odd_scale(self.sigma, sigma, "the confidence scale must be finite and above 0")
+
+    def check(self, means: Floats) -> None:
+        outside = np.argwhere((means < 0) | (means > MOST))
+        if len(outside):
+            k, m = outside[0]
+            raise InputError(
+                f"means[{k}, {m}] = {means[k, m]:g}: a Poisson mean lies from 0 to {MOST:g}"
+            )
+
+    def kernel(self, means: Floats) -> Any:
+        from fastfed.kernels.rewards.poisson import PoissonRewards
+
+        return PoissonRewards(means)
+
+    def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
+        return lambda k, m: float(rng.poisson(means[k, m]))
+
+    @property
+    def default_sigma(self) -> float:
+        return self.sigma
+
+    @property
+    def proxy_sigma(self) -> float:
+        raise InputError(
+            "sigma = 'proxy': Poisson rewards are not sub-Gaussian, so no scale makes "
+            "the guarantee sure; give a number"
+        )
+
+    @property
+    def most_steps(self) -> int:
+        return 2**41
+
+    def fingerprint(self, means: Floats) -> bytes:
+        return means.tobytes() + np.float64(self.sigma).tobytes()
+
+    def scaled(self, factor: float) -> Poisson:
+        return self
+
+    def toml(self) -> str:
+        return f"sigma = {self.sigma!r}\n"
+
+    def part(self, arms: Sequence[int], clients: Sequence[int]) -> Poisson:
+        return self
+
+    def support(self, means: Floats) -> tuple[Floats, Floats]:
+        return np.zeros(means.shape), np.where(means > 0, np.inf, 0.0)
+
+    def cumulants(self, means: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        rise = means * np.expm1(theta)
+        return rise - means * theta, rise, rise + means
+
+    def tilted(self, means: Floats, theta: Floats) -> tuple[Floats, Poisson]:
+        """Poisson again, with other intensities."""
+        return means * np.exp(theta), self
+
+    @property
+    def name(self) -> str:
+        return f"{self.family}:{plain(self.sigma)}"
+
+    def __repr__(self) -> str:
+        return f"Poisson(sigma={self.sigma!r})"

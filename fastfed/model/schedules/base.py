@@ -1,0 +1,91 @@
+"""The base of all schedules.
+
+A schedule is a set of steps n at which every client sends, for each arm that the server still
+considers, one scalar. It is "every H steps" (`period` is H), or a list of times, or the server
+chooses each time in the trial (`chosen`). Equal schedules have equal names; ``fedelim`` and
+``exponential:2`` are two names for the same times.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.errors import InputError
+from fastfed.model.part import Part
+
+MOST_TIMES = 2**24
+"""A list of times longer than this is a periodic schedule in disguise."""
+
+
+class Schedule(Part):
+    """The times at which clients communicate: made by one of the subclasses, or by `parse`.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> isinstance(ff.Periodic(100), ff.Schedule), str(ff.Periodic(100))
+    (True, 'periodic:100')
+    """
+
+    kind = "schedule"
+    period: int | None = None
+    """H if the clients communicate at H, 2H, 3H, ...; None if the times are a list."""
+    chosen: ClassVar[bool] = False
+    """Whether the server chooses the times in each trial, so that there is no list of them."""
+    eliminates: ClassVar[bool] = True
+    """Whether arms are eliminated as in the paper; False: by the rules of an `Algorithm`."""
+    fixed_budget: ClassVar[bool] = False
+    """Whether a trial spends a given number of pulls, and promises nothing about delta."""
+
+    unknown_text = "unknown schedule {given}{nearest}: one of {known}"
+    no_name_text = "schedule {given}: must be a name, as in 'fedelim', or a Schedule"
+    no_option_text = "{family} takes no value"
+    repeats_text = "schedule {given} is given twice"
+
+    @classmethod
+    def known(cls) -> str:
+        """List the names, for messages: those without values first."""
+        return ", ".join(sorted(super().known().split(", "), key=lambda one: ":" in one))
+
+    @property
+    def value(self) -> float | None:
+        """The number that tells members of the family apart (H, lambda); None if it has none."""
+        return None
+
+    @property
+    def every_step(self) -> bool:
+        """Tell whether the clients communicate at every step, as FedElim0 does."""
+        return self.period == 1
+
+    @property
+    def sort_key(self) -> tuple[int, float, str]:
+        """Order of tables and legends: by family, then by value."""
+        return list(self.families).index(self.family), self.value or 0.0, self.name
+
+    @property
+    def in_words(self) -> str:
+        """The schedule as a legend calls it."""
+        return str(self)
+
+    def times(self, until: int) -> npt.NDArray[np.int64]:
+        """List the communication times.
+
+        Parameters
+        ----------
+        until
+            The last step that is looked at.
+
+        Returns
+        -------
+        numpy.ndarray
+            The times up to and including ``until``, ascending.
+        """
+        if self.period is None:
+            raise TypeError("a schedule without a period lists its times")
+        count = until // self.period
+        if count > MOST_TIMES:
+            raise InputError(f"{self} has {count:,} times up to {until:,}: too many to list")
+        return np.arange(1, count + 1, dtype=np.int64) * self.period

@@ -1,0 +1,233 @@
+"""Schedules whose times are known before a trial. A new family is a class like those below."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.confidence import MAX_STEPS
+from fastfed.errors import InputError
+from fastfed.model.part import plain
+from fastfed.model.schedules.base import MOST_TIMES, Schedule
+from fastfed.validation import MOST_BASE, as_whole, number, shown
+
+
+class Periodic(Schedule):
+    """Communication every H steps: n = H, 2H, 3H, ...
+
+    The related work starts at 1, H + 1; the paper's bounds and this package use multiples of H.
+
+    Parameters
+    ----------
+    period
+        H, a whole number from 1 on.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.Periodic(100).times(350).tolist()
+    [100, 200, 300]
+    """
+
+    family = "periodic"
+    grammar = "periodic:100"
+
+    def __init__(self, period: int) -> None:
+        whole = as_whole(period)
+        if whole is None or not 1 <= whole <= MAX_STEPS:
+            raise InputError(
+                f"period H = {shown(period)}: must be a whole number from 1 to 2^52, as in "
+                "periodic:100"
+            )
+        self.period: int = whole
+
+    @property
+    def in_words(self) -> str:
+        return "every step" if self.every_step else f"every {self.period:,} steps"
+
+    @property
+    def value(self) -> float | None:
+        return float(self.period)
+
+    @property
+    def name(self) -> str:
+        return f"periodic:{self.period}"
+
+
+class FedElim0(Periodic):
+    """At every step: the paper's FedElim0.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.FedElim0().times(3).tolist()
+    [1, 2, 3]
+    """
+
+    family = "fedelim0"
+    rank = 1
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    @property
+    def in_words(self) -> str:
+        return "FedElim0 (every step)"
+
+    @property
+    def name(self) -> str:
+        return self.family
+
+
+class Exponential(Schedule):
+    """At the distinct values of ceil(base^t), t = 0, 1, 2, ...
+
+    Parameters
+    ----------
+    base
+        lambda, a number above 1.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.Exponential(1.5).times(12).tolist()
+    [1, 2, 3, 4, 6, 8, 12]
+    """
+
+    family = "exponential"
+    grammar = "exponential:1.5"
+
+    def __init__(self, base: float) -> None:
+        self.base = number("base lambda", base, "must be a number above 1")
+        if not (self.base > 1 and math.isfinite(self.base)):
+            raise InputError(
+                f"base lambda = {base!r}: must be above 1"
+                + (", as fedelim0 for talking at every step" if self.base == 1 else "")
+            )
+        if self.base > MOST_BASE:
+            raise InputError(
+                f"base lambda = {base!r}: at most {MOST_BASE:g}; it talks at step 1 and never again"
+            )
+        if math.log(MAX_STEPS) / math.log(self.base) > MOST_TIMES:
+            raise InputError(
+                f"base lambda = {base!r}: so near 1 that it talks at nearly every "
+                "step; take fedelim0"
+            )
+
+    @property
+    def in_words(self) -> str:
+        return f"powers of {plain(self.base)}"
+
+    @property
+    def value(self) -> float | None:
+        return self.base
+
+    @property
+    def name(self) -> str:
+        return f"exponential:{plain(self.base)}"
+
+    def times(self, until: int) -> npt.NDArray[np.int64]:
+        times: list[int] = []
+        t = 0
+        while (power := self.base**t) <= until:
+            time = math.ceil(power)
+            if time <= until and (not times or time > times[-1]):
+                times.append(time)
+            t += 1
+        return np.array(times, dtype=np.int64)
+
+
+class FedElim(Exponential):
+    """At n = 1, 2, 4, 8, ...: the paper's FedElim.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.FedElim().times(20).tolist()
+    [1, 2, 4, 8, 16]
+    """
+
+    family = "fedelim"
+    rank = 0
+
+    def __init__(self) -> None:
+        super().__init__(2.0)
+
+    @property
+    def in_words(self) -> str:
+        return "FedElim"
+
+    @property
+    def name(self) -> str:
+        return self.family
+
+
+class SuperExponential(Schedule):
+    """At n = 2^(2^t): 2, 4, 16, 256, 65536, 2^32. The next, 2^64, is past every trial's end.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> ff.SuperExponential().times(1000).tolist()
+    [2, 4, 16, 256]
+    """
+
+    family = "superexponential"
+
+    @property
+    def in_words(self) -> str:
+        return "super-exponential"
+
+    def times(self, until: int) -> npt.NDArray[np.int64]:
+        return np.array([2**2**t for t in range(6) if 2**2**t <= until], dtype=np.int64)
+
+
+class At(Schedule):
+    """At the given steps, and never again.
+
+    Parameters
+    ----------
+    times
+        Whole numbers from 1 on, in increasing order.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> str(ff.At([1, 5, 25]))
+    'at:1,5,25'
+    """
+
+    family = "at"
+    grammar = "at:1,5,25"
+
+    @classmethod
+    def from_options(cls, options: str) -> Self:
+        return cls(options.split(","))  # type: ignore[arg-type]
+
+    @property
+    def in_words(self) -> str:
+        return f"at {','.join(map(str, self._times))}"
+
+    def __init__(self, times: Sequence[int] | Iterable[int]) -> None:
+        listed = list(times)
+        whole = [as_whole(time) for time in listed]
+        for time, value in zip(listed, whole, strict=True):
+            if value is None or not 1 <= value <= MAX_STEPS:
+                raise InputError(f"time {shown(time)}: times must be whole numbers from 1 to 2^52")
+        self._times: tuple[int, ...] = tuple(value for value in whole if value is not None)
+        if not listed:
+            raise InputError("no times: give at least one, as in at:1,5,25,125")
+        for before, after in zip(self._times, self._times[1:], strict=False):
+            if after <= before:
+                raise InputError(f"times {before}, {after}: must increase")
+
+    @property
+    def name(self) -> str:
+        return "at:" + ",".join(map(str, self._times))
+
+    def times(self, until: int) -> npt.NDArray[np.int64]:
+        return np.array([time for time in self._times if time <= until], dtype=np.int64)

@@ -1,0 +1,130 @@
+"""Elimination in rounds: FedElim whose clients, too, decide at communication rounds only.
+
+At n = 1, LAMBDA, LAMBDA^2, ... (rounded up) the server eliminates as FedElim does, so on the same
+walks it gives the same answer at the same step. A client eliminates at the same rounds, where
+FedElim's clients eliminate at every step. The difference in pulls is what clients gain by deciding
+at every step.
+
+delta-PAC, because the radii hold at all n together, and so at the n that are looked at.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.errors import InputError
+from fastfed.model.schedules.algorithm import ABANDONED, UNDECIDED, Algorithm, alpha
+from fastfed.model.schedules.fixed import Exponential
+
+if TYPE_CHECKING:
+    from fastfed.model.setting import Setting
+
+
+class Plan(NamedTuple):
+    """The rounds, and the groups of arms that tie, among which nobody can ever decide."""
+
+    times: npt.NDArray[np.int64]
+    ties: npt.NDArray[np.int64]  # (M + 1, K), the server's in the last row
+
+
+def eliminate(out: Any, means: Any, threshold: float, ties: Any) -> int:
+    """Eliminate the arms that are ``threshold`` behind the leader; return what is then declared.
+
+    ``out`` is not 0 for eliminated arms. The last arm is declared. If all arms that are left tie,
+    the best one was lost, and no right answer is left: abandoned.
+    """
+    best = -np.inf
+    for k in range(len(means)):
+        if out[k] == 0.0:
+            best = max(best, means[k])
+    for k in range(len(means)):
+        if out[k] == 0.0 and best - means[k] >= threshold:
+            out[k] = 1.0
+    last = -1
+    alone = True
+    for k in range(len(means)):
+        if out[k] == 0.0:
+            if last >= 0:
+                alone = False
+                if ties[k] != ties[last]:
+                    return UNDECIDED
+            last = k
+    return last if alone else ABANDONED
+
+
+class Rounds(Algorithm):
+    """Elimination at the powers of LAMBDA, by the server and by the clients.
+
+    Parameters
+    ----------
+    growth
+        LAMBDA, above 1: the factor from one round to the next.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> done = ff.simulate("synthetic", ["fedelim", "rounds:2"], delta=0.01, trials=100)
+    >>> server = done.frame["global_steps"].to_numpy().reshape(2, 100)
+    >>> bool((server[0] == server[1]).all())
+    True
+    """
+
+    family = "rounds"
+    grammar = "rounds:LAMBDA"
+    missing = "LAMBDA is missing, the factor from one round to the next; write rounds:2"
+    parameters: ClassVar = {"growth": None}
+    rank = 110
+
+    def check_options(self) -> None:
+        try:
+            Exponential(self.options.growth)
+        except InputError as error:
+            raise InputError(f"schedule rounds: {error}") from None
+
+    def prepare(self, setting: Setting) -> Plan:
+        instance = setting.instance
+        return Plan(
+            Exponential(self.options.growth).times(setting.last_step),
+            np.vstack([instance.local_ties.T, instance.global_ties]),
+        )
+
+    def memory(self, arms: int, clients: int) -> int:
+        return arms * (clients + 1)
+
+    @staticmethod
+    def decide(seen: Any, answer: Any) -> None:
+        arms, clients = seen.counts.shape
+        out = seen.memory.reshape((clients + 1, arms))  # not 0: eliminated; the server comes last
+        if seen.round > 0:
+            n = seen.prepared.times[seen.round - 1]
+            means = np.zeros(arms)
+            for m in range(clients):
+                if answer.local_arms[m] == UNDECIDED:
+                    for k in range(arms):
+                        means[k] = seen.sums[k, m] / n
+                    threshold = 2.0 * alpha(seen.local_radius, float(n))
+                    answer.local_arms[m] = eliminate(
+                        out[m], means, threshold, seen.prepared.ties[m]
+                    )
+            if answer.global_arm[0] == UNDECIDED:
+                for k in range(arms):
+                    means[k] = 0.0
+                    for m in range(clients):
+                        means[k] += seen.weights[m] * (seen.received_sums[k, m] / n)
+                threshold = 2.0 * alpha(seen.global_radius, float(n))
+                ties = seen.prepared.ties[clients]
+                answer.global_arm[0] = eliminate(out[clients], means, threshold, ties)
+        if seen.round < len(seen.prepared.times):
+            following = seen.prepared.times[seen.round]
+        else:
+            following = seen.limit + 1
+        for k in range(arms):
+            wanted = answer.global_arm[0] == UNDECIDED and out[clients, k] == 0.0
+            for m in range(clients):
+                asked = wanted and seen.weights[m] > 0.0
+                if asked or (answer.local_arms[m] == UNDECIDED and out[m, k] == 0.0):
+                    answer.targets[k, m] = following
+                answer.sent[k, m] = asked

@@ -1,0 +1,271 @@
+"""Settings: everything that the rows of a run depend on, made and checked at one border.
+
+A `Setting` carries objects and is what runs. Its `key` is a `Cell`, which says the same by names:
+rows, files and tables carry cells, and a cell's id tells the parts of a folder apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cached_property, lru_cache
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict, Unpack
+
+from msgspec import Meta
+
+from fastfed.confidence import Confidence
+from fastfed.errors import InputError
+from fastfed.model.goals import Goal
+from fastfed.model.instance import Instance
+from fastfed.model.options import takes
+from fastfed.model.part import DEFAULTS, Part, base_of, choices_text
+from fastfed.model.radii import Radius
+from fastfed.model.uplinks import Uplink
+from fastfed.text import printable
+from fastfed.validation import (
+    checked_delta,
+    checked_engine,
+    checked_max_steps,
+    checked_seed,
+    checked_sigma,
+)
+
+CELL = ("instance", "delta", "sigma", *DEFAULTS)
+"""The columns that tell the cells of a sweep apart, in rows as in summaries."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A setting by names: one point of a grid, as rows and files identify it."""
+
+    instance: str
+    digest: str
+    delta: Annotated[float, Meta(gt=0, lt=1)]
+    sigma: Annotated[float, Meta(gt=0)]
+    seed: Annotated[int, Meta(ge=0)]
+    engine: Literal["auto", "skip", "dense", "python"]
+    max_steps: Annotated[int, Meta(ge=1)] | None = None
+    radius: str = DEFAULTS["radius"]
+    goal: str = DEFAULTS["goal"]
+    uplink: str = DEFAULTS["uplink"]
+
+    @property
+    def id(self) -> str:
+        """A readable name that no other cell shares."""
+        return _id(self)
+
+    def __str__(self) -> str:
+        return (
+            f"{printable(self.instance)}, delta {self.delta:g}, sigma {self.sigma:g}"
+            f"{choices_text(self.choices)}"
+        )
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """Names of radius, goal and uplink."""
+        return {name: getattr(self, name) for name in DEFAULTS}
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """Values of the columns `CELL`."""
+        return {name: getattr(self, name) for name in CELL}
+
+    def setting(self, instance: Instance) -> Setting:
+        """Make the setting again; ``instance`` is the one that the cell names."""
+        return Setting(
+            instance,
+            self.delta,
+            self.sigma,
+            self.seed,
+            self.engine,
+            self.max_steps,
+            **parts_of(self.choices),
+        )
+
+
+def parts_of(choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the radius, goal and uplink that names or objects stand for."""
+    return {kind: base_of(kind).parse(choices[kind]) for kind in DEFAULTS}
+
+
+@lru_cache(maxsize=4096)
+def _id(cell: Cell) -> str:
+    """Make the id of a cell.
+
+    Fields that have their default are left out of the hash, so that a field which is added later
+    does not change the ids of older cells.
+    """
+    named = {
+        one.name: getattr(cell, one.name)
+        for one in fields(cell)
+        if one.default is MISSING or getattr(cell, one.name) != one.default
+    }
+    text = json.dumps({"rows": 4, **named}, sort_keys=True)  # as in folders that exist
+    slug = re.sub(r"[^A-Za-z0-9.]+", "_", cell.instance)[:40].strip("_")
+    strong = hashlib.sha256(text.encode()).hexdigest()
+    return f"{slug}-d{cell.delta:g}-s{cell.sigma:g}-{strong[:10]}"
+
+
+def resolve_sigma(instance: Instance, sigma: object) -> float:
+    """Return the confidence scale that an option stands for.
+
+    The option is a number, "proxy" for half the range of rewards, or None for the instance's own
+    scale.
+    """
+    if sigma is None:
+        return instance.default_sigma
+    checked = checked_sigma(sigma)
+    return instance.proxy_sigma if isinstance(checked, str) else checked
+
+
+class Radii(NamedTuple):
+    """Confidence radii of a setting.
+
+    Those of the server are of the question with the most effective clients, whose radius is the
+    smallest (`fastfed.model.weights`); `of` has the others.
+    """
+
+    client: Confidence  # of an arm's empirical mean at one client
+    means: Confidence  # of the value of an arm, if the server receives all means exactly
+    server: Confidence  # of what the server receives of that: wider, if messages are coarse
+    effective: tuple[float, ...]  # the effective number of clients in each question
+    clients: int
+
+    def of(self, question: int) -> Confidence:
+        """Return the radius of what the server receives in a question."""
+        return replace(self.server, walks=self.effective[question])
+
+    @property
+    def sums(self) -> Confidence:
+        """The radius whose boundary the kernels compare sums with, in every question."""
+        return replace(self.server, walks=float(self.clients))
+
+
+class Options(TypedDict, total=False):
+    """Options of a run that all its rows have in common, for every function that runs trials."""
+
+    seed: int
+    engine: str
+    sigma: float | str | None
+    max_steps: int | None
+    radius: str | Radius
+    goal: str | Goal
+    uplink: str | Uplink
+
+
+RUN: dict[str, Any] = {"seed": 0, "engine": "auto", "sigma": None, "max_steps": None, **DEFAULTS}
+"""Defaults of `Options`."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that the rows of a run depend on, besides schedules and trials."""
+
+    instance: Instance
+    delta: float
+    sigma: float
+    seed: int = 0
+    engine: str = "auto"
+    max_steps: int | None = None
+    radius: Radius = field(default_factory=lambda: Radius.parse(DEFAULTS["radius"]))
+    goal: Goal = field(default_factory=lambda: Goal.parse(DEFAULTS["goal"]))
+    uplink: Uplink = field(default_factory=lambda: Uplink.parse(DEFAULTS["uplink"]))
+
+    @classmethod
+    @takes(Options, RUN)
+    def of(cls, instance: Instance, *, delta: float, **options: Unpack[Options]) -> Setting:
+        """Make a setting from what a user gives; refuse what cannot be run."""
+        if not isinstance(instance, Instance):
+            raise InputError(
+                f"instance {instance!r}: must be a fastfed.Instance; "
+                "Instance.load(...) makes one from a name or a file"
+            )
+        max_steps = options["max_steps"]
+        made = cls(
+            instance,
+            checked_delta(delta),
+            resolve_sigma(instance, options["sigma"]),
+            checked_seed(options["seed"]),
+            checked_engine(options["engine"]),
+            None if max_steps is None else checked_max_steps(max_steps, instance.most_steps),
+            **parts_of(options),
+        )
+        made.refuse_unfit()
+        if max_steps is None:
+            made.refuse_endless()
+        return made
+
+    @cached_property
+    def key(self) -> Cell:
+        """The setting by names."""
+        return Cell(
+            self.instance.name,
+            self.instance.digest,
+            self.delta,
+            self.sigma,
+            self.seed,
+            self.engine,  # type: ignore[arg-type]
+            self.max_steps,
+            **self.choices,
+        )
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """Names of radius, goal and uplink."""
+        return {name: str(getattr(self, name)) for name in DEFAULTS}
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All parts: rewards, radius, goal and uplink."""
+        return (self.instance.rewards, *(getattr(self, name) for name in DEFAULTS))
+
+    @property
+    def last_step(self) -> int:
+        """The step at which a trial is cut off, or beyond which it cannot be followed."""
+        return self.instance.most_steps if self.max_steps is None else self.max_steps
+
+    @cached_property
+    def radii(self) -> Radii:
+        """The radii at a client and at the server."""
+        (arms, clients), questions = self.instance.shape, self.instance.questions
+        effective, pairs = questions.effective, self.goal.pairs(arms)
+        means = self.radius.at_server(
+            arms, float(effective.max()), self.delta * questions.server_share, self.sigma, pairs
+        )
+        return Radii(
+            self.radius.at_client(arms, clients, self.delta, self.sigma, pairs),
+            means,
+            self.uplink.widened(means),
+            tuple(effective.tolist()),
+            clients,
+        )
+
+    def refuse_unfit(self) -> None:
+        """Refuse a goal that has no answer on the instance, or that does not suit the radius."""
+        self.goal.refuse_radius(self.radius)
+        self.goal.check(self.instance)
+
+    def refuse_endless(self) -> None:
+        """Refuse gaps that the radii do not resolve before the last step of a trial."""
+        instance, goal, limit = self.instance, self.goal, self.instance.most_steps
+        if not goal.is_open(instance.shape[0]):
+            return
+        asked = [
+            (float(gaps.min()), self.radii.of(question), instance.questions.text(question))
+            for question, gaps in enumerate(goal.server_gaps(instance))
+        ]
+        if instance.questions.local:
+            local_gaps = goal.local_gaps(instance)
+            hardest = instance.clients[int(local_gaps.min(axis=0).argmin())]
+            asked.insert(0, (float(local_gaps.min()), self.radii.client, f"client {hardest}"))
+        for gap, confidence, where in asked:
+            steps = confidence.resolved_by(gap)
+            if steps > limit:
+                raise InputError(
+                    f"gap {gap:.3g} {goal.gap_text} of {where} in {instance.name}: too "
+                    f"small, a trial could need {steps:.2g} steps and the limit is {limit:,}; make "
+                    "the gap larger, or set max_steps to get truncated trials"
+                )

@@ -1,0 +1,53 @@
+"""The common base of uplinks that send whole numbers: a lattice, with a step for each n."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Real
+from typing import ClassVar, Self
+
+from fastfed.confidence import Confidence
+from fastfed.errors import InputError
+from fastfed.model.uplinks.base import Uplink
+from fastfed.validation import read_number, shown
+
+LEAST, MOST = 1e-9, 1e6
+"""Steps below are as good as exact, and would leave the digits of a double; steps above let nobody
+decide anything."""
+
+
+class Lattice(Uplink):
+    """Messages as `fastfed.model.uplinks.messages` says, by a step that each uplink chooses."""
+
+    dithered: ClassVar[bool]
+    option: ClassVar[str]
+    """What follows the colon of its name."""
+
+    @abstractmethod
+    def step(self, n: int, server: Confidence) -> float:
+        """D(n), where ``server`` is the radius of the true means."""
+
+    @classmethod
+    def from_options(cls, options: str) -> Self:
+        try:
+            number = read_number(options)
+        except ValueError:
+            raise InputError(f"uplink {shown(f'{cls.family}:{options}')}: {cls.missing}") from None
+        return cls(number)  # type: ignore[call-arg]
+
+
+def checked_number(family: str, option: str, number: object) -> float:
+    """Check the option of an uplink: a number that is neither too small nor too large."""
+    is_number = isinstance(number, Real) and not isinstance(number, bool)
+    if not is_number or not LEAST <= float(number) <= MOST:  # type: ignore[arg-type]
+        fix = "; exact sends means as they are" if is_number and number == 0 else ""
+        raise InputError(
+            f"{option} {shown(number)} of uplink {family}: must be a number from "
+            f"{LEAST:g} to {MOST:g}{fix}"
+        )
+    return float(number)  # type: ignore[arg-type]
+
+
+def name_of(family: str, number: float) -> str:
+    """As in dither:0.5; a whole number is written without its point."""
+    return f"{family}:{number:g}" if float(f"{number:g}") == number else f"{family}:{number!r}"

@@ -1,0 +1,71 @@
+"""Messages on a lattice: how a mean becomes a whole number, the number bits, and back.
+
+A client wants to tell the server its mean of an arm after n rewards. Both know the step D of a
+lattice, a dither U in [-1/2, 1/2), which is 0 for messages without dither, and what the server has
+heard of this arm and client at the communication before, m' (0 before the first). The lattice
+consists of the points D (Q - U) for whole numbers Q, and the server is to hear the point next to
+the mean:
+
+    Q = round(mean / D + U),      m = D (Q - U).
+
+What is sent is how far that lies from where the server would look for it,
+
+    q = Q - round(m' / D + U),
+
+which is small whenever the mean has not moved by many steps. `round` is to the nearest whole
+number, halves up.
+
+The numbers q = 0, -1, 1, -2, 2, ... are sent as 1, 2, 3, 4, 5, ... (zig-zag) in the Elias gamma
+code: as many zeros as the number has binary digits after the first, then its digits. So 0 takes 1
+bit, -1 and 1 take 3, up to 3 in absolute value 5, and in general 2 b + 1, where b is the number of
+binary digits of |q|. No number is too large, so nothing ever saturates, and no code word begins
+with another, so messages need no separator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+
+def nearest(mean: float, step: float, dither: float) -> int:
+    """Q: which point of the lattice is next to a mean."""
+    return math.floor(mean / step + dither + 0.5)
+
+
+def point(place: int, step: float, dither: float) -> float:
+    """Return the point of the lattice that Q stands for."""
+    return step * (place - dither)
+
+
+def message(mean: float, before: float, step: float, dither: float) -> int:
+    """q: what the client sends; ``before`` is what the server heard last."""
+    return nearest(mean, step, dither) - nearest(before, step, dither)
+
+
+def received(sent: int, before: float, step: float, dither: float) -> float:
+    """m: what the server hears when q is sent."""
+    return point(sent + nearest(before, step, dither), step, dither)
+
+
+def bits_of(sent: int) -> int:
+    """Return the length of q in bits."""
+    return 2 * abs(sent).bit_length() + 1
+
+
+def written(sent: int) -> str:
+    """Write q in bits, as text of "0" and "1"."""
+    number = 2 * sent + 1 if sent > 0 else max(1, -2 * sent)
+    digits = f"{number:b}"
+    return "0" * (len(digits) - 1) + digits
+
+
+def read(bits: Iterator[str]) -> int:
+    """Read the next q from a stream of bits."""
+    zeros = 0
+    while next(bits) == "0":
+        zeros += 1
+    number = int("1" + "".join(next(bits) for _ in range(zeros)), 2)
+    if number == 1:
+        return 0
+    return number // 2 if number % 2 else -number // 2

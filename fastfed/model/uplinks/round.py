@@ -1,0 +1,71 @@
+"""Messages of a few bits without dither: `round:C0`, for comparison.
+
+The lattice of a client's mean has the step D(n) = 2 C0 alpha_g(n). What is heard is at most D / 2 =
+C0 alpha_g(n) away from the true mean, whatever the rewards are, so the radius (1 + C0) alpha_g(n)
+holds wherever alpha_g(n) does: for any radius. The errors of the clients may all have the same
+sign, and do not average out: what dither gains. With several questions alpha_g is the smallest of
+their radii, because all questions share the messages.
+
+Leads are whole numbers of steps, and the threshold is M (1 + C0) / C0 steps, which often is a whole
+number as well, as for M = 3 and C0 = 0.1. Rounding errors would then decide. So C0 is taken a hair,
+2^-30 of itself, larger than it is written: a lead that equals the threshold reaches it, surely.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from fastfed.confidence import Confidence
+from fastfed.model.uplinks.lattice import LEAST, MOST, Lattice, checked_number, name_of
+
+_HAIR = 1.0 + 2.0**-30
+
+
+@dataclass(frozen=True, eq=False)
+class Round(Lattice):
+    """Means rounded to a lattice with the step 2 C0 alpha_g(n), sent as whole numbers.
+
+    Parameters
+    ----------
+    c0
+        The largest error of a message, in units of the server's radius.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> str(ff.Round(0.1))
+    'round:0.1'
+    """
+
+    c0: float
+
+    family = "round"
+    grammar = "round:C0"
+    missing = f"write round:C0 with a number C0 from {LEAST:g} to {MOST:g}, as in round:1"
+    rank = 2
+    option = "C0"
+    dithered = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "c0", checked_number(self.family, self.option, self.c0))
+
+    @property
+    def name(self) -> str:
+        return name_of(self.family, self.c0)
+
+    def step(self, n: int, server: Confidence) -> float:
+        return 2.0 * self._share * server.alpha(n)
+
+    def widened(self, server: Confidence) -> Confidence:
+        return server.scaled(1.0 + self._share)
+
+    def kernel(self, server: Confidence, clients: int) -> Any:
+        from fastfed.kernels.uplinks.lattice import rounded_uplink
+
+        return rounded_uplink(self._share / (1.0 + self._share), math.sqrt(clients * server.walks))
+
+    @property
+    def _share(self) -> float:
+        return _HAIR * self.c0

@@ -1,0 +1,1 @@
+"""Jobs, which run trials; rows, replays, and the reference implementation."""

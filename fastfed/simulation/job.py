@@ -1,0 +1,419 @@
+"""One cell of an experiment: a setting and schedules in, blocks of rows out.
+
+`Job` lays everything out as arrays, once, and then any range of trials can be run, on any number
+of threads, in any order, with the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.confidence import MAX_STEPS
+from fastfed.errors import InputError
+from fastfed.kernels import trials as kernel
+from fastfed.kernels.adaptive import MOST_TIMES, ChosenTimes, FixedTimes
+from fastfed.kernels.memory import Space, make_space
+from fastfed.kernels.questions import Questions
+from fastfed.kernels.radii import make_radius
+from fastfed.model.goals import Goal
+from fastfed.model.instance import Instance
+from fastfed.model.rewards.rounding import Spent
+from fastfed.model.schedules import Adaptive, Algorithm, Periodic, Schedule
+from fastfed.model.setting import Options, Setting
+from fastfed.model.uplinks import Exact
+from fastfed.simulation import rows
+from fastfed.simulation.rounds import RoundsRunner
+from fastfed.simulation.rows import Block, Departures
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Floats = npt.NDArray[np.float64]
+
+_CHUNK_SECONDS = 0.2  # what one call of the kernel aims at: short enough for bar and Ctrl-C
+_PATIENCE = 0.3  # seconds for threads to stop when nobody wants their rows any more
+
+
+class Job:
+    """A setting under one or several schedules, ready to run."""
+
+    def __init__(
+        self,
+        setting: Setting,
+        schedules: Sequence[str | Schedule] | str | Schedule,
+        *,
+        keep_pulls: bool = False,
+    ) -> None:
+        self.setting, self.keep_pulls = setting, keep_pulls
+        self.schedules = Schedule.parse_all(schedules)
+        self.max_steps = setting.last_step
+        # skipping is the faster engine for every law
+        self.engine = "skip" if setting.engine == "auto" else setting.engine
+        self.runners = {
+            place: RoundsRunner(setting, one)
+            for place, one in enumerate(self.schedules)
+            if isinstance(one, Algorithm)
+        }
+        eliminating = [one for one in self.schedules if one.eliminates]
+        instance, radii = setting.instance, setting.radii
+        questions = instance.questions
+        # one pass serves schedules that are two names for the same times
+        self._times, self._horizon, self._pass_of = _lay_out(
+            eliminating, self.max_steps, self._first_time
+        )
+        self._local_g, self._global_g = (
+            np.array([one.boundary(2.0**t) for t in range(MAX_STEPS.bit_length())])
+            for one in (radii.client, radii.sums)
+        )
+        self._every = _lay_out([Periodic(1)], self.max_steps, self._first_time)[0]
+        law = instance.rewards.kernel(instance.means)
+        self._problem = kernel.Problem(
+            np.uint64(setting.seed),
+            law,
+            make_radius(radii.client),
+            make_radius(radii.sums),
+            setting.uplink.kernel(radii.means, instance.shape[1]),
+            self.engine != "dense",
+            setting.goal.kernel(instance, law),
+            Questions(
+                np.array(questions.factors),
+                questions.asked.sum(axis=1),
+                np.ones(instance.shape[1]),
+                questions.local,
+                bool(questions.asked.all()),
+            ),
+        )
+        self._limits = kernel.Limits(np.int64(self.max_steps), self._horizon)
+
+    @classmethod
+    def of(
+        cls,
+        instance: Instance,
+        schedules: Sequence[str | Schedule] | str | Schedule,
+        *,
+        delta: float,
+        keep_pulls: bool = False,
+        **options: Unpack[Options],
+    ) -> Job:
+        """Make the job of a setting that is given by its options."""
+        setting = Setting.of(instance, delta=delta, **options)
+        return cls(setting, schedules, keep_pulls=keep_pulls)
+
+    @property
+    def instance(self) -> Instance:
+        """The instance of the setting."""
+        return self.setting.instance
+
+    @property
+    def goal(self) -> Goal:
+        """The goal of the setting."""
+        return self.setting.goal
+
+    def run(
+        self,
+        first: int,
+        count: int,
+        control: kernel.Control | None = None,
+        space: Space | None = None,
+        keep_departures: bool = False,
+    ) -> Block:
+        """Trials first ..
+
+        First + count - 1, on the calling thread, without the GIL. ``space`` is scratch memory from
+        `space`, to be used by one thread at a time. Departures are those of schedules that
+        eliminate.
+        """
+        steer = control or new_control()
+        if not self.runners:
+            return self._run_passes(first, count, steer, space, keep_departures)
+        blocks = [self._run_rounds(one, first, count, steer) for one in self.runners.values()]
+        if len(self.runners) < len(self.schedules):
+            blocks.append(self._run_passes(first, count, steer, space, keep_departures))
+        eliminating = [
+            place for place, one in enumerate(self.schedules) if place not in self.runners
+        ]
+        return Block.side_by_side(blocks, [*self.runners, *eliminating])
+
+    def _run_rounds(
+        self, runner: RoundsRunner, first: int, count: int, control: kernel.Control
+    ) -> Block:
+        """Run the trials of an algorithm that decides in rounds."""
+        found = runner.run(first, count, control)
+        steps = 2.0 * np.maximum(found.ints[:, kernel.STEPS], 1)
+        return Block(
+            first,
+            found.ints[None],
+            np.zeros((1, count)),
+            found.pulls[None] if self.keep_pulls else np.zeros((0, 0, 0, 0), np.int64),
+            np.zeros((0, count, 1, self.instance.shape[0]), np.int8),
+            np.zeros((0, count, 1), np.int64),
+            np.zeros((count, 2), np.int64),
+            np.minimum(1.0, found.draws * self._problem.rewards.draw_error(steps))[None],
+        )
+
+    def _run_passes(
+        self,
+        first: int,
+        count: int,
+        control: kernel.Control,
+        space: Space | None,
+        keep_departures: bool,
+    ) -> Block:
+        """Run the trials of all schedules that eliminate."""
+        arms, clients = self.instance.shape
+        passes, questions = len(self._horizon), len(self.instance.questions)
+
+        def ints(kept: bool, *shape: int) -> npt.NDArray[np.int64]:
+            return np.zeros(shape if kept else (0,) * len(shape), np.int64)
+
+        found = kernel.Rows(
+            ints(True, passes, count, kernel.COLUMNS),
+            np.zeros((passes, count)),
+            ints(True, passes, count),
+            ints(self.keep_pulls, passes, count, arms, clients),
+            np.full((0 if self.goal.one_arm else passes, count, questions, arms), -1, np.int8),
+            ints(questions > 1, passes, count, questions),
+            ints(True, count, 2),
+            ints(keep_departures, count, arms, clients),
+            ints(keep_departures, count, clients),
+            np.zeros((count if keep_departures else 0, arms, clients), np.bool_),
+            ints(keep_departures, count, passes, questions, arms),
+            np.zeros((count if keep_departures else 0, passes, questions, arms), np.bool_),
+            ints(keep_departures, count, clients),
+            ints(keep_departures, count, passes, questions),
+        )
+        kernel.run_trials(
+            self._problem,
+            self._every,
+            self._times,
+            self._limits,
+            space or self.space(),
+            found,
+            control,
+            np.int64(first),
+        )
+        departures = (
+            Departures(
+                found.local_eliminated_at,
+                found.local_arms,
+                found.local_accepted,
+                found.global_eliminated_at[:, self._pass_of],
+                found.global_accepted[:, self._pass_of],
+                found.local_abandoned_at,
+                found.global_abandoned_at[:, self._pass_of],
+            )
+            if keep_departures
+            else None
+        )
+        # a walk is drawn up to the power of two that follows the last step
+        drawn_to = 2.0 * np.maximum(found.ints[:, :, kernel.STEPS], 1)
+        summed = self.instance.rewards.sum_error(
+            self.instance.means,
+            self._spent(drawn_to, found.ints[:, :, kernel.PULLS]),
+            isinstance(self.setting.uplink, Exact),
+        )
+        draw_error = np.minimum(
+            1.0, found.draws * self._problem.rewards.draw_error(drawn_to) + summed
+        )
+        if len(self._pass_of) == passes:
+            return Block(
+                first,
+                found.ints,
+                found.skip_error,
+                found.pulls,
+                found.accepted,
+                found.server_arms,
+                found.work,
+                draw_error,
+                departures,
+            )
+
+        def of_schedules(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            return array[self._pass_of] if len(array) else array
+
+        return Block(
+            first,
+            found.ints[self._pass_of],
+            found.skip_error[self._pass_of],
+            of_schedules(found.pulls),
+            of_schedules(found.accepted),
+            of_schedules(found.server_arms),
+            found.work,
+            draw_error[self._pass_of],
+            departures,
+        )
+
+    def _spent(self, steps: Floats, pulls: npt.NDArray[np.int64]) -> Spent:
+        """Return the steps and pulls of trials, with the boundaries at their next powers of two.
+
+        g is concave and positive, so it never falls, and the next power of two has a larger g.
+        """
+        mean = np.maximum(pulls / self.instance.means.size, 1.0)
+        power = np.minimum(np.frexp(mean)[1], MAX_STEPS.bit_length() - 1)
+        questions = self.instance.questions
+        return Spent(
+            steps,
+            mean,
+            self._local_g[power],
+            self._global_g[power],
+            weighted=not questions.plain,
+            places=float((self.instance.shape[1] / questions.asked.sum(axis=1)).sum()),
+        )
+
+    def _first_time(self, schedule: Adaptive) -> int:
+        return schedule.first_time(self.setting.radii.server, self.setting.sigma)
+
+    def space(self) -> Space:
+        """Make scratch memory for `run`, or refuse an instance that is too large for the machine.
+
+        Pages that no trial touches take no memory: FedElim with a million clients and three arms
+        reserves 3 GB and touches 1 GB.
+        """
+        arms, clients = self.instance.shape
+        several = len(self.instance.questions) > 1
+        logged = MOST_TIMES if several and isinstance(self._times.chosen, ChosenTimes) else 0
+        made = make_space(self._problem, arms, clients, len(self._horizon), logged)
+        if size_of(made) > physical_memory():
+            raise InputError(
+                f"{arms:,} arms x {clients:,} clients: a trial takes up to {size_of(made):,} bytes "
+                f"of memory, this machine has {physical_memory():,.0f}; take fewer clients, or a "
+                "larger machine"
+            )
+        return made
+
+    def horizon(self, schedule: int) -> int:
+        """Return the step at which an undecided trial of the schedule is cut off.
+
+        It is the last time of the schedule, or max_steps.
+        """
+        before = sum(place < schedule for place in self.runners)
+        return int(self._horizon[self._pass_of[schedule - before]])
+
+    def frame(self, block: Block) -> pl.DataFrame:
+        """Make the rows of a block, in order of schedule, then trial."""
+        return rows.frame(
+            block,
+            [str(one) for one in self.schedules],
+            {name: getattr(self.setting.key, name) for name in rows.OF_JOB},
+        )
+
+
+def size_of(held: Any) -> int:
+    """Return the bytes of all arrays in nested tuples."""
+    if isinstance(held, tuple):
+        return sum(map(size_of, held))
+    return held.nbytes if isinstance(held, np.ndarray) else 0
+
+
+def physical_memory() -> float:
+    """Return the bytes of memory of this machine; infinity where the system does not tell."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+
+
+def new_control() -> kernel.Control:
+    """Make the memory that a kernel and its caller share: a stop flag and a count of trials."""
+    return kernel.Control(np.zeros(1, np.int64), np.zeros(1, np.int64))
+
+
+def run_blocks(
+    job: Job, first: int, count: int, workers: int, report: Callable[[int], object] = lambda _: None
+) -> Iterator[Block]:
+    """Yield the trials first .. first + count - 1 in blocks, as threads finish them.
+
+    Block sizes follow the measured speed (they do not change a row). Leaving the iterator early,
+    by an exception or Ctrl-C in the caller, stops the kernels after their current trial.
+    """
+    control = new_control()
+    workers = int(max(1, min(workers, physical_memory() // size_of(job.space()))))
+    size = 1 if count < 64 else 16
+    started: dict[Future[Block], float] = {}
+    next_first, end, done = first, first + count, 0
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="fastfed")
+    try:
+        while next_first < end or started:
+            while next_first < end and len(started) < workers:
+                # the last blocks share what is left, so that no thread waits for another
+                fair = math.ceil((end - next_first) / workers)
+                length = max(1, min(size, fair))
+                future = pool.submit(job.run, next_first, length, control)
+                started[future] = time.perf_counter()
+                next_first += length
+            finished, _ = wait(started, timeout=0.1, return_when=FIRST_COMPLETED)
+            for future in finished:
+                seconds = time.perf_counter() - started.pop(future)
+                block = future.result()
+                done += block.trials
+                wanted = int(block.trials * _CHUNK_SECONDS / max(seconds, 1e-6)) + 1
+                size = max(1, min(wanted, 8 * size))
+                report(done)
+                yield block
+            if not finished:
+                report(done)
+    finally:
+        control.stop[0] = 1
+        pool.shutdown(wait=False, cancel_futures=True)
+        # whoever interrupts need not wait for a long trial, or for a compilation
+        if not wait(started, timeout=_PATIENCE).not_done:
+            pool.shutdown(wait=True)
+
+
+def _lay_out(
+    schedules: Sequence[Schedule], max_steps: int, first_of: Callable[[Adaptive], int]
+) -> tuple[kernel.Times, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Lay out the distinct sets of times for the kernel, with their horizons and their users.
+
+    An undecided trial is cut off at the last time of its schedule, because it would pull forever,
+    and at max_steps if the schedule could still communicate. Of times that are chosen in the trial
+    only the first is known: ``first_of`` returns it.
+    """
+    plan: list[tuple[int, int, int, int]] = []
+    horizon: list[int] = []
+    listed: list[npt.NDArray[np.int64]] = []
+    chosen: list[tuple[float, float, float]] = []
+    length = 0
+    seen: dict[object, int] = {}
+    pass_of = []
+    for one in schedules:
+        times, ends = np.zeros(0, np.int64), max_steps
+        key: object = one.period
+        if isinstance(one, Adaptive):
+            times, key = np.array([first_of(one)]), one
+        elif one.period is None:
+            times = one.times(MAX_STEPS)
+            key, ends = times.tobytes(), min(int(times[-1]), max_steps)
+        if key not in seen:
+            seen[key] = len(plan)
+            reached = times[times <= max_steps]
+            last = max_steps if one.chosen else int(reached.max(initial=0))
+            if one.period is not None:
+                plan.append((one.period, max_steps // one.period * one.period, 0, 0))
+            else:
+                plan.append((0, last, length, length + len(reached)))
+            horizon.append(ends)
+            listed.append(reached)
+            length += len(reached)
+            chosen.append(
+                (one.hi, one.lo, one.share) if isinstance(one, Adaptive) else (0.0, 0.0, 0.0)
+            )
+        pass_of.append(seen[key])
+    options = np.array(chosen)
+    return (
+        kernel.Times(
+            np.array(plan, np.int64).reshape(-1, 4),
+            np.concatenate([np.zeros(0, np.int64), *listed]),
+            ChosenTimes(options, np.zeros((0, 0), np.int64)) if options.any() else FixedTimes(()),
+        ),
+        np.array(horizon, np.int64),
+        np.array(pass_of, np.int64),
+    )

@@ -1,0 +1,413 @@
+"""One trial, event by event.
+
+The kernels say when each arm left; everything else about an event (means, threshold, what was
+spent so far) follows from that and from single values of the walks. So a trial of a billion pulls
+replays as fast as it ran, and its last line adds up to its row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.kernels.memory import NEVER
+from fastfed.model.instance import Instance
+from fastfed.model.options import takes
+from fastfed.model.part import choices_text
+from fastfed.model.schedules import Adaptive, Algorithm, Schedule
+from fastfed.model.schedules.adaptive import Choice
+from fastfed.model.setting import RUN, Options
+from fastfed.simulation.events import Event
+from fastfed.simulation.job import Job
+from fastfed.simulation.reference import next_time
+from fastfed.simulation.reference_uplink import wire
+from fastfed.simulation.round_events import round_events
+from fastfed.simulation.rows import Block
+from fastfed.simulation.walks import dithers, walk
+from fastfed.text import printable
+from fastfed.validation import checked_trial
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, repr=False)
+class Replay:
+    """The events of a trial, and the row that they add up to; as text, the story.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> story = ff.replay([[0.9], [0.1]], "fedelim", delta=0.1)
+    >>> [(event.actor, event.event, event.arm) for event in story.events][-1]
+    ('server', 'declared', '0')
+    >>> story.events[-1].pulls == story.row["pulls"]
+    True
+    """
+
+    title: str
+    events: list[Event]
+    row: dict[str, object]
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The events, one row each."""
+        import polars as pl
+
+        floats = {"mean": pl.Float64, "leader": pl.Float64, "threshold": pl.Float64}
+        return pl.DataFrame([vars(event) for event in self.events], schema_overrides=floats)
+
+    def __str__(self) -> str:
+        rows = [("step", "who", "event", "arm", "mean", "leader", "2 alpha", "pulls", "uplinks")]
+        for e in self.events:
+            means = ("" if x is None else f"{x:.4g}" for x in (e.mean, e.leader, e.threshold))
+            rows.append(
+                (  # type: ignore[arg-type]
+                    f"{e.step:,}",
+                    printable(e.actor),
+                    e.event,
+                    printable(e.arm),
+                    *means,
+                    f"{e.pulls:,}",
+                    f"{e.uplinks:,}",
+                )
+            )
+        # every column is as wide as its longest cell: no name is cut
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [printable(self.title)]
+        for cells in rows:
+            lines.append(
+                "  ".join(
+                    f"{cell:<{width}}" if 1 <= place <= 3 else f"{cell:>{width}}"
+                    for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+                )
+            )
+        row = self.row
+        plain = row["bits"] is None or row["uplink"] == "exact"
+        sent = "" if plain else f" of {row['bits']:,} bits"
+        lines.append(
+            f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks{sent} in "
+            f"{row['rounds']:,} rounds, {row['steps']:,} steps, "
+            + (
+                "truncated"
+                if row["truncated"]
+                else "every answer right"
+                if row["correct"]
+                else "not every answer right"
+            )
+        )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from fastfed.display.notebook import replay_html
+
+        return replay_html(self)
+
+
+@takes(Options, RUN)
+def replay(
+    instance: Instance | str | Path | npt.ArrayLike,
+    schedule: str | Schedule = "fedelim",
+    *,
+    delta: float,
+    trial: int = 0,
+    **options: Unpack[Options],
+) -> Replay:
+    """One trial of a run, event by event; equal to its row.
+
+    Parameters
+    ----------
+    instance
+        An `Instance`, a built-in's name or a file, or a K x M array of means.
+    schedule
+        When clients talk to the server.
+    delta, seed, engine, sigma, max_steps, radius, goal, uplink
+        As of `fastfed.simulate`.
+    trial
+        The number of the trial.
+
+    Returns
+    -------
+    Replay
+        Print it, or take its ``frame`` of events and its ``row``.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> story = ff.replay("synthetic", "fedelim", delta=0.01, trial=7312)
+    >>> story.events[-1].event
+    'declared'
+    """
+    one = Instance.of(instance)
+    job = Job.of(one, [schedule], delta=delta, **options)
+    number = checked_trial(trial)
+    title = (
+        f"{one.name}, {job.schedules[0]}, delta {job.setting.delta:g}, seed {job.setting.seed}, "
+        f"trial {number}{choices_text(job.setting.choices)}; rewards: {one.rewards_text}"
+    )
+    if isinstance(job.schedules[0], Algorithm):
+        events, block = round_events(job, number)
+    else:
+        left = departures(job, number)
+        events, block = _Story(job, number, left).events(), left.block
+    return Replay(title, events, job.frame(block).row(0, named=True))
+
+
+@dataclass(frozen=True)
+class OneTrial:
+    """One trial of one schedule, arm by arm: the step at which each left, NEVER if it did not."""
+
+    local: npt.NDArray[np.int64]  # (K, M)
+    local_arms: npt.NDArray[np.int64]  # (M,) what the clients declare: see `kernels.memory`
+    local_called: npt.NDArray[np.bool_]  # (K, M) which arms are in the sets that they declare
+    server: npt.NDArray[np.int64]  # (Q, K) in each question of the server
+    server_arms: npt.NDArray[np.int64]  # (Q,)
+    server_called: npt.NDArray[np.bool_]  # (Q, K)
+    local_gave_up: npt.NDArray[np.int64]  # (M,) when a client gave up; 0: it did not
+    server_gave_up: npt.NDArray[np.int64]  # (Q,)
+    horizon: int  # nothing is followed past this step
+    truncated: bool
+    block: Block
+
+
+def departures(job: Job, trial: int) -> OneTrial:
+    """Return the step at which each arm left, for all clients and for the server.
+
+    The server follows the job's first schedule.
+    """
+    block = job.run(trial, 1, keep_departures=True)
+    left = block.departures
+    assert left is not None
+    gave_up = left.global_gave_up[0, 0]
+    server = left.global_out[0, 0]
+    over = bool(((server < NEVER).all(axis=1) | (gave_up > 0)).all())
+    several = len(block.server_arms) > 0
+    return OneTrial(
+        left.local_out[0],
+        left.local_arms[0],
+        left.local_called[0],
+        server,
+        block.server_arms[0, 0] if several else block.column("global_arm")[0],
+        left.global_called[0, 0],
+        left.local_gave_up[0],
+        gave_up,
+        job.max_steps if over else job.horizon(0),
+        bool(block.column("truncated")[0, 0]),
+        # bounds of errors are larger if every client is followed; the row has those of any run
+        job.run(trial, 1) if job.engine == "skip" else block,
+    )
+
+
+class _Story:
+    """The events of one trial, from when each arm left and from single values of the walks."""
+
+    def __init__(self, job: Job, trial: int, left: OneTrial) -> None:
+        self.job, self.left, self.instance = job, left, job.instance
+        self.arms, self.clients = job.instance.shape
+        self._schedule = job.schedules[0]
+        self._sums = walk(job.instance, job.setting.seed, trial)
+        self._wire = wire(
+            job.setting.uplink, job.setting.radii.means, dithers(job.setting.seed, trial)
+        )
+        self._questions = job.instance.questions
+        # those who answer: clients, unless only the server does, then the server's questions
+        self._server = range(self.clients, self.clients + len(self._questions))
+        self._actors = [*(range(self.clients) if self._questions.local else ()), *self._server]
+        self._choices: dict[tuple[int, int], Choice] = {}
+        self._times: list[npt.NDArray[np.int64]] = []  # of each question; none if periodic
+        if isinstance(self._schedule, Adaptive):
+            self._times = [self._chosen_times(self._schedule, m) for m in self._server]
+        elif self._schedule.period is None:
+            self._times = [self._schedule.times(job.max_steps)] * len(self._questions)
+
+    def events(self) -> list[Event]:
+        """All of them, in order of step; clients before the server, the end of the trial last."""
+        told: list[tuple[int, int, list[Event]]] = []
+        if not self.job.goal.is_open(self.arms):  # a lone arm is declared without a pull
+            told = [
+                (
+                    1,
+                    m,
+                    [
+                        Event(
+                            1,
+                            self._name(m),
+                            "declared",
+                            self.instance.arms[0],
+                            None,
+                            None,
+                            None,
+                            0,
+                            0,
+                        )
+                    ],
+                )
+                for m in self._actors
+            ]
+        for m in self._actors:
+            out, _, gave_up = self._of(m)
+            for n in sorted({int(n) for n in out if 0 < n <= self.left.horizon}):
+                told.append((n, m, self._departed(m, n)))
+            if 0 < gave_up <= self.left.horizon:
+                told.append((gave_up, m, self._given_up(m, gave_up)))
+        for (m, n), choice in self._choices.items():
+            told.append((n, m, self._chose(m, n, choice)))
+        if self.left.truncated:
+            ended = int(self.left.block.column("steps")[0, 0])
+            told.append(
+                (
+                    ended,
+                    self._server.stop,
+                    [Event(ended, "trial", "truncated", "", None, None, None, *self._spent(ended))],
+                )
+            )
+        return [event for _, _, group in sorted(told, key=lambda one: one[:2]) for event in group]
+
+    def _chosen_times(self, schedule: Adaptive, m: int) -> npt.NDArray[np.int64]:
+        """Follow the choices of a question, which are kept with the times of their making."""
+        times = []
+        radii = self.job.setting.radii
+        n = schedule.first_time(radii.server, self.job.setting.sigma)
+        while n <= self.left.horizon and self.job.goal.is_open(self.arms):
+            times.append(n)
+            means, accepted = self._undecided(m, n)
+            if not means or n == self._of(m)[2]:
+                break
+            radius = radii.of(m - self.clients)
+            choice = next_time(schedule, n, means, radius, self.job.goal, accepted)
+            self._choices[m, n] = choice
+            n = choice.step
+        return np.array(times, dtype=np.int64)
+
+    def _undecided(self, m: int, n: int) -> tuple[dict[int, float], set[int]]:
+        """Return the means of a question's undecided arms after round n, and the accepted arms."""
+        out, called, _ = self._of(m)
+        means = {k: self._mean(k, m, n) for k in range(self.arms) if out[k] > n}
+        accepted = {k for k in range(self.arms) if out[k] <= n and called[k]}
+        return means, set() if self.job.goal.one_arm else accepted
+
+    def _chose(self, m: int, n: int, choice: Choice) -> list[Event]:
+        """Return the server's choice of its next time: the arms due there by the means of n."""
+        means, accepted = self._undecided(m, n)
+        due = self.job.goal.decide(means, 0.5 * self._threshold(m, choice.step), accepted)
+        arms = sorted(due.rejected if self.job.goal.one_arm else due.accepted | due.rejected)
+        return [
+            Event(
+                n,
+                self._name(m),
+                f"next at {choice.step:,}" + (f" ({choice.reason})" if choice.reason else ""),
+                ", ".join(self.instance.arms[k] for k in arms),
+                means[arms[0]] if len(arms) == 1 else None,
+                max(means.values()) if self.job.goal.compares else None,
+                self._threshold(m, choice.step),
+                *self._spent(n),
+            )
+        ]
+
+    def _of(self, m: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], int]:
+        """Return when each arm left, which of them are the answer, and when it was given up.
+
+        All at client m, or in question m - M of the server.
+        """
+        left = self.left
+        if m < self.clients:
+            out, called, winner = left.local[:, m], left.local_called[:, m], left.local_arms[m]
+            gave_up = int(left.local_gave_up[m])
+        else:
+            q = m - self.clients
+            out, called, winner = left.server[q], left.server_called[q], left.server_arms[q]
+            gave_up = int(left.server_gave_up[q])
+        if self.job.goal.one_arm:
+            called = np.arange(self.arms) == winner
+        return out, called, gave_up
+
+    def _name(self, m: int) -> str:
+        if m < self.clients:
+            return f"client {self.instance.clients[m]}"
+        return "server" if len(self._server) == 1 else f"server, question {m - self.clients}"
+
+    def _mean(self, k: int, m: int, n: int) -> float:
+        if m < self.clients:
+            return self._sums(k, m, n) / n
+        question = m - self.clients
+        heard = {
+            client: self._wire.heard(k, client, n, self._sums(k, client, n) / n)
+            for client in np.flatnonzero(self._questions.asked[question]).tolist()
+        }
+        return self._questions.value(question, heard)
+
+    def _threshold(self, m: int, n: int) -> float:
+        radii = self.job.setting.radii
+        radius = radii.client if m < self.clients else radii.of(m - self.clients)
+        return 2 * radius.alpha(n)
+
+    def _departed(self, m: int, n: int) -> list[Event]:
+        """List the arms that left at step n: the eliminated ones, then the declared ones."""
+        out, called, _ = self._of(m)
+        means = {k: self._mean(k, m, n) for k in range(self.arms) if out[k] >= n}
+        gone = sorted((k for k in means if out[k] == n), key=lambda k: (bool(called[k]), k))
+        leader = max(means.values()) if self.job.goal.compares else None
+        threshold = self._threshold(m, n)
+        words = ("eliminated", "declared") if self.job.goal.one_arm else ("rejected", "accepted")
+        return [
+            Event(
+                n,
+                self._name(m),
+                words[int(called[k])],
+                self.instance.arms[k],
+                means[k],
+                leader,
+                threshold,
+                *self._spent(n),
+            )
+            for k in gone
+        ]
+
+    def _given_up(self, m: int, n: int) -> list[Event]:
+        """Return the tied arms that are left at step n."""
+        out = self._of(m)[0]
+        means = {k: self._mean(k, m, n) for k in range(self.arms) if out[k] > n}
+        return [
+            Event(
+                n,
+                self._name(m),
+                "given up",
+                self.instance.arms[k],
+                mean,
+                max(means.values()),
+                self._threshold(m, n),
+                *self._spent(n),
+            )
+            for k, mean in means.items()
+        ]
+
+    def _spent(self, n: int) -> tuple[int, int]:
+        """Return pulls and uplinks up to and including step n."""
+        left, questions = self.left, self._questions
+        gave_up = np.where(left.server_gave_up > 0, left.server_gave_up, n)
+        server = np.minimum(left.server, gave_up[:, None])
+        client = np.where(
+            left.local_gave_up > 0, np.minimum(left.local, left.local_gave_up), left.local
+        )
+        needed = questions.latest(server.astype(np.float64)).astype(np.int64)
+        pulled = np.minimum(np.maximum(client, needed), n)
+        considered = np.minimum(needed, n)
+        if self._schedule.period is not None:
+            return int(pulled.sum()), int((considered // self._schedule.period).sum())
+        if not self._schedule.chosen:
+            sent = np.searchsorted(self._times[0], considered, side="right")
+            return int(pulled.sum()), int(sent.sum())
+        messages = {
+            (step, k, m)
+            for q, times in enumerate(self._times)
+            for step in times[times <= n].tolist()
+            for k in np.flatnonzero(server[q] >= step).tolist()
+            for m in np.flatnonzero(questions.asked[q]).tolist()
+        }
+        return int(pulled.sum()), len(messages)

@@ -1,0 +1,63 @@
+"""Events of one trial of an algorithm that decides in rounds."""
+
+from __future__ import annotations
+
+from fastfed.kernels.rounds import Batch
+from fastfed.kernels.trials import PULLS, UPLINKS
+from fastfed.model.schedules.algorithm import ABANDONED, UNDECIDED, server_weights
+from fastfed.simulation.events import Event
+from fastfed.simulation.job import Job, new_control
+from fastfed.simulation.rows import Block
+
+
+def round_events(job: Job, trial: int) -> tuple[list[Event], Block]:
+    """Run a trial of the job's first schedule; return its rounds and declarations, and its row."""
+    watcher = _Watcher(job)
+    job.runners[0].run(trial, 1, new_control(), watcher.see)
+    block = job.run(trial, 1)
+    if block.column("truncated")[0, 0]:
+        spent = (int(block.column(name)[0, 0]) for name in ("pulls", "uplinks"))
+        steps = int(block.column("steps")[0, 0])
+        watcher.events.append(Event(steps, "trial", "truncated", "", None, None, None, *spent))
+    return watcher.events, block
+
+
+class _Watcher:
+    """The events so far."""
+
+    def __init__(self, job: Job) -> None:
+        self.events: list[Event] = []
+        self._instance = job.instance
+        self._weights = server_weights(job.instance)
+
+    def see(self, number: int, batch: Batch) -> None:
+        """Note a round: the arms that are pulled next, and who declares."""
+        arms, clients = self._instance.shape
+        counts, targets = batch.counts[0], batch.targets[0]
+        step = int(counts.max())
+        spent = int(batch.ints[0, PULLS]), int(batch.ints[0, UPLINKS])
+        declared = [int(one) for one in (*batch.local_arms[0], batch.global_arm[0, 0])]
+        before = [*batch.local_before[0], batch.global_before[0, 0]]
+        over = UNDECIDED not in declared
+        pulled = [k for k in range(arms) if (targets[k] > counts[k]).any() and not over]
+        names = ", ".join(self._instance.arms[k] for k in pulled)
+        self.events.append(
+            Event(step, "server", f"round {number}", names, None, None, None, *spent)
+        )
+        for m, arm in enumerate(declared):
+            if before[m] != UNDECIDED or arm == UNDECIDED or not -2 <= arm < arms:
+                continue
+            actor = "server" if m == clients else f"client {self._instance.clients[m]}"
+            word, name = (
+                ("abandoned", "") if arm == ABANDONED else ("declared", self._instance.arms[arm])
+            )
+            mean = None if arm == ABANDONED else self._mean(batch, arm, m)
+            self.events.append(Event(step, actor, word, name, mean, None, None, *spent))
+
+    def _mean(self, batch: Batch, arm: int, m: int) -> float | None:
+        """Return the mean of an arm at a client, or at the server, which comes last."""
+        if m < self._instance.shape[1]:
+            counts, sums = batch.counts[0, arm, m], batch.sums[0, arm, m]
+            return float(sums / counts) if counts else None
+        counts, sums = batch.received_counts[0, arm], batch.received_sums[0, arm]
+        return float(self._weights @ (sums / counts)) if counts.all() else None

@@ -1,0 +1,284 @@
+"""Trials of algorithms that decide in rounds (`fastfed.model.schedules.algorithm`).
+
+Trials of a batch advance together: at each round the algorithm decides for every trial that goes
+on, then `fastfed.kernels.rounds.advance` checks the decisions and looks up the walks. The
+algorithm's function is compiled, or with ``engine="python"`` called as it is: nothing else differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.errors import InputError
+from fastfed.kernels import rounds as kernel
+from fastfed.kernels import trials
+from fastfed.kernels.plain import NotCompiled, compiled_loop
+from fastfed.model.schedules.algorithm import (
+    UNDECIDED,
+    Algorithm,
+    Answer,
+    RadiusNumbers,
+    Seen,
+    server_weights,
+)
+from fastfed.model.setting import Setting
+
+Ints = npt.NDArray[np.int64]
+
+_BATCH_CELLS = 2**16  # K x M x trials that advance together: some 5 MB of state
+
+
+class Given(NamedTuple):
+    """The part of `Seen` that all rounds of all trials share."""
+
+    delta: float
+    sigma: float
+    weights: Any
+    local_radius: Any
+    global_radius: Any
+    limit: Any
+    options: Any
+    prepared: Any
+
+
+class RoundRows(NamedTuple):
+    """The rows of an algorithm's trials, as arrays."""
+
+    ints: Ints  # (trials, columns)
+    draws: Ints  # (trials,)
+    pulls: Ints  # (trials, K, M)
+
+
+Watcher = Callable[[int, kernel.Batch], None]
+"""Called with the number of the round and the batch, after the decisions of each round."""
+
+
+class RoundsRunner:
+    """An algorithm in a setting, ready to run."""
+
+    def __init__(self, setting: Setting, algorithm: Algorithm) -> None:
+        algorithm.refuse(setting)
+        instance = setting.instance
+        arms, clients = instance.shape
+        self.algorithm, self._shape = algorithm, (arms, clients)
+        self._law = instance.rewards.kernel(instance.means)
+        goal, averages = setting.goal, instance.averages
+        self._terms = kernel.Terms(
+            np.uint64(setting.seed),
+            np.int64(setting.last_step),
+            setting.max_steps is not None,
+            np.stack([_right(goal, column) for column in instance.means.T], axis=1),
+            _right(goal, averages),
+        )
+        self._open = goal.is_open(arms)
+        self._given = Given(
+            setting.delta,
+            setting.sigma,
+            _read_only(server_weights(instance)),
+            RadiusNumbers.of(setting.radii.client),
+            RadiusNumbers.of(setting.radii.server),
+            np.int64(setting.last_step),
+            algorithm.options,
+            _prepared(algorithm, setting),
+        )
+        self._memory = algorithm.memory(arms, clients)
+        self._plain = setting.engine == "python"
+        self._per_batch = max(1, _BATCH_CELLS // (arms * clients))
+
+    def run(
+        self, first: int, count: int, control: trials.Control, watch: Watcher | None = None
+    ) -> RoundRows:
+        """Run trials first .. first + count - 1; those after a stop are left unfinished."""
+        parts = [
+            self._run_batch(
+                np.arange(start, min(start + self._per_batch, first + count)), control, watch
+            )
+            for start in range(first, first + count, self._per_batch)
+        ]
+        return RoundRows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    def _run_batch(
+        self, numbers: Ints, control: trials.Control, watch: Watcher | None
+    ) -> RoundRows:
+        batch = _new_batch(len(numbers), *self._shape)
+        scratch = np.zeros((len(numbers), self._memory))
+        law_memory = self._law.memory(0, *self._shape)
+        if not self._open:  # a lone arm is declared without a pull
+            batch.local_arms[:] = batch.global_arm[:] = 0
+        going, round_number = len(numbers), 0
+        while going and not control.stop[0]:
+            if self._open:
+                self._decide(batch, batch.active[:going], round_number, scratch, numbers)
+            if watch is not None:
+                watch(round_number, batch)
+            going = int(
+                kernel.advance(
+                    self._law, law_memory, self._terms, batch, numbers, going, round_number
+                )
+            )
+            if going < 0:
+                raise InputError(self._fault(batch.fault, round_number, numbers))
+            round_number += 1
+        return RoundRows(batch.ints, batch.draws, batch.counts)
+
+    def _decide(
+        self, batch: kernel.Batch, active: Ints, number: int, scratch: Any, trial_numbers: Ints
+    ) -> None:
+        """Let the algorithm decide for every active trial."""
+        seen = tuple(
+            map(_read_only, (batch.counts, batch.sums, batch.received_counts, batch.received_sums))
+        )
+        answers = Answer(batch.targets, batch.sent, batch.local_arms, batch.global_arm)
+        decide = self.algorithm.decide
+        if not self._plain:
+            self._run_compiled(active, np.int64(number), seen, self._given, scratch, answers)
+            return
+        for i in active:
+            counts, sums, received_counts, received_sums = (one[i] for one in seen)
+            try:
+                with np.errstate(divide="raise", invalid="raise"):
+                    decide(
+                        Seen(
+                            number,
+                            counts,
+                            sums,
+                            received_counts,
+                            received_sums,
+                            *self._given,
+                            memory=scratch[i],
+                        ),
+                        Answer(*(one[i] for one in answers)),
+                    )
+            except Exception as error:
+                raise InputError(
+                    f"algorithm {self.algorithm}, round {number} of trial {trial_numbers[i]}: "
+                    f"{_in_words(error)}"
+                ) from error
+
+    def _run_compiled(self, *arguments: Any) -> None:
+        """Decide by compiled code; say in one line what is wrong with it."""
+        try:
+            compiled_loop(_decide_all, type(self.algorithm).decide)(*arguments)
+        except NotCompiled as error:
+            raise InputError(
+                f"algorithm {self.algorithm}: Numba cannot compile decide ({error}); "
+                'engine="python" runs it uncompiled'
+            ) from None
+        except Exception as error:
+            raise InputError(
+                f"algorithm {self.algorithm}, round {arguments[1]}: {_in_words(error)}; "
+                'engine="python" shows where'
+            ) from None
+
+    def _fault(self, fault: Ints, round_number: int, numbers: Ints) -> str:
+        """Say which rule a decision broke."""
+        code, place, arm, client, value, before = (int(one) for one in fault)
+        arms = self._shape[0]
+        text = {
+            kernel.TARGET_FALLS: f"target {value:,} of arm {arm} at client {client} is below its "
+            f"{before:,} pulls; targets never fall",
+            kernel.TARGET_TOO_LARGE: f"target {value:,} of arm {arm} at client {client} is above "
+            f"the limit of {before:,} pulls; set max_steps to get truncated trials",
+            kernel.LOCAL_ARM_UNKNOWN: f"client {client} declares arm {value}; arms count from 0 to "
+            f"{arms - 1} (-1: undecided, -2: abandoned)",
+            kernel.GLOBAL_ARM_UNKNOWN: f"the server declares arm {value}; arms count from 0 to "
+            f"{arms - 1} (-1: undecided, -2: abandoned)",
+            kernel.LOCAL_ARM_CHANGED: f"client {client} declared arm {before} and now {value}; "
+            "a declaration is final",
+            kernel.GLOBAL_ARM_CHANGED: f"the server declared arm {before} and now {value}; a "
+            "declaration is final",
+            kernel.NO_PULLS: "no target is above the present count, and not everybody has "
+            "declared; a trial without pulls never ends",
+            kernel.TOO_MANY_ROUNDS: f"more than {before:,} rounds; let targets grow faster",
+        }[code]
+        return f"algorithm {self.algorithm}, round {round_number} of trial {numbers[place]}: {text}"
+
+
+def _right(goal: Any, values: Any) -> npt.NDArray[np.bool_]:
+    right = goal.right(values)
+    return np.array([right.allows({k}) for k in range(len(values))])
+
+
+def _prepared(algorithm: Algorithm, setting: Setting) -> Any:
+    """Return what the algorithm prepares, with arrays that it cannot write to in a round."""
+
+    def fixed(found: Any) -> Any:
+        if isinstance(found, np.ndarray):
+            return _read_only(found)
+        if isinstance(found, tuple) and hasattr(found, "_fields"):
+            return type(found)(*map(fixed, found))
+        return found
+
+    return fixed(algorithm.prepare(setting))
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = np.ascontiguousarray(array).view()
+    view.setflags(write=False)
+    return view
+
+
+def _new_batch(count: int, arms: int, clients: int) -> kernel.Batch:
+    cells = (count, arms, clients)
+
+    def ints(*shape: int) -> Ints:
+        return np.zeros(shape, np.int64)
+
+    return kernel.Batch(
+        ints(*cells),
+        np.zeros(cells),
+        ints(*cells),
+        np.zeros(cells),
+        ints(*cells),
+        np.ones(cells, np.bool_),
+        np.full((count, clients), UNDECIDED, np.int64),
+        np.full((count, 1), UNDECIDED, np.int64),
+        np.full((count, clients), UNDECIDED, np.int64),
+        np.full((count, 1), UNDECIDED, np.int64),
+        ints(count, clients),
+        ints(count),
+        ints(count, trials.COLUMNS),
+        ints(count),
+        np.arange(count),
+        ints(6),
+    )
+
+
+def _decide_all(decide, active, number, seen, given, scratch, answers):  # type: ignore[no-untyped-def]
+    """Decide for every active trial."""
+    counts, sums, received_counts, received_sums = seen
+    for j in range(active.shape[0]):
+        i = active[j]
+        decide(
+            Seen(
+                number,
+                counts[i],
+                sums[i],
+                received_counts[i],
+                received_sums[i],
+                given.delta,
+                given.sigma,
+                given.weights,
+                given.local_radius,
+                given.global_radius,
+                given.limit,
+                given.options,
+                given.prepared,
+                scratch[i],
+            ),
+            Answer(
+                answers.targets[i],
+                answers.sent[i],
+                answers.local_arms[i],
+                answers.global_arm[i],
+            ),
+        )
+
+
+def _in_words(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

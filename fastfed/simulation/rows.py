@@ -1,0 +1,263 @@
+"""The rows of trials: what columns there are, said once, and how a kernel's arrays become them.
+
+Whoever reads or writes rows (sweeps, summaries, checks) takes names and types from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.model.part import DEFAULTS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# What is the same in all rows of a job, what names a row within it, what the kernel counts (in the
+# order of its columns: `kernels.trials`), and the rest.
+OF_JOB = {
+    "instance": "String",
+    "delta": "Float64",
+    "seed": "UInt64",
+    "sigma": "Float64",
+    **dict.fromkeys(DEFAULTS, "String"),
+}
+COUNTED = {
+    "pulls": "Int64",
+    "uplinks": "Int64",
+    "bits": "Int64",
+    "rounds": "Int64",
+    "steps": "Int64",
+    "local_steps": "Int64",
+    "global_steps": "Int64",
+    "global_arm": "Int32",
+    "local_errors": "Int32",
+    "correct": "Boolean",
+    "truncated": "Boolean",
+}
+COLUMNS: dict[str, str] = {
+    "instance": OF_JOB["instance"],
+    "schedule": "String",
+    "delta": OF_JOB["delta"],
+    "seed": OF_JOB["seed"],
+    "trial": "Int64",
+    **COUNTED,
+    "skip_error": "Float64",
+    "draw_error": "Float64",
+    "sigma": OF_JOB["sigma"],
+    **{name: OF_JOB[name] for name in DEFAULTS},
+    "global_answer": "List(Int32)",
+}
+"""Every column with the name of its Polars type, in the order of the files. ``global_answer`` is
+null for goals that ask for one arm, and where the server has not declared."""
+OF_SEVERAL = {"server_errors": "Int32", "server_answers": "List(Int32)"}
+"""Columns that follow where the server has several questions: the number of its answers that are
+wrong, and the arm of each question, or -1. For goals whose answer is a set of arms
+``server_answers`` lists these sets, with q K added to the arms of question q."""
+NULLABLE = ("bits", "global_answer")
+"""The columns that may lack values."""
+
+
+def schema(several: bool = False) -> dict[str, Any]:
+    """Return the columns as Polars wants them; ``several``: with those of several questions."""
+    import polars as pl
+
+    names = {**COLUMNS, **(OF_SEVERAL if several else {})}
+    return {
+        name: pl.List(pl.Int32) if kind == "List(Int32)" else getattr(pl, kind)
+        for name, kind in names.items()
+    }
+
+
+@dataclass(frozen=True)
+class Departures:
+    """The steps at which arms left, trial by trial; NEVER (of `kernels.memory`) if one did not."""
+
+    local_out: npt.NDArray[np.int64]  # (trials, K, M) at each client
+    local_arms: npt.NDArray[np.int64]  # (trials, M) what the clients declared: see `kernels.memory`
+    local_called: npt.NDArray[np.bool_]  # (trials, K, M) which arms are in the sets they declared
+    global_out: npt.NDArray[np.int64]  # (trials, S, Q, K) at the server, in each question
+    global_called: npt.NDArray[np.bool_]  # (trials, S, Q, K) which arms are in the sets it declared
+    local_gave_up: npt.NDArray[np.int64]  # (trials, M) when a client gave up; 0: it did not
+    global_gave_up: npt.NDArray[np.int64]  # (trials, S, Q) when the server did
+
+    @staticmethod
+    def join(parts: Sequence[Departures]) -> Departures:
+        """Those of consecutive trials as one."""
+        return Departures(
+            *(
+                np.concatenate([getattr(part, field.name) for part in parts])
+                for field in fields(Departures)
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Block:
+    """The rows of consecutive trials ``first, first + 1, ...`` as arrays, schedule by schedule."""
+
+    first: int
+    ints: npt.NDArray[np.int64]  # (S, trials, columns): see COUNTED
+    skip_error: npt.NDArray[np.float64]  # (S, trials)
+    pulls: npt.NDArray[np.int64]  # (S, trials, K, M), or (0, 0, 0, 0)
+    called: npt.NDArray[np.int8]  # (S, trials, Q, K) is an arm in the server's set? -1: none was
+    # declared; S = 0: the goal asks for one arm
+    server_arms: npt.NDArray[np.int64]  # (S, trials, Q) of several questions, else S = 0
+    work: npt.NDArray[np.int64]  # (trials, 2): intervals looked at, variates drawn
+    draw_error: npt.NDArray[np.float64]  # (S, trials)
+    departures: Departures | None = None
+
+    @property
+    def trials(self) -> int:
+        """The number of trials."""
+        return int(self.ints.shape[1])
+
+    def column(self, name: str) -> npt.NDArray[np.int64]:
+        """(S, trials): one of COUNTED."""
+        return self.ints[:, :, list(COUNTED).index(name)]
+
+    def of_schedules(self, rows: list[int]) -> Block:
+        """Keep the rows of some schedules, by their places."""
+        return replace(
+            self,
+            ints=self.ints[rows],
+            skip_error=self.skip_error[rows],
+            pulls=self.pulls[rows] if len(self.pulls) else self.pulls,
+            called=self.called[rows] if len(self.called) else self.called,
+            draw_error=self.draw_error[rows],
+            departures=None,
+        )
+
+    @property
+    def server_errors(self) -> npt.NDArray[np.int64]:
+        """(S, trials): how many answers of the server are wrong."""
+        return self.ints[:, :, len(COUNTED)]
+
+    @staticmethod
+    def side_by_side(blocks: Sequence[Block], places: Sequence[int]) -> Block:
+        """Blocks of the same trials, of other schedules each, as one.
+
+        ``places`` says where each schedule comes in the result. Departures are those of the last
+        block.
+        """
+        order = np.argsort(places)
+        last = blocks[-1]
+
+        def every(name: str) -> Any:
+            found = np.concatenate([getattr(block, name) for block in blocks])
+            return found[order] if len(found) else found
+
+        return Block(
+            last.first,
+            every("ints"),
+            every("skip_error"),
+            every("pulls"),
+            last.called,
+            last.server_arms,
+            last.work,
+            every("draw_error"),
+            last.departures,
+        )
+
+    @staticmethod
+    def join(blocks: Sequence[Block]) -> Block:
+        """Blocks of consecutive trials as one, departures included if all blocks have them."""
+        if len(blocks) == 1:
+            return blocks[0]
+        departures = [block.departures for block in blocks if block.departures is not None]
+        return Block(
+            blocks[0].first,
+            np.concatenate([block.ints for block in blocks], axis=1),
+            np.concatenate([block.skip_error for block in blocks], axis=1),
+            np.concatenate([block.pulls for block in blocks], axis=1),
+            np.concatenate([block.called for block in blocks], axis=1),
+            np.concatenate([block.server_arms for block in blocks], axis=1),
+            np.concatenate([block.work for block in blocks]),
+            np.concatenate([block.draw_error for block in blocks], axis=1),
+            Departures.join(departures) if len(departures) == len(blocks) else None,
+        )
+
+
+def frame(
+    block: Block, schedules: Sequence[str], of_job: Mapping[str, str | float]
+) -> pl.DataFrame:
+    """Make the rows of a block, in order of schedule, then trial.
+
+    ``of_job`` has the OF_JOB columns.
+    """
+    import polars as pl
+
+    types = schema()
+    count, trials = block.skip_error.shape
+    order = np.repeat(np.arange(count, dtype=np.uint32), trials)
+    columns: dict[str, Any] = {
+        name: pl.repeat(value, count * trials, dtype=types[name], eager=True)
+        for name, value in of_job.items()
+    }
+    columns["schedule"] = pl.Series(list(schedules), dtype=pl.String).gather(order)
+    columns["trial"] = np.tile(np.arange(block.first, block.first + trials), count)
+    columns["skip_error"] = block.skip_error.reshape(count * trials)
+    columns["draw_error"] = block.draw_error.reshape(count * trials)
+    for name in COUNTED:
+        values = np.ascontiguousarray(block.column(name)).reshape(count * trials)
+        columns[name] = pl.Series(values).cast(types[name])
+    if (block.column("bits") < 0).any():  # they were not counted
+        bits = columns["bits"]
+        columns["bits"] = pl.select(pl.when(bits >= 0).then(bits)).to_series()
+    first = block.called[:, :, 0] if len(block.called) else block.called
+    columns["global_answer"] = _answers(first, count * trials)
+    names = list(COLUMNS)
+    if len(block.server_arms):
+        names += OF_SEVERAL
+        errors = np.ascontiguousarray(block.server_errors).reshape(count * trials)
+        columns["server_errors"] = pl.Series(errors).cast(pl.Int32)
+        columns["server_answers"] = _all_answers(block, count * trials)
+    return pl.DataFrame({name: columns[name] for name in names})
+
+
+def _answers(called: npt.NDArray[np.int8], rows: int) -> pl.Series:
+    """Return the server's sets as lists of arms."""
+    import polars as pl
+    import pyarrow as pa
+
+    if not called.shape[0]:
+        return pl.repeat(None, rows, dtype=pl.List(pl.Int32), eager=True)
+    flat = called.reshape(rows, called.shape[-1])
+    chosen = flat == 1
+    ends = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
+    lists = pa.LargeListArray.from_arrays(
+        pa.array(ends, pa.int64()), pa.array(np.nonzero(chosen)[1], pa.int32())
+    )
+    answers = pl.DataFrame({"answer": pl.Series(lists), "declared": flat[:, 0] >= 0})
+    return answers.select(pl.when("declared").then("answer").alias("answer")).to_series()
+
+
+def _all_answers(block: Block, rows: int) -> pl.Series:
+    """Return the server's answers to several questions."""
+    import polars as pl
+
+    if not len(block.called):
+        arms = block.server_arms.reshape(rows, -1)
+        return pl.Series(arms.astype(np.int32)).arr.to_list()
+    chosen = np.maximum(block.called.reshape(rows, -1), 0)
+    return _answers(chosen[None], rows)
+
+
+def plain_table(frame: pl.DataFrame) -> Any:
+    """Rows as a pyarrow table with the types that every reader knows."""
+    import pyarrow as pa
+
+    table = frame.to_arrow()
+    return table.cast(pa.schema([(field.name, _plain(field.type)) for field in table.schema]))
+
+
+def _plain(kind: Any) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_large_list(kind):
+        return pa.list_(kind.value_type)
+    return pa.string() if str(kind) in ("large_string", "string_view") else kind

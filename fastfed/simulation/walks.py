@@ -1,0 +1,43 @@
+"""Single values of the walks that the kernels follow, for those who go step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.kernels import trials as kernel
+from fastfed.kernels.random.dither import dither_of
+from fastfed.model.instance import Instance
+
+
+def dithers(seed: int, trial: int) -> Callable[[int, int, int], float]:
+    """(arm, client, n) -> the dither of that message in this trial."""
+    key = np.uint64(seed)
+    return lambda k, m, n: float(dither_of(key, trial, m, k, n))
+
+
+def walk(instance: Instance, seed: int, trial: int) -> Callable[[int, int, int], float]:
+    """(arm, client, n) -> the sum of that arm's first n rewards in this trial."""
+    law = instance.rewards.kernel(instance.means)
+    memory = law.memory(0, *instance.shape)
+    key = np.uint64(seed)
+    return lambda k, m, n: float(kernel.value_at(law, memory, (key, trial, m, k, n)))
+
+
+def values_at(
+    instance: Instance, seed: int, trials: npt.NDArray[np.int64], steps: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Return the sums of the first ``steps[i, k, m]`` rewards, of trial ``trials[i]``."""
+    law = instance.rewards.kernel(instance.means)
+    sums = np.zeros(steps.shape)
+    kernel.values_at(
+        law,
+        law.memory(0, *instance.shape),
+        np.uint64(seed),
+        np.ascontiguousarray(trials, np.int64),
+        np.ascontiguousarray(steps, np.int64),
+        sums,
+    )
+    return sums

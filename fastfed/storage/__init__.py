@@ -1,0 +1,1 @@
+"""Folders of sweeps: parts, records, locks, merging and saving."""

@@ -1,0 +1,225 @@
+"""Estimates of error probabilities, as numbers, as a frame and as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fastfed.model.instance import Instance
+from fastfed.model.schedules import Schedule
+from fastfed.text import printable
+from fastfed.theory.tilts import Tilt
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_Z = 1.959963984540054  # 95 % of a normal
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The probability that one answer is wrong, or (``answer`` "any") that any of them is.
+
+    ``step`` is the median of the steps at which the errors happen (None: none was seen).
+    ``effective_sample_size`` is the number of equally weighted errors that the weighted ones are
+    worth; ``bound`` is Chernoff's bound, never below the truth; ``left_out`` bounds what the
+    simulation could not see or was not aimed at, and is not part of the interval. Probabilities
+    below 1e-308 are 0 as numbers; ``log10`` is not.
+    """
+
+    answer: str
+    log10: float
+    relative_error: float
+    effective_sample_size: float
+    errors: int
+    trials: int
+    step: int | None
+    log10_bound: float
+    log10_left_out: float
+    warnings: tuple[str, ...]
+
+    @property
+    def estimate(self) -> float:
+        """The probability; 0 where it is too small for a double."""
+        return _power(self.log10)
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the estimate; 0 where no error was seen."""
+        return self.estimate * self.relative_error if self.errors else 0.0
+
+    @property
+    def low(self) -> float:
+        """The interval's lower end; 0 where nothing was seen."""
+        return max(0.0, self.estimate - _Z * self.standard_error)
+
+    @property
+    def high(self) -> float:
+        """The interval's upper end, Chernoff's bound at most."""
+        if not self.errors:
+            return self.bound
+        return min(self.bound, self.estimate + _Z * self.standard_error)
+
+    @property
+    def bound(self) -> float:
+        """Chernoff's bound on the probability."""
+        return min(1.0, _power(self.log10_bound))
+
+    @property
+    def left_out(self) -> float:
+        """A bound on what the simulation could not see or was not aimed at."""
+        return min(1.0, _power(self.log10_left_out))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ErrorProbability:
+    """The result of `error_probability`; as text, its table.
+
+    Examples
+    --------
+    >>> import fastfed as ff
+    >>> found = ff.error_probability([[0.9], [0.1]], delta=0.1, trials=200)
+    >>> found.joint.estimate <= 0.1
+    True
+    >>> found.frame["answer"].to_list()[-1]
+    'any'
+    """
+
+    instance: Instance
+    schedule: Schedule
+    delta: float
+    sigma: float
+    radius: str
+    seed: int
+    local: tuple[Estimate, ...]
+    """One for each client."""
+    server: Estimate
+    joint: Estimate
+    """At least one of the M + 1 answers is wrong."""
+    shares: tuple[tuple[str, Tilt, float, int, int], ...]
+    """For each tilt of each answer's mixture: the answer, the tilt, its share of the trials, their
+    number, and how many of them erred. `tilts` has them as a frame."""
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """Those of the clients, of the server, and of any answer, in this order."""
+        return (*self.local, self.server, self.joint)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Reasons not to trust estimates, each with its answer; empty if there are none."""
+        return tuple(f"{one.answer}: {text}" for one in self.estimates for text in one.warnings)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """One row for each answer.
+
+        The columns are ``estimate``, ``standard_error``, the 95 % interval ``low``, ``high``,
+        ``log10``, ``effective_sample_size``, ``errors`` and ``trials``, the median ``step``,
+        ``bound``, ``left_out`` and ``warning`` (null: none).
+        """
+        import polars as pl
+
+        rows = [
+            {
+                "instance": self.instance.name,
+                "schedule": str(self.schedule),
+                "delta": self.delta,
+                "sigma": self.sigma,
+                "radius": self.radius,
+                "answer": one.answer,
+                "estimate": one.estimate,
+                "standard_error": one.standard_error,
+                "low": one.low,
+                "high": one.high,
+                "log10": one.log10,
+                "effective_sample_size": one.effective_sample_size,
+                "errors": one.errors,
+                "trials": one.trials,
+                "step": one.step,
+                "bound": one.bound,
+                "left_out": one.left_out,
+                "warning": "; ".join(one.warnings) or None,
+            }
+            for one in self.estimates
+        ]
+        return pl.DataFrame(rows, schema_overrides={"warning": pl.String, "step": pl.Int64})
+
+    @property
+    def tilts(self) -> pl.DataFrame:
+        """One row for each tilt of each answer's mixture.
+
+        It has the arm that the tilt lets win, the client (null: the server) and the step, the share
+        of the trials, and the number of them that erred.
+        """
+        import polars as pl
+
+        rows = [
+            {
+                "answer": answer,
+                "arm": tilt.arm,
+                "client": tilt.client,
+                "step": tilt.step,
+                "share": share,
+                "trials": trials,
+                "errors": errors,
+            }
+            for answer, tilt, share, trials, errors in self.shares
+        ]
+        schema = {
+            "answer": pl.String,
+            "arm": pl.Int64,
+            "client": pl.Int64,
+            "step": pl.Int64,
+            "share": pl.Float64,
+            "trials": pl.Int64,
+            "errors": pl.Int64,
+        }
+        return pl.DataFrame(rows, schema=schema)
+
+    def __str__(self) -> str:
+        # the first column is as wide as its longest name: none is cut
+        wide = max(len(printable(one.answer)) for one in self.estimates)
+        lines = [
+            f"rewards: {self.instance.rewards!r}",
+            f"{printable(self.instance.name)}, {self.schedule}, delta {self.delta:g}, sigma "
+            f"{self.sigma:g}, radius {printable(self.radius)}: probability of a wrong answer",
+            f"{'answer':<{wide}} {'probability':>12} {'std. error':>11} "
+            f"{'95 % interval':>23} {'effective':>10} {'at step':>8} {'at most':>10}",
+        ]
+        for one in self.estimates:
+            ends = f"{_text(one.low, one.log10)} .. {_text(one.high, one.log10)}"
+            if one.estimate == 0.0 and one.errors:  # too small for a double
+                ends = ""
+            error = f"{one.relative_error:.1%}" if one.errors else "-"
+            lines.append(
+                f"{printable(one.answer):<{wide}} {_text(one.estimate, one.log10):>12} "
+                f"{error:>11} {ends:>23} {one.effective_sample_size:>10,.0f} "
+                f"{'-' if one.step is None else format(one.step, ','):>8} "
+                f"{_text(one.bound, one.log10_bound):>10}"
+            )
+        lines += [f"warning: {printable(text)}" for text in self.warnings]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def error_frame(found: Sequence[ErrorProbability]) -> pl.DataFrame:
+    """Put the frames of several results one below the other."""
+    import polars as pl
+
+    return pl.concat([one.frame for one in found])
+
+
+def _power(log10: float) -> float:
+    return 10.0**log10 if log10 > -320 else 0.0
+
+
+def _text(value: float, log10: float) -> str:
+    """Three digits, also of what is too small for a double."""
+    if value > 1e-300 or math.isinf(log10):
+        return f"{value:.3g}"
+    whole = math.floor(log10)
+    return f"{10 ** (log10 - whole):.2f}e{whole}"

@@ -1,0 +1,396 @@
+"""Exact sums over trials, and what is concluded from paired ones."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from made_up_trials import halves_of, moments_of
+from scipy import stats
+
+from fastfed.analysis import moments
+from fastfed.analysis.intervals import (
+    LEAST_DIFFERING,
+    clopper_pearson,
+    difference,
+    mean_tails,
+    paired_tails,
+    share_power,
+    share_tails,
+)
+from fastfed.analysis.moments import PULLS, UPLINKS, Moments, Prices, root
+from fastfed.analysis.trials import Aligned
+
+NAMES = ("fedelim", "fedelim0", "periodic:10")
+
+
+def batch(
+    rng: np.random.Generator, trials: int = 500, high: int = 10**6
+) -> dict[str, dict[str, np.ndarray]]:
+    found = {}
+    for name in NAMES:
+        truncated = rng.random(trials) < 0.05
+        keep = rng.random(trials) < (0.8 if name == "periodic:10" else 1.1)  # some are missing
+        columns = {
+            "trial": np.arange(trials),
+            "pulls": rng.integers(1, high, trials),
+            "uplinks": rng.integers(0, high, trials),
+            "correct": ~truncated,
+            "truncated": truncated,
+        }
+        found[name] = {key: values[keep] for key, values in columns.items()}
+    return found
+
+
+def sums(given: dict[str, dict[str, np.ndarray]], partners: tuple[str, ...] = NAMES) -> Moments:
+    made = Moments(NAMES, partners)
+    made.add(Aligned.of(given, NAMES))
+    return made
+
+
+@pytest.mark.parametrize("high", [100, 10**6, 2**40, 2**62])
+@pytest.mark.parametrize("partners", [NAMES, ("fedelim0",)])
+def test_every_sum_in_python_integers(high: int, partners: tuple[str, ...]) -> None:
+    given = batch(np.random.default_rng(1), high=high)
+    found = sums(given, partners)
+    costs = {
+        name: {
+            int(trial): (int(p), int(u))
+            for trial, p, u, cut in zip(
+                *(given[name][key] for key in ("trial", "pulls", "uplinks", "truncated")),
+                strict=True,
+            )
+            if not cut
+        }
+        for name in NAMES
+    }
+    C = Fraction(0.1)
+    for one in NAMES:
+        for other in partners:
+            both = costs[one].keys() & costs[other].keys()
+            x = [costs[one][t][0] + C * costs[one][t][1] for t in both]
+            y = [costs[other][t][0] for t in both]
+            pair = found.pair(one, other, Prices.total(0.1), PULLS)
+            assert (pair.count, pair.differ) == (len(both), len(both))
+            assert (pair.x, pair.y) == (sum(x), sum(y))
+            assert pair.xx == sum(a * a for a in x)
+            assert pair.yy == sum(b * b for b in y)
+            assert pair.xy == sum(a * b for a, b in zip(x, y, strict=True))
+            assert found.pair(other, one, PULLS, Prices.total(0.1)).xy == pair.xy
+            same = found.pair(one, other, UPLINKS)
+            assert same.differ == sum(costs[one][t][1] != costs[other][t][1] for t in both)
+
+
+def test_covariances_are_exact_before_they_are_rounded() -> None:
+    """Pulls scatter over 2^62 while uplinks hardly move.
+
+    In floating point, the difference of the two variances would be noise.
+    """
+    rng = np.random.default_rng(3)
+    pulls, uplinks = rng.integers(2**40, 2**62, 40), rng.integers(20, 22, 40)
+    made = Moments(["fedelim"])
+    truths = np.ones(40, dtype=bool)
+    made.add(
+        Aligned.of(
+            {
+                "fedelim": {
+                    "trial": np.arange(40),
+                    "pulls": pulls,
+                    "uplinks": uplinks,
+                    "correct": truths,
+                    "truncated": ~truths,
+                }
+            },
+            ["fedelim"],
+        )
+    )
+    x, y = ([Fraction(int(value)) for value in values] for values in (pulls, uplinks))
+    exact = (sum(a * b for a, b in zip(x, y, strict=True)) - sum(x) * sum(y) / 40) / 39
+    assert made.covariance("fedelim", PULLS, UPLINKS) == float(exact)
+    assert made.covariance("fedelim", PULLS, PULLS) == pytest.approx(
+        made.std("fedelim", PULLS) ** 2, rel=1e-14
+    )
+
+
+def test_sums_survive_many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = batch(np.random.default_rng(2), 3000)
+    whole = sums(given).pair("fedelim", "fedelim0", PULLS)
+    monkeypatch.setattr(moments, "_CHUNK", 7)
+    monkeypatch.setattr(moments, "_MOST_CHUNKS", 3)
+    assert sums(given).pair("fedelim", "fedelim0", PULLS) == whole
+
+
+def test_the_largest_numbers_fill_every_bit() -> None:
+    """All limbs of a chunk of trials are ones.
+
+    With one more bit in a limb, doubles would round.
+    """
+    most = 2**62 - 1
+    pair = paired(np.full(8_191, most), np.full(8_191, most - 1))
+    assert pair.xx == 8_191 * most**2
+    assert pair.xy == 8_191 * most * (most - 1)
+
+
+def test_halves_add_up() -> None:
+    given = batch(np.random.default_rng(3))
+    halves = halves_of(given, NAMES)
+    pairs = [
+        part.pair("fedelim", "periodic:10", Prices.total(3.0)) for part in (halves.all, sums(given))
+    ]
+    assert pairs[0] == pairs[1]
+    even = given["fedelim"]["trial"] % 2 == 0
+    assert halves.even.trials("fedelim") == even.sum()
+    kept = even & ~given["fedelim"]["truncated"]
+    assert halves.even.mean("fedelim", PULLS) == pytest.approx(
+        given["fedelim"]["pulls"][kept].mean(), rel=1e-14
+    )
+
+
+def test_no_trials() -> None:
+    empty = {
+        name: {key: values[:0] for key, values in columns.items()}
+        for name, columns in batch(np.random.default_rng(4)).items()
+    }
+    found = sums(empty)
+    assert (found.trials("fedelim"), found.ended("fedelim")) == (0, 0)
+    assert found.mean("fedelim", PULLS) is None
+    pair = found.pair("fedelim", "fedelim0", PULLS)
+    assert (pair.ratio, pair.ratio_sem, paired_tails(pair)) == (None, None, (1.0, 1.0))
+
+
+def test_dear_uplinks_overflow_to_infinity() -> None:
+    found = sums(batch(np.random.default_rng(5), high=2**40))
+    assert found.mean("fedelim", Prices.total(1e308)) == math.inf
+    assert found.pair("fedelim", "fedelim0", Prices.total(1e308)).ratio == pytest.approx(1, rel=1)
+
+
+@pytest.mark.parametrize(
+    "number", [Fraction(2), Fraction(1, 3), Fraction(10) ** 500, Fraction(0), Fraction(7, 10**300)]
+)
+def test_root(number: Fraction) -> None:
+    assert abs(Fraction(root(number)) ** 2 - number) <= number * Fraction(1e-15)
+
+
+# Intervals
+
+
+@pytest.mark.parametrize(
+    ("errors", "trials"),
+    [
+        (0, 1),
+        (1, 1),
+        (0, 10),
+        (10, 10),
+        (1, 10),
+        (5, 10),
+        (3, 1000),
+        (0, 10_000),
+        (37, 10_000),
+        (999_999, 1_000_000),
+    ],
+)
+@pytest.mark.parametrize("level", [0.95, 0.99])
+def test_clopper_pearson_is_scipys(errors: int, trials: int, level: float) -> None:
+    interval = stats.binomtest(errors, trials).proportion_ci(level, method="exact")
+    assert clopper_pearson(errors, trials, level) == pytest.approx(
+        (interval.low, interval.high), rel=1e-9, abs=1e-15
+    )
+
+
+def test_clopper_pearson_by_its_definition() -> None:
+    """At either end, what was seen has probability 2.5 %."""
+    low, high = clopper_pearson(4, 50)
+    assert stats.binom.cdf(4, 50, high) == pytest.approx(0.025, rel=1e-9)
+    assert stats.binom.sf(3, 50, low) == pytest.approx(0.025, rel=1e-9)
+
+
+def test_no_error_is_no_zero() -> None:
+    low, high = clopper_pearson(0, 10_000)
+    assert low == 0
+    assert high == pytest.approx(1 - 0.025 ** (1 / 10_000), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("errors", "trials", "limit"), [(0, 20, 1e-6), (3, 100, 0.1), (17, 100, 0.1), (100, 100, 0.5)]
+)
+def test_share_tails_are_binomial(errors: int, trials: int, limit: float) -> None:
+    few, many = share_tails(errors, trials, limit)
+    assert few == pytest.approx(stats.binom.cdf(errors, trials, limit), rel=1e-9)
+    assert many == pytest.approx(stats.binom.sf(errors - 1, trials, limit), rel=1e-9)
+
+
+def test_power_is_that_of_the_test() -> None:
+    """The share of samples at twice the limit whose interval lies above the limit."""
+    for trials, limit in ((20, 1e-6), (100, 0.1), (3000, 0.01)):
+        errors = np.arange(trials + 1)
+        shown = np.array([clopper_pearson(int(k), trials)[0] > limit for k in errors])
+        power = stats.binom.pmf(errors, trials, 2 * limit)[shown].sum()
+        assert share_power(trials, limit) == pytest.approx(power, rel=1e-9)
+    assert share_power(20, 1e-6) < 1e-4
+
+
+def paired(x: np.ndarray, y: np.ndarray) -> moments.Paired:
+    none = np.zeros(len(x), bool)
+    made = Moments(NAMES[:2], NAMES[:2])
+    made.add(
+        Aligned.of(
+            {
+                name: {
+                    "trial": np.arange(len(x)),
+                    "pulls": values,
+                    "uplinks": none.astype(int),
+                    "correct": ~none,
+                    "truncated": none,
+                }
+                for name, values in zip(NAMES, (x, y), strict=False)
+            },
+            NAMES[:2],
+        )
+    )
+    return made.pair("fedelim", "fedelim0", PULLS)
+
+
+def test_student_with_the_worst_further_trial() -> None:
+    """By SciPy: the differences that were seen, and the worst one that the costs allow."""
+    rng = np.random.default_rng(6)
+    x, y = rng.integers(0, 2**30, 70), rng.integers(0, 2**30, 70)
+    for limit in (1, 2, 0.5):
+        d = x - limit * y
+        expected = [
+            stats.ttest_1samp([*d, x.max()], 0, alternative="less").pvalue,
+            stats.ttest_1samp([*d, -limit * y.max()], 0, alternative="greater").pvalue,
+        ]
+        assert paired_tails(paired(x, y), Fraction(limit)) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("differing", [0, 1, 5, 58])
+def test_few_differing_trials_decide_nothing(differing: int) -> None:
+    """All but a few of 10,000 trials are equal.
+
+    A standard error over all trials would be zero, or would make the difference many standard
+    errors wide.
+    """
+    y = np.full(10_000, 1000)
+    x = y + (np.arange(10_000) < differing) * 5000
+    assert paired_tails(paired(x, y)) == (1.0, 1.0)
+    value, sem = difference(paired(x, y))
+    assert value == pytest.approx(5000 * differing / 10_000)
+    assert (sem is None) == (differing < 2)
+
+
+def test_enough_differing_trials_decide_what_no_further_trial_could_tip() -> None:
+    y = np.full(10_000, 1000)
+    for difference_, decided in ((10, False), (5000, True)):
+        x = y + (np.arange(10_000) < LEAST_DIFFERING) * difference_
+        assert (paired_tails(paired(x, y))[1] < 1e-6) == decided
+
+
+@pytest.mark.parametrize("share", [0.002, 0.01, 0.1, 1.0])
+@pytest.mark.parametrize("shape", ["normal", "skew", "two"])
+def test_rare_differences_seldom_mislead(share: float, shape: str) -> None:
+    """Compare schedules that differ in few trials and cost the same on average.
+
+    Costs are hardly larger than the differences. The share of samples that find one of them dearer
+    at the 5 % level stays near 5 %. At a rate of 6 %, 10 % of 800 samples have a probability of
+    1e-5.
+    """
+    rng = np.random.default_rng(7)
+    samples, trials = 800, 1000
+    misled = 0
+    for _ in range(samples):
+        count = int(rng.binomial(trials, share))
+        d = {
+            "normal": lambda n: rng.normal(0, 1, n),
+            "two": lambda n: rng.choice([-1.0, 1.0], n),
+            "skew": lambda n: rng.gamma(4, 1, n) - 4,
+        }[shape](count)
+        least, most = (Fraction(f(d, initial=0)) for f in (np.min, np.max))
+        sums = (Fraction(float(total)) for total in (d.sum(), (d * d).sum()))
+        misled += min(mean_tails(count, *sums, least, most)) < 0.025
+    assert stats.binom.sf(0.1 * samples - 1, samples, 0.06) < 1e-5
+    assert misled / samples < 0.1
+
+
+@pytest.mark.parametrize("rare", [0.3, 0.1, 0.05, 0.02, 0.01, 0.002])
+@pytest.mark.parametrize("dear", [1.0, 2.0])
+def test_false_verdicts_of_skew_differences_exactly(rare: float, dear: float) -> None:
+    """Add up the probability of a false verdict over all samples of two-valued differences.
+
+    Means are equal: +1 has probability 1 - q and -(1 - q) / q has probability q, and costs are at
+    least as large. A verdict at 5 % has a probability below 5.2 % for the numbers of trials here.
+    Student's test alone has up to 37 %.
+    """
+    opposite = (1 - rare) / rare
+    worst, alone = 0.0, 0.0
+    for differing in (*range(LEAST_DIFFERING, 400, 10), *range(400, 4000, 200)):
+        n = np.arange(differing + 1)
+        chance = stats.binom.pmf(n, differing, rare)
+        wrong = {}
+        for further in (0, 1):
+            p = np.array(
+                [
+                    min(
+                        mean_tails(
+                            differing,
+                            Fraction(differing - int(k)) - Fraction(opposite) * int(k),
+                            Fraction(differing - int(k)) + Fraction(opposite) ** 2 * int(k),
+                            -Fraction(dear * opposite) * further,
+                            Fraction(dear * opposite + 1) * further,
+                        )
+                    )
+                    for k, mass in zip(n, chance, strict=True)
+                    if mass > 1e-9
+                ]
+            )
+            wrong[further] = float(chance[chance > 1e-9][p < 0.025].sum())
+        worst, alone = max(worst, wrong[1]), max(alone, wrong[0])
+    assert worst < 0.052
+    assert alone > 0.06
+
+
+def test_sums_over_trials_that_some_schedules_ended() -> None:
+    """Against the trials themselves: what all of some schedules ended, with the others' sums."""
+    rng = np.random.default_rng(8)
+    given = batch(rng)
+    whole = sums(given)
+    for chosen in (NAMES, NAMES[:2], NAMES[2:]):
+        shared = set.intersection(
+            *(
+                {int(t) for t, cut in zip(one["trial"], one["truncated"], strict=True) if not cut}
+                for one in (given[name] for name in chosen)
+            )
+        )
+        found = whole.common(chosen)
+        for name in chosen:
+            here = np.isin(given[name]["trial"], list(shared))
+            assert found.ended(name) == len(shared)
+            assert found.trials(name) == len(given[name]["trial"])
+            assert found.mean(name, PULLS) == pytest.approx(given[name]["pulls"][here].mean())
+            assert found.most(name, UPLINKS) == given[name]["uplinks"][here].max()
+    assert (
+        whole.common(NAMES).pair("fedelim", "fedelim0", PULLS).count
+        < whole.pair("fedelim", "fedelim0", PULLS).count
+    )
+
+
+def test_differences_in_whole_numbers_are_those_of_pairs() -> None:
+    """Compare with three exact pairs, both ways round, with trials that did not end."""
+    rng = np.random.default_rng(8)
+    pulls, uplinks = rng.integers(1, 10**12, (3, 50)), rng.integers(0, 40, (3, 50))
+    pulls[1, :9], uplinks[1, :9] = pulls[0, :9], uplinks[0, :9]
+    sums = moments_of(pulls, uplinks, rng.random((3, 50)) < 0.8, parts=3)
+    for one, other in (("fedelim0", "periodic:10"), ("periodic:10", "fedelim0")):
+        found = sums.apart(one, other, UPLINKS)
+        p, s, both = (sums.pair(one, other, kind) for kind in (PULLS, UPLINKS, Prices.total(1)))
+        assert (found.trials, found.differ) == (both.count, both.differ)
+        assert found.sums == (p.x - p.y, s.x - s.y)
+        squares = [pair.xx - 2 * pair.xy + pair.yy for pair in (p, s, both)]
+        assert found.products == (
+            squares[0],
+            (squares[2] - squares[0] - squares[1]) / 2,
+            squares[1],
+        )
+        assert found.most == (p.x_most, s.x_most)
+        assert found.most_of_other == (p.y_most, s.y_most)

@@ -1,0 +1,562 @@
+"""`simulate`: its rows and their types, what it refuses, where trials are cut off, its summary."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers import refused
+from polars.testing import assert_frame_equal
+from scipy import stats
+
+import fastfed as ff
+from fastfed.model.schedules import Schedule
+from fastfed.simulation import reference
+from fastfed.simulation.job import Job, new_control, run_blocks
+
+COLUMNS = {
+    "instance": pl.String,
+    "schedule": pl.String,
+    "delta": pl.Float64,
+    "seed": pl.UInt64,
+    "trial": pl.Int64,
+    "pulls": pl.Int64,
+    "uplinks": pl.Int64,
+    "bits": pl.Int64,
+    "rounds": pl.Int64,
+    "steps": pl.Int64,
+    "local_steps": pl.Int64,
+    "global_steps": pl.Int64,
+    "global_arm": pl.Int32,
+    "local_errors": pl.Int32,
+    "correct": pl.Boolean,
+    "truncated": pl.Boolean,
+    "skip_error": pl.Float64,
+    "draw_error": pl.Float64,
+    "sigma": pl.Float64,
+    "radius": pl.String,
+    "goal": pl.String,
+    "uplink": pl.String,
+    "global_answer": pl.List(pl.Int32),
+}
+
+
+def small(**options) -> ff.Result:
+    given = {
+        "instance": ff.Instance([[1.0, 0.0], [0.0, 2.0]]),
+        "schedules": "fedelim",
+        "delta": 0.1,
+        "trials": 5,
+        **options,
+    }
+    return ff.simulate(given.pop("instance"), given.pop("schedules"), **given)
+
+
+# --- rows
+
+
+def test_columns_and_types():
+    frame = small(schedules=["fedelim", "periodic:3"]).frame
+    assert dict(frame.schema) == COLUMNS
+    assert frame.drop("global_answer").null_count().sum_horizontal().item() == 0
+    assert frame["global_answer"].null_count() == frame.height  # one answer, in global_arm
+
+
+def test_one_row_per_schedule_and_trial_in_order():
+    inst = ff.Instance([[1.0, 0.0], [0.0, 2.0]], ff.Gaussian(0.5), name="two")
+    frame = small(
+        instance=inst, schedules=["periodic:3", "fedelim"], trials=4, seed=2**64 - 1, delta=0.05
+    ).frame
+    assert frame["schedule"].to_list() == ["periodic:3"] * 4 + ["fedelim"] * 4
+    assert frame["trial"].to_list() == [0, 1, 2, 3] * 2
+    assert frame["instance"].unique().to_list() == ["two"]
+    assert frame["seed"].unique().to_list() == [2**64 - 1]
+    assert frame["delta"].unique().to_list() == [0.05]
+    assert frame["sigma"].unique().to_list() == [0.5]
+    assert small(instance=inst, sigma=0.7).frame["sigma"].unique().to_list() == [0.7]
+
+
+def test_schedules_as_objects_names_or_one():
+    names = ["fedelim", "fedelim0", "periodic:5", "exponential:1.5", "superexponential", "at:1,9"]
+    objects = [
+        ff.FedElim(),
+        ff.FedElim0(),
+        ff.Periodic(5),
+        ff.Exponential(1.5),
+        ff.SuperExponential(),
+        ff.At([1, 9]),
+    ]
+    assert_frame_equal(small(schedules=names).frame, small(schedules=objects).frame)
+    assert_frame_equal(small(schedules="fedelim").frame, small(schedules=ff.FedElim()).frame)
+    inst = ff.Instance([[1.0, 0.0], [0.0, 2.0]])
+    assert_frame_equal(ff.simulate(inst, delta=0.1, trials=5).frame, small().frame)
+
+
+def test_pulls_are_kept_only_when_asked():
+    kept = small(schedules=["fedelim", "fedelim0"], keep_pulls=True)
+    assert kept.pulls.shape == (2, 5, 2, 2)
+    assert kept.pulls.dtype == np.int64
+    refused(lambda: small().pulls, "keep_pulls=True")
+
+
+def test_engines_by_name():
+    assert small().engine == "skip"
+    assert small(engine="skip").engine == "skip"
+    assert small(engine="dense").engine == "dense"
+    assert "fedelim" not in repr(small())
+    assert "5 trials x 1 schedules" in repr(small())
+
+
+def test_numbers_as_people_write_them():
+    plain = small(trials=3, seed=7, max_steps=1000).frame
+    assert_frame_equal(plain, small(trials=3.0, seed=np.int64(7), max_steps="1e3").frame)
+    assert_frame_equal(plain, small(trials="3", seed="7", max_steps=1000, delta="0.1").frame)
+
+
+def test_the_confidence_scale_is_not_the_noise():
+    """Scaling means, noise and confidence alike changes nothing but rounding."""
+    inst = ff.Instance([[1.0, 0.0], [0.0, 2.0]])
+    loud = ff.Instance(inst.means * 4, ff.Gaussian(4.0))
+    columns = ["pulls", "uplinks", "steps", "correct"]
+    assert_frame_equal(
+        small(trials=50).frame.select(columns),
+        small(instance=loud, trials=50).frame.select(columns),
+    )
+    assert_frame_equal(
+        small(trials=50, sigma=2).frame.select(columns),
+        small(instance=loud, trials=50, sigma=8).frame.select(columns),
+    )
+    assert (small(trials=50, sigma=2).frame["pulls"] > small(trials=50).frame["pulls"]).all()
+
+
+# --- a lone arm
+
+
+@pytest.mark.parametrize("engine", ["skip", "dense"])
+@pytest.mark.parametrize("schedule", ["fedelim", "fedelim0", "periodic:7", "at:5"])
+def test_a_lone_arm_is_declared_without_a_pull(schedule, engine):
+    inst = ff.Instance([[0.3, 0.4, -2.0]])
+    result = small(instance=inst, schedules=schedule, engine=engine, keep_pulls=True)
+    frame = result.frame
+    for column in (
+        "pulls",
+        "uplinks",
+        "rounds",
+        "steps",
+        "local_steps",
+        "global_steps",
+        "global_arm",
+        "local_errors",
+    ):
+        assert frame[column].to_list() == [0] * 5, column
+    assert frame["correct"].all()
+    assert not frame["truncated"].any()
+    assert (frame["skip_error"] == 0).all()
+    assert result.pulls.sum() == 0
+    printed = reference.fedelim(inst, Schedule.parse(schedule), 0.1, lambda k, m, n: 1 / 0)
+    assert (printed.pulls.sum(), printed.uplinks, printed.steps, printed.truncated) == (0, 0, 0, 0)
+    assert (printed.local_arms, printed.global_arm) == ({0: 0, 1: 0, 2: 0}, 0)
+
+
+# --- cut off
+
+
+@pytest.mark.parametrize("engine", ["skip", "dense"])
+@pytest.mark.parametrize("max_steps", [1, 2, 3, 16, 33])
+def test_max_steps_cuts_trials_off(max_steps, engine):
+    """With gaps that take hundreds of steps: everything is pulled until the cut, and counted."""
+    inst = ff.Instance([[0.3, 0.0], [0.0, 0.4], [-0.2, 0.1]])
+    names = ["fedelim", "fedelim0", "periodic:5", "superexponential", "at:2,3,1000"]
+    result = small(
+        instance=inst,
+        schedules=names,
+        max_steps=max_steps,
+        delta=1e-6,
+        engine=engine,
+        keep_pulls=True,
+    )
+    frame = result.frame
+    assert frame["truncated"].all()
+    assert not frame["correct"].any()
+    assert (frame["global_arm"] == -1).all()
+    assert (frame["local_errors"] == 0).all()
+    for column in ("steps", "local_steps", "global_steps"):
+        assert (frame[column] == max_steps).all(), column
+    assert (result.pulls == max_steps).all()
+    assert (frame["pulls"] == 6 * max_steps).all()
+    for name in names:
+        talked = len(Schedule.parse(name).times(max_steps))
+        rows = frame.filter(pl.col("schedule") == name)
+        assert rows["rounds"].unique().to_list() == [talked], name
+        assert rows["uplinks"].unique().to_list() == [talked * 2 * 3], name
+
+
+@pytest.mark.parametrize("engine", ["skip", "dense"])
+def test_a_trial_that_ends_in_time_is_not_cut_off(engine):
+    free = small(engine=engine, trials=30, keep_pulls=True)
+    last = free.frame["steps"].max()
+    tight = small(engine=engine, trials=30, max_steps=last, keep_pulls=True)
+    assert_frame_equal(free.frame, tight.frame)
+    np.testing.assert_array_equal(free.pulls, tight.pulls)
+    cut = small(engine=engine, trials=30, max_steps=last - 1).frame
+    longest = free.frame["steps"] == last
+    assert cut["truncated"].to_list() == longest.to_list()
+    assert_frame_equal(cut.filter(~longest), free.frame.filter(~longest))
+
+
+@pytest.mark.parametrize("engine", ["skip", "dense"])
+def test_times_that_run_out_cut_trials_off_there(engine):
+    """The server never decides after its last time; the clients do not wait for it."""
+    inst = ff.Instance([[2.0, 0.0], [0.0, 1.9]])
+    result = small(instance=inst, schedules="at:1,4,30", engine=engine, trials=40, keep_pulls=True)
+    frame = result.frame
+    assert frame["truncated"].all()
+    assert (frame["global_arm"] == -1).all()
+    assert (frame["rounds"] == 3).all()
+    assert (frame["uplinks"] == 3 * 2 * 2).all()
+    assert (result.pulls == 30).all()
+    for column in ("steps", "global_steps"):
+        assert (frame[column] == 30).all()
+    # local ends are capped at 30 too
+    local = small(instance=inst, schedules="fedelim", engine=engine, trials=40).frame["local_steps"]
+    assert frame["local_steps"].to_list() == local.clip(0, 30).to_list()
+    assert (local <= 30).any()
+    assert (local > 30).any()
+
+
+def test_times_that_run_out_after_the_decision_do_not_matter():
+    inst = ff.Instance([[2.0, 0.0], [0.0, 3.0]])
+    listed = small(instance=inst, schedules=ff.At([2**t for t in range(30)]), trials=50).frame
+    fedelim = small(instance=inst, schedules="fedelim", trials=50).frame
+    assert_frame_equal(listed.drop("schedule"), fedelim.drop("schedule"))
+    assert not fedelim["truncated"].any()
+
+
+def test_the_server_may_decide_and_a_client_not():
+    """Cut off with the server done: its answer stands, the row is truncated all the same."""
+    inst = ff.Instance([[9.0, 0.05], [0.0, 0.0]])
+    frame = small(instance=inst, max_steps=64, trials=40).frame
+    assert frame["truncated"].all()
+    assert (frame["global_arm"] == 0).all()
+    assert not frame["correct"].any()
+    assert (frame["global_steps"] < 64).all()
+    assert (frame["local_steps"] == 64).all()
+
+
+@pytest.mark.parametrize("schedule", ["fedelim", "fedelim0", "superexponential"])
+def test_arms_that_tie_below_the_best_are_given_up(schedule):
+    """Algorithm 1 could run for ever once the best arm is lost and the other arms tie.
+
+    Such a trial is abandoned and reported, as the reference does.
+    """
+    inst = ff.Instance([[0.1], [0.0], [0.0]])
+    frame = small(instance=inst, schedules=schedule, trials=200, sigma=0.3, seed=1, delta=0.5).frame
+    endless = frame.filter("truncated")
+    assert 0 < len(endless) < 200
+    assert not endless["correct"].any()
+    undecided = endless.filter(pl.col("global_arm") < 0)
+    assert len(undecided) > 0
+    assert (undecided["steps"] < 2**20).all()
+    for row in undecided.head(3).iter_rows(named=True):
+        if row["steps"] < 5_000:
+            told = reference.fedelim(
+                inst,
+                Schedule.parse(schedule),
+                0.5,
+                reference.walk_rewards(inst, 1, row["trial"]),
+                sigma=0.3,
+            )
+            assert (told.truncated, told.global_arm) == (True, -1)
+            assert told.pulls.sum() == row["pulls"]
+            assert told.uplinks == row["uplinks"]
+
+
+TIED = ff.Instance([[1.0, 1.0], [0.9, 0.9], [0.9, 0.9], [0.9, 0.9]], name="tied")
+
+
+@pytest.mark.parametrize("schedule", ["fedelim", "periodic:3", "at:2", "at:1,4,64"])
+def test_a_trial_given_up_is_told_as_its_row_says(schedule):
+    """Compare an abandoned trial with the reference on the same walk, and with its replay.
+
+    The cases: clients that abandon their pass while others go on, the server, communication times
+    that run out, and a cut-off.
+    """
+    options = {"delta": 0.3, "sigma": 0.4, "seed": 1, "max_steps": 500}
+    frame = ff.simulate(TIED, schedule, trials=40, **options).frame
+    assert frame["truncated"].sum() > 3
+    for row in frame.filter("truncated").head(8).iter_rows(named=True):
+        told = reference.fedelim(
+            TIED,
+            Schedule.parse(schedule),
+            0.3,
+            reference.walk_rewards(TIED, 1, row["trial"]),
+            sigma=0.4,
+            max_steps=500,
+        )
+        assert (told.pulls.sum(), told.uplinks, told.steps, told.truncated) == (
+            row["pulls"],
+            row["uplinks"],
+            row["steps"],
+            True,
+        )
+        story = ff.replay(TIED, schedule, trial=row["trial"], **options)
+        last = story.events[-1]
+        assert (last.event, last.step, last.pulls, last.uplinks) == (
+            "truncated",
+            row["steps"],
+            row["pulls"],
+            row["uplinks"],
+        )
+        assert all(one.step <= last.step for one in story.events)
+
+
+def test_a_client_cut_off_after_the_server_has_decided():
+    story = ff.replay(ff.Instance([[9.0, 0.05], [0.0, 0.0]]), "fedelim", delta=0.1, max_steps=64)
+    assert (story.events[-1].event, story.events[-1].step) == ("truncated", 64)
+    assert story.events[-1].pulls == story.row["pulls"]
+
+
+@pytest.mark.slow  # a compile for Poisson rewards
+def test_rare_events_are_skipped():
+    """A Poisson pair with hardly any event in an interval cannot cross there."""
+    inst = ff.Instance([[1e-6], [3e-6]], ff.Poisson(sigma=1e-3))
+    job = Job.of(inst, ["fedelim"], delta=0.1, seed=1, engine="skip")
+    assert job.run(0, 4).work[:, 1].max() < 5_000
+
+
+def test_a_trial_of_2_to_the_40_steps():
+    """Far beyond stepping: three gaps of 1e-5, pulls of the order of 8 ln(...) / gap^2."""
+    frame = small(instance=ff.Instance([[1e-5, 0], [0, 2e-5]]), trials=20).frame
+    assert frame["correct"].all()
+    assert frame["steps"].is_between(1e11, 1e14).all()
+    assert (frame["skip_error"] < 1e-9).all()
+
+
+def test_a_scale_that_the_gap_dwarfs():
+    """The first step decides where gap / sigma exceeds the square root of the largest double."""
+    far_apart = ff.Instance(1e60 * np.array([[0.0], [1.0]]))
+    frame = small(instance=far_apart, sigma=1e-100).frame
+    assert (frame["steps"] == 1).all()
+
+
+# --- bad input: one line that names the value and the rule
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"delta": 0}, ["delta = 0", "between 0 and 1"]),
+        ({"delta": 1}, ["delta = 1", "between 0 and 1"]),
+        ({"delta": -0.1}, ["delta = -0.1", "between 0 and 1"]),
+        ({"delta": 1.5}, ["delta = 1.5", "between 0 and 1"]),
+        ({"delta": math.nan}, ["delta = nan", "between 0 and 1"]),
+        ({"delta": "small"}, ["delta = 'small'", "number"]),
+        ({"delta": None}, ["delta = None", "number"]),
+        ({"sigma": 0}, ["sigma = 0", "above 0"]),
+        ({"sigma": -1.0}, ["sigma = -1.0", "above 0"]),
+        ({"sigma": math.nan}, ["sigma = nan", "above 0"]),
+        ({"sigma": math.inf}, ["sigma = inf", "finite"]),
+        ({"sigma": 1e-170}, ["sigma = 1e-170", "from 1e-100 to 1e+100", "another unit"]),
+        ({"sigma": 1e101}, ["sigma = 1e+101", "from 1e-100 to 1e+100", "another unit"]),
+        ({"sigma": "x"}, ["sigma = 'x'", "number"]),
+        ({"trials": 0}, ["trials = 0", "whole number from 1"]),
+        ({"trials": -5}, ["trials = -5", "whole number from 1"]),
+        ({"trials": 2.5}, ["trials = 2.5", "whole number from 1"]),
+        ({"trials": "many"}, ["trials = 'many'", "whole number from 1"]),
+        ({"trials": None}, ["trials = None", "whole number from 1"]),
+        ({"trials": 2**40}, ["trials = 1099511627776", "2^32"]),
+        ({"trials": True}, ["trials = True", "whole number"]),
+        ({"seed": -1}, ["seed = -1", "whole number from 0"]),
+        ({"seed": 2**64}, ["seed = 18446744073709551616", "whole number"]),
+        ({"seed": 0.5}, ["seed = 0.5", "whole number"]),
+        ({"threads": 0}, ["threads = 0", "whole number from 1"]),
+        ({"threads": -2}, ["threads = -2", "whole number from 1"]),
+        ({"max_steps": 0}, ["max_steps = 0", "whole number from 1"]),
+        ({"max_steps": 2**52 + 1}, ["max_steps", "2^52"]),
+        ({"max_steps": 1.5}, ["max_steps = 1.5", "whole number"]),
+        ({"engine": "fast"}, ["engine 'fast'", "auto, skip, dense"]),
+        ({"engine": "dence"}, ["did you mean 'dense'"]),
+        ({"schedules": []}, ["no schedules"]),
+        ({"schedules": "fedelm"}, ["unknown schedule 'fedelm'", "did you mean 'fedelim'"]),
+        ({"schedules": ["fedelim", "period:3"]}, ["'period:3'", "did you mean 'periodic'"]),
+        ({"schedules": "periodic:0"}, ["'0'", "whole number from 1"]),
+        ({"schedules": "periodic:2.5"}, ["'2.5'", "whole number from 1"]),
+        ({"schedules": "exponential:1"}, ["'1'", "above 1"]),
+        ({"schedules": "exponential:0.5"}, ["'0.5'", "above 1"]),
+        ({"schedules": "at:3,2"}, ["times 3, 2", "increase"]),
+        ({"schedules": "at:2,2"}, ["times 2, 2", "increase"]),
+        ({"schedules": ["fedelim", "fedelim"]}, ["fedelim", "twice"]),
+        ({"schedules": [5]}, ["schedule 5", "must be a name"]),
+        ({"instance": "synthetik"}, ["'synthetik'", "did you mean 'synthetic'"]),
+        ({"instance": 5}, ["fastfed.Instance", "a name, a file"]),
+        ({"instance": [1.0, 2.0]}, ["means", "1-dimensional"]),
+    ],
+)
+def test_bad_input_is_one_clear_line(options, words):
+    refused(lambda: small(**options), *words)
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400)], ids=["10^400", "-10^400"])
+def test_whole_numbers_past_the_doubles(value):
+    refused(lambda: small(delta=value), "delta")
+    refused(lambda: small(sigma=value), "sigma")
+    refused(lambda: small(trials=value), "trials")
+    refused(lambda: ff.Gaussian(value), "sigma")
+    refused(lambda: ff.Exponential(value), "lambda")
+
+
+def test_gaps_too_small_to_end_are_named():
+    """Past 2^52 steps: refused before anything runs, and which gap it is."""
+    local = ff.Instance([[1.0, 0.0], [1.0 - 1e-7, 1.0]], clients=["north", "south"])
+    refused(lambda: small(instance=local), "gap 1e-07", "client north", "max_steps")
+    average = ff.Instance([[1.0, 0.0], [0.0, 1.0 + 1e-7]])
+    refused(lambda: small(instance=average), "gap 5e-08", "mean over clients", "max_steps")
+    # a wider radius, or a smaller delta, can be what makes a gap too small
+    fine = ff.Instance([[1e-5], [0.0]])
+    assert small(instance=fine).frame["correct"].all()
+    refused(lambda: small(instance=fine, sigma=1000), "gap 1e-05")
+
+
+def test_gaps_too_small_to_end_run_with_max_steps():
+    tiny = ff.Instance([[1.0], [1.0 - 1e-9]])
+    frame = small(instance=tiny, max_steps=10**6).frame
+    assert frame["truncated"].all()
+    assert (frame["steps"] == 10**6).all()
+
+
+def test_an_instance_so_large_that_pulls_would_overflow_is_cut_off_before():
+    inst = ff.Instance.load("random:60,60,1")
+    refused(lambda: small(instance=inst, max_steps=2**52), "max_steps", "4503599627370496")
+
+
+# --- progress, and stopping
+
+
+def test_progress_is_reported_to_a_function():
+    seen: list[tuple[int, int]] = []
+    small(trials=500, threads=2, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (500, 500)
+    assert [total for _, total in seen] == [500] * len(seen)
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+
+
+def test_a_bar_goes_to_stderr(capfd):
+    rows = small(progress=True).frame
+    out, _ = capfd.readouterr()
+    assert out == ""
+    assert_frame_equal(rows, small().frame)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_interrupt_stops_the_threads():
+    """Ctrl-C in the waiting thread: it is passed on, and no kernel goes on behind its back."""
+
+    def interrupt(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        small(instance=ff.Instance.load("synthetic"), trials=2**32, threads=2, progress=interrupt)
+    assert not [t for t in threading.enumerate() if t.name.startswith("fastfed")]
+
+
+def test_leaving_early_tells_the_kernels_to_stop(monkeypatch):
+    """The flag that kernels read after each trial is up once nobody waits for their rows."""
+    controls = []
+    run = Job.run
+
+    def watched(self, first, count, control=None, space=None):
+        controls.append(control)
+        return run(self, first, count, control, space)
+
+    monkeypatch.setattr(Job, "run", watched)
+    job = Job.of(ff.Instance.load("synthetic"), "fedelim", delta=0.1)
+    blocks = run_blocks(job, 0, 10**6, 2)
+    next(blocks)
+    assert all(control.stop[0] == 0 for control in controls)
+    blocks.close()
+    assert all(control.stop[0] == 1 for control in controls)
+
+
+def test_kernels_obey_the_flag_and_count_what_they_did():
+    job = Job.of(ff.Instance([[1.0], [0.0]]), "fedelim", delta=0.1)
+    control = new_control()
+    job.run(0, 7, control)
+    assert control.done[0] == 7
+    control.stop[0] = 1
+    stopped = job.run(0, 7, control)
+    assert control.done[0] == 7
+    assert not stopped.ints.any()
+
+
+# --- summary
+
+
+def test_summary_against_numpy():
+    names = ["fedelim", "fedelim0"]
+    result = small(instance=ff.Instance.load("synthetic"), schedules=names, trials=200)
+    summary = result.summary(costs=[0, 10])
+    assert len(summary) == 4
+    for row in summary.iter_rows(named=True):
+        rows = result.frame.filter(pl.col("schedule") == row["schedule"])
+        pulls, uplinks = rows["pulls"].to_numpy(), rows["uplinks"].to_numpy()
+        base = result.frame.filter(pl.col("schedule") == "fedelim0")
+        for name, values in [
+            ("pulls", pulls),
+            ("communication", row["cost"] * uplinks),
+            ("total", pulls + row["cost"] * uplinks),
+        ]:
+            assert row[f"{name}_mean"] == pytest.approx(values.mean())
+            assert row[f"{name}_std"] == pytest.approx(values.std(ddof=1))
+            assert row[f"{name}_sem"] == pytest.approx(values.std(ddof=1) / math.sqrt(200))
+            for q in (5, 50, 95):
+                assert row[f"{name}_q{q:02}"] == pytest.approx(np.quantile(values, q / 100))
+        yardstick = (base["pulls"] + row["cost"] * base["uplinks"]).to_numpy()
+        total = pulls + row["cost"] * uplinks
+        ratio = total.mean() / yardstick.mean()
+        assert row["ratio_to_fedelim0"] == pytest.approx(ratio)
+        spread = (total - ratio * yardstick).std(ddof=1) / math.sqrt(200) / yardstick.mean()
+        assert row["ratio_sem"] == pytest.approx(spread, abs=1e-15)
+        assert (row["trials"], row["delta"], row["truncated"]) == (200, 0.1, 0)
+    assert summary.filter(pl.col("schedule") == "fedelim0")["ratio_to_fedelim0"].to_list() == [1, 1]
+    assert summary["cost"].to_list() == [0, 10, 0, 10]
+
+
+def test_summary_error_rates_are_never_a_bare_zero():
+    rash = small(trials=300, sigma=0.1)
+    row = rash.summary(costs=[1]).row(0, named=True)
+    errors = int((~rash.frame["correct"]).sum())
+    assert 0 < errors < 300
+    interval = stats.binomtest(errors, 300).proportion_ci(0.95, method="exact")
+    assert row["error_rate"] == errors / 300
+    assert (row["error_low"], row["error_high"]) == pytest.approx((interval.low, interval.high))
+    row = small(trials=300).summary(costs=[1]).row(0, named=True)
+    assert (row["error_rate"], row["error_low"]) == (0, 0)
+    assert row["error_high"] == pytest.approx(1 - 0.025 ** (1 / 300))
+
+
+def test_summary_counts_truncated_trials():
+    row = small(max_steps=2, trials=7).summary().row(0, named=True)
+    assert row["truncated"] == 7
+
+
+def test_summary_of_a_lone_trial_and_without_a_yardstick():
+    row = small(trials=1).summary(costs=[5]).row(0, named=True)
+    assert row["pulls_std"] is None
+    assert row["ratio_to_fedelim0"] is None
+
+
+@pytest.mark.parametrize(
+    ("costs", "words"),
+    [
+        ([-1], ["-1", "from 0"]),
+        ([math.nan], ["nan"]),
+        (["x"], ["'x'", "number"]),
+        ([], ["no costs"]),
+        ([math.inf], ["inf", "1e+100"]),
+    ],
+)
+def test_bad_costs(costs, words):
+    refused(lambda: small().summary(costs=costs), *words)

@@ -1,0 +1,131 @@
+"""`fastfed bounds`, and lines of bounds in figures."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fastfed as ff
+from fastfed.cli import app as cli
+from fastfed.display.figures import bound_lines
+from fastfed.display.tables import bounds_text
+from fastfed.model.instance import Instance
+from fastfed.theory.bounds import bounds
+
+DELTA = 0.1
+SYNTHETIC = Instance.load("synthetic")
+
+
+def test_bounds_command(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--delta", "0.1,0.01", "--cost", "10,2000", "--base", "1.5", "--period", "100"]
+    assert cli.run(["bounds", "synthetic", *options]) == 0
+    table = capsys.readouterr().out
+    assert max(map(len, table.splitlines())) <= 100
+    found = [
+        bounds(SYNTHETIC, d, c, base=1.5, period=100) for d in (0.1, 0.01) for c in (10.0, 2000.0)
+    ]
+    assert table == bounds_text(found) + "\n"
+    assert table.count("T = 228,921") == table.count("T = 255,343") == 1
+    assert "4 of 4 arms break C ln T_k <= T_k; FedElim's total <= 3T does not follow" in table
+    assert "every arm meets C ln T_k <= T_k; FedElim's total <= 3T follows" in table
+    rows = [row.split() for row in table.splitlines()]
+    for row in (
+        "3 0.1333 19,077 15,000 0 0.4 6,009 4,761 540.3",
+        "periodic:100 as stated 230,121 2,301 23,012 253,133 1.106",
+        "sharp 196,608 180 1,800 198,408 0.8667",
+    ):
+        assert row.split() in rows
+
+    assert cli.run(["bounds", "synthetic", *options, "--sigma", "0.5", "--json"]) == 0
+    read = json.loads(capsys.readouterr().out)
+    assert [(one["delta"], one["cost"]) for one in read] == [(b.delta, b.cost) for b in found]
+    assert read[3] == bounds(SYNTHETIC, 0.01, 2000.0, 0.5, base=1.5, period=100).to_dict()
+
+
+@pytest.mark.usefixtures("terminal")
+def test_bounds_command_of_extreme_instances(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Instance([[0.3, 0.4]]).save(tmp_path / "lone.toml")
+    Instance([[1e-9], [0.0]], arms=["a" * 60, "b"], clients=["c" * 60]).save(tmp_path / "near.toml")
+    for name in (str(tmp_path / "lone.toml"), str(tmp_path / "near.toml"), "random:50,3,1"):
+        assert cli.run(["bounds", name]) == 0
+        table = capsys.readouterr().out
+        assert max(len(row) for row in table.splitlines()) <= 100
+    assert "... 30 more arms: --json has all" in table
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--delta", "0"], "delta = 0: must lie strictly between 0 and 1"),
+        (["--delta", "small"], "delta = 'small'"),
+        (["--cost", "-1"], "cost '-1'"),
+        (["--period", "2.5"], "period H = '2.5'"),
+        (["--base", "1"], "base lambda = '1'"),
+        (["--sigma", "0"], "sigma = '0'"),
+    ],
+)
+def test_bounds_command_refuses(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["bounds", "synthetic", *options]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys; from fastfed.cli import app as cli\n"
+        "for name in ('bounds', 'check', 'plot'):\n"
+        "    assert cli.run([name, '--help']) == 0\n"
+        "heavy = {'numba', 'numpy', 'polars', 'scipy', 'matplotlib'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+# Overlays
+
+
+def test_bound_lines() -> None:
+    lines = {
+        one.label.split()[0]: one for one in bound_lines(SYNTHETIC, 1.0, 10.0, [0.01, 0.5, 0.1])
+    }
+    assert list(lines) == ["3T", "2T", "T", "no"]
+    assert all(one.plain for one in lines.values())
+    T = [float(bounds(SYNTHETIC, d).T) for d in (0.01, 0.1, 0.5)]
+    assert lines["T"].x == [0.01, 0.1, 0.5]
+    assert lines["T"].y == T
+    assert lines["3T"].y == [3 * t for t in T]
+    assert lines["no"].x == [0.01, 0.1]  # at 0.5 it is 0, and a logarithmic axis has none
+    # at C = 1300, 3T follows for small deltas only; one delta makes a line, too
+    some = bound_lines(SYNTHETIC, 1.0, 1300.0, [0.1, 1e-9, 1e-12])
+    assert [one.x for one in some if one.label.startswith("3T")] == [[1e-12, 1e-9]]
+    alone = bound_lines(SYNTHETIC, 1.0, 10.0, [0.01])[2]
+    assert alone.x[0] < 0.01 < alone.x[1]
+
+
+def test_plot_with_bounds(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    folder = str(tmp_path / "r")
+    ff.simulate(SYNTHETIC, "fedelim", delta=DELTA, trials=2, threads=1).save(folder)
+    for options in ([], ["--bounds"]):
+        out = str(tmp_path / f"figures{len(options)}")
+        assert cli.run(["plot", folder, "--out", out, "--format", "svg", *options]) == 0
+    plain, drawn = (
+        (tmp_path / f"figures{i}" / "synthetic_s1_C10-total-delta.svg").read_text() for i in (0, 1)
+    )
+    for label in (
+        "T (FedElim0, pulls)",
+        "2T (FedElim, pulls)",
+        "3T (FedElim, total)",
+        "no algorithm below this (pulls)",
+    ):
+        assert f">{label}<" in drawn
+        assert f">{label}<" not in plain

@@ -1,0 +1,48 @@
+"""A small sweep on a Dask cluster, for several files of tests."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+TRIALS = 2_000
+GRID = [
+    "--instance",
+    "random:3,2,1",
+    "--delta",
+    "0.1,0.01",
+    "--schedule",
+    "fedelim,fedelim0",
+    "--trials",
+    str(TRIALS),
+    "--quiet",
+]
+OPTIONS: dict[str, Any] = {
+    "instances": "random:3,2,1",
+    "deltas": [0.1, 0.01],
+    "schedules": ["fedelim", "fedelim0"],
+    "trials": TRIALS,
+}
+PATIENCE = 120  # seconds for what must succeed, also on a machine that has much else to do
+
+
+@pytest.fixture(autouse=True)
+def left_sockets() -> Iterator[None]:
+    """Collect the sockets of failed connections, which Dask leaves to the garbage collector.
+
+    The collector is called where its warnings do no harm.
+    """
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+def one_line(error: str) -> str:
+    assert error.startswith("fastfed: ")
+    assert error.count("\n") == 1
+    return error

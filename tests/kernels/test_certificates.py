@@ -1,0 +1,297 @@
+"""Certificates that a walk does not cross: each one is valid and each one is counted.
+
+Work counts (`test_work`) pin what the engine does. The tests here show why it is right, and fail
+for that reason. They compare spreads of rewards with NumPy, and rounding margins at the boundary
+itself. They compare verdicts of pairwise passes with the tree that these cut short, and rows with
+the rows that another tolerance would give.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from helpers import BOUNDS
+from scipy import stats
+
+import fastfed as ff
+from fastfed import confidence as radius
+from fastfed.kernels import radii as boundary
+from fastfed.kernels.compiling import from_python, kernel
+from fastfed.kernels.goals import eps
+from fastfed.kernels.memory import (
+    ALIVE,
+    DEPTHS,
+    DRAWN,
+    LEFT,
+    NEVER,
+    ORIGIN,
+    RIGHT,
+    SKIP_TOLERANCE,
+    A,
+    B,
+    Scope,
+    ints,
+)
+from fastfed.kernels.rewards import counts, finite, finite_pairwise
+from fastfed.kernels.rewards.finite import finite_rewards
+from fastfed.kernels.rewards.permuted import DISTANCES, RANGES, SQUARES
+from fastfed.kernels.uplinks import lattice
+from fastfed.simulation.job import Job
+
+deviations = from_python(counts.deviations)
+measure = from_python(finite._measure)
+spread_of_pair = from_python(finite_pairwise._spread)
+
+
+def rewards_of(counted, rise, length):
+    """Return the rewards of an interval, less the last value, in any order."""
+    return np.repeat([*rise, 0.0], [*counted, length - sum(counted)])
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 5, 9])
+def test_the_spread_of_rewards_in_an_interval(kinds):
+    """Squared distances from the mean, and distances above it: of what the counts stand for."""
+    rng = np.random.default_rng(kinds)
+    for _ in range(200):
+        length = 2 ** int(rng.integers(1, 12))
+        counted = rng.multinomial(length, rng.dirichlet(np.full(kinds + 1, 0.4)))[:-1]
+        rise = rng.normal(0.0, 3.0, kinds)
+        left = rng.integers(0, 2**40, kinds)
+        squares, distances = deviations(left, left + counted, kinds, rise, length)
+        rewards = rewards_of(counted, rise, length)
+        away = rewards - rewards.mean()
+        assert squares == pytest.approx((away**2).sum(), rel=1e-11, abs=1e-11)
+        assert distances == pytest.approx(np.maximum(away, 0.0).sum(), rel=1e-11, abs=1e-11)
+        memory = finite_pairwise.pairwise_memory(kinds)
+        memory.kinds[1], memory.rise[1], memory.reach[1] = kinds, rise, 5.0
+        memory.counts[0, 1], memory.counts[1, 1] = left, left + counted
+        reach = 5.0 if distances > 0 else 0.0
+        assert spread_of_pair(memory, 1, (0, 1), length) == (
+            squares,
+            reach,
+            reach * reach / 4,
+            distances,
+        )
+
+
+@pytest.mark.parametrize("clients", [1, 3])
+def test_the_spread_of_arms_that_a_pass_judges_by(clients):
+    """An arm's is the sum over clients, whichever of the three forms is chosen."""
+    rng = np.random.default_rng(7)
+    values = np.array([0.0, 0.5, 1.0, 4.0])
+    seen = set()
+    for length in (8, 64, 1024, 2**16):
+        law = finite_rewards(values, rng.integers(1, 9, (3, clients, 4)) + np.eye(4)[0] * 20)
+        memory = law.memory(ORIGIN + 1, 3, clients)
+        sums = np.zeros((3, 3))
+        for k in range(3):
+            for m in range(clients):
+                counted = rng.multinomial(length, np.diff([0.0, 0.1, 0.2, 0.35, 1.0]))[:-1]
+                memory.counts[1, m, k] = counted
+                rewards = rewards_of(counted, law.rise[k, m], length)
+                away = rewards - rewards.mean()
+                sums[k, SQUARES] += (away**2).sum()
+                sums[k, RANGES] += law.reach[k, m] ** 2 / 4
+                sums[k, DISTANCES] += np.maximum(away, 0.0).sum()
+        frame = ints(DEPTHS, 7)
+        frame[0, A], frame[0, B], frame[0, LEFT], frame[0, RIGHT] = 0, length, ORIGIN, 1
+        frame[0, DRAWN] = 3
+        spread = np.zeros(3)
+        many = np.int64(clients)
+        scope = Scope(np.uint64(0), np.int64(0), np.int64(0), many, np.ones(clients), many)
+        measure(law, memory, scope, frame, np.arange(3, dtype=np.uint32), spread, np.int64(0))
+        form = next(form for form in range(3) if np.allclose(spread, sums[:, form], rtol=1e-9))
+        seen.add(form)
+    assert {SQUARES, DISTANCES} <= seen
+
+
+@kernel
+def passes_the_chord(lead, curve, a, length, i, level):
+    """Compare as a leaf of a pairwise pass and a walked interval do."""
+    g_a = boundary.boundary_below(curve, a, level)
+    g_b = boundary.boundary_below(curve, a + length, level + ((a + length) >> level))
+    rise = (g_b - g_a) / float(length)
+    return lead >= (g_a + rise * float(i)) * boundary.CHORD
+
+
+@pytest.mark.parametrize("level", [3, 10, 25, 40, 51])
+def test_a_lead_that_reaches_the_boundary_passes_the_chord(level):
+    """A lead of g itself, as the formula rounds it, is never found below a chord.
+
+    The chord is a first, quick comparison: a lead below it is not examined again.
+    """
+    rng = np.random.default_rng(level)
+    start = 2 ** (level - 1)
+    for _ in range(300):
+        walks, log_c = float(rng.integers(1, 50)), rng.uniform(math.log(16.0), 60.0)
+        scale = 10.0 ** rng.uniform(-3, 3)
+        curve = boundary.PaperRadius(
+            walks,
+            8.0 * walks * scale * scale,
+            log_c,
+            scale,
+            np.zeros((boundary.LEVELS, boundary.PARTS)),
+        )
+        boundary.tabulate(curve)
+        a = start + 4 * int(rng.integers(0, max(1, start // 4)))
+        for i in range(1, 4):
+            lead = radius.boundary(float(a + i), walks, log_c, scale)
+            assert passes_the_chord(lead, curve, a, 4, i, level)
+
+
+@pytest.mark.parametrize(
+    "instance",
+    [
+        ff.Instance([[0.03], [0.0]]),
+        ff.Instance([[0.52], [0.48]], ff.Bernoulli()),
+        ff.Instance(rewards=ff.Finite([0.0, 0.3, 1.0], [[[3, 2, 3]], [[4, 2, 2.5]]])),
+    ],
+    ids=["gaussian", "coins", "three values"],
+)
+def test_certificates_of_pairwise_passes_are_counted(instance):
+    """Count the verdicts of two arms, one client and a server that communicates once.
+
+    Nearly all looks are those of pairwise passes. A look that is not certified has two looks below
+    it, or is walked. So about half of the looks are certified. Each of these is two verdicts, one
+    for either leader.
+    """
+    job = Job.of(instance, ["at:1"], delta=0.01, sigma=0.5)
+    block = job.run(0, 30)
+    verdicts = block.skip_error.sum() / SKIP_TOLERANCE
+    looks = block.work[:, 0].sum()
+    assert looks > 100 * 30
+    assert 0.8 * looks < verdicts < 1.2 * looks
+
+
+SIX = ff.Instance([[0.2, 0.1], [0.1, 0.15], [0.0, 0.05]])
+
+
+@pytest.mark.slow
+def test_the_tolerance_is_as_small_as_it_is_booked():
+    """Run 20,000 short trials with every step visited, and with skipping.
+
+    A tolerance of 1e-4 that is counted as 1e-15 makes a dozen of the trials differ.
+    """
+    frames = [
+        ff.simulate(
+            SIX, ["fedelim0"], delta=0.2, trials=20_000, sigma=0.4, max_steps=2**12, engine=engine
+        ).frame
+        for engine in ("skip", "dense")
+    ]
+    assert frames[0]["skip_error"].mean() < 1e-11
+    assert frames[0].drop(BOUNDS).equals(frames[1].drop(BOUNDS))
+
+
+LOOSE = """
+import math, sys
+import fastfed.kernels.memory as memory
+memory.SKIP_TOLERANCE = 3e-3
+memory.BAR = -math.log(3e-3)
+import fastfed as ff
+six = ff.Instance([[0.2, 0.1], [0.1, 0.15], [0.0, 0.05]])
+for trials, schedule in ((3000, "fedelim0"), (3000, "periodic:3")):
+    frames = [ff.simulate(six, schedule, delta=0.2, trials=trials, sigma=0.4, max_steps=2**12,
+                          engine=engine).frame for engine in ("skip", "dense")]
+    skip, dense = (frame.drop("skip_error", "draw_error") for frame in frames)
+    same = skip.hash_rows(seed=0) == dense.hash_rows(seed=0)
+    print(int((~same).sum()), len(same), float(frames[0]["skip_error"].clip(0, 1).mean()))
+"""
+
+
+@pytest.mark.slow
+def test_a_loose_tolerance_is_booked_as_it_is(tmp_path: Path) -> None:
+    """Use a tolerance of 3e-3, with which rows do differ from those of every step.
+
+    A bound that is counted too small is refuted. The share of rows that differ is at most the mean
+    of `skip_error` (exact one-sided tests, 5e-7 each).
+    """
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    told = subprocess.run(
+        [sys.executable, "-c", LOOSE], check=True, env=environment, capture_output=True, text=True
+    ).stdout
+    for line in told.splitlines():
+        differing, rows, bound = line.split()
+        assert int(differing) >= 10
+        assert stats.binom.sf(int(differing) - 1, int(rows), min(1.0, float(bound))) > 5e-7
+
+
+# Certificates of single goals and uplinks, in plain Python
+
+
+def may_stop(monkeypatch: pytest.MonkeyPatch, total_a: list[float], total_b: list[float]) -> bool:
+    """Ask `eps` whether a pass may stop, with g = 8 and h = 7; a distance is safe if positive."""
+    monkeypatch.setattr(
+        eps.reward_hooks, "certified", lambda rewards, d_a, d_b, *rest: d_a > 0 and d_b > 0
+    )
+    count = len(total_a)
+    state = np.zeros((1, 16), np.int64)
+    state[0, ALIVE] = count
+    return eps._may_stop.py_func(
+        SimpleNamespace(rewards=None, least=0.0, slack=0.0),
+        SimpleNamespace(eliminated_at=np.full((1, count), NEVER), state=state),
+        SimpleNamespace(variance=np.ones(count)),
+        (8.0, 8.0, np.array(total_a), np.array(total_b)),
+        (1.0, 1.0),
+        0,
+        np.array([*range(count), count]),
+    )
+
+
+def test_a_rival_that_may_fall_holds_no_leader_back(monkeypatch):
+    """Arm 1 leads arms 0 and 2 by h at the end, and only arm 3 holds it back.
+
+    Arm 3 is 9 behind the best arm at the start, so it may fall, and the pass may stop. If it is 7
+    behind, it surely stays.
+    """
+    end = [4.5, 12.0, 4.5, 5.5]
+    assert may_stop(monkeypatch, [10.0, 0.0, 9.0, 1.0], end)
+    assert not may_stop(monkeypatch, [10.0, 0.0, 9.0, 3.0], end)
+
+
+@pytest.mark.parametrize("clients", [1, 2, 3, 10, 100])
+def test_likely_message_errors_are_as_rare_as_they_are_booked(clients):
+    """A message error is uniform: sub-Gaussian with a twelfth of the squared step.
+
+    So the sum over one arm exceeds t with probability exp(-6 t^2 / (clients step^2)) at most, and
+    over a pair of arms with exp(-3 t^2 / (clients step^2)). For an interval of 2^i steps these
+    must be the tolerance over 2^i, unless t is what the errors add up to at most.
+    """
+    step = 0.3
+    uplink = lattice.dithered_uplink(step, clients)
+    lengths = np.arange(len(uplink.errors_of_arm))
+    for errors, arms in ((uplink.errors_of_arm, 1), (uplink.errors_of_pair, 2)):
+        chance = -6 / arms * errors**2 / (clients * step**2)
+        booked = math.log(SKIP_TOLERANCE) - lengths * math.log(2.0)
+        sure = errors >= arms * clients * step / 2
+        assert (sure | (chance <= booked)).all()
+        # and not much larger than needed
+        assert (sure | (chance > booked - 1e-6 * abs(booked))).all()
+        assert (errors <= arms * clients * step / 2 * (1 + 1e-8)).all()
+
+
+def test_messages_that_err_by_more_than_the_boundary_certify_nothing(monkeypatch):
+    """Below the message error, g less that error is no concave curve above its chord."""
+    uplink = lattice.dithered_uplink(1.0, 4)
+    monkeypatch.setattr(lattice, "octave", int.bit_length)
+    tree = SimpleNamespace(g=np.zeros((1, 2)), frame={(0, A): 64, (0, B): 128})
+    pair = float(uplink.errors_of_pair[6]) * 8.0
+    for errors, least in (
+        (lambda: lattice._message_errors(uplink, tree, 0, 7), pair),
+        (
+            lambda: lattice._message_errors_alone(uplink, tree, 0),
+            2 * float(uplink.errors_of_arm[6]) * 8.0,
+        ),
+    ):
+        tree.g[0] = 0.99 * least, 2 * least
+        assert errors() == (math.inf, math.inf)
+        tree.g[0] = 1.01 * least, 2 * least
+        at_a, at_b = errors()
+        assert 0 < at_a < math.inf
+        assert at_b == pytest.approx(at_a * math.sqrt(2))

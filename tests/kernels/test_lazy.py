@@ -1,0 +1,71 @@
+"""Lazy clients: rows of followed clients, whether or not every elimination was located."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers import BOUNDS
+
+import fastfed as ff
+from fastfed.simulation.job import Job
+
+SCHEDULES = ["fedelim", "periodic:50", "superexponential"]
+REWARDS = {
+    "gaussian": lambda rng, shape: ff.Instance(rng.uniform(0.0, 2.0, shape)),
+    "bernoulli": lambda rng, shape: ff.Instance(rng.uniform(0.0, 1.0, shape), ff.Bernoulli()),
+    "poisson": lambda rng, shape: ff.Instance(rng.uniform(0.2, 3.0, shape), ff.Poisson(sigma=1.0)),
+}
+
+
+def instance_of(kind: str, seed: int) -> ff.Instance:
+    rng = np.random.default_rng(seed)
+    return REWARDS[kind](rng, (int(rng.integers(2, 6)), int(rng.integers(1, 5))))
+
+
+@pytest.mark.parametrize("kind", REWARDS)
+@pytest.mark.parametrize("seed", range(14))
+def test_rows_are_those_of_every_step(kind: str, seed: int) -> None:
+    """42 instances, of which each schedule is also run alone: another set of arms is located."""
+    instance = instance_of(kind, seed)
+    options = {"delta": 0.2, "trials": 20, "seed": seed, "sigma": 0.4, "max_steps": 2**13}
+    dense = ff.simulate(instance, SCHEDULES, engine="dense", **options).frame.drop(BOUNDS)
+    assert ff.simulate(instance, SCHEDULES, **options).frame.drop(BOUNDS).equals(dense)
+    for name in SCHEDULES:
+        alone = ff.simulate(instance, name, **options).frame.drop(BOUNDS)
+        assert alone.equals(dense.filter(pl.col("schedule") == name))
+
+
+@pytest.mark.parametrize("kind", REWARDS)
+def test_kept_eliminations_change_no_row(kind: str) -> None:
+    """Rows stay the same if eliminations are kept, and so every client is followed."""
+    for seed in range(4):
+        job = Job.of(instance_of(kind, seed), ["fedelim"], delta=0.1, sigma=0.5, keep_pulls=True)
+        lazy, whole = job.run(0, 30), job.run(0, 30, keep_departures=True)
+        assert (lazy.ints == whole.ints).all()
+        assert (lazy.pulls == whole.pulls).all()
+        assert whole.departures is not None
+        local, server = whole.departures.local_out, whole.departures.global_out[:, 0, 0]
+        assert (lazy.pulls[0] == np.maximum(local, server[:, :, None])).all()
+
+
+@pytest.mark.parametrize("kind", REWARDS)
+@pytest.mark.parametrize("clients", [1, 2, 12])
+def test_eliminations_after_the_servers_are_located(kind: str, clients: int) -> None:
+    """300 trials; with 12 clients the server decides long before them."""
+    scatter = np.random.default_rng(clients).uniform(-0.05, 0.05, (4, clients))
+    means = np.array([[0.9], [0.5], [0.45], [0.2]]) + scatter
+    shaped = {"gaussian": None, "bernoulli": ff.Bernoulli(), "poisson": ff.Poisson(sigma=1.0)}
+    job = Job.of(
+        ff.Instance(means, shaped[kind]), ["fedelim"], delta=0.1, sigma=0.4, keep_pulls=True
+    )
+    lazy, whole = job.run(0, 300), job.run(0, 300, keep_departures=True)
+    assert (lazy.ints == whole.ints).all()
+    assert (lazy.pulls == whole.pulls).all()
+
+
+def test_most_eliminations_are_not_located() -> None:
+    job = Job.of(ff.Instance.load("synthetic"), ["fedelim"], delta=0.01)
+    lazy, whole = job.run(0, 200), job.run(0, 200, keep_departures=True)
+    assert (lazy.ints == whole.ints).all()  # the last declaration of any client among them
+    assert 2 * lazy.work[:, 1].sum() < whole.work[:, 1].sum()

@@ -1,0 +1,111 @@
+"""Trials made up from random numbers, and their moments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fastfed.analysis.moments import Halves, Moments
+from fastfed.analysis.summary import SUMMARY_COLUMNS, summary_of, to_frame
+from fastfed.analysis.trials import BATCH_COLUMNS, Aligned, Batch, collect
+from fastfed.model.part import DEFAULTS
+from fastfed.model.setting import CELL as COLUMNS_OF_A_CELL
+
+CELL = {"instance": "here", "delta": 0.1, "sigma": 1.0}
+
+
+NAMES = ("fedelim0", "periodic:10", "fedelim", "superexponential", "at:1")
+
+
+def moments_of(
+    pulls: Any, uplinks: Any, ended: Any = None, names: tuple[str, ...] = NAMES, parts: int = 1
+) -> Moments:
+    """Moments of trials (schedule, trial), in a number of batches."""
+    pulls, uplinks = (np.asarray(a, dtype=np.int64) for a in (pulls, uplinks))
+    names = names[: len(pulls)]
+    ended = np.full(pulls.shape, True) if ended is None else np.asarray(ended)
+    moments = Moments(names, names)
+    for part in np.array_split(np.arange(pulls.shape[1]), parts):
+        batch = {
+            name: {
+                "trial": part,
+                "pulls": pulls[i, part],
+                "uplinks": uplinks[i, part],
+                "correct": np.full(len(part), True),
+                "truncated": ~ended[i, part],
+            }
+            for i, name in enumerate(names)
+        }
+        moments.add(Aligned.of(batch, names))
+    return moments
+
+
+def halves_of(batch: Batch, names: Sequence[str]) -> Halves:
+    """Add up the even and the odd trials of one batch, with every pair of schedules."""
+    halves = Halves(names, names)
+    collect([batch], names, halves)
+    return halves
+
+
+def frame_batch(frame: pl.DataFrame) -> Batch:
+    """Rows of one cell as one batch."""
+    return {
+        str(schedule): {
+            name: trials[name].fill_null(-1).to_numpy()
+            if name == "bits"
+            else trials[name].to_numpy()
+            for name in BATCH_COLUMNS
+        }
+        for (schedule,), trials in frame.sort("trial", maintain_order=True).group_by(
+            ["schedule"], maintain_order=True
+        )
+    }
+
+
+def summarise(frame: pl.DataFrame, costs: Sequence[float]) -> pl.DataFrame:
+    """Summary of trial rows, cell by cell."""
+    rows: list[dict[str, object]] = []
+    for key, part in frame.group_by(list(COLUMNS_OF_A_CELL), maintain_order=True):
+        names = part["schedule"].unique(maintain_order=True).to_list()
+        head = dict(zip(COLUMNS_OF_A_CELL, key, strict=True))
+        rows += [{**head, **row} for row in summary_of([frame_batch(part)], names, costs)]
+    return to_frame(rows)
+
+
+def simulated(rng: np.random.Generator, trials: int, schedules: int = 4) -> tuple[Any, Any]:
+    """Costs that share a trial's luck: fewer uplinks for more pulls."""
+    luck = rng.lognormal(0, 0.4, trials)
+    pulls = np.stack(
+        [1000 * (1 + 0.3 * i) * luck * rng.lognormal(0, 0.05, trials) for i in range(schedules)]
+    )
+    uplinks = np.stack(
+        [500 / 3**i * luck * rng.lognormal(0, 0.05, trials) for i in range(schedules)]
+    )
+    return pulls.astype(np.int64), uplinks.astype(np.int64)
+
+
+def summary_frame(*rows: dict[str, object]) -> pl.DataFrame:
+    """Summary rows with made-up numbers; what is given stands in place of the usual."""
+    usual: dict[str, object] = {
+        **dict.fromkeys(SUMMARY_COLUMNS, 1.0),
+        "instance": "here",
+        "schedule": "fedelim",
+        "delta": 0.1,
+        **DEFAULTS,
+        "sigma": 1.0,
+        "cost": 10.0,
+        "bit_cost": None,
+        "trials": 1000,
+        "total_mean": 473427.3,
+        "total_sem": 1260.2,
+        "pulls_mean": 400000.0,
+        "error_rate": 0.0012,
+        "error_low": 0.00033,
+        "error_high": 0.0031,
+        "ratio_to_fedelim0": 0.73,
+        "truncated": 0,
+    }
+    return pl.DataFrame([{**usual, **row} for row in rows])

@@ -1,0 +1,133 @@
+"""Observed rewards: names of columns, cells without a reward, doubtful gaps, the bootstrap."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers import refused
+
+import fastfed as ff
+from fastfed.cli import app as cli
+from fastfed.errors import UncertainWarning
+
+HEADS = "hospital,drug,day,outcome\n"
+ROLES = {"arm": "drug", "client": "hospital", "reward": "outcome"}
+
+
+def observations(path: Path, lead: float = 0.5, count: int = 40, leave_out: str = "") -> Path:
+    """Write observed rewards of two drugs at two hospitals; drug b is better by ``lead``."""
+    rng = np.random.default_rng(3)
+    lines = [
+        f"{hospital},{drug},2024-01-{day % 28 + 1:02d},{round(float(value), 1)}\n"
+        for hospital in ("north", "south")
+        for drug in ("a", "b")
+        if f"{drug}@{hospital}" != leave_out
+        for day, value in enumerate(rng.normal(lead * (drug == "b"), 1.0, count))
+    ]
+    path.write_text(HEADS + "".join(lines))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_other_names_of_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    path = observations(Path("trial.csv"), 5.0)
+    refused(lambda: ff.Instance.load(path), "hospital, drug, day, outcome", "--columns", "arm=")
+    one = ff.Instance.load(path, columns=ROLES)
+    assert (one.arms, one.clients) == (("a", "b"), ("north", "south"))
+    frame = pl.read_csv(path)
+    frame.write_parquet("trial.parquet")
+    assert ff.Instance.load("trial.parquet", columns=ROLES) == one
+    assert one.means[1, 0] == pytest.approx(
+        frame.filter(drug="b", hospital="north")["outcome"].mean()
+    )
+    wrong = {**ROLES, "reward": "outcom"}
+    refused(lambda: ff.Instance.load(path, columns=wrong), "outcom", "did you mean 'outcome'")
+    refused(lambda: ff.Instance.load(path, columns={"am": "drug"}), "am=drug", "'arm'")
+    refused(lambda: ff.Instance.load("synthetic", columns=ROLES), "no file of observed rewards")
+    text = ",".join(f"{role}={name}" for role, name in ROLES.items())
+    assert cli.run(["bounds", "trial.csv", "--columns", text]) == 0
+    assert "2 arms, 2 clients" in capsys.readouterr().out
+    assert cli.run(["bounds", "trial.csv", "--columns", "drug"]) == 2
+    assert "arm=drug,client=hospital" in capsys.readouterr().err
+
+
+def test_cells_without_a_reward_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    path = observations(Path("trial.csv"), 5.0, leave_out="a@south")
+    refused(lambda: ff.Instance.load(path, columns=ROLES), "arm 'a' at client 'south'", "empty=0")
+    one = ff.Instance.load(path, columns=ROLES, empty=1.5)
+    assert one.means[0, 1] == 1.5
+    ask = ["sweep", "--instance", "trial.csv", "--trials", "3", "--delta", "0.1"]
+    ask += ["--schedule", "fedelim", "--quiet", "--threads", "1"]
+    ask += ["--columns", "arm=drug,client=hospital,reward=outcome"]
+    assert cli.run(ask) == 2
+    assert "client 'south'" in capsys.readouterr().err
+    assert cli.run([*ask, "--empty", "1.5"]) == 0
+    assert ff.open_sweep("results").instances["trial"] == one
+
+
+def test_doubtful_gaps_are_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    observations(Path("near.csv"), 0.0)
+    with pytest.warns(UncertainWarning, match=r"inside (its|their) standard error.*leads"):
+        ff.Instance.load("near.csv", columns=ROLES)
+    observations(Path("far.csv"), 5.0)
+    with warnings.catch_warnings(action="error"):
+        ff.Instance.load("far.csv", columns=ROLES)
+    columns = ",".join(f"{role}={name}" for role, name in ROLES.items())
+    assert cli.run(["bounds", "near.csv", "--columns", columns]) == 0
+    error = capsys.readouterr().err
+    assert error.startswith("fastfed: warning: near: ")
+    assert error.count("\n") == 1
+
+
+def test_resampling_draws_as_many_rewards_as_were_observed() -> None:
+    seen = ff.Instance.load(observations(Path("far.csv"), 5.0), columns=ROLES)
+    samples = [seen.resample(np.random.default_rng(number)) for number in range(200)]
+    assert all(one.rewards.weights.sum(axis=2).tolist() == [[40, 40]] * 2 for one in samples)  # type: ignore[attr-defined]
+    means = np.array([one.means for one in samples])
+    values = seen.rewards.weights @ seen.rewards.values**2 / 40 - seen.means**2  # type: ignore[attr-defined]
+    error = np.sqrt(values / 40)  # of one sample's mean; chance of 6 errors: 1e-8 for four cells
+    assert (np.abs(means.mean(axis=0) - seen.means) < 6 * error / np.sqrt(200)).all()
+    assert (np.abs(means.std(axis=0) / error - 1) < 0.3).all()  # 6 standard errors of 200 draws
+    refused(lambda: ff.Instance([[1.0], [0.0]]).resample(np.random.default_rng(0)), "not observed")
+    halves = ff.Instance(rewards=ff.Finite([0, 1], [[[0.5, 0.5]], [[0.1, 0.9]]]))
+    refused(lambda: halves.resample(np.random.default_rng(0)), "no counts")
+
+
+def test_minus_zero_is_zero() -> None:
+    """Both are one reward, and which of them was kept changed from one reading to the next."""
+    for first, second in (("-0.0", "0.0"), ("0.0", "-0.0")):
+        Path("z.csv").write_text(f"arm,client,reward\na,x,{first}\na,x,{second}\nb,x,9\nb,x,9\n")
+        values = ff.Instance.load("z.csv").rewards.values
+        assert not np.signbit(values).any()
+
+
+def test_a_sweep_of_samples() -> None:
+    observations(Path("far.csv"), 5.0)
+    ask = ["sweep", "--instance", "far.csv", "--trials", "5", "--delta", "0.1", "--bootstrap", "2"]
+    ask += ["--schedule", "fedelim,fedelim0", "--quiet", "--threads", "1"]
+    ask += ["--columns", "arm=drug,client=hospital,reward=outcome"]
+    assert cli.run(ask) == 0
+    swept = ff.open_sweep("results")
+    assert list(swept.instances) == ["far", "far#1", "far#2"]
+    means = {name: one.means.tolist() for name, one in swept.instances.items()}
+    assert len(set(map(str, means.values()))) == 3
+    assert cli.run(ask) == 0  # the same samples again: nothing is left to do
+    assert cli.run([*ask[:2], "synthetic", *ask[3:-2]]) == 2
+
+
+def test_rewards_of_simulate() -> None:
+    means = [[0.9, 0.2], [0.3, 0.4]]
+    one = ff.simulate(means, delta=0.1, trials=5, rewards="bernoulli", threads=1)
+    two = ff.simulate(ff.Instance(means, ff.Bernoulli()), delta=0.1, trials=5, threads=1)
+    assert one == two
+    refused(lambda: ff.simulate("synthetic", delta=0.1, trials=1, rewards="bernoulli"), "leave it")
+    refused(lambda: ff.simulate(means, delta=0.1, trials=1, rewards="bernouli"), "bernoulli")

@@ -1,0 +1,187 @@
+"""The page of `reproduce` in a real browser, without a network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from browsing import EVIL, NEEDS_BROWSER, Opened, launched
+
+from fastfed.analysis.verdicts import Claim, conclude, does_not_apply, share
+from fastfed.display.series import Chart, Line
+from fastfed.display.styles import style_of
+from fastfed.paper.page import FIGURES, page_data, write_page
+from fastfed.text import printable
+
+pytestmark = [pytest.mark.browser, NEEDS_BROWSER]
+
+NAMES = ("synthetic", EVIL)
+
+
+def claims() -> list[Claim]:
+    found = []
+    for key in ("total-three", "base-two", "minimum-map"):
+        cells = [
+            {
+                "instance": name,
+                "delta": delta,
+                "cost": 10.0,
+                "sigma": 1.0,
+                **share(3 * place, 0, 100, 0.1),
+            }
+            for name in NAMES
+            for place, delta in enumerate((0.1, 0.01, 1e-3))
+        ]
+        cells[0] = does_not_apply(cells[0], "no reason <b>at all</b>")
+        cells = [{**cell, "value": cell["value"] + 0.5} for cell in cells]
+        one = conclude(key, f"What {key} says.", "Theorem <1>", "at most 1", cells)
+        assert one is not None
+        found.append(one)
+    return found
+
+
+def charts() -> dict[str, Chart]:
+    def chart(title: str, log_y: bool = False, **options: Any) -> Chart:
+        x = [0.1, 0.01, 1e-3]
+        lines = [
+            Line("FedElim", x, [3.0, 4.0, 5.0], [1.0, 1.0, 4.999], style=style_of("fedelim")),
+            Line(EVIL, x, [30.0, 40.0, 50.0], style=style_of("periodic:5")),
+            Line(
+                "level",
+                [0.1, 1e-3],
+                [20.0, 20.0],
+                plain=True,
+                low=[15.0] * 2,
+                high=[25.0] * 2,
+                style=style_of("fedelim0"),
+            ),
+            Line("a guide", x, [1.0, 2.0, 3.0], plain=True),
+        ]
+        return Chart(lines, "delta", "cost", [title, "a note"], log_y=log_y, **options)
+
+    return {
+        "synthetic-a": chart("synthetic (a)", small_to_the_right=True),
+        f"{EVIL}-a": chart(f"{EVIL} (a)"),
+        "synthetic-base": chart("base", marks=[0.05]),
+        "synthetic-gap": chart("gap", log_y=True),
+    }
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_page(
+        tmp_path_factory.mktemp("claims") / "report.html",
+        charts(),
+        claims(),
+        {"instance": EVIL},
+        [f"note {EVIL}"],
+    )
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    yield from launched()
+
+
+@pytest.fixture
+def opened(browser: Any, path: Path) -> Iterator[Opened]:
+    one = Opened(browser, path, 1400, "#table button.square")
+    yield one
+    one.context.close()
+    assert one.said == []
+    assert len(one.asked) == 1  # the file itself
+
+
+def test_every_claim_has_its_figures_and_its_cells(opened: Opened) -> None:
+    """Links lead to something that is there, in both directions, and cells open when asked for."""
+    hrefs = opened.page.eval_on_selector_all("a", "all => all.map(one => one.getAttribute('href'))")
+    assert len(hrefs) > 15
+    for href in hrefs:
+        assert opened.page.evaluate(
+            "id => document.getElementById(id) !== null", href.removeprefix("#")
+        ), href
+    opened.page.locator("#cells-total-three summary").click()
+    cells = opened.page.locator("#cells-total-three tbody tr")
+    cells.first.wait_for()
+    assert cells.count() == 6
+    assert "does not apply: no reason <b>at all</b>" in cells.first.inner_text()
+    assert "#figure-synthetic-base" in hrefs
+    assert opened.page.locator("#figure-synthetic-base a", has_text="base-two").count() == 1
+
+
+def test_a_square_has_its_numbers_and_opens_its_cells(opened: Opened) -> None:
+    rows = opened.rows()
+    assert [row[0] for row in rows] == ["total-three", "base-two", "minimum-map"]
+    assert rows[0][-1] == claims()[0].sentence
+    square = opened.page.locator("#table tbody tr").first.locator("button.square").first
+    said = square.get_attribute("title")
+    assert said.startswith("total-three on synthetic: 3 cells: ")
+    assert "1 do not apply" in said
+    assert "synthetic, delta = " in said
+    stripes = square.locator("span").evaluate_all("all => all.map(one => one.offsetWidth)")
+    assert len([width for width in stripes if width > 5]) == said.count(" not ") + said.count(
+        "hold"
+    )
+    square.click()
+    cells = opened.page.locator("#cells-total-three tbody tr")
+    cells.first.wait_for()
+    assert cells.count() == 3
+    assert {one.split("\t")[0] for one in cells.all_inner_texts()} == {"synthetic"}
+
+
+def test_every_figure_is_drawn_when_it_comes_near(opened: Opened) -> None:
+    for figure in opened.page.locator("figure").all():
+        figure.scroll_into_view_if_needed()
+        figure.locator("svg").wait_for()
+    assert opened.page.locator("figure svg").count() == opened.page.locator("figure").count() == 6
+
+
+def test_lines_have_the_styles_of_every_other_figure(opened: Opened) -> None:
+    """FedElim's colour and its solid line, and the dashes of the period."""
+    opened.page.locator("#figure-synthetic-a").scroll_into_view_if_needed()
+    opened.page.wait_for_selector("#figure-synthetic-a svg")
+    strokes = opened.page.eval_on_selector_all(
+        "#figure-synthetic-a svg path",
+        "all => all.map(one => [one.getAttribute('stroke'), one.getAttribute('stroke-dasharray')])",
+    )
+    fedelim, period = style_of("fedelim"), style_of("periodic:5")
+    assert [fedelim.colour, None] in strokes or [fedelim.colour, "1,0"] in strokes
+    dashes = ",".join(f"{2 * length:g}" for length in period.dash[1])
+    assert [period.colour, dashes] in strokes
+
+
+def test_a_figure_can_be_saved(opened: Opened, tmp_path: Path) -> None:
+    with opened.page.expect_download() as waited:
+        opened.page.locator("#figure-synthetic-base button", has_text="SVG").click()
+    waited.value.save_as(tmp_path / "x.svg")
+    assert ElementTree.parse(tmp_path / "x.svg").getroot().tag.endswith("svg")
+
+
+def test_names_are_shown_as_text(opened: Opened) -> None:
+    opened.page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+    assert "<script>alert(1)</script>" in opened.page.inner_text("#notes")
+    assert opened.page.locator("img").count() == 0
+    assert "\x1b" not in opened.page.content()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [375, 1400])
+def test_nothing_overflows(browser: Any, path: Path, width: int, scheme: str) -> None:
+    one = Opened(browser, path, width, "#table button.square", color_scheme=scheme)
+    one.page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+    assert one.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert one.said == []
+    one.context.close()
+
+
+def test_the_page_is_of_plain_data() -> None:
+    data = page_data(charts(), claims(), {}, [])
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    by_key = {one["key"]: one for one in data["claims"]}
+    assert by_key["total-three"]["figures"] == ["synthetic-a", printable(f"{EVIL}-a")]
+    assert by_key["base-two"]["figures"] == ["synthetic-base"]
+    assert {"total-three", "base-two", "minimum-map"} <= FIGURES.keys()

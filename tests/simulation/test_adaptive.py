@@ -1,0 +1,274 @@
+"""Times that the server chooses: engines, reference, replay and bounds agree about them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import goal_cases
+import numpy as np
+import polars as pl
+import pytest
+from helpers import BOUNDS
+from polars.testing import assert_frame_equal
+from scipy.stats import binom, ks_2samp
+
+import fastfed as ff
+from fastfed.model.schedules import Schedule
+from fastfed.simulation import reference
+from fastfed.simulation.job import Job
+
+CHOSEN = ["adaptive", "adaptive:8", "adaptive:2,1.3,1,0"]
+KINDS = [
+    ("gaussian", "best", "exact", 12),
+    ("gaussian", "top", "exact", 3),
+    ("gaussian", "eps", "dither:1", 3),
+    ("gaussian", "threshold", "round:0.1", 3),
+    ("cells", "best", "round:0.1", 3),
+    ("finite", "best", "dither:1", 3),
+    ("poisson", "best", "exact", 3),
+]
+"""Law, family of the goal, uplink, and the number of random instances."""
+FOUR = ff.Instance([[0.9, 0.6], [0.4, 0.5], [0.2, -0.3], [0.0, 0.1]])
+
+
+def job(instance: ff.Instance, schedules: Any, goal: str = "best", **options: Any) -> Job:
+    """Make a job at delta 0.1 that ends at step 3,000 if need be."""
+    given = {"delta": 0.1, "seed": 5, "max_steps": 3000, "keep_pulls": True, **options}
+    return Job.of(instance, schedules, goal=goal, **given)
+
+
+def cases(law: str, family: str, count: int) -> list[tuple[ff.Instance, str]]:
+    """Draw instances with their goals; best arms are those of instances made for `top`."""
+    made = goal_cases.cases("top" if family == "best" else family, law, 3 * count)
+    if family == "best":
+        made = [(one, "best") for one, _ in made if min(one.local_gaps.min(), 0.03) > 0.02]
+    return made[:count]
+
+
+@pytest.mark.parametrize(("law", "family", "uplink", "count"), KINDS)
+def test_skip_equals_dense_bit_for_bit(law: str, family: str, uplink: str, count: int) -> None:
+    """30 instances in all, with 15 trials of three schedules each."""
+    found = cases(law, family, count)
+    assert len(found) == count
+    for instance, goal in found:
+        blocks = [
+            job(instance, CHOSEN, goal, engine=engine, uplink=uplink).run(0, 15)
+            for engine in ("skip", "dense")
+        ]
+        np.testing.assert_array_equal(blocks[0].ints, blocks[1].ints)
+        np.testing.assert_array_equal(blocks[0].pulls, blocks[1].pulls)
+
+
+@pytest.mark.parametrize("radius", ["paper", "stitched", "mixture-pairs"])
+def test_every_radius(radius: str) -> None:
+    """Skipping equals stepping, and the reference follows on the same walks."""
+    for name in CHOSEN:
+        jobs = [
+            job(FOUR, [name], radius=radius, engine=one, sigma=0.3) for one in ("skip", "dense")
+        ]
+        np.testing.assert_array_equal(*(one.run(0, 20).ints for one in jobs))
+        for trial in range(3):
+            assert_as_printed(jobs[0], trial)
+
+
+def assert_as_printed(one: Job, trial: int) -> None:
+    """Compare a row with Algorithm 1 as printed, on the same walks and dithers."""
+    setting = one.setting
+    printed = reference.fedelim(
+        one.instance,
+        one.schedules[0],
+        setting.delta,
+        reference.walk_rewards(one.instance, setting.seed, trial),
+        sigma=setting.sigma,
+        max_steps=one.max_steps,
+        radius=setting.radius,
+        goal=setting.goal,
+        uplink=setting.uplink,
+        dither=reference.walk_dithers(setting.seed, trial),
+    )
+    block = one.run(trial, 1)
+    np.testing.assert_array_equal(block.pulls[0, 0], printed.pulls)
+    row = one.frame(block).row(0, named=True)
+    found = [row[name] for name in ("uplinks", "rounds", "steps", "bits", "truncated")]
+    bits = row["bits"] if str(setting.uplink) == "exact" else printed.bits
+    assert found == [printed.uplinks, printed.rounds, printed.steps, bits, printed.truncated]
+    if one.goal.one_arm:
+        assert row["global_arm"] == printed.global_arm
+    elif printed.global_answer is not None:
+        assert set(row["global_answer"]) == printed.global_answer
+
+
+@pytest.mark.parametrize(("law", "family", "uplink", "count"), KINDS)
+def test_the_reference_reaches_the_same_rows_on_the_same_walks(
+    law: str, family: str, uplink: str, count: int
+) -> None:
+    for place, (instance, goal) in enumerate(cases(law, family, min(count, 4))):
+        one = job(instance, [CHOSEN[place % 3]], goal, uplink=uplink, max_steps=700)
+        for trial in range(2):
+            assert_as_printed(one, trial)
+
+
+def test_rows_of_other_schedules_beside_it_are_unchanged() -> None:
+    """All columns, the bounds on errors included."""
+    others = ["fedelim", "fedelim0", "periodic:7", "exponential:1.5", "at:5,25,125,3125"]
+    for options in ({}, {"goal": "top:2"}):
+        run = {"delta": 0.05, "trials": 60, "seed": 3, **options}
+        alone = ff.simulate(FOUR, others, **run).frame
+        beside = ff.simulate(FOUR, [others[0], *CHOSEN, *others[1:]], **run).frame
+        assert_frame_equal(beside.filter(pl.col("schedule").is_in(others)), alone)
+        chosen = ff.simulate(FOUR, CHOSEN[1], **run).frame
+        assert_frame_equal(beside.filter(pl.col("schedule") == CHOSEN[1]), chosen)
+
+
+def test_skipping_adds_nothing_to_the_error_of_the_servers_pass() -> None:
+    """A client's verdicts are those of any schedule; the server's pass has none."""
+    frame = ff.simulate("synthetic", ["fedelim", "adaptive"], delta=0.01, trials=50).frame
+    errors = frame.group_by("trial").agg(pl.col("skip_error").n_unique())
+    assert (errors["skip_error"] == 1).all()  # FedElim's times are all visited as well
+
+
+def test_a_lone_arm_costs_nothing() -> None:
+    frame = ff.simulate([[0.5, 0.1]], "adaptive", delta=0.1, trials=2).frame
+    assert frame["pulls"].to_list() == [0, 0]
+    assert frame["rounds"].to_list() == [0, 0]
+
+
+def test_a_first_time_past_the_end_is_never_used() -> None:
+    frame = ff.simulate(
+        [[0.9], [0.1]], "adaptive:4,1.1,0.01", delta=0.1, trials=3, max_steps=50
+    ).frame
+    assert frame["truncated"].all()
+    assert frame["rounds"].to_list() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("goal", "uplink"), [("best", "exact"), ("top:2", "exact"), ("best", "round:0.1")]
+)
+def test_a_replay_shows_each_choice(goal: str, uplink: str) -> None:
+    """Choices lead from one round to the next, and the last line adds up to the row."""
+    for trial in range(3):
+        told = ff.replay(FOUR, "adaptive", delta=0.1, trial=trial, goal=goal, uplink=uplink)
+        chosen = [event for event in told.events if event.event.startswith("next at")]
+        nexts = [int(event.event.split()[2].replace(",", "")) for event in chosen]
+        steps = [event.step for event in chosen]
+        assert steps[1:] == nexts[:-1]
+        assert told.row["rounds"] == len(steps) + 1
+        assert told.row["global_steps"] == nexts[-1]
+        assert (told.events[-1].pulls, told.events[-1].uplinks) == (
+            told.row["pulls"],
+            told.row["uplinks"],
+        )
+        for event, after in zip(chosen, nexts, strict=True):
+            assert event.arm or "(HI)" in event.event
+            if event.arm and goal == "best" and "," not in event.arm:
+                assert event.leader - event.mean >= event.threshold
+            assert after > event.step
+
+
+def test_costs_stay_within_their_bounds() -> None:
+    """On the good event; more than 0.1 + 5 standard errors of 400 trials has probability 3e-7."""
+    for radius in ("paper", "mixture-pairs"):
+        for name in CHOSEN:
+            found = ff.bounds(FOUR, delta=0.05, radius=radius, adaptive=name)
+            assert found.adaptive is not None
+            frame = ff.simulate(FOUR, name, delta=0.05, radius=radius, trials=400).frame
+            for bound in (found.adaptive.sharp, found.adaptive.summed, found.adaptive.as_stated):
+                assert (frame["pulls"] > bound.pulls).mean() <= 0.1 + 5 * 0.3 / 20
+                assert (frame["uplinks"] > bound.uplinks).mean() <= 0.1 + 5 * 0.3 / 20
+            assert found.adaptive.sharp.pulls <= found.adaptive.summed.pulls
+            assert found.adaptive.summed.pulls <= found.adaptive.as_stated.pulls
+
+
+def test_a_sweep_with_chosen_times(tmp_path: Path) -> None:
+    """Names with commas, the summary, the check and the report know the schedule."""
+    from command_line import fastfed
+
+    out = tmp_path / "results"
+    options = ["--trials", "40", "--delta", "0.1", "--cost", "10", "--out", str(out), "--quiet"]
+    done = fastfed("sweep", "--schedule", "fedelim,adaptive:8,1.2,adaptive,fedelim0", *options)
+    assert done.returncode == 0, done.stderr
+    sweep = ff.open_sweep(out)
+    names = sweep.summary()["schedule"].unique().to_list()
+    assert sorted(names) == ["adaptive", "adaptive:8,1.2", "fedelim", "fedelim0"]
+    claims = sweep.check().frame.filter(pl.col("schedule") == "adaptive")["claim"].to_list()
+    assert "pulls <= 4T + n_1 MK" in claims
+    assert "uplinks <= sharp" in claims
+    sweep.report(tmp_path / "report.html")
+    assert "adaptive" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert_frame_equal(
+        sweep.scan().collect().filter(pl.col("schedule") == "adaptive").drop(BOUNDS),
+        ff.simulate("synthetic", "adaptive", delta=0.1, trials=40).frame.drop(BOUNDS),
+    )
+
+
+# ---- statistics --------------------------------------------------------------------------------
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("sigma", [0.3, 0.15])
+def test_the_reference_on_independent_rewards_has_the_same_law(sigma: float) -> None:
+    """With errors: at these scales a large share of the answers are wrong.
+
+    Four Kolmogorov-Smirnov tests and one on errors, each at 1e-7.
+    """
+    instance = ff.Instance([[0.5, 0.1], [0.2, 0.3], [0.0, 0.2]])
+    count, most = 1500, 4000  # steps, which both must be cut off at
+    frame = ff.simulate(
+        instance, "adaptive", delta=0.3, sigma=sigma, trials=4000, seed=8, max_steps=most
+    ).frame
+    rng = np.random.default_rng(9)
+    outcomes = [
+        reference.fedelim(
+            instance,
+            Schedule.parse("adaptive"),
+            0.3,
+            reference.independent_rewards(instance, rng),
+            sigma=sigma,
+            max_steps=most,
+        )
+        for _ in range(count)
+    ]
+    for name in ("uplinks", "rounds", "steps"):
+        drawn = [getattr(one, name) for one in outcomes]
+        assert ks_2samp(frame[name].to_numpy(), drawn).pvalue > 1e-7
+    assert ks_2samp(frame["pulls"].to_numpy(), [one.pulls.sum() for one in outcomes]).pvalue > 1e-7
+    best = instance.global_best
+    wrong = float((frame["global_arm"] != best).mean())
+    drawn_wrong = np.mean([one.global_arm != best for one in outcomes])
+    assert wrong > 0.02
+    spread = math.sqrt(wrong * (1 - wrong) * (1 / count + 1 / 4000))
+    assert abs(wrong - drawn_wrong) < 5.3 * spread
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("radius", ["paper", "stitched-pairs", "mixture-pairs"])
+@pytest.mark.parametrize("uplink", ["exact", "dither:2", "round:0.5"])
+def test_error_rates_stay_below_delta_where_leads_hover(radius: str, uplink: str) -> None:
+    """Two arms that nearly tie: leads hover, and the server may choose when to look.
+
+    A rate of delta would give so many errors with probability below 1e-6.
+    """
+    instance = ff.Instance([[0.03, 0.03], [0.0, 0.0]])
+    count, delta = 2000, 0.3
+    for name in ("adaptive", "adaptive:1.02,1.01,1e6,0"):
+        frame = ff.simulate(
+            instance, name, delta=delta, radius=radius, uplink=uplink, trials=count, max_steps=20000
+        ).frame
+        wrong = int((~frame["correct"] & ~frame["truncated"]).sum())
+        assert binom.sf(wrong - 1, count, delta) > 1e-6
+
+
+@pytest.mark.statistical
+def test_error_probability_agrees_with_counting() -> None:
+    """At a small confidence scale, where errors can be counted; five standard errors."""
+    instance = ff.Instance([[0.4, 0.4], [0.0, 0.1]])
+    run = {"delta": 0.3, "sigma": 0.25}
+    found = ff.error_probability(instance, "adaptive", trials=4000, **run)
+    frame = ff.simulate(instance, "adaptive", trials=20_000, seed=4, **run).frame
+    counted = float((frame["global_arm"] != instance.global_best).mean())
+    assert counted > 1e-3
+    spread = math.hypot(found.server.standard_error, math.sqrt(counted / 20_000))
+    assert abs(found.server.estimate - counted) < 5 * spread
+    assert found.server.estimate <= found.server.bound

@@ -1,0 +1,491 @@
+"""Goals beside the best arm: skip = dense = the rules as printed, and what ties them to `best`.
+
+Statistical tests have fixed seeds and state their false-alarm probability.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from goal_cases import FAMILIES, SCHEDULES, cases
+from helpers import BOUNDS, refused, run
+from polars.testing import assert_frame_equal
+
+import fastfed as ff
+from fastfed.cli import app as cli
+from fastfed.kernels.memory import SKIP_TOLERANCE
+from fastfed.model.goals.base import Goal
+from fastfed.model.schedules import Schedule
+from fastfed.simulation import reference
+from fastfed.simulation.job import Job
+from fastfed.simulation.replay import departures
+
+LAWS = [
+    "gaussian",
+    *(pytest.param(law, marks=pytest.mark.slow) for law in ("cells", "finite", "poisson")),
+]
+
+
+def both(instance: ff.Instance, goal: str, sigma: float, radius: str = "paper") -> ff.Result:
+    """Return the rows by skipping, after a comparison with the dense rows."""
+    skip, dense = (
+        ff.simulate(
+            instance,
+            SCHEDULES,
+            delta=0.1,
+            trials=10,
+            seed=5,
+            engine=engine,
+            sigma=sigma * instance.default_sigma,
+            max_steps=2**15,
+            threads=1,
+            goal=goal,
+            radius=radius,
+            keep_pulls=True,
+        )
+        for engine in ("skip", "dense")
+    )
+    assert_frame_equal(skip.frame.drop(BOUNDS), dense.frame.drop(BOUNDS))
+    assert np.array_equal(skip.pulls, dense.pulls)
+    assert (dense.frame["skip_error"] == 0).all()
+    assert (skip.frame["skip_error"] < 1e-9).all()
+    return skip
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_skip_is_dense_bit_for_bit(family: str, law: str) -> None:
+    """Compare both engines on sixteen instances, at the stated scale and with frequent errors.
+
+    Skipping may differ with probability `skip_error`, about 1e-11 for a trial. The seeds are fixed.
+    """
+    wrong = skipped = 0
+    for instance, goal in cases(family, law):
+        for scale in (1.0, 0.25):
+            found = both(instance, goal, scale)
+            assert set(found.frame["goal"]) == {goal}
+            wrong += int((found.frame["local_errors"] > 0).sum())
+            longest = found.frame["steps"].max()
+            skipped += int(longest > 20 * found.block.work[:, 0].max())  # type: ignore[operator]
+    assert wrong > 20
+    assert skipped > 0 or law in ("finite", "poisson")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("family", "radius"),
+    [
+        ("top", "mixture"),
+        ("top", "stitched-pairs"),
+        ("eps", "mixture-pairs"),
+        ("eps", "stitched"),
+        ("threshold", "mixture"),
+        ("threshold", "stitched"),
+    ],
+)
+def test_skip_is_dense_with_every_radius(family: str, radius: str) -> None:
+    for instance, goal in cases(family, "gaussian"):
+        both(instance, goal, 0.7, radius)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_engine_follows_the_rules_as_printed(family: str, law: str) -> None:
+    """Compare the engine with the reference on the same rewards.
+
+    The reference compares means with alpha, step by step. It shares no rule with the kernels.
+    """
+    compared = 0
+    for number, (instance, goal) in enumerate(cases(family, law)[:8]):
+        name = SCHEDULES[number % len(SCHEDULES)]
+        job = Job.of(
+            instance,
+            [name],
+            delta=0.1,
+            seed=3,
+            sigma=0.3 * instance.default_sigma,
+            goal=goal,
+            max_steps=2048,
+        )
+        for trial in range(4):
+            left = departures(job, trial)
+            told = reference.fedelim(
+                instance,
+                Schedule.parse(name),
+                0.1,
+                reference.walk_rewards(instance, 3, trial),
+                sigma=job.setting.sigma,
+                max_steps=2048,
+                goal=goal,
+            )
+            row = job.frame(left.block).row(0, named=True)
+            assert told.pulls.sum() == row["pulls"]
+            assert (told.uplinks, told.rounds, told.steps) == (
+                row["uplinks"],
+                row["rounds"],
+                row["steps"],
+            )
+            assert told.truncated == row["truncated"]
+            assert told.global_arm == row["global_arm"]
+            if not job.goal.one_arm:
+                answer = None if told.global_answer is None else sorted(told.global_answer)
+                assert answer == row["global_answer"]
+            assert row["correct"] == (not told.truncated and _all_right(job.goal, instance, told))
+            compared += not told.truncated
+    assert compared >= 6
+
+
+def _all_right(goal: Goal, instance: ff.Instance, told: reference.Outcome) -> bool:
+    return goal.right(instance.averages).allows(told.global_answer or set()) and all(
+        goal.right(instance.means[:, m]).allows(told.local_answers[m])
+        for m in range(instance.shape[1])
+    )
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.25])
+def test_top_1_is_best_row_for_row(scale: float) -> None:
+    """Giving up among ties included."""
+    tied = ff.Instance([[1.0, 1.0], [0.9, 0.9], [0.9, 0.9], [0.9, 0.9]], name="tied")
+    gave_up = 0
+    for instance in [tied, *(one for one, _ in cases("top", "gaussian"))]:
+        best, top = (
+            ff.simulate(
+                instance,
+                SCHEDULES,
+                delta=0.1,
+                trials=20,
+                seed=2,
+                threads=1,
+                sigma=scale,
+                max_steps=2**40,
+                goal=goal,
+            ).frame
+            for goal in ("best", "top:1")
+        )
+        columns = ["global_arm", "global_answer", "goal", "skip_error"]
+        assert_frame_equal(best.drop(columns), top.drop(columns))
+        ended = best["global_arm"] >= 0
+        assert top["global_answer"].is_not_null().equals(ended)
+        assert (
+            top.filter(ended)["global_answer"]
+            .list.first()
+            .equals(best.filter(ended)["global_arm"], check_names=False)
+        )
+        gave_up += int(best["truncated"].sum())
+    assert gave_up > 0 or scale == 1.0
+
+
+def test_tiny_eps_is_best_but_where_it_ends() -> None:
+    columns = ["goal", "skip_error"]
+    for instance in [one for one, _ in cases("eps", "gaussian")]:
+        best, tiny = (
+            ff.simulate(
+                instance,
+                SCHEDULES,
+                delta=0.1,
+                trials=10,
+                seed=2,
+                threads=1,
+                sigma=0.5,
+                max_steps=2**40,
+                goal=goal,
+            ).frame
+            for goal in ("best", "eps:1e-9")
+        )
+        assert_frame_equal(best.drop(columns), tiny.drop(columns))
+
+
+def test_eps_ends_where_best_would_go_on_for_ever() -> None:
+    tied = ff.Instance([[0.5, 0.5], [0.5, 0.5], [0.0, 0.0]])
+    rows = ff.simulate(tied, SCHEDULES[:5], delta=0.05, trials=200, goal="eps:0.2").frame
+    assert not rows["truncated"].any()
+    assert rows["correct"].mean() > 0.95
+    assert set(rows["global_arm"]) == {0, 1}
+    limit = ff.bounds(tied, 0.05, goal="eps:0.2")
+    assert limit.n_k[0] == limit.n_k[1] > limit.n_k[2]
+    every_step = rows.filter(pl.col("schedule") == "fedelim0")
+    assert every_step["steps"].max() <= max(limit.n_km.max(), limit.n_k.max())
+    refused(lambda: ff.simulate(tied, delta=0.05, trials=1), "tie", "arms 0, 1", "eps:0.1")
+
+
+def test_top_of_all_but_one_is_best_of_the_mirror() -> None:
+    """The arm that is not among the K - 1 best is the best arm of the negated means.
+
+    Both reward distributions are symmetric, so pulls, uplinks and steps have the same distribution.
+    The two-sample tests have 4,000 trials each, and false-alarm probability 1e-6 in all.
+    """
+    from scipy import stats
+
+    means = np.array([[0.9, 0.1, 0.5], [0.2, 0.8, 0.4], [0.6, 0.5, -0.1], [-0.3, 0.0, 0.2]])
+    top = ff.simulate(
+        ff.Instance(means),
+        ["fedelim", "periodic:7"],
+        delta=0.1,
+        trials=4_000,
+        seed=1,
+        sigma=0.35,
+        goal="top:3",
+    ).frame
+    best = ff.simulate(
+        ff.Instance(-means), ["fedelim", "periodic:7"], delta=0.1, trials=4_000, seed=2, sigma=0.35
+    ).frame
+    for schedule in ("fedelim", "periodic:7"):
+        one, other = (frame.filter(pl.col("schedule") == schedule) for frame in (top, best))
+        for column in ("pulls", "uplinks", "steps", "local_errors"):
+            found = stats.ks_2samp(one[column].to_numpy(), other[column].to_numpy(), method="asymp")
+            assert found.pvalue > 1e-6 / 10, (schedule, column)
+        assert 0.02 < float((~one["correct"]).mean()) < 0.9
+        table = [
+            [int(frame["correct"].sum()), int((~frame["correct"]).sum())] for frame in (one, other)
+        ]
+        assert stats.fisher_exact(table).pvalue > 1e-6 / 10
+
+
+ERRING = [
+    ("top:2", [[0.9, 0.2], [0.3, 0.8], [0.0, -0.2], [-0.5, 0.1]], 0.3),
+    ("eps:0.3", [[0.9, 0.5], [0.3, 0.9], [0.1, 0.2]], 0.25),
+    ("threshold:0.2", [[0.9, 0.5], [-0.3, 0.4], [0.0, -0.2]], 0.3),
+    ("threshold:0.2,0.1", [[0.9, 0.5], [-0.3, 0.4], [0.0, -0.2]], 0.3),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("goal", "means", "sigma"), ERRING, ids=[one[0] for one in ERRING])
+def test_rows_are_distributed_as_with_independent_rewards(goal, means, sigma) -> None:
+    """Compare 3,000 trials by skipping with 600 of the reference, where errors happen.
+
+    The reference has NumPy's rewards. The tests are Kolmogorov-Smirnov on pulls and uplinks, and
+    Fisher's on errors: 2.5e-7 for each goal.
+    """
+    from scipy import stats
+
+    instance = ff.Instance(means)
+    quick = ff.simulate(
+        instance,
+        "exponential:1.5",
+        delta=0.3,
+        trials=3_000,
+        sigma=sigma,
+        seed=4,
+        goal=goal,
+        threads=1,
+    ).frame
+    rng = np.random.default_rng(11)
+    slow = [
+        reference.fedelim(
+            instance,
+            Schedule.parse("exponential:1.5"),
+            0.3,
+            reference.independent_rewards(instance, rng),
+            sigma=sigma,
+            goal=goal,
+        )
+        for _ in range(600)
+    ]
+    wrong = sum(not _all_right(Goal.parse(goal), instance, one) for one in slow)
+    missed = int((~quick["correct"]).sum())
+    assert 0.03 < missed / 3_000 < 0.9
+    assert stats.fisher_exact([[missed, 3_000 - missed], [wrong, 600 - wrong]]).pvalue > 8e-8
+    for column, theirs in (
+        ("pulls", [one.pulls.sum() for one in slow]),
+        ("uplinks", [one.uplinks for one in slow]),
+    ):
+        found = stats.ks_2samp(quick[column].to_numpy(), theirs, method="asymp")
+        assert found.pvalue > 8e-8, column
+
+
+@pytest.mark.parametrize("goal", ["top:2", "eps:0.3", "threshold:0.45", "threshold:0.45,0.1"])
+def test_answers_are_right_at_the_stated_scale(goal: str) -> None:
+    """At most 1 % of 2,000 trials err at delta = 0.1: the radii are wide, so errors are rare."""
+    instance = ff.Instance([[0.9, 0.6, 0.8], [0.5, 0.9, 0.3], [0.1, 0.2, -0.1], [0.0, -0.1, 0.0]])
+    rows = ff.simulate(
+        instance, ["fedelim", "periodic:100"], delta=0.1, trials=2_000, seed=3, goal=goal
+    ).frame
+    assert (~rows["correct"]).mean() < 0.01
+
+
+def make_hard(factor: float) -> ff.Instance:
+    return ff.Instance(factor * np.array([[0.9, 0.5], [0.4, 0.7], [0.2, -0.3], [-0.4, 0.1]]))
+
+
+@pytest.mark.parametrize("goal", ["top:2", "eps:{:.6g}", "threshold:{:.6g}"])
+def test_work_grows_as_a_logarithm_of_the_pulls(goal: str) -> None:
+    """Count looks and draws of a trial with all means times 0.1, 0.01 and 0.001.
+
+    Each factor multiplies the pulls by a hundred and adds about the same work. The seed fixes the
+    counts.
+    """
+    pulls, work = [], []
+    for factor in (0.1, 0.01, 0.001):
+        block = Job.of(
+            make_hard(factor),
+            ["fedelim", "periodic:1000"],
+            delta=0.01,
+            seed=2,
+            engine="skip",
+            goal=goal.format(0.31 * factor),
+        ).run(0, 40)
+        pulls.append(block.column("pulls").mean())
+        work.append(block.work.mean(axis=0))
+    assert pulls[2] > 50 * pulls[1] > 2500 * pulls[0]
+    assert (work[2] - work[1] < 1.4 * (work[1] - work[0])).all()
+    assert (work[2] < 5 * work[0]).all()
+
+
+def test_rows_replay_and_sweep_tell_the_answers(tmp_path) -> None:
+    means = [[0.9, 0.7], [0.6, 0.8], [0.1, 0.0], [-0.3, 0.1]]
+    instance = ff.Instance(means, name="four")
+    frame = ff.simulate(instance, "fedelim", delta=0.1, trials=5, goal="top:2").frame
+    assert frame.schema["global_answer"] == pl.List(pl.Int32)
+    assert frame["global_answer"].to_list() == [[0, 1]] * 5
+    assert (frame["global_arm"] == -1).all()
+    assert frame["correct"].all()
+    alone = ff.simulate(instance, "fedelim", delta=0.1, trials=5).frame
+    assert alone["global_answer"].is_null().all()
+    told = ff.replay(instance, "fedelim", delta=0.1, trial=3, goal="top:2")
+    assert told.row == frame.row(3, named=True)
+    assert "goal top:2" in str(told)
+    for actor in ("client 0", "client 1", "server"):
+        seen = [(one.event, one.arm) for one in told.events if one.actor == actor]
+        assert sorted(seen) == [
+            ("accepted", "0"),
+            ("accepted", "1"),
+            ("rejected", "2"),
+            ("rejected", "3"),
+        ]
+    assert told.events[-1].pulls == told.row["pulls"]
+    assert told.events[-1].uplinks == told.row["uplinks"]
+    goals = ["best", "top:2", "eps:0.5", "threshold:0.3", "threshold:0.3,0.1"]
+    summary = run(tmp_path, instances=[instance], goals=goals, trials=5)
+    assert summary["goal"].unique(maintain_order=True).to_list() == goals
+    stored = pl.read_parquet(tmp_path / "trials" / "*.parquet")
+    kept = stored.filter(goal="top:2", schedule="fedelim").sort("trial")
+    assert_frame_equal(kept, frame.with_columns(instance=pl.lit("four")))
+    found = ff.check(tmp_path, costs=[10])
+    assert not found.violated
+    assert set(found.frame["goal"]) == set(goals)
+    again = run(tmp_path, instances=[instance], goals=goals, trials=5)
+    assert_frame_equal(again, summary)
+
+
+def test_a_lone_arm_has_a_side_of_the_threshold() -> None:
+    lone = ff.Instance([[0.7, 0.9]])
+    rows = ff.simulate(
+        lone, ["fedelim", "fedelim0"], delta=0.1, trials=20, goal="threshold:0.2"
+    ).frame
+    assert rows["global_answer"].to_list() == [[0]] * 40
+    assert (rows["pulls"] > 0).all()
+    assert ff.simulate(lone, delta=0.1, trials=2, goal="eps:0.1").frame["pulls"].to_list() == [0, 0]
+
+
+@pytest.mark.parametrize("goal", ["top:2", "eps:0.25", "threshold:0.3", "threshold:0.3,0.1"])
+def test_bounds_hold_and_are_those_of_the_gaps(goal: str) -> None:
+    """On the good event every arm is settled by n_km and n_k.
+
+    The radii are so wide that all of 500 trials lie on the event.
+    """
+    means = np.array([[0.9, 0.6], [0.5, 0.8], [0.1, 0.0], [-0.1, 0.2]])
+    instance, wanted = ff.Instance(means), Goal.parse(goal)
+    bound = ff.bounds(instance, 0.01, goal=goal)
+    assert (bound.goal, bound.lower) == (goal, None)
+    block = Job.of(instance, ["fedelim0"], delta=0.01, goal=goal).run(0, 500, keep_departures=True)
+    left = block.departures
+    assert left is not None
+    assert (left.local_out.max(axis=0) <= bound.n_km).all()
+    assert (left.global_out[:, 0, 0].max(axis=0) <= bound.n_k).all()
+    assert left.local_out.max() > 0.05 * bound.n_km.max()
+    assert block.column("pulls").max() <= bound.T_sharp <= bound.T
+    averages = means.mean(axis=1)
+    expected = {
+        "top:2": [0.7, 0.6, 0.6, 0.6],
+        "eps:0.25": [0.5, 0.5, 0.7, 0.7],
+        "threshold:0.3": 2 * np.abs(averages - 0.3),
+        "threshold:0.3,0.1": 2 * np.abs(averages - 0.3) + 0.2,
+    }[goal]
+    np.testing.assert_allclose(wanted.server_gaps(instance)[0], expected)
+
+
+def test_radii_per_pair_share_their_budget_among_the_pairs_that_matter() -> None:
+    job = Job.of(
+        ff.Instance([[5.0], [4.0], [3.0], [2.0], [1.0]]),
+        ["fedelim"],
+        delta=0.1,
+        radius="mixture-pairs",
+        goal="top:2",
+    )
+    assert job.setting.radii.server.budget == pytest.approx(0.1 / (2 * 2 * 3))
+    assert job.setting.radii.client.budget == pytest.approx(0.1 / (2 * 2 * 3))
+    same = [
+        Job.of(
+            ff.Instance([[5.0], [4.0]]), ["fedelim"], delta=0.1, radius="mixture-pairs", goal=goal
+        ).setting.radii.server
+        for goal in ("best", "top:1", "eps:1")
+    ]
+    assert same[0] == same[1] == same[2]
+
+
+@pytest.mark.parametrize(
+    ("goal", "verdicts"),
+    [
+        ("top:2", 207_251),
+        ("eps:0.0031", 397_815),
+        ("threshold:0.0031", 181_202),
+    ],
+)
+def test_certificates_are_counted(goal: str, verdicts: int) -> None:
+    """`skip_error` is the exact number of certificates times 1e-15.
+
+    A certificate that is used and not counted would make the bound too small. No other test would
+    notice.
+    """
+    job = Job.of(
+        make_hard(0.01), ["fedelim", "periodic:1000"], delta=0.01, seed=2, engine="skip", goal=goal
+    )
+    assert round(job.run(0, 20).skip_error.sum() / SKIP_TOLERANCE) == verdicts
+
+
+def test_the_command_line_takes_goals(capsys: pytest.CaptureFixture[str], tmp_path) -> None:
+    """A comma list in which a number belongs to the threshold before it."""
+    path = tmp_path / "four.csv"
+    path.write_text("0.9,0.6\n0.5,0.8\n0.1,0.0\n-0.1,0.2\n")
+    assert cli.run(["bounds", str(path), "--goal", "top:2,threshold:0.3,0.1"]) == 0
+    told = capsys.readouterr().out
+    assert told.count("T = ") == 2
+    assert "goal top:2" in told
+    assert "goal threshold:0.3,0.1" in told
+    out = str(tmp_path / "results")
+    assert (
+        cli.run(
+            [
+                "sweep",
+                "--instance",
+                str(path),
+                "--goal",
+                "eps:0.3",
+                "--goal",
+                "threshold:0.3,0.1,top:2",
+                "--delta",
+                "0.1",
+                "--trials",
+                "4",
+                "--out",
+                out,
+                "--quiet",
+                "--schedule",
+                "fedelim",
+                "--threads",
+                "1",
+            ]
+        )
+        == 0
+    )
+    stored = pl.read_parquet(tmp_path / "results" / "trials" / "*.parquet")
+    assert set(stored["goal"]) == {"eps:0.3", "threshold:0.3,0.1", "top:2"}
+    capsys.readouterr()
+    assert cli.run(["replay", out, "--trial", "2", "--goal", "threshold:0.3,0.1"]) == 0
+    told = capsys.readouterr().out
+    assert "accepted" in told
+    assert "rejected" in told
+    assert cli.run(["sweep", "--instance", str(path), "--goal", "top:4", "--out", out]) == 2
+    assert "goal top:4: four has 4 arms, so N must be from 1 to 3" in capsys.readouterr().err

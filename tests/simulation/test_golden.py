@@ -1,0 +1,56 @@
+"""The rows of this version, bit for bit as they were when it was made.
+
+If this fails and the change is meant, raise `fastfed.version.ROWS`, make the file anew
+(`golden_jobs.py`) and say so in the changelog: folders of the older version are then refused
+instead of mixed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import golden_jobs
+import polars as pl
+import pytest
+from helpers import built_in
+from polars.testing import assert_frame_equal
+
+from fastfed.model import goals, uplinks
+from fastfed.model import radii as radius
+
+KEPT = pl.read_parquet(golden_jobs.FILE)
+
+
+@pytest.mark.parametrize(
+    "job",
+    golden_jobs.JOBS,
+    ids=lambda job: "-".join(
+        str(job[key]) for key in job if key not in ("trials", "seed", "sigma")
+    ),
+)
+def test_rows_are_those_of_their_version(job: dict[str, Any]) -> None:
+    found = golden_jobs.rows(job)
+    which = ("instance", "delta", "seed", "sigma", "engine", "radius", "goal", "uplink")
+    same = pl.all_horizontal(pl.col(name) == found[name][0] for name in which)
+    kept = KEPT.filter(same)
+    assert kept.height == len(golden_jobs.SCHEDULES) * job["trials"]
+    assert_frame_equal(found.select(kept.columns), kept, check_exact=True)
+
+
+def test_the_jobs_cover_what_rows_depend_on() -> None:
+    """The golden rows cover every choice.
+
+    They have both engines, at least twelve instances, every radius, every family of goals and
+    uplinks, errors and cut-offs.
+    """
+    for column, names in (
+        ("radius", built_in(radius.Radius)),
+        ("goal", built_in(goals.Goal)),
+        ("uplink", built_in(uplinks.Uplink)),
+    ):
+        assert {name.partition(":")[0] for name in KEPT[column]} == set(names)
+    assert KEPT["instance"].n_unique() >= 12
+    assert set(KEPT["engine"]) == {"skip", "dense"}
+    assert (KEPT["local_errors"] > 0).any()
+    assert KEPT["truncated"].any()
+    assert not KEPT["truncated"].all()

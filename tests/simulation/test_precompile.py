@@ -1,0 +1,54 @@
+"""Kernels compiled ahead of time: one for every combination of classes that a run can have."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from helpers import built_in
+
+from fastfed.cli import app as cli
+from fastfed.model.goals import Goal
+from fastfed.model.radii import Radius
+from fastfed.model.uplinks import Uplink
+from fastfed.simulation import precompile
+from fastfed.simulation.job import Job
+from fastfed.simulation.precompile import Combination, combinations
+
+OPTIONS = {"top": "1", "eps": "0.3", "threshold": "0.5", "dither": "0.5", "round": "0.2"}
+
+
+def classes(job: Job) -> tuple[type, ...]:
+    """Return the classes that a kernel is compiled for."""
+    problem, times = job._problem, job._times
+    return tuple(type(one) for one in (*problem, times.chosen) if isinstance(one, tuple))
+
+
+def names(kind: type) -> list[str]:
+    return [f"{name}:{OPTIONS[name]}" if name in OPTIONS else name for name in built_in(kind)]
+
+
+def test_every_combination_of_classes_is_compiled() -> None:
+    """128 kernels, and no two combinations with the same one."""
+    compiled = {classes(one.job()) for one in combinations(every=True)}
+    assert len(compiled) == len(combinations(every=True)) == 128
+    some = set(precompile.REWARDS) - {"poisson"}
+    for rewards, radius, uplink in product(some, names(Radius), names(Uplink)):
+        assert classes(Combination(rewards, radius, "best", uplink).job()) in compiled
+    for goal in names(Goal):
+        assert classes(Combination("poisson", goal=goal).job()) in compiled
+
+
+def test_the_command_compiles(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = [Combination("gaussian"), Combination("finite")]
+    monkeypatch.setattr(precompile, "combinations", lambda every: few)
+    assert cli.run(["compile", "--threads", "1"]) == 0
+    streams = capsys.readouterr()
+    assert streams.out == "2 kernels are compiled\n"
+    assert streams.err.splitlines() == [
+        "fastfed: compiled 1 of 2: gaussian; paper; best; exact; fedelim",
+        "fastfed: compiled 2 of 2: finite; paper; best; exact; fedelim",
+    ]
+    assert cli.run(["compile", "--threads", "0"]) == 2

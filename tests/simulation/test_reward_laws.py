@@ -1,0 +1,331 @@
+"""Laws beside one-noise Gaussian and finite rewards: Poisson, and a noise for each arm and client.
+
+Statistical tests have fixed seeds and a false-alarm probability of ALARM = 1e-6 each, split evenly
+over what they compare.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers import BOUNDS, refused
+from polars.testing import assert_frame_equal
+from scipy import stats
+
+import fastfed as ff
+from fastfed.kernels.compiling import from_python
+from fastfed.kernels.rewards import poisson as poisson_law
+from fastfed.model.schedules import Schedule
+from fastfed.simulation import reference
+from fastfed.simulation.job import Job
+from fastfed.simulation.walks import values_at, walk
+
+pytestmark = pytest.mark.statistical
+
+poisson = from_python(poisson_law.poisson)
+
+ALARM = 1e-6
+SCHEDULES = [
+    "fedelim",
+    "fedelim0",
+    "periodic:7",
+    "exponential:1.5",
+    "superexponential",
+    "at:1,5,25,125,3125",
+]
+
+
+def poisson_instance(seed: int, arms: int, clients: int, unit: float = 1.0) -> ff.Instance:
+    means = np.random.default_rng(seed).uniform(0, 3, (arms, clients)) * unit
+    return ff.Instance(means, ff.Poisson(sigma=math.sqrt(unit)), name=f"poisson {seed}")
+
+
+def cells_instance(seed: int, arms: int, clients: int, unit: float = 1.0) -> ff.Instance:
+    rng = np.random.default_rng(seed)
+    means = rng.uniform(-1, 1, (arms, clients)) * unit
+    noise = unit * 10 ** rng.uniform(-1, 0.3, (arms, clients))
+    return ff.Instance(means, ff.Gaussian(sigma=noise), name=f"cells {seed}")
+
+
+SHAPES = [
+    (2, 1, 1.0),
+    (3, 2, 1.0),
+    (4, 3, 0.1),
+    (5, 2, 10.0),
+    (2, 5, 3.0),
+    (8, 1, 1.0),
+    (3, 3, 0.02),
+    (6, 4, 1.0),
+    (4, 1, 30.0),
+    (2, 2, 0.5),
+]
+INSTANCES = [
+    make(seed, *shape)
+    for make in (poisson_instance, cells_instance)
+    for seed, shape in enumerate(SHAPES)
+]
+
+
+@pytest.mark.parametrize("instance", INSTANCES, ids=lambda one: one.name)
+@pytest.mark.parametrize("scale", [1.0, 0.3])
+def test_skip_is_dense_bit_for_bit(instance: ff.Instance, scale: float) -> None:
+    """At the stated scale, and at one so small that answers are often wrong."""
+    found = [
+        ff.simulate(
+            instance,
+            SCHEDULES,
+            delta=0.1,
+            trials=12,
+            seed=5,
+            engine=engine,
+            sigma=scale * instance.default_sigma,
+            max_steps=2**17,
+            threads=1,
+            keep_pulls=True,
+        )
+        for engine in ("skip", "dense")
+    ]
+    skip, dense = (one.frame.drop(BOUNDS) for one in found)
+    assert_frame_equal(skip, dense)
+    assert np.array_equal(found[0].pulls, found[1].pulls)
+    assert (found[1].frame["skip_error"] == 0).all()
+    assert (found[0].frame["skip_error"] < 1e-9).all()
+
+
+def test_errors_and_skips_are_among_the_rows() -> None:
+    """Or the test above would show little."""
+    wrong = skipped = 0
+    for instance in INSTANCES:
+        job = Job.of(
+            instance,
+            SCHEDULES,
+            delta=0.1,
+            seed=5,
+            engine="skip",
+            sigma=0.3 * instance.default_sigma,
+            max_steps=2**17,
+        )
+        block = job.run(0, 12)
+        wrong += int((block.column("local_errors") > 0).sum())
+        skipped += int((block.column("steps").max(axis=0) > 20 * block.work[:, 1]).sum())
+    assert wrong > 50
+    assert skipped > 5
+
+
+@pytest.mark.parametrize("instance", [INSTANCES[1], INSTANCES[11]], ids=lambda one: one.name)
+@pytest.mark.parametrize("name", ["fedelim", "periodic:7"])
+def test_rows_are_those_of_algorithm_1_on_the_walk(instance: ff.Instance, name: str) -> None:
+    job = Job.of(
+        instance,
+        [name],
+        delta=0.2,
+        seed=3,
+        engine="skip",
+        sigma=0.4 * instance.default_sigma,
+        max_steps=4096,
+    )
+    block = job.run(0, 8)
+    for trial in range(8):
+        told = reference.fedelim(
+            instance,
+            Schedule.parse(name),
+            0.2,
+            reference.walk_rewards(instance, 3, trial),
+            sigma=job.setting.sigma,
+            max_steps=4096,
+        )
+        assert told.pulls.sum() == block.column("pulls")[0, trial]
+        assert told.uplinks == block.column("uplinks")[0, trial]
+        assert told.global_arm == block.column("global_arm")[0, trial]
+
+
+@pytest.mark.parametrize(
+    "instance",
+    [
+        ff.Instance([[4.0, 1.0], [1.0, 6.0]], ff.Poisson(sigma=1.0), name="poisson"),
+        ff.Instance([[1.5, 0.1], [0.2, 1.9]], ff.Gaussian([[1.0, 0.3], [0.5, 2.0]]), name="cells"),
+    ],
+    ids=lambda one: one.name,
+)
+@pytest.mark.parametrize("name", ["fedelim", "periodic:7"])
+def test_rows_are_distributed_as_with_independent_rewards(instance: ff.Instance, name: str) -> None:
+    """Compare 1,000 trials of each by Kolmogorov-Smirnov tests, and the shares of wrong answers.
+
+    The scale is small enough for some answers to be wrong.
+    """
+    count, sigma = 1_000, 0.15 * instance.default_sigma
+    rows = ff.simulate(instance, name, delta=0.3, trials=count, seed=8, sigma=sigma).frame
+    draw = reference.independent_rewards(instance, np.random.default_rng(9))
+    told = [
+        reference.fedelim(instance, Schedule.parse(name), 0.3, draw, sigma=sigma)
+        for _ in range(count)
+    ]
+    wrong = [
+        sum(one.local_arms[m] != best for m, best in enumerate(instance.local_best)) for one in told
+    ]
+    for column, theirs in (
+        ("pulls", [one.pulls.sum() for one in told]),
+        ("uplinks", [one.uplinks for one in told]),
+        ("steps", [one.steps for one in told]),
+        ("local_errors", wrong),
+    ):
+        found = stats.ks_2samp(rows[column].to_numpy(), theirs, method="asymp")
+        assert found.pvalue > ALARM / 5, column
+    table = [[(rows["local_errors"] > 0).sum(), count], [np.count_nonzero(wrong), count]]
+    assert table[0][0] > 10
+    assert stats.fisher_exact([[a, b - a] for a, b in table]).pvalue > ALARM / 5
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.3, 5.0, 15.99, 16.0, 16.5, 47.25, 1e3 + 0.5, 1e6, 2.0**40])
+def test_poisson_variates(mean: float) -> None:
+    """Test 40,000 variates by chi-square over at most 60 cells of equal probability.
+
+    The false-alarm probability is split over the ten means.
+    """
+    draws = np.array(
+        [
+            poisson(mean, (np.uint64(3), np.int64(trial), np.int64(0), np.int64(1), np.int64(7)))
+            for trial in range(40_000)
+        ]
+    )
+    if mean == 0.0:
+        assert (draws == 0).all()
+        return
+    law = stats.poisson(mean)
+    if mean > 1e9:  # where the cumulative probabilities are those of a normal, to a millionth
+        law = stats.norm(mean - 0.5, math.sqrt(mean))
+    edges = np.unique(np.round(law.ppf(np.linspace(0, 1, 61)[1:-1])))
+    expected = np.diff(np.concatenate([[0.0], law.cdf(edges), [1.0]])) * len(draws)
+    seen = np.bincount(np.searchsorted(edges, draws, side="left"), minlength=len(expected))
+    keep = expected > 5
+    seen = np.append(seen[keep], seen[~keep].sum())
+    expected = np.append(expected[keep], expected[~keep].sum())
+    positive = expected > 0
+    assert (seen[~positive] == 0).all()
+    value = ((seen - expected)[positive] ** 2 / expected[positive]).sum()
+    assert stats.chi2(positive.sum() - 1).sf(value) > ALARM / 10
+
+
+@pytest.mark.parametrize(("mean", "n"), [(0.7, 3), (0.7, 64), (2.5, 100), (40.0, 77)])
+def test_poisson_walk_is_one_of_independent_rewards(mean: float, n: int) -> None:
+    """The increments of a walk are Poisson, uncorrelated, and add up to X(n)."""
+    instance = ff.Instance([[mean], [0.1]], ff.Poisson(sigma=1))
+    trials = np.arange(4_000)
+    sums = np.stack(
+        [
+            values_at(instance, 2, trials, np.full((4_000, 2, 1), step))[:, 0, 0]
+            for step in range(n + 1)
+        ]
+    )
+    steps = np.diff(sums, axis=0)
+    assert (steps >= 0).all()
+    spread = steps.var(axis=1, ddof=1) / mean
+    limit = -stats.norm.ppf(ALARM / (6 * n))
+    error = math.sqrt((2 + 1 / mean) / 4_000)
+    assert (np.abs(spread - 1) < limit * error * 1.5).all()
+    assert (np.abs(steps.mean(axis=1) - mean) < limit * math.sqrt(mean / 4_000)).all()
+    if n > 3:
+        apart = np.corrcoef(steps[0], steps[n // 2])[0, 1]
+        assert abs(apart) < limit / math.sqrt(4_000)
+
+
+def test_equal_noise_is_the_law_of_one_noise() -> None:
+    means = [[0.9, 0.1, 0.4], [0.5, 0.5, 0.2], [0.1, 0.8, 0.7]]
+    one, each = (
+        ff.simulate(
+            ff.Instance(means, ff.Gaussian(sigma)), SCHEDULES, delta=0.05, trials=50, seed=1
+        ).frame
+        for sigma in (0.75, np.full((3, 3), 0.75))
+    )
+    assert_frame_equal(one.drop(BOUNDS), each.drop(BOUNDS))
+
+
+def test_noise_of_a_cell_is_its_own() -> None:
+    noise = np.array([[0.1, 2.0], [1.0, 0.5]])
+    instance = ff.Instance([[1.5, 0.0], [0.0, 1.0]], ff.Gaussian(noise))
+    steps = np.full((20_000, 2, 2), 9)
+    sums = values_at(instance, 4, np.arange(20_000), steps) - 9 * instance.means
+    limit = -stats.norm.ppf(ALARM / 8) / math.sqrt(2 * 20_000)
+    assert np.abs(sums.std(axis=0, ddof=1) / (3 * noise) - 1).max() < limit * 1.1
+    assert instance.default_sigma == 2.0
+    single = walk(instance, 4, 17)
+    assert single(1, 0, 9) == sums[17, 1, 0] + 9 * instance.means[1, 0]
+
+
+@pytest.mark.parametrize("rewards", [ff.Poisson(sigma=1.5), ff.Gaussian([[1.0, 0.25], [3.0, 0.1]])])
+def test_round_trip_through_a_file(rewards: ff.Poisson | ff.Gaussian, tmp_path: Path) -> None:
+    instance = ff.Instance([[0.9, 0.1], [0.5, 0.3]], rewards)
+    instance.save(tmp_path / "one.toml")
+    again = ff.Instance.load(tmp_path / "one.toml")
+    assert again == instance
+    assert again.rewards == rewards
+    assert again.digest == instance.digest
+    assert hash(again.rewards) == hash(rewards)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: ff.Poisson(), ("sigma", "missing", "Poisson(sigma=2)")),
+        (lambda: ff.Poisson(0), ("sigma = 0", "above 0")),
+        (lambda: ff.Poisson("x"), ("sigma = 'x'", "number")),
+        (lambda: ff.Instance([[-0.1], [1]], ff.Poisson(1)), ("means[0, 0] = -0.1", "from 0")),
+        (lambda: ff.Instance([[1], [2000]], ff.Poisson(1)), ("means[1, 0] = 2000", "1024")),
+        (
+            lambda: ff.simulate(
+                ff.Instance([[1], [2]], ff.Poisson(1)), delta=0.1, trials=1, sigma="proxy"
+            ),
+            ("'proxy'", "not sub-Gaussian"),
+        ),
+        (lambda: ff.Gaussian([[1.0, 0.0]]), ("sigma[0, 1] = 0", "above 0")),
+        (lambda: ff.Gaussian([[1.0, math.nan]]), ("sigma[0, 1] = nan",)),
+        (lambda: ff.Gaussian([[1.0], [1.0, 2.0]]), ("sigma", "K x M")),
+        (lambda: ff.Gaussian([1.0, 2.0]), ("1-dimensional", "K x M")),
+        (lambda: ff.Instance([[1], [2]], ff.Gaussian([[1.0, 2.0]])), ("1 x 2", "2 x 1")),
+    ],
+)
+def test_bad_laws(make, words) -> None:
+    refused(make, *words)
+
+
+def test_poisson_ends_where_events_can_no_longer_be_counted() -> None:
+    instance = ff.Instance([[1.0], [1.0 + 1e-9]], ff.Poisson(sigma=1.0))
+    refused(lambda: ff.simulate(instance, delta=0.1, trials=1), "gap 1e-09", "too small")
+    rows = ff.simulate(instance, delta=0.1, trials=2, max_steps=2**41).frame
+    assert rows["truncated"].all()
+    assert (rows["steps"] == 2**41).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda factor: ff.Instance(
+            1 + factor * np.array([[0.5, 0.1], [0.1, 0.4]]), ff.Poisson(1.5)
+        ),
+        lambda factor: ff.Instance(
+            factor * np.array([[0.5, 0.1], [0.1, 0.4]]), ff.Gaussian([[1.0, 0.5], [0.7, 0.9]])
+        ),
+    ],
+    ids=["poisson", "cells"],
+)
+def test_work_grows_as_a_logarithm_of_the_pulls(make) -> None:
+    """Draws a trial over gaps x 1, 0.1, 0.01: a power of the pulls below 0.2."""
+    counted = []
+    for factor in (1.0, 0.1, 0.01):
+        block = Job.of(make(factor), ["fedelim"], delta=0.01, seed=2, engine="skip").run(0, 40)
+        counted.append((block.column("pulls").mean(), block.work[:, 1].mean()))
+    (pulls, draws), (more, later) = counted[0], counted[-1]
+    assert more > 5e3 * pulls
+    assert math.log(later / draws) / math.log(more / pulls) < 0.2
+
+
+def test_replay_of_a_new_law_adds_up() -> None:
+    for instance in (INSTANCES[1], INSTANCES[11]):
+        told = ff.replay(instance, "fedelim", delta=0.1, seed=5, trial=3)
+        assert told.events[-1].pulls == told.row["pulls"]
+        assert told.events[-1].uplinks == told.row["uplinks"]
+        assert isinstance(told.frame, pl.DataFrame)

@@ -1,0 +1,244 @@
+"""Algorithms that decide in rounds: rows, borders of a round, and the walks they share."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from algorithms import NAMES, WRONG, Uniform, misspells, target_falls, writes_into_sums
+from helpers import BOUNDS, SMALL, refused
+from lucb import LUCB
+
+import fastfed as ff
+from fastfed.simulation.walks import walk
+
+SERVER = ["global_steps", "global_arm", "uplinks", "rounds"]
+INSTANCES = {
+    "gaussian": ff.Instance([[0.9, 0.1, 0.2], [0.1, 0.4, 0.9], [0.3, 0.2, 0.1]], name="three"),
+    "cells": ff.Instance(
+        [[0.9, 0.1], [0.1, 0.4]], rewards=ff.Gaussian(sigma=[[0.5, 1.0], [2.0, 1.5]])
+    ),
+    "bernoulli": ff.Instance([[0.9, 0.2], [0.4, 0.8]], rewards=ff.Bernoulli()),
+    "poisson": ff.Instance([[1.9, 1.2], [1.2, 2.0]], rewards=ff.Poisson(sigma=1)),
+}
+
+
+@pytest.fixture(autouse=True)
+def own_families(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget what a test defines."""
+    monkeypatch.setattr(ff.Schedule, "families", dict(ff.Schedule.families))
+
+
+def of(frame: pl.DataFrame, schedule: str) -> pl.DataFrame:
+    return frame.filter(pl.col("schedule") == schedule)
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+@pytest.mark.parametrize("base", [2, 1.5])
+def test_server_of_rounds_is_that_of_the_schedule(name: str, base: float) -> None:
+    """On the same walks both servers eliminate the same arms at the same steps."""
+    pair = [f"exponential:{base}", f"rounds:{base}"]
+    done = ff.simulate(INSTANCES[name], pair, delta=0.1, trials=100, seed=3)
+    schedule, algorithm = (of(done.frame, one).select(SERVER) for one in pair)
+    assert schedule.equals(algorithm)
+    assert (of(done.frame, pair[0])["pulls"] <= of(done.frame, pair[1])["pulls"]).all()
+    assert (of(done.frame, pair[1])["skip_error"] == 0).all()
+
+
+def test_clients_of_rounds_decide_at_the_next_round() -> None:
+    """A client of `rounds:2` ends at a power of two at or after the step of FedElim's."""
+    done = ff.simulate(INSTANCES["gaussian"], ["fedelim", "rounds:2"], delta=0.1, trials=200)
+    every, rounds = (
+        of(done.frame, one)["local_steps"].to_numpy() for one in ("fedelim", "rounds:2")
+    )
+    assert (np.log2(rounds) % 1 == 0).all()
+    assert (rounds >= every).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("rewards", ["gaussian", "bernoulli"])
+def test_compiled_and_plain_rows_are_equal(name: str, rewards: str) -> None:
+    frames = [
+        ff.simulate(
+            INSTANCES[rewards], ["fedelim", name], delta=0.1, trials=12, seed=1, engine=engine
+        ).frame
+        for engine in ("auto", "python")
+    ]
+    assert frames[0].equals(frames[1])
+
+
+def test_sums_are_those_of_the_walks() -> None:
+    """An algorithm sees the values that `walk` looks up, at the counts that it chose."""
+    found: list[Any] = []
+
+    class Looks(ff.Algorithm):
+        family = "looks"
+
+        @staticmethod
+        def decide(seen: Any, answer: Any) -> None:
+            found.append((seen.counts.copy(), seen.sums.copy(), seen.received_sums.copy()))
+            answer.targets[:] = [[3, 100], [7, 2]]
+            answer.sent[0, 0] = False
+            if seen.round:
+                answer.targets[0, 0] = 9
+            if seen.round == 2:
+                answer.global_arm[0] = answer.local_arms[:] = 0
+
+    row = ff.simulate(
+        SMALL, Looks(), delta=0.1, trials=1, first=5, seed=9, engine="python"
+    ).frame.row(0, named=True)
+    look = walk(SMALL, 9, 5)
+    counts, sums, received = found[2]
+    assert counts.tolist() == [[9, 100], [7, 2]]
+    for k in range(2):
+        for m in range(2):
+            assert sums[k, m] == look(k, m, int(counts[k, m]))
+            assert received[k, m] == (0.0 if k == m == 0 else sums[k, m])
+    assert row["pulls"] == 118
+    assert (row["uplinks"], row["rounds"], row["bits"]) == (3, 1, 192)
+    assert (row["steps"], row["global_steps"], row["local_steps"]) == (100, 100, 100)
+    assert row["local_errors"] == 1
+    assert not row["correct"]
+
+
+def test_parameters_names_and_decorator() -> None:
+    assert str(Uniform()) == "uniform-test"
+    assert str(Uniform(3)) == str(Uniform(rounds=3)) == "uniform-test:3"
+    assert ff.Schedule.parse("uniform-test:3") == Uniform(3)
+    refused(lambda: Uniform(1, 2), "uniform-test", "takes rounds")
+    refused(lambda: Uniform(sizes=2), "uniform-test", "not sizes")
+    refused(lambda: Uniform("x"), "uniform-test", "rounds", "number")
+    refused(lambda: ff.Schedule.parse("rounds"), "LAMBDA is missing", "rounds:2")
+    refused(lambda: ff.Schedule.parse("rounds:1"), "rounds", "above 1")
+
+    @ff.Algorithm.define("one-pull", pulls=1.0)
+    def one_pull(seen: Any, answer: Any) -> None:
+        """Pull each arm, and guess."""
+        answer.targets[:] = int(seen.options.pulls)
+        if seen.round:
+            answer.local_arms[:] = 0
+            answer.global_arm[0] = 1
+
+    done = ff.simulate(SMALL, ["one-pull", one_pull(4)], delta=0.1, trials=3)
+    assert done.frame["schedule"].to_list() == ["one-pull"] * 3 + ["one-pull:4"] * 3
+    assert done.frame["pulls"].to_list() == [4] * 3 + [16] * 3
+
+
+@pytest.mark.parametrize("engine", [pytest.param("auto", marks=pytest.mark.slow), "python"])
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda one: one.__name__)
+def test_wrong_algorithms_are_refused_in_one_line(wrong: Any, engine: str) -> None:
+    made = ff.Algorithm.define(wrong.__name__.replace("_", "-"))(wrong)()
+    refused(
+        lambda: ff.simulate(SMALL, made, delta=0.1, trials=2, engine=engine),
+        f"algorithm {made}",
+        *WRONG[wrong],
+    )
+
+
+def test_compiled_code_is_refused_in_one_line() -> None:
+    """Two refusals that only the compiler can make, and one at the border of a round."""
+    for wrong in (misspells, writes_into_sums, target_falls):
+        made = ff.Algorithm.define(wrong.__name__)(wrong)()
+        refused(lambda made=made: ff.simulate(SMALL, made, delta=0.1, trials=2), str(made))
+
+
+def test_limit_truncates_if_it_is_given() -> None:
+    done = ff.simulate(
+        SMALL, ["fedelim", "rounds:2"], delta=0.01, trials=20, max_steps=100, keep_pulls=True
+    )
+    rows = of(done.frame, "rounds:2")
+    assert rows["truncated"].all()
+    assert not rows["correct"].any()
+    assert rows["steps"].to_list() == [100] * 20
+    assert done.pulls[1].max() == 100
+    assert rows["pulls"].to_list() == done.pulls[1].sum(axis=(1, 2)).tolist()
+    assert rows["uplinks"].to_list() == of(done.frame, "fedelim")["uplinks"].to_list()
+
+
+def test_goals_uplinks_and_radii_that_do_not_fit_are_refused() -> None:
+    def run(**options: Any) -> None:
+        ff.simulate(SMALL, ["fedelim", "rounds:2"], delta=0.1, trials=1, **options)
+
+    refused(lambda: run(goal="threshold:0.45"), "rounds:2", "one arm", "threshold:0.45")
+    refused(lambda: run(uplink="dither:1"), "rounds:2", "exact", "dither:1")
+    own = ff.Radius(lambda n, a: np.log(4 / a) + 2 * np.log(n), name="own")
+    refused(lambda: run(radius=own), "rounds:2", "function")
+    refused(lambda: ff.error_probability(SMALL, "rounds:2", delta=0.1), "rounds:2", "simulate")
+
+
+def test_weights_of_clients_are_followed() -> None:
+    """A client without a weight sends nothing, and several questions are refused."""
+    weighted = INSTANCES["gaussian"].weighted([7, 3, 0])
+    done = ff.simulate(weighted, "rounds:2", delta=0.1, trials=5, engine="python")
+    assert (done.frame["uplinks"] % 2 == 0).all()  # of two clients, for every arm that is alive
+    assert done.frame["correct"].all()
+    several = INSTANCES["gaussian"].weighted([[1, 0, 0], [0, 1, 0]])
+    refused(
+        lambda: ff.simulate(several, "phases", delta=0.1, trials=1), "phases", "one row of weights"
+    )
+
+
+def test_one_arm_and_ties_among_rivals() -> None:
+    lone = ff.simulate([[0.5, 0.2]], ["fedelim", "rounds:2"], delta=0.1, trials=2).frame
+    one, two = (of(lone, name).drop("schedule", *BOUNDS) for name in ("fedelim", "rounds:2"))
+    assert one.equals(two)
+    # the best arm is lost in some trials, and two arms that tie are left: abandoned, as FedElim
+    tied = ff.Instance([[0.5], [0.0], [0.0]])
+    done = ff.simulate(tied, ["fedelim", "rounds:2"], delta=0.9, sigma=0.05, trials=400, seed=2)
+    pair = [of(done.frame, one).select(*SERVER, "truncated") for one in ("fedelim", "rounds:2")]
+    assert pair[0]["truncated"].any()
+    assert pair[0].equals(pair[1])
+
+
+def test_every_question_takes_an_algorithm(tmp_path: Path) -> None:
+    """Summary, best, wrong, plot, report, save, sweep, check and replay."""
+    names = ["fedelim", "rounds:2", "uniform-test"]
+    done = ff.simulate(SMALL, names, delta=0.1, trials=40)
+    assert set(done.summary(costs=[10])["schedule"]) == set(names)
+    assert done.best(costs=[0, 10]) is not None
+    assert done.wrong().filter(pl.col("schedule") == "uniform-test").height > 0
+    saved = done.save(tmp_path / "saved")
+    assert saved.scan().collect().height == 120
+    run = ff.sweep(
+        instances=[SMALL], deltas=[0.1], costs=[10], schedules=[*names[:2], Uniform()], trials=40,
+        out=tmp_path / "saved", progress=False,
+    )  # fmt: skip
+    assert (
+        run.scan().sort("schedule", "trial").collect().equals(done.frame.sort("schedule", "trial"))
+    )
+    assert "algorithm of its own rules" in str(run.check().frame["reason"].to_list())
+    run.report(tmp_path / "report.html")
+    assert "uniform-test" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert run.plot(x="delta", y="pulls") is not None
+
+
+def test_replay_goes_round_by_round() -> None:
+    story = ff.replay(SMALL, "rounds:2", delta=0.1, trial=4)
+    rounds = [one for one in story.events if one.event.startswith("round")]
+    assert [one.event for one in rounds] == [f"round {i}" for i in range(len(rounds))]
+    assert [one.step for one in rounds[1:]] == [2**i for i in range(len(rounds) - 1)]
+    declared = {one.actor: one.arm for one in story.events if one.event == "declared"}
+    assert declared == {"client 0": "0", "client 1": "1", "server": "0"}
+    assert (story.events[-1].pulls, story.events[-1].uplinks) == (
+        story.row["pulls"],
+        story.row["uplinks"],
+    )
+    cut = ff.replay(SMALL, "rounds:2", delta=0.01, trial=4, max_steps=50)
+    assert (cut.events[-1].event, cut.events[-1].pulls) == ("truncated", cut.row["pulls"])
+
+
+def test_lucb_of_a_reader_of_the_page_runs() -> None:
+    """LUCB, written from the page alone in under 60 lines."""
+    frames = [
+        ff.simulate(
+            INSTANCES["gaussian"], ["fedelim", LUCB()], delta=0.1, trials=8, engine=engine
+        ).frame
+        for engine in ("auto", "python")
+    ]
+    assert frames[0].equals(frames[1])
+    assert of(frames[0], "lucb")["correct"].all()
+    assert len(Path(inspect.getfile(LUCB)).read_text(encoding="utf-8").splitlines()) < 60

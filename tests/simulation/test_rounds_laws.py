@@ -1,0 +1,120 @@
+"""Built-in algorithms against their reference, and against delta where errors happen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import fastfed as ff
+from fastfed.model.schedules.algorithm import Algorithm, Answer, RadiusNumbers, Seen
+from fastfed.model.schedules.oracle import optimal_allocation
+from fastfed.model.setting import Setting
+
+FALSE_ALARM = 1e-6
+EASY = ff.Instance([[1.4, 0.2], [0.0, 1.0], [0.3, 0.1]], name="easy")
+COINS = ff.Instance([[0.9, 0.2], [0.1, 0.7]], rewards=ff.Bernoulli(), name="coins")
+NAMES = ("rounds:2", "phases", "halving:120", "oracle")
+
+
+def step_by_step(instance: ff.Instance, name: str, delta: float, rng: Any) -> tuple[int, int, int]:
+    """Run a trial with independent rewards, pull by pull; return pulls, uplinks and rounds."""
+    algorithm = ff.Schedule.parse(name)
+    assert isinstance(algorithm, Algorithm)
+    setting = Setting.of(instance, delta=delta)
+    arms, clients = instance.shape
+    counts, sums = np.zeros((arms, clients), np.int64), np.zeros((arms, clients))
+    received_counts, received_sums = counts.copy(), sums.copy()
+    answer = Answer(
+        counts.copy(), np.ones((arms, clients), bool), np.full(clients, -1), np.full(1, -1)
+    )
+    memory = np.zeros(algorithm.memory(arms, clients))
+    prepared = algorithm.prepare(setting)
+    pulls = uplinks = rounds = number = 0
+    while True:
+        seen = Seen(
+            number, counts, sums, received_counts, received_sums, delta, setting.sigma,
+            np.full(clients, 1 / clients), RadiusNumbers.of(setting.radii.client),
+            RadiusNumbers.of(setting.radii.server), setting.last_step, algorithm.options,
+            prepared, memory,
+        )  # fmt: skip
+        algorithm.decide(seen, answer)
+        if (answer.local_arms != -1).all() and answer.global_arm[0] != -1:
+            return pulls, uplinks, rounds
+        before = uplinks
+        for k in range(arms):
+            for m in range(clients):
+                new = int(answer.targets[k, m] - counts[k, m])
+                if not new:
+                    continue
+                for _ in range(new):
+                    mean = instance.means[k, m]
+                    if isinstance(instance.rewards, ff.Gaussian):
+                        sums[k, m] += rng.normal(mean, 1.0)
+                    else:
+                        sums[k, m] += rng.random() < mean
+                counts[k, m] += new
+                pulls += new
+                if answer.sent[k, m]:
+                    uplinks += 1
+                    received_counts[k, m], received_sums[k, m] = counts[k, m], sums[k, m]
+        rounds += uplinks > before
+        number += 1
+        answer.sent[:] = True
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("instance", [EASY, COINS], ids=str)
+def test_rows_have_the_law_of_independent_rewards(name: str, instance: ff.Instance) -> None:
+    """Two-sample tests of three columns, each with a false alarm of 1e-6 at most."""
+    rng = np.random.default_rng(17)
+    reference = np.array([step_by_step(instance, name, 0.2, rng) for _ in range(300)]).T
+    rows = ff.simulate(instance, name, delta=0.2, trials=3000, seed=5).frame
+    for column, values in zip(("pulls", "uplinks", "rounds"), reference, strict=True):
+        found = rows[column].to_numpy()
+        assert stats.ks_2samp(values, found).pvalue > FALSE_ALARM, column
+
+
+# gaps are small, so that a trial looks often before the truth shows
+BROKEN = {
+    "ties among rivals": ff.Instance([[0.01, 0.01], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]),
+    "one client dominates": ff.Instance([[0.5, -0.04, -0.04], [0.0, 0.0, 0.0], [0.0, 0.01, 0.01]]),
+    "two arms": ff.Instance([[0.01], [0.0]]),
+}
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("name", "least"), [("phases", 20), ("oracle", 1)])
+def test_errors_stay_below_delta_where_they_happen(name: str, least: int) -> None:
+    """Each count of errors exceeds its quantile with probability 1e-6 if the error rate is delta.
+
+    Delta is large, so that errors happen: without any the test would say nothing.
+    """
+    delta, trials, happened = 0.6, 4000, 0
+    for instance in BROKEN.values():
+        rows = ff.simulate(instance, name, delta=delta, trials=trials, seed=8).frame
+        assert not rows["truncated"].any()
+        errors = trials - int(rows["correct"].sum())
+        assert errors <= stats.binom.isf(FALSE_ALARM, trials, delta)
+        happened += errors
+    assert happened >= least
+
+
+def test_allocation_of_the_oracle_is_that_of_t_star() -> None:
+    for name in ("synthetic", "random:4,5,3"):
+        instance = ff.Instance.load(name)
+        clients = instance.shape[1]
+        weights = np.full(clients, 1 / clients)
+        found = optimal_allocation(instance.means, instance.averages, weights, 1.0)
+        known = ff.bounds(instance, delta=0.01)
+        assert known.T_star * (1 - 1e-6) <= found.sum() <= known.T_star * (1 + 2e-3)
+
+
+def test_a_lost_best_arm_comes_back() -> None:
+    """In this trial two rivals that tie lead for a while, and the best arm is proven worse."""
+    tied = BROKEN["ties among rivals"]
+    row = ff.simulate(tied, "phases", delta=0.6, trials=1, first=2895, seed=8, engine="python")
+    assert not row.frame["truncated"].any()

@@ -1,0 +1,222 @@
+"""Rows depend on nothing but the setting: not on threads, order, or the schedules beside them.
+
+Every comparison is of whole numbers that must be equal.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers import BOUNDS, EIGHT
+from polars.testing import assert_frame_equal
+
+import fastfed as ff
+from fastfed.model.schedules import Schedule
+from fastfed.simulation.job import Job
+from fastfed.simulation.replay import departures
+
+# --- rows do not depend on how they are run
+
+
+def synthetic(**options) -> ff.Result:
+    given = {
+        "schedules": EIGHT,
+        "delta": 0.1,
+        "trials": 300,
+        "seed": 5,
+        "keep_pulls": True,
+        **options,
+    }
+    return ff.simulate(ff.Instance.load("synthetic"), **given)
+
+
+def assert_same(one: ff.Result, other: ff.Result) -> None:
+    assert_frame_equal(one.frame, other.frame)
+    np.testing.assert_array_equal(one.pulls, other.pulls)
+
+
+@pytest.mark.parametrize("engine", ["skip", "dense"])
+def test_the_same_rows_for_any_number_of_threads(engine):
+    trials = 1000 if engine == "skip" else 100
+    one = synthetic(threads=1, engine=engine, trials=trials)
+    for threads in (2, 7, None):
+        assert_same(one, synthetic(threads=threads, engine=engine, trials=trials))
+
+
+def test_more_threads_than_trials():
+    assert_same(synthetic(threads=1, trials=3), synthetic(threads=7, trials=3))
+
+
+def test_the_first_100_of_1000_trials_are_a_run_of_100():
+    many, few = synthetic(trials=1000), synthetic(trials=100)
+    assert_frame_equal(many.frame.filter(pl.col("trial") < 100), few.frame)
+    np.testing.assert_array_equal(many.pulls[:, :100], few.pulls)
+
+
+@pytest.mark.parametrize("max_steps", [None, 1, 2, 3, 63, 64, 65, 500, 1000, 1023, 1024, 1025])
+@pytest.mark.parametrize("arms", [2, 3, 9])
+def test_a_lone_client_whose_server_talks_at_every_step(arms, max_steps):
+    """Then the server's pass is like a client's, and takes the same short cuts."""
+    means = 0.1 * np.arange(arms)[:, None] ** 1.5
+    run = {"delta": 0.1, "trials": 100, "max_steps": max_steps, "keep_pulls": True}
+    alone = ff.simulate(ff.Instance(means), "fedelim0", engine="skip", **run)
+    among = ff.simulate(ff.Instance(means), ["fedelim", "fedelim0"], engine="skip", **run)
+    dense = ff.simulate(ff.Instance(means), "fedelim0", engine="dense", **run)
+    without_bound = alone.frame.drop(BOUNDS)
+    assert_frame_equal(without_bound, dense.frame.drop(BOUNDS))
+    assert_frame_equal(
+        without_bound, among.frame.filter(pl.col("schedule") == "fedelim0").drop(BOUNDS)
+    )
+    np.testing.assert_array_equal(alone.pulls, dense.pulls)
+
+
+def test_any_range_of_trials_can_be_run_alone():
+    inst = ff.Instance.load("synthetic")
+    job = Job.of(inst, EIGHT, delta=0.1, seed=5, keep_pulls=True)
+    whole = synthetic(trials=60)
+    part = job.run(37, 20)
+    np.testing.assert_array_equal(part.pulls, whole.pulls[:, 37:57])
+    assert_frame_equal(job.frame(part), whole.frame.filter(pl.col("trial").is_between(37, 56)))
+
+
+@pytest.mark.parametrize("name", EIGHT)
+def test_one_schedule_alone_gives_the_rows_it_gives_among_eight(name):
+    among, alone = synthetic(), synthetic(schedules=name)
+    assert_frame_equal(among.frame.filter(pl.col("schedule") == name), alone.frame)
+    np.testing.assert_array_equal(among.pulls[EIGHT.index(name)], alone.pulls[0])
+
+
+def test_order_of_schedules_does_not_matter():
+    forward, backward = synthetic(), synthetic(schedules=EIGHT[::-1])
+    np.testing.assert_array_equal(forward.pulls, backward.pulls[::-1])
+
+
+def test_two_names_for_the_same_times_give_the_same_rows():
+    names = ["fedelim", "periodic:1", "exponential:2", "fedelim0", "at:1,2,3"]
+    result = synthetic(schedules=names)
+    rows = {
+        name: result.frame.filter(pl.col("schedule") == name).drop("schedule") for name in names
+    }
+    assert [len(part) for part in rows.values()] == [300] * 5
+    assert_frame_equal(rows["fedelim"], rows["exponential:2"])
+    assert_frame_equal(rows["fedelim0"], rows["periodic:1"])
+    np.testing.assert_array_equal(result.pulls[0], result.pulls[2])
+    np.testing.assert_array_equal(result.pulls[3], result.pulls[1])
+    assert not rows["fedelim"].equals(rows["fedelim0"])
+
+
+def test_seeds_and_trials_differ():
+    first, *others = (
+        synthetic(schedules="fedelim0", seed=seed, trials=1000).frame["pulls"]
+        for seed in (5, 6, 5 + 2**63, 2**64 - 1)
+    )
+    assert first.n_unique() > 900
+    for other in others:
+        assert (first != other).mean() > 0.95
+
+
+# --- relations on shared walks
+
+
+@pytest.fixture(scope="module")
+def shared() -> ff.Result:
+    return ff.simulate(
+        ff.Instance.load("synthetic"),
+        [
+            "fedelim",
+            "fedelim0",
+            "periodic:10",
+            "periodic:1000",
+            "periodic:100000",
+            "superexponential",
+        ],
+        delta=0.01,
+        trials=1000,
+        seed=3,
+        keep_pulls=True,
+    )
+
+
+def by_trial(result: ff.Result, column: str) -> pl.DataFrame:
+    return result.frame.pivot("schedule", index="trial", values=column)
+
+
+def test_the_local_part_is_equal_for_all_schedules(shared):
+    for column in ("local_steps", "local_errors"):
+        wide = by_trial(shared, column)
+        for name in wide.columns[2:]:
+            assert wide[name].to_list() == wide["fedelim"].to_list(), (column, name)
+
+
+def test_pulls_are_the_later_of_the_local_and_the_global_end(shared):
+    """Never below the local part, for any period: checked arm by arm, client by client."""
+    inst = ff.Instance.load("synthetic")
+    names = [str(schedule) for schedule in shared.job.schedules]
+    for s, name in enumerate(names):
+        job = Job.of(inst, [name], delta=0.01, seed=3)
+        for trial in range(0, 1000, 50):
+            left = departures(job, trial)
+            assert (shared.pulls[s, trial] >= left.local).all()
+            np.testing.assert_array_equal(
+                shared.pulls[s, trial], np.maximum(left.local, left.server[0][:, None])
+            )
+
+
+def test_rows_add_up(shared):
+    rows = shared.frame
+    assert rows["pulls"].to_list() == shared.pulls.sum(axis=(2, 3)).ravel().tolist()
+    assert rows["steps"].to_list() == shared.pulls.max(axis=(2, 3)).ravel().tolist()
+    assert (
+        rows["steps"] == rows.select(pl.max_horizontal("local_steps", "global_steps")).to_series()
+    ).all()
+    clients = 3
+    assert (rows["uplinks"] % clients == 0).all()
+    sent = rows["uplinks"] / rows["rounds"]
+    assert sent.is_between(2 * clients, 4 * clients).all()
+    assert not rows["truncated"].any()
+
+
+def test_the_server_decides_at_a_communication_time(shared):
+    for name, period in [("periodic:10", 10), ("periodic:1000", 1000), ("periodic:100000", 100000)]:
+        rows = shared.frame.filter(pl.col("schedule") == name)
+        assert (rows["global_steps"] == period * rows["rounds"]).all()
+    for name in ("fedelim", "superexponential"):
+        times = Schedule.parse(name).times(2**52).tolist()
+        rows = shared.frame.filter(pl.col("schedule") == name)
+        assert rows["global_steps"].to_list() == [times[r - 1] for r in rows["rounds"]]
+
+
+def test_talking_at_every_step_decides_no_later_than_fedelim(shared):
+    """On this instance. No theorem: an arm that is out early might have led later."""
+    steps = by_trial(shared, "global_steps")
+    assert (steps["fedelim0"] <= steps["fedelim"]).all()
+    assert (steps["fedelim0"] < steps["fedelim"]).any()
+
+
+EVERY_WAY = """
+import numpy as np
+import fastfed as ff
+from fastfed.kernels import trials as kernel
+for inst in (ff.Instance([[1.0]]), ff.Instance(np.asfortranarray([[1.0, 2.0], [0.0, 1.0]])),
+             ff.Instance([[1], [0]], ff.Gaussian(2)), ff.Instance.load("synthetic")):
+    for options in ({"engine": "dense", "threads": 1}, {"sigma": 2}, {"keep_pulls": True},
+                    {"max_steps": 10}, {"seed": 2**64 - 1}, {"delta": np.float32(0.5)}):
+        for names in ("fedelim", ["periodic:3"], ["at:1,2", "superexponential", "fedelim0"]):
+            ff.simulate(inst, names, **{"delta": 0.1, "trials": 2, **options})
+ff.replay(ff.Instance([[1.0], [0.0]]), delta=0.1, trial=3)
+print(len(kernel.run_trials.signatures))
+"""
+
+
+def test_one_compiled_kernel_serves_every_run():
+    """One signature, and so one compilation, serves every shape, schedule, engine and option.
+
+    The test runs in its own process, in which no other test has compiled anything.
+    """
+    done = subprocess.run([sys.executable, "-c", EVERY_WAY], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout == "1\n"

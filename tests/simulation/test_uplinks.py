@@ -1,0 +1,559 @@
+"""Messages of a few bits: what the server hears, what it decides by it, and what was sent.
+
+Engines and reference are compared exactly, on the same walks and dithers: nothing there is
+statistical. The statistical tests are in `test_uplink_laws.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers import BOUNDS, refused
+from polars.testing import assert_frame_equal
+
+import fastfed as ff
+from fastfed.cli import app as cli
+from fastfed.kernels.memory import BAR, SPINE
+from fastfed.kernels.random.dither import dither_of
+from fastfed.kernels.uplinks.lattice import MOST_COUNTED, dithered_uplink
+from fastfed.model.radii import Radius
+from fastfed.model.schedules import Schedule
+from fastfed.model.uplinks import Uplink, messages
+from fastfed.simulation import reference
+from fastfed.simulation.job import Job
+from fastfed.simulation.reference_uplink import wire
+from fastfed.simulation.rows import COUNTED, Block
+
+KINDS = [
+    "fedelim",
+    "fedelim0",
+    "periodic:7",
+    "periodic:100",
+    "exponential:1.5",
+    "superexponential",
+    "at:1,5,25,125,625,3125,15625,78125",
+]
+UPLINKS = ["dither:0.3", "dither:2", "round:0.2"]
+_RNG = np.random.default_rng(20)
+
+
+def _gaussian(arms: int, clients: int, **more: Any) -> ff.Instance:
+    """Means with gaps of at least 0.15, from a fixed seed."""
+    while True:
+        instance = ff.Instance(_RNG.uniform(-1, 1, (arms, clients)), ff.Gaussian(**more))
+        if min(instance.local_gaps.min(), instance.global_gaps.min()) > 0.15:
+            return instance
+
+
+def _finite(arms: int, clients: int, values: list[float]) -> ff.Instance:
+    while True:
+        weights = _RNG.uniform(0.02, 1, (arms, clients, len(values))) ** 2
+        instance = ff.Instance(rewards=ff.Finite(values, weights))
+        if min(instance.local_gaps.min(), instance.global_gaps.min()) > 0.15:
+            return instance
+
+
+# instance, scale of the radii, radius
+CASES: dict[str, tuple[ff.Instance, float, str]] = {
+    "2x1": (_gaussian(2, 1), 0.5, "paper"),
+    "2x1 mixture": (_gaussian(2, 1), 1.0, "mixture"),
+    "2x3": (_gaussian(2, 3), 0.7, "paper"),
+    "3x2 noisy": (_gaussian(3, 2, sigma=2.0), 0.8, "paper"),
+    "4x3": (_gaussian(4, 3), 0.5, "paper"),
+    "4x3 mixture": (_gaussian(4, 3), 1.0, "mixture"),
+    "4x3 pairs": (_gaussian(4, 3), 1.0, "stitched-pairs"),
+    "5x4": (_gaussian(5, 4), 0.6, "paper"),
+    "9x2": (_gaussian(9, 2), 0.4, "paper"),
+    "3x30": (_gaussian(3, 30), 1.5, "paper"),
+    "2x40 pairs": (_gaussian(2, 40), 1.5, "mixture-pairs"),
+    "cells": (_gaussian(3, 3, sigma=[[0.5, 1, 2], [1, 1, 1], [2, 0.3, 1]]), 0.7, "paper"),
+    "coins": (ff.Instance([[0.9, 0.3, 0.5], [0.3, 0.8, 0.2]], ff.Bernoulli()), 0.3, "paper"),
+    "coins mixture": (ff.Instance([[0.9, 0.3], [0.3, 0.8]], ff.Bernoulli()), 0.5, "mixture"),
+    "three values": (_finite(3, 2, [-1.5, 0.25, 2.0]), 0.6, "paper"),
+    "shifted values": (_finite(2, 3, [1000.0, 1000.7, 1002.0]), 0.6, "stitched"),
+    "ten values": (_finite(4, 2, [i / 3 for i in range(10)]), 0.7, "paper"),
+    "events": (ff.Instance([[2.0, 0.5], [0.3, 1.5]], ff.Poisson(sigma=1)), 0.5, "paper"),
+}
+
+
+def _cases(names: Iterable[str]) -> list[Any]:
+    """List the cases; only those of one kernel run by default.
+
+    The default tests use one sigma and the paper's radius. Every other reward distribution and
+    radius takes ten seconds or more to compile, and runs with the long tests.
+    """
+    return [
+        name
+        if isinstance(CASES[name][0].rewards, ff.Gaussian)
+        and name != "cells"
+        and CASES[name][2] == "paper"
+        else pytest.param(name, marks=pytest.mark.slow)
+        for name in names
+    ]
+
+
+def run(case: str, uplink: str, engine: str, counted: bool = True, trials: int = 30) -> Block:
+    """Return the rows of a case.
+
+    Without ``counted`` no bits are counted, so that everything that can be skipped is skipped.
+    """
+    instance, sigma, radius = CASES[case]
+    job = Job.of(
+        instance,
+        KINDS,
+        delta=0.3,
+        sigma=sigma,
+        radius=radius,
+        uplink=uplink,
+        seed=5,
+        engine=engine,
+        max_steps=20_000,
+        keep_pulls=True,
+    )
+    if not counted:
+        uncounted(job)
+    return job.run(0, trials)
+
+
+def uncounted(job: Job) -> None:
+    """Let a job count no bits."""
+    none = job._problem.uplink._replace(most=np.int64(0))
+    job._problem = job._problem._replace(uplink=none)
+
+
+@pytest.mark.parametrize("uplink", UPLINKS)
+@pytest.mark.parametrize("case", _cases(CASES))
+def test_skip_equals_dense_bit_for_bit(case: str, uplink: str) -> None:
+    dense = run(case, uplink, "dense")
+    counting, skipping = (run(case, uplink, "skip", counted) for counted in (True, False))
+    for one in (counting, skipping):
+        np.testing.assert_array_equal(one.pulls, dense.pulls)
+        for name in (
+            "pulls",
+            "uplinks",
+            "rounds",
+            "steps",
+            "global_steps",
+            "global_arm",
+            "local_errors",
+            "correct",
+            "truncated",
+        ):
+            np.testing.assert_array_equal(one.column(name), dense.column(name))
+        assert one.skip_error.max() < 1e-9
+    np.testing.assert_array_equal(counting.column("bits"), dense.column("bits"))
+    assert (skipping.column("bits")[dense.column("rounds") > 0] == -1).all()
+    # fewer draws, where there was anything to skip, and fewer still where no bits are counted
+    assert skipping.work[:, 1].sum() <= counting.work[:, 1].sum() <= dense.work[:, 1].sum()
+    if dense.column("rounds").max() > 1000:
+        assert skipping.work[:, 1].sum() < 0.7 * dense.work[:, 1].sum()
+
+
+def test_the_cases_are_as_wide_as_they_claim() -> None:
+    assert len(CASES) >= 15
+    kinds = {type(Schedule.parse(name)).__name__ for name in KINDS}
+    assert kinds == {"FedElim", "FedElim0", "Periodic", "Exponential", "SuperExponential", "At"}
+    laws = {type(instance.rewards).__name__ for instance, _, _ in CASES.values()}
+    assert laws == {"Gaussian", "Bernoulli", "Finite", "Poisson"}
+    assert {radius for _, _, radius in CASES.values()} >= {
+        "paper",
+        "mixture",
+        "stitched",
+        "mixture-pairs",
+        "stitched-pairs",
+    }
+    errors = sum(
+        (run(case, "dither:2", "skip").column("global_arm") != CASES[case][0].global_best).sum()
+        for case in ("4x3", "3x2 noisy")
+    )
+    assert errors > 0  # the scale of the radii is below the noise
+
+
+@pytest.mark.parametrize("uplink", ["exact", *UPLINKS])
+@pytest.mark.parametrize(
+    "case", _cases(["4x3", "4x3 mixture", "9x2", "coins", "shifted values", "events"])
+)
+def test_client_and_server_played_apart_reach_the_engines_decisions(case: str, uplink: str) -> None:
+    """The reference passes nothing but bits, written and read back in the prefix code."""
+    instance, sigma, radius = CASES[case]
+    block = run(case, uplink, "skip", trials=4)
+    compared = 0
+    for place, name in enumerate(KINDS):
+        for trial in range(4):
+            if block.column("steps")[place, trial] > 1500:
+                continue
+            told = reference.fedelim(
+                instance,
+                Schedule.parse(name),
+                0.3,
+                reference.walk_rewards(instance, 5, trial),
+                sigma=sigma,
+                radius=radius,
+                uplink=uplink,
+                max_steps=20_000,
+                dither=reference.walk_dithers(5, trial),
+            )
+            np.testing.assert_array_equal(told.pulls, block.pulls[place, trial])
+            assert told.uplinks == block.column("uplinks")[place, trial]
+            assert told.bits == block.column("bits")[place, trial]
+            assert told.global_arm == block.column("global_arm")[place, trial]
+            compared += 1
+    assert compared >= 8
+
+
+def test_both_ends_of_the_wire_keep_equal_accounts() -> None:
+    server = Radius.parse("paper").at_server(3, 2, 0.1, 1.0)
+    rng = np.random.default_rng(0)
+    for uplink in map(Uplink.parse, UPLINKS):
+        line: Any = wire(uplink, server, reference.independent_dithers(rng))
+        for n in (1, 2, 3, 10, 100, 101, 10_000):
+            for k in range(3):
+                mean = float(rng.normal(0.5, 1 / math.sqrt(n)))
+                heard, bits = line.send(k, 1, n, mean)
+                assert line._told == line._heard
+                assert heard == line.heard(k, 1, n, mean)
+                assert abs(heard - mean) <= 0.5000001 * uplink.step(n, server)  # type: ignore[attr-defined]
+                assert bits % 2 == 1
+    assert isinstance(wire(ff.Exact(), server, None).send(0, 0, 5, 0.25), tuple)
+    refused(lambda: wire(ff.Dither(1), server, None), "dither:1", "walk_dithers")
+
+
+# The code
+
+
+def test_the_code_is_elias_gamma_of_the_zig_zag() -> None:
+    assert [messages.written(q) for q in (0, -1, 1, -2, 2, -3, 3, -4)] == [
+        "1",
+        "010",
+        "011",
+        "00100",
+        "00101",
+        "00110",
+        "00111",
+        "0001000",
+    ]
+    stream = [*range(-300, 301), 2**60, -(2**60), 12345678901234567890]
+    text = "".join(map(messages.written, stream))
+    bits = iter(text)
+    assert [messages.read(bits) for _ in stream] == stream
+    assert next(bits, None) is None
+    assert [len(messages.written(q)) for q in stream] == [messages.bits_of(q) for q in stream]
+    # a whole prefix code: the code words fill the tree of all bits (Kraft's sum is 1)
+    share = sum(Fraction(1, 2 ** messages.bits_of(q)) for q in range(-(2**12) + 1, 2**12))
+    assert share == 1 - Fraction(1, 2**13)
+
+
+def test_a_message_and_what_is_heard() -> None:
+    assert messages.nearest(0.26, 0.1, 0.0) == 3
+    assert messages.message(0.26, 0.0, 0.1, 0.0) == 3
+    assert messages.message(0.26, 0.3, 0.1, 0.0) == 0
+    assert messages.received(0, 0.3, 0.1, 0.0) == pytest.approx(0.3)
+    assert messages.received(-2, 0.3, 0.1, 0.25) == pytest.approx(0.1 * (3 - 2 - 0.25))
+
+
+def test_a_lattice_that_follows_the_messages_has_the_same_messages_and_errors() -> None:
+    """Quantising the difference from what was heard last gives the same q for the same error."""
+    rng = np.random.default_rng(1)
+    for _ in range(2000):
+        mean, before, step, dither = rng.normal(), rng.normal(), rng.uniform(0.1, 2), rng.random()
+        heard = messages.received(
+            messages.message(mean, before, step, dither - 0.5), before, step, dither - 0.5
+        )
+        error = heard - mean
+        # the dither of the other scheme that makes the same error
+        other = (-(mean - before) / step - error / step + 0.5) % 1 - 0.5
+        q = messages.nearest(mean - before, step, other)
+        assert before + step * (q - other) - mean == pytest.approx(error, abs=1e-12)
+        assert q == messages.message(mean, before, step, dither - 0.5)
+
+
+def test_dithers_are_philox_with_a_key_of_their_own() -> None:
+    """NumPy's generator, which adds one to its counter first; no other stream has the key 1."""
+    seed, trial, client, n = 2**63 + 7, 12, 5, 4097
+    counter = np.array([n - 1, trial, client << 32 | 2, 0], np.uint64)
+    words = np.random.Philox(key=np.array([seed, 1], np.uint64), counter=counter).random_raw(4)
+    for arm in range(8, 12):
+        expected = ((int(words[arm - 8]) >> 11) + 0.5) * 2.0**-53 - 0.5
+        assert dither_of(np.uint64(seed), trial, client, arm, n) == expected
+
+
+# Radii
+
+
+@pytest.mark.parametrize("radius", ["paper", "mixture", "stitched-pairs"])
+def test_the_radius_is_wider_by_what_the_uplink_asks(radius: str) -> None:
+    plain = Radius.parse(radius).at_server(4, 3, 0.01, 2.0)
+    for n in (1, 7, 1000, 10**9):
+        dithered = ff.Dither(1.5).widened(plain).alpha(n)
+        if radius == "paper":
+            assert dithered == pytest.approx(plain.alpha(n) * math.sqrt(1 + 1.5**2 / 12))
+        else:
+            assert dithered == pytest.approx(plain.alpha(n) + 1.5 * 2.0 / math.sqrt(n) / 2)
+        assert ff.Dither(1.5).widened(plain).boundary(n) == pytest.approx(2 * 3 * n * dithered)
+        rounded = ff.Round(0.25).widened(plain).alpha(n)
+        assert rounded == pytest.approx(1.25 * plain.alpha(n), rel=1e-8)
+        assert ff.Round(0.25).step(n, plain) == pytest.approx(0.5 * plain.alpha(n), rel=1e-8)
+
+
+@pytest.mark.parametrize("kappa", [0.25, 1.0, 4.0, 16.0])
+@pytest.mark.parametrize("radius", ["paper", "mixture", "mixture-pairs", "stitched"])
+@pytest.mark.parametrize("clients", [1, 3, 38, 400])
+def test_what_remains_of_the_boundary_is_concave_where_it_is_used(
+    kappa: float, radius: str, clients: int
+) -> None:
+    """Check g less the message error on a dense grid, wherever the difference is not negative."""
+    plain = Radius.parse(radius).at_server(5, clients, 0.01, 1.0)
+    wide = ff.Dither(kappa).widened(plain)
+    for stray in (
+        dithered_uplink(kappa, clients).errors_of_pair[0],
+        dithered_uplink(kappa, clients).errors_of_pair[SPINE - 1],
+    ):
+        n = np.unique(np.floor(np.geomspace(1, 1e12, 4000)))
+        left = np.array([wide.boundary(x) for x in n]) - stray * np.sqrt(n)
+        chord = left[:-2] + (left[2:] - left[:-2]) * (n[1:-1] - n[:-2]) / (n[2:] - n[:-2])
+        used = left[:-2] >= 0
+        assert (left[1:-1] >= chord - 1e-9 * np.abs(chord))[used].all()
+        assert used.any()
+        assert used[np.argmax(used) :].all()
+
+
+def test_message_errors_are_the_smaller_of_what_is_sure_and_what_is_likely() -> None:
+    few, many = dithered_uplink(0.5, 3), dithered_uplink(0.5, 1000)
+    np.testing.assert_allclose(few.errors_of_pair, 1.5, rtol=1e-6)
+    assert few.errors == 1
+    assert many.errors == 2
+    for bits in (0, 20):
+        likely = math.sqrt(1000 * 0.25 * (BAR + bits * math.log(2)) / 3)
+        assert many.errors_of_pair[bits] == pytest.approx(likely, rel=1e-6)
+
+
+# Rows
+
+
+def test_small_steps_give_the_rows_of_exact() -> None:
+    """From some KAPPA and C0 on, all but the bits are those of real numbers, on the same walks."""
+    options: Any = {"delta": 0.05, "trials": 60, "seed": 3}
+    exact = ff.simulate("synthetic", KINDS[:5], **options)
+    for uplink in ("dither:1e-7", "dither:1e-9", "round:1e-8"):
+        found = ff.simulate("synthetic", KINDS[:5], uplink=uplink, **options)
+        drop = ["bits", "uplink", *BOUNDS]
+        assert_frame_equal(found.frame.drop(drop), exact.frame.drop(drop))
+        assert (found.frame["bits"] > 30 * found.frame["rounds"]).all()
+    assert (exact.frame["bits"] == 64 * exact.frame["uplinks"]).all()
+
+
+def test_rows_do_not_depend_on_threads_batches_or_other_schedules() -> None:
+    options: Any = {"delta": 0.1, "trials": 40, "uplink": "dither:1", "seed": 9}
+    whole = ff.simulate("synthetic", KINDS, threads=1, **options).frame
+    assert_frame_equal(ff.simulate("synthetic", KINDS, threads=3, **options).frame, whole)
+    alone = ff.simulate("synthetic", "exponential:1.5", threads=1, **options).frame
+    assert_frame_equal(
+        alone.drop(BOUNDS), whole.filter(pl.col("schedule") == "exponential:1.5").drop(BOUNDS)
+    )
+
+
+def test_bits_that_were_not_counted_are_null() -> None:
+    """More communication times than are looked at one by one: the rest is skipped."""
+    hard = ff.Instance([[0.004], [0.0]])
+    result = ff.simulate(hard, ["fedelim", "fedelim0"], delta=0.5, trials=3, uplink="dither:1")
+    rows = result.frame
+    fedelim0 = rows.filter(pl.col("schedule") == "fedelim0")
+    assert (fedelim0["bits"].is_null() == (fedelim0["rounds"] > MOST_COUNTED)).all()
+    assert fedelim0["bits"].is_null().any()
+    assert rows.filter(pl.col("schedule") == "fedelim")["bits"].null_count() == 0
+    table = result.summary(bit_costs=[1])
+    row = table.filter(pl.col("schedule") == "fedelim0").row(0, named=True)
+    assert row["bits_mean"] is None
+    assert row["total_mean"] is None
+    assert row["pulls_mean"] > 0
+    assert table["ratio_to_fedelim0"].null_count() == 2
+    assert result.summary([1])["total_mean"].null_count() == 0
+
+
+def test_a_lone_arm_sends_nothing() -> None:
+    rows = ff.simulate([[0.3, 0.4]], delta=0.1, trials=2, uplink="dither:1").frame
+    assert rows["bits"].to_list() == [0, 0]
+
+
+# Costs of bits
+
+
+def test_summaries_with_a_cost_of_a_bit() -> None:
+    result = ff.simulate(
+        "synthetic", ["fedelim", "fedelim0"], delta=0.1, trials=200, uplink="dither:1", seed=2
+    )
+    table = result.summary(bit_costs=[0, 0.3])
+    assert table["cost"].null_count() == 4
+    assert table["bit_cost"].to_list() == [0, 0.3, 0, 0.3]
+    frame = result.frame.filter(pl.col("schedule") == "fedelim")
+    total = frame["pulls"] + 0.3 * frame["bits"]
+    row = table.filter(pl.col("schedule") == "fedelim", pl.col("bit_cost") == 0.3).row(
+        0, named=True
+    )
+    assert row["total_mean"] == pytest.approx(total.mean(), rel=1e-12)
+    assert row["total_std"] == pytest.approx(total.std(), rel=1e-12)
+    assert row["total_sem"] == pytest.approx(total.std() / math.sqrt(200), rel=1e-12)
+    assert row["total_q50"] == pytest.approx(total.median(), rel=1e-12)
+    assert row["communication_mean"] == pytest.approx(0.3 * frame["bits"].mean(), rel=1e-12)
+    assert row["communication_q95"] == pytest.approx(
+        0.3 * frame["bits"].quantile(0.95, "linear"), rel=1e-12
+    )
+    assert row["bits_mean"] == frame["bits"].mean()
+    other = result.frame.filter(pl.col("schedule") == "fedelim0")
+    below = (other["pulls"] + 0.3 * other["bits"]).to_numpy()
+    ratio = total.mean() / below.mean()
+    assert row["ratio_to_fedelim0"] == pytest.approx(ratio, rel=1e-12)
+    left = total.to_numpy() - ratio * below
+    assert row["ratio_sem"] == pytest.approx(
+        math.sqrt((left**2).sum() / 199 / 200) / below.mean(), rel=1e-9
+    )
+    both = result.summary([10], [0.3])
+    assert both.select("cost", "bit_cost").rows() == [(10, None), (None, 0.3)] * 2
+    assert_frame_equal(both.filter(pl.col("bit_cost").is_null()), result.summary([10]))
+    refused(lambda: result.plot() if False else result.summary(bit_costs=[-1]), "cost -1", "0 to")
+
+
+def test_a_sweep_with_uplinks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "results"
+    arguments = [
+        "sweep",
+        "--instance",
+        "synthetic",
+        "--delta",
+        "0.1",
+        "--schedule",
+        "fedelim,exponential:1.5",
+        "--period",
+        "100",
+        "--trials",
+        "20",
+        "--uplink",
+        "exact,dither:1,round:0.1",
+        "--bit-cost",
+        "0.5",
+        "--out",
+        str(out),
+    ]
+    assert cli.run(arguments) == 0
+    shown = capsys.readouterr().out
+    assert "c of a bit" in shown
+    assert "dither:1" in shown
+    assert cli.run([*arguments, "--quiet"]) == 0  # nothing is left to do
+    rows = pl.read_parquet(out / "trials" / "*.parquet")
+    assert set(rows["uplink"]) == {"exact", "dither:1", "round:0.1"}
+    expected = ff.simulate(
+        "synthetic",
+        ["fedelim", "exponential:1.5", "periodic:100"],
+        delta=0.1,
+        trials=20,
+        uplink="dither:1",
+    ).frame
+    keys = ["schedule", "trial"]
+    assert_frame_equal(
+        rows.filter(pl.col("uplink") == "dither:1").sort(keys),
+        expected.sort(keys),
+        check_column_order=False,
+    )
+    opened = ff.open_sweep(out)
+    assert opened.summary(bit_costs=[0.5]).height == 9
+    assert cli.run(["summary", str(out), "--bit-cost", "0.5", "--csv"]) == 0
+    assert cli.run(["check", str(out)]) == 0
+
+
+def test_a_replay_shows_what_the_server_heard() -> None:
+    for uplink in ("exact", "dither:2", "round:0.3"):
+        told = ff.replay("synthetic", "exponential:1.5", delta=0.1, trial=3, uplink=uplink)
+        assert told.events[-1].pulls == told.row["pulls"]
+        server = [event for event in told.events if event.actor == "server"]
+        for event in server[:-1]:
+            assert event.mean is not None
+            assert event.leader is not None
+            assert event.threshold is not None
+            assert event.leader - event.mean >= event.threshold
+        assert (f"uplinks of {told.row['bits']:,} bits in" in str(told)) == (uplink != "exact")
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("exact", ff.Exact()),
+        ("dither:1", ff.Dither(1)),
+        ("dither:0.25", ff.Dither(0.25)),
+        ("round:0.1", ff.Round(0.1)),
+        ("dither:1e-07", ff.Dither(1e-7)),
+        ("dither:0.12345678901", ff.Dither(0.12345678901)),
+    ],
+)
+def test_names_and_objects_are_one(name: str, made: Any) -> None:
+    assert Uplink.parse(name) == made
+    assert str(made) == name
+    assert Uplink.parse(made) is made
+
+
+@pytest.mark.parametrize(
+    ("uplink", "words"),
+    [
+        ("dithered:1", ("dithered:1", "did you mean", "dither:KAPPA")),
+        ("dither", ("'dither'", "dither:KAPPA", "as in dither:1")),
+        ("dither:", ("'dither:'", "number")),
+        ("dither:x", ("'dither:x'", "number")),
+        ("dither:1,2", ("'dither:1,2'", "number")),
+        ("dither:0", ("KAPPA 0", "1e-09 to 1e+06", "exact sends")),
+        ("dither:-1", ("KAPPA -1", "1e-09 to 1e+06")),
+        ("dither:nan", ("KAPPA nan", "1e-09 to 1e+06")),
+        ("dither:inf", ("KAPPA inf", "1e-09 to 1e+06")),
+        ("round:1e-12", ("C0 1e-12", "1e-09 to 1e+06")),
+        ("round", ("'round'", "round:C0")),
+        ("round:1e7", ("C0 10000000", "1e-09 to 1e+06")),
+        ("exact:1", ("exact:1", "no option")),
+        (3, ("uplink 3", "dither:KAPPA")),
+    ],
+)
+def test_bad_names_are_refused(uplink: object, words: tuple[str, ...]) -> None:
+    refused(lambda: ff.simulate("synthetic", delta=0.1, trials=1, uplink=uplink), *words)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [lambda: ff.Dither("1"), lambda: ff.Dither(True), lambda: ff.Round(None), lambda: ff.Round(0)],
+)
+def test_bad_objects_are_refused(made: Any) -> None:
+    refused(made, "must be a number from")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("goal", ["top:2", "eps:0.3", "threshold:0.42"])
+@pytest.mark.parametrize("uplink", ["dither:1", "round:0.2"])
+def test_other_goals_hear_what_was_sent(goal: str, uplink: str) -> None:
+    """Skipping meets no goal that forgets how far messages may lie from means."""
+    means = [[0.9, 0.2, 0.5], [0.6, 0.5, 0.1], [0.1, 0.7, 0.9], [0.3, 0.1, 0.2]]
+    schedules = ["fedelim", "periodic:7", "at:3,50,4000,900000", "fedelim0"]
+    jobs = {
+        engine: Job.of(
+            ff.Instance(means),
+            schedules,
+            delta=0.1,
+            goal=goal,
+            uplink=uplink,
+            engine=engine,
+            max_steps=50_000,
+        )
+        for engine in ("skip", "dense")
+    }
+    uncounted(jobs["skip"])  # or the server would skip nothing
+    skip, dense = (jobs[engine].run(0, 25) for engine in ("skip", "dense"))
+    for name in COUNTED:
+        if name != "bits":
+            np.testing.assert_array_equal(skip.column(name), dense.column(name), name)
+    assert skip.work[:, 1].sum() < 0.7 * dense.work[:, 1].sum()
+    assert not skip.column("truncated").all()

@@ -1,0 +1,398 @@
+"""Clients that do not count alike: weights, and several questions of the server.
+
+The two engines agree bit for bit, the reference (which adds up weighted means) agrees trial by
+trial, and equal weights give the rows without weights. Both are also compared with rewards that a
+NumPy generator draws one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers import BOUNDS
+from polars.testing import assert_frame_equal
+
+import fastfed as ff
+from fastfed.model.schedules import Schedule
+from fastfed.simulation import reference
+
+SCHEDULES = ["fedelim", "fedelim0", "periodic:7", "adaptive", "at:3,9,60,500,3000,20000,100000"]
+
+
+def means(arms: int, clients: int) -> np.ndarray:
+    """Make means from 0 to 2 that are well apart at every client, in another order at each."""
+    rng = np.random.default_rng(32)
+    levels = np.linspace(0.0, 1.9, arms)
+    columns = [rng.permutation(levels) + rng.uniform(0.0, 0.1, arms) for _ in range(clients)]
+    return np.stack(columns, axis=1).round(2)
+
+
+def gaussian(arms: int, clients: int, sigma: Any = 1.0, **more: Any) -> ff.Instance:
+    """Make an instance with noise."""
+    return ff.Instance(means(arms, clients), ff.Gaussian(sigma), **more)
+
+
+def finite(arms: int, clients: int, values: list[float], **more: Any) -> ff.Instance:
+    """Make an instance whose cells share these values."""
+    shares = np.random.default_rng(7).dirichlet(np.full(len(values), 0.5), (arms, clients))
+    return ff.Instance(rewards=ff.Finite(values, shares.round(3) + 1e-3), **more)
+
+
+def coins(arms: int, clients: int, **more: Any) -> ff.Instance:
+    """Make an instance with rewards 0 and 1."""
+    return ff.Instance(means(arms, clients) / 2.01, ff.Bernoulli(), **more)
+
+
+class Case(NamedTuple):
+    """An instance with weights, and the choices of a run."""
+
+    instance: ff.Instance
+    sigma: float
+    radius: str = "paper"
+    goal: str = "best"
+    uplink: str = "exact"
+
+
+SIGMAS = np.array([[0.5, 1, 2], [1, 1, 1], [2, 0.3, 1]])
+EVENTS = ff.Poisson(sigma=1)
+WEIGHTED = {
+    "3x2": Case(gaussian(3, 2, weights=[3, 1]), 0.5),
+    "4x3": Case(gaussian(4, 3, weights=[6, 3, 1]), 0.5),
+    "4x3 zero": Case(gaussian(4, 3, weights=[2, 0, 1]), 0.5),
+    "2x1": Case(gaussian(2, 1, weights=[7]), 0.5),
+    "5x4 one": Case(gaussian(5, 4, weights=[0, 0, 1, 0]), 0.5),
+    "9x5": Case(gaussian(9, 5, weights=[1, 2, 3, 4, 100]), 0.4),
+    "3x30": Case(gaussian(3, 30, weights=[60] + [1] * 29), 0.8),
+    "no local": Case(gaussian(4, 3, weights=[6, 3, 1], local=False), 0.5),
+    "cells": Case(gaussian(3, 3, SIGMAS, weights=[1, 2, 5]), 0.6),
+    "coins": Case(coins(3, 3, weights=[1, 9, 2]), 0.3),
+    "three values": Case(finite(3, 2, [-1.5, 0.25, 2.0], weights=[1, 3]), 0.5),
+    "ten values": Case(finite(4, 2, [i / 3 for i in range(10)], weights=[0.2, 0.8]), 0.5),
+    "events": Case(ff.Instance([[2.0, 0.5], [0.3, 1.5]], EVENTS, weights=[1, 4]), 0.5),
+    "mixture": Case(gaussian(4, 3, weights=[6, 3, 1]), 0.8, "mixture"),
+    "pairs": Case(gaussian(4, 3, weights=[6, 3, 1]), 0.8, "stitched-pairs"),
+    "top": Case(gaussian(4, 3, weights=[6, 3, 1]), 0.5, goal="top:2"),
+    "eps": Case(gaussian(4, 3, weights=[6, 3, 1]), 0.5, goal="eps:0.3"),
+    "threshold": Case(gaussian(4, 3, weights=[6, 3, 1]), 0.3, goal="threshold:1.03,0.02"),
+    "dither": Case(gaussian(4, 3, weights=[6, 0, 1]), 0.5, uplink="dither:1"),
+    "dither mixture": Case(gaussian(4, 3, weights=[6, 3, 1]), 0.8, "mixture", uplink="dither:2"),
+    "round": Case(gaussian(4, 3, weights=[6, 3, 1]), 0.5, uplink="round:0.2"),
+    "coins dither": Case(coins(3, 3, weights=[1, 9, 2]), 0.3, uplink="dither:1"),
+}
+TWO = [[6.0, 3.0, 1.0], [0.0, 1.0, 5.0]]
+SEVERAL = {
+    "4x3": Case(gaussian(4, 3, weights=TWO), 0.5),
+    "no local": Case(gaussian(4, 3, weights=TWO, local=False), 0.5),
+    "personalised": Case(ff.Instance.personalised(means(4, 3), alpha=0.7), 0.5),
+    "mean and own": Case(gaussian(3, 4, weights=np.vstack([np.ones(4), np.eye(4)])), 0.5),
+    "coins": Case(coins(3, 3, weights=TWO), 0.3),
+    "events": Case(ff.Instance([[2.0, 0.5], [0.3, 1.5]], EVENTS, weights=[[1, 4], [1, 0]]), 0.5),
+    "top": Case(gaussian(4, 3, weights=TWO), 0.5, goal="top:2"),
+    "eps pairs": Case(gaussian(4, 3, weights=TWO), 0.8, "mixture-pairs", "eps:0.3"),
+    "threshold": Case(gaussian(4, 3, weights=TWO), 0.3, goal="threshold:1.03,0.02"),
+    "dither": Case(gaussian(4, 3, weights=TWO), 0.5, uplink="dither:1"),
+    "dither mixture": Case(gaussian(4, 3, weights=TWO), 0.8, "mixture", uplink="dither:2"),
+    "round": Case(gaussian(4, 3, weights=TWO), 0.5, uplink="round:0.2"),
+}
+
+
+def cases(table: dict[str, Case]) -> list[Any]:
+    """List cases; those that need a kernel of their own run with the long tests."""
+    return [
+        name
+        if case[2:] == ("paper", "best", "exact") and type(case.instance.rewards.noise) is float
+        else pytest.param(name, marks=pytest.mark.slow)
+        for name, case in table.items()
+    ]
+
+
+def rows(case: Case, engine: str = "skip", trials: int = 30, **more: Any) -> pl.DataFrame:
+    """Run a case under all schedules."""
+    given = {"delta": 0.2, "seed": 5, "schedules": SCHEDULES, **more}
+    return ff.simulate(
+        case.instance,
+        trials=trials,
+        engine=engine,
+        sigma=case.sigma,
+        radius=case.radius,
+        goal=case.goal,
+        uplink=case.uplink,
+        **given,
+    ).frame
+
+
+def server_errors(instance: ff.Instance, frame: pl.DataFrame) -> np.ndarray:
+    """Count the answers of the server that are wrong, where it has one question or several."""
+    if "server_errors" in frame.columns:
+        return frame["server_errors"].to_numpy()
+    arms = frame["global_arm"].to_numpy()
+    return ((arms >= 0) & (arms != instance.global_best)).astype(np.int64)
+
+
+def assert_engines_agree(case: Case) -> None:
+    skip, dense = rows(case), rows(case, "dense")
+    assert_frame_equal(skip.drop(BOUNDS), dense.drop(BOUNDS), check_exact=True)
+    assert not skip["truncated"].all()
+
+
+@pytest.mark.parametrize("name", cases(WEIGHTED))
+def test_skip_equals_dense_with_weights(name: str) -> None:
+    assert_engines_agree(WEIGHTED[name])
+
+
+@pytest.mark.parametrize("name", cases(SEVERAL))
+def test_skip_equals_dense_with_several_questions(name: str) -> None:
+    assert_engines_agree(SEVERAL[name])
+
+
+def test_the_cases_are_as_wide_as_they_claim() -> None:
+    assert len(WEIGHTED) >= 20
+    assert len(SEVERAL) >= 10
+    for table in (WEIGHTED, SEVERAL):
+        families = {type(case.instance.rewards) for case in table.values()}
+        assert families >= {ff.Gaussian, ff.Bernoulli, ff.Poisson}
+        assert {case.goal.partition(":")[0] for case in table.values()} == {
+            "best",
+            "top",
+            "eps",
+            "threshold",
+        }
+        assert {case.uplink.partition(":")[0] for case in table.values()} == {
+            "exact",
+            "dither",
+            "round",
+        }
+
+
+# ---- the reference -----------------------------------------------------------------------------
+
+
+def assert_as_the_reference(case: Case, trials: int, schedules: list[str]) -> None:
+    found = rows(case, trials=trials, schedules=schedules, max_steps=4000)
+    questions = len(case.instance.questions)
+    for row in found.iter_rows(named=True):
+        out = reference.fedelim(
+            case.instance,
+            Schedule.parse(row["schedule"]),
+            0.2,
+            reference.walk_rewards(case.instance, 5, row["trial"]),
+            sigma=case.sigma,
+            max_steps=4000,
+            radius=case.radius,
+            goal=case.goal,
+            uplink=case.uplink,
+            dither=reference.walk_dithers(5, row["trial"]),
+        )
+        for name in ("uplinks", "rounds", "steps", "global_arm", "truncated"):
+            assert row[name] == getattr(out, name), (name, row)
+        assert row["pulls"] == out.pulls.sum()
+        if row["bits"] is not None:
+            assert row["bits"] == out.bits
+        if questions > 1 and case.goal in ("best", "eps:0.3"):
+            assert row["server_answers"] == out.server_arms
+        elif questions > 1:
+            arms = case.instance.shape[0]
+            assert row["server_answers"] == [
+                q * arms + k for q, chosen in sorted(out.server_answers.items()) for k in chosen
+            ]
+
+
+@pytest.mark.parametrize("name", cases(WEIGHTED))
+def test_the_reference_agrees_with_weights(name: str) -> None:
+    assert_as_the_reference(WEIGHTED[name], 2, ["fedelim", "periodic:7", "adaptive"])
+
+
+@pytest.mark.parametrize("name", cases(SEVERAL))
+def test_the_reference_agrees_with_several_questions(name: str) -> None:
+    assert_as_the_reference(SEVERAL[name], 2, ["fedelim", "periodic:7", "adaptive"])
+
+
+# ---- equal weights, no weight, all the weight --------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["skip", "dense"])
+@pytest.mark.parametrize("equal", [[1, 1, 1], [0.2, 0.2, 0.2], [[3, 3, 3]]], ids=str)
+def test_equal_weights_give_the_rows_without(engine: str, equal: Any) -> None:
+    without, given = (
+        rows(Case(gaussian(4, 3, **more), 0.5), engine) for more in ({}, {"weights": equal})
+    )
+    assert_frame_equal(without, given, check_exact=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["coins", "top", "eps", "threshold", "dither", "round", "mixture"])
+def test_equal_weights_give_the_rows_without_for_every_choice(name: str) -> None:
+    case = WEIGHTED[name]
+    plain = ff.Instance(case.instance.means, case.instance.rewards)
+    given = plain.weighted(np.full(plain.shape[1], 0.7))
+    assert_frame_equal(
+        rows(case._replace(instance=plain)),
+        rows(case._replace(instance=given)),
+        check_exact=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "uplink",
+    ["exact", *(pytest.param(one, marks=pytest.mark.slow) for one in ("dither:1", "round:0.3"))],
+)
+def test_a_client_without_weight_sends_nothing_and_is_not_pulled(uplink: str) -> None:
+    """The rows are those of the instance without the client, whose walks are the same."""
+    more = {"local": False}
+    three = Case(gaussian(4, 3, weights=[2, 1, 0], **more), 0.5, uplink=uplink)
+    two = Case(ff.Instance(means(4, 3)[:, :2], weights=[2, 1], **more), 0.5, uplink=uplink)
+    assert_frame_equal(rows(three).drop(BOUNDS), rows(two).drop(BOUNDS), check_exact=True)
+    kept = ff.simulate(three.instance, "fedelim", delta=0.1, trials=5, keep_pulls=True).pulls
+    assert (kept[..., 2] == 0).all()
+    assert (kept[..., :2] > 0).all()
+
+
+def test_a_client_without_weight_answers_for_itself_alone() -> None:
+    case = Case(gaussian(4, 3, weights=[2, 0, 1]), 0.5)
+    done = ff.simulate(
+        case.instance, ["fedelim", "periodic:7"], delta=0.2, sigma=0.5, trials=30, keep_pulls=True
+    )
+    # its pulls do not depend on the schedule, and it sends none of the uplinks
+    assert (done.pulls[0, :, :, 1] == done.pulls[1, :, :, 1]).all()
+    assert (done.pulls[0, :, :, 0] != done.pulls[1, :, :, 0]).any()
+    plain = rows(Case(gaussian(4, 3), 0.5), schedules=["at:1"])
+    assert set(plain["uplinks"]) == {12}
+    assert set(rows(case, schedules=["at:1"])["uplinks"]) == {8}
+
+
+def test_one_client_with_all_the_weight_is_its_own_problem_seen_by_the_server() -> None:
+    """A server that looks at every step decides as the client would with the same radius."""
+    case = Case(gaussian(4, 3, weights=[5, 0, 0], local=False), 0.5)
+    alone = Case(ff.Instance(means(4, 3)[:, :1]), 0.5)
+    # without the clients' questions the server has all of delta, twice its half
+    served = rows(case, schedules=["fedelim0"], delta=0.1)
+    both = rows(alone, schedules=["fedelim0"], delta=0.2)
+    assert served["global_steps"].to_list() == both["local_steps"].to_list()
+    assert served["pulls"].to_list() == both["pulls"].to_list()
+    assert served["global_arm"].to_list() == both["global_arm"].to_list()
+
+
+def test_questions_do_not_change_each_other() -> None:
+    """Each question of several is decided as if it were alone, with its share of delta."""
+    case = SEVERAL["4x3"]
+    several = rows(case, schedules=["fedelim", "periodic:7"], trials=50)
+    for q, weights in enumerate(case.instance.questions.given):
+        alone = gaussian(4, 3, weights=weights)
+        one = rows(Case(alone, 0.5), schedules=["fedelim", "periodic:7"], trials=50, delta=0.1)
+        assert several["server_answers"].list.get(q).to_list() == one["global_arm"].to_list()
+        assert (several["rounds"] >= one["rounds"]).all()
+        assert (several["global_steps"] >= one["global_steps"]).all()
+
+
+def test_questions_that_repeat_each_other_cost_nothing_more() -> None:
+    case = Case(gaussian(4, 3, weights=[[6, 3, 1]] * 3, local=False), 0.5)
+    alone = Case(gaussian(4, 3, weights=[6, 3, 1], local=False), 0.5)
+    three, one = rows(case, delta=0.3), rows(alone, delta=0.1)
+    for name in ("pulls", "uplinks", "bits", "rounds", "steps"):
+        assert three[name].to_list() == one[name].to_list(), name
+    assert three["server_errors"].to_list() == (3 * server_errors(alone.instance, one)).tolist()
+
+
+def test_rows_do_not_depend_on_other_schedules_or_threads() -> None:
+    case = SEVERAL["4x3"]
+    whole = rows(case)
+    for name in ("fedelim", "adaptive"):
+        alone = rows(case, schedules=[name], threads=2)
+        assert_frame_equal(
+            whole.filter(schedule=name).drop(BOUNDS), alone.drop(BOUNDS), check_exact=True
+        )
+
+
+# ---- in law ------------------------------------------------------------------------------------
+
+TOO_FAR = 5.0
+"""Standard errors; a right difference is so large with probability 6e-7."""
+COSTS = ("pulls", "uplinks", "rounds", "steps", "server_errors", "local_errors")
+
+
+def with_errors(instance: ff.Instance, frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(server_errors=pl.Series(server_errors(instance, frame)))
+
+
+def assert_alike(one: pl.DataFrame, other: pl.DataFrame) -> None:
+    """Compare means of all costs: at most 6 comparisons, each a false alarm once in 1.7e6."""
+    for name in COSTS:
+        x, y = (frame[name].cast(pl.Float64).to_numpy() for frame in (one, other))
+        spread = np.sqrt(x.var() / len(x) + y.var() / len(y))
+        assert abs(x.mean() - y.mean()) <= TOO_FAR * spread + 1e-12, name
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("schedule", ["fedelim", "periodic:3", "adaptive"])
+@pytest.mark.parametrize("weights", [[6, 3, 1], [0, 1, 2], TWO], ids=str)
+def test_rewards_that_are_drawn_one_by_one_give_the_same_law(schedule: str, weights: Any) -> None:
+    """Radii are narrow, so that errors happen."""
+    instance, delta = gaussian(3, 3, weights=weights), 0.5
+    found = ff.simulate(instance, schedule, delta=delta, sigma=0.35, trials=20_000, seed=8).frame
+    found = with_errors(instance, found)
+    rng = np.random.default_rng(9)
+    drawn = []
+    for _ in range(1500):
+        out = reference.fedelim(
+            instance,
+            Schedule.parse(schedule),
+            delta,
+            reference.independent_rewards(instance, rng),
+            sigma=0.35,
+        )
+        right = instance.local_best
+        drawn.append(
+            {
+                "pulls": out.pulls.sum(),
+                "uplinks": out.uplinks,
+                "rounds": out.rounds,
+                "steps": out.steps,
+                "server_errors": sum(
+                    out.server_arms[q] not in (-1, best)
+                    for q, best in enumerate(instance.server_best)
+                ),
+                "local_errors": sum(arm != right[m] for m, arm in out.local_arms.items()),
+            }
+        )
+    assert_alike(found, pl.DataFrame(drawn))
+    # the first round of `adaptive` comes late, when few errors are left
+    assert (found["server_errors"] > 0).sum() > (5 if schedule == "adaptive" else 100)
+    assert (found["local_errors"] > 0).sum() > 100
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    "weights", [[6.0, 3.0, 1.0, 0.0], [[6.0, 3.0, 1.0, 0.0], [1.0, 1.0, 1.0, 5.0]]]
+)
+def test_a_permutation_of_clients_with_their_weights_leaves_the_law(weights: Any) -> None:
+    order = [2, 0, 3, 1]
+    table = means(4, 4)
+    one = ff.Instance(table, weights=weights)
+    other = ff.Instance(table[:, order], weights=np.array(weights)[..., order])
+    here, there = (ff.bounds(instance, delta=0.1) for instance in (one, other))
+    assert here.T_sharp == pytest.approx(there.T_sharp)
+    assert here.T_star == pytest.approx(there.T_star, rel=1e-5)
+    for schedule in ("fedelim", "adaptive"):
+        found = [
+            ff.simulate(instance, schedule, delta=0.3, sigma=0.4, trials=20_000, seed=seed).frame
+            for seed, instance in enumerate((one, other))
+        ]
+        assert_alike(with_errors(one, found[0]), with_errors(other, found[1]))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    "weights", [[6, 3, 1], [0, 1, 2], TWO, [[1, 0, 0], [0, 1, 0], [1, 1, 1]]], ids=str
+)
+@pytest.mark.parametrize("radius", ["paper", "mixture-pairs"])
+def test_delta_holds(weights: Any, radius: str) -> None:
+    """Errors of any answer are at most delta; 0.1 is exceeded by 5 sigma with probability 3e-7."""
+    for local in (True, False):
+        instance = gaussian(3, 3, weights=weights, local=local)
+        trials = 20_000
+        done = ff.simulate(instance, "fedelim0", delta=0.1, trials=trials, radius=radius, seed=1)
+        wrong = 1.0 - done.frame["correct"].mean()
+        assert wrong <= 0.1 + 5 * np.sqrt(0.1 * 0.9 / trials)

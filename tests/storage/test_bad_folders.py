@@ -1,0 +1,279 @@
+"""Folders of sweeps that are damaged, taken or full: one line, and nothing half-written."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from bad_input import assert_one_line, listing, refused_by_command
+from helpers import SMALL
+
+import fastfed as ff
+from fastfed.cli import app as cli
+
+
+def _record(folder: Path, **changes: Any) -> None:
+    path = folder / "sweep.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def _no_rows(folder: Path) -> None:
+    for path in (folder / "trials").iterdir():
+        path.unlink()
+
+
+def _replace_by_folder(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.mkdir()
+
+
+DAMAGED: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    # what happened to the folder, what must be named, which commands refuse it
+    "nothing in it": (shutil.rmtree, "sweep.json", "summary"),
+    "record is empty": (lambda f: (f / "sweep.json").write_text(""), "JSON", "both"),
+    "record is cut": (lambda f: os.truncate(f / "sweep.json", 100), "JSON", "both"),
+    "record is text": (lambda f: (f / "sweep.json").write_text("hello"), "JSON", "both"),
+    "record is binary": (
+        lambda f: (f / "sweep.json").write_bytes(b"\xff\xfe\x00"),
+        "sweep.json",
+        "both",
+    ),
+    "record is nested": (
+        lambda f: (f / "sweep.json").write_text("[" * 200_000),
+        "sweep.json",
+        "both",
+    ),
+    "record is a list": (lambda f: (f / "sweep.json").write_text("[]"), "sweep.json", "both"),
+    "record of something else": (
+        lambda f: (f / "sweep.json").write_text('{"name": "x"}'),
+        "sweep.json",
+        "both",
+    ),
+    "record is a folder": (lambda f: _replace_by_folder(f / "sweep.json"), "sweep.json", "both"),
+    "record with a cost that is none": (
+        lambda f: _record(f, spec={"cost": ["x"]}),
+        "sweep.json",
+        "summary",
+    ),
+    "record with no costs": (lambda f: _record(f, spec={"cost": []}), "sweep.json", "summary"),
+    "record with cells that are none": (lambda f: _record(f, cells=[3]), "sweep.json", "sweep"),
+    "record with a number for cells": (lambda f: _record(f, cells=3), "sweep.json", "sweep"),
+    "record with a cell that lacks something": (
+        lambda f: _record(f, cells=[{"instance": "x"}]),
+        "sweep.json",
+        "sweep",
+    ),
+    "record of another seed": (lambda f: _record(f, seed=1), "seed 1", "sweep"),
+    "record of another engine": (lambda f: _record(f, engine="dense"), "engine dense", "sweep"),
+    "record with a limit": (lambda f: _record(f, max_steps=7), "max_steps 7", "sweep"),
+    "record of other rows": (lambda f: _record(f, rows=0), "version of the rows 0", "sweep"),
+    "trials are a file": (
+        lambda f: (shutil.rmtree(f / "trials"), (f / "trials").touch()),
+        "trials",
+        "sweep",
+    ),
+    "lock is a folder": (lambda f: _replace_by_folder(f / ".lock"), "good", "sweep"),
+}
+
+ROOT_ONLY_CAN = os.geteuid() == 0 if hasattr(os, "geteuid") else False
+
+
+@pytest.fixture
+def folder(place: Path, good: Path) -> Path:
+    """Copy a sweep with nothing wrong."""
+    return Path(shutil.copytree(good, place / "good"))
+
+
+@pytest.mark.parametrize(
+    ("what", "command"),
+    [
+        (what, command)
+        for what, (_, _, who) in DAMAGED.items()
+        for command in ("sweep", "summary")
+        if who in (command, "both")
+    ],
+)
+def test_damaged_folder(
+    what: str, command: str, folder: Path, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage, named, _ = DAMAGED[what]
+    damage(folder)
+    folder.mkdir(exist_ok=True)
+    SMALL.save(place / "small.toml")
+    arguments = {
+        "sweep": ["sweep", "--instance", "small.toml", "--trials", "7", "--out"],
+        "summary": ["summary"],
+    }[command]
+    refused_by_command([*arguments, str(folder)], named, place, capsys)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["missing", "file.txt", "file.txt/below", "/dev/null", "/proc/self/mem", "folder", "x" * 5000],
+    ids=lambda name: name[:20],
+)
+def test_what_is_no_folder_of_a_sweep(
+    name: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused_by_command(["summary", name], name[:100], place, capsys)
+
+
+@pytest.mark.skipif(ROOT_ONLY_CAN, reason="root may write everywhere")
+@pytest.mark.parametrize("where", ["closed", "closed/results"])
+def test_folder_that_may_not_be_written(
+    place: Path, where: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "closed").mkdir(mode=0o500)
+    status = cli.run(["sweep", "--out", where, "--trials", "3"])
+    assert_one_line(status, capsys.readouterr(), "closed")
+
+
+def test_folder_that_another_sweep_holds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from fastfed.storage.folder import Store
+
+    before = listing(folder)
+    with Store(folder).lock():
+        status = cli.run(
+            ["sweep", "--spec", str(folder / "sweep.json"), "--out", str(folder), "--trials", "900"]
+        )
+    assert_one_line(status, capsys.readouterr(), "another sweep is writing here")
+    assert listing(folder) == before
+
+
+def test_trials_that_are_a_symbolic_link_are_not_written_through(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "x.parquet").write_text("foreign")
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / "trials").symlink_to(elsewhere)
+    for command in (
+        ["sweep", "--trials", "2", "--out", str(linked)],
+        ["merge", str(folder), "--out", str(linked)],
+    ):
+        assert cli.run(command) == 2
+        assert "trials: a symbolic link" in capsys.readouterr().err
+    with pytest.raises(ff.InputError, match="a symbolic link"):
+        ff.simulate([[0.9], [0.1]], "fedelim", delta=0.1, trials=2, threads=1).save(linked)
+    assert [path.name for path in elsewhere.iterdir()] == ["x.parquet"]
+
+
+@pytest.mark.parametrize("after", range(8))
+def test_disk_that_is_full(
+    place: Path, after: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fills up at the first, second, ... file.
+
+    No half of a file is left, and once there is room the same command goes on.
+    """
+    SMALL.save("small.toml")
+    command = [
+        "sweep",
+        "--instance",
+        "small.toml",
+        "--delta",
+        "0.1,0.2",
+        "--trials",
+        "10",
+        "--threads",
+        "1",
+        "--schedule",
+        "fedelim,fedelim0",
+    ]
+    real, left = os.fsync, after
+
+    def sync(number: int) -> None:
+        nonlocal left
+        if left == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        left -= 1
+        real(number)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    status = cli.run(command)
+    assert_one_line(status, capsys.readouterr(), "No space left")
+    assert list(place.rglob(".*.partial")) == []
+    monkeypatch.setattr(os, "fsync", real)
+    assert cli.run(command) == 0
+    assert capsys.readouterr().err == ""
+    assert cli.run(["summary", "results", "--json"]) == 0
+    assert {row["trials"] for row in json.loads(capsys.readouterr().out)} == {10}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"cells": 3},
+        {"cells": [3]},
+        {"cells": [{"instance": "x"}]},
+        {"cells": None},
+        {"cells": {}},
+        {"spec": {"cost": 5}},
+        {"spec": {"cost": None}},
+        {"versions": 3},
+        {"summary_of": [1]},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("cost", [[], ["--cost", "7"]], ids=["own costs", "other costs"])
+def test_summary_of_a_record_that_was_edited(
+    folder: Path, changes: dict[str, Any], cost: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rows are there: it works, or says what it cannot read."""
+    _record(folder, **changes)
+    status = cli.run(["summary", str(folder), *cost])
+    told = capsys.readouterr()
+    if status != 0 or told.err:
+        assert_one_line(status, told, "")
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"PAR1" + b"\0" * 100 + b"PAR1"])
+def test_summary_file_that_is_none_is_made_again(
+    folder: Path, content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It follows from the rows: what is wrong with it is no reason to stop."""
+    assert cli.run(["summary", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    (folder / "summary.parquet").write_bytes(content)
+    assert cli.run(["summary", str(folder)]) == 0
+    assert capsys.readouterr() == (shown, "")
+
+
+def test_part_that_is_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Named, and left alone."""
+    odd = folder / "trials" / "odd.parquet"
+    odd.mkdir()
+    (odd / "mine.txt").write_text("mine")
+    status = cli.run(
+        ["sweep", "--spec", str(folder / "sweep.json"), "--out", str(folder), "--quiet"]
+    )
+    told = capsys.readouterr()
+    assert status in (0, 2)
+    assert "odd.parquet" in told.err
+    assert len(told.err.splitlines()) == 1
+    assert (odd / "mine.txt").read_text() == "mine"
+
+
+def test_summary_file_that_holds_another_table(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["summary", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    pq.write_table(pa.table({"a": [1, 2]}), folder / "summary.parquet")
+    again = ["sweep", "--spec", str(folder / "sweep.json"), "--out"]
+    for command in (["summary"], ["plot"], again):
+        status = cli.run([*command, str(folder)])
+        told = capsys.readouterr()
+        assert (status, told.err) == (0, "")
+        if command == ["summary"]:
+            assert told.out == shown

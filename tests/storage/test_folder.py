@@ -1,0 +1,531 @@
+"""A sweep's folder: parts are complete or absent, and it says what is missing."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fastfed.analysis.trials import samples
+from fastfed.errors import InputError
+from fastfed.files import replacing
+from fastfed.model.setting import Cell
+from fastfed.model.spec import Spec, spec_hash
+from fastfed.storage import checksum
+from fastfed.storage.folder import Store
+from fastfed.storage.manifest import FORMAT, versions
+from fastfed.version import ROWS
+
+ROOT = Path(__file__).resolve().parents[2]
+CELL = Cell("small", "0" * 64, 0.1, 1.0, 0, "skip", None)
+SPEC = Spec(["small"], [0.1], [0.0, 10.0], ["fedelim"], 10, 0, "skip")
+
+
+def table(schedules: tuple[str, ...], first: int, count: int) -> pa.Table:
+    """Rows as an executor hands them over; pulls tell the trial and the schedule."""
+    trial = np.tile(np.arange(first, first + count), len(schedules))
+    return pa.table(
+        {
+            "schedule": np.repeat(schedules, count),
+            "trial": trial,
+            "pulls": trial * 10 + np.repeat(np.arange(len(schedules)), count),
+            "uplinks": trial + 1,
+            "bits": 64 * (trial + 1),
+            "correct": trial % 2 == 0,
+            "truncated": trial < 0,
+        }
+    )
+
+
+def add(
+    store: Store,
+    first: int,
+    count: int,
+    schedules: tuple[str, ...] = ("fedelim",),
+    cell: Cell = CELL,
+) -> Path:
+    return store.write_part(
+        cell, schedules, first, count, table(schedules, first, count), SPEC
+    ).path
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    made = Store(tmp_path / "results")
+    made.trials.mkdir(parents=True)
+    return made
+
+
+def hidden(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob(".*"))
+
+
+# Parts
+
+
+def test_a_part_is_found_again(store: Store) -> None:
+    part = store.write_part(
+        CELL, ("fedelim", "fedelim0"), 20, 5, table(("fedelim", "fedelim0"), 20, 5), SPEC
+    )
+    assert Store(store.folder).parts() == store.parts() == [part]
+    assert (part.first, part.count, part.schedules) == (20, 5, ("fedelim", "fedelim0"))
+    assert part.path.parent == store.trials
+    assert hidden(store.folder) == []
+
+
+def test_a_part_says_what_made_it(store: Store) -> None:
+    about = json.loads(pq.read_metadata(add(store, 0, 3)).metadata[b"fastfed"])
+    assert about["spec"] == SPEC.to_dict()
+    assert about["spec_hash"] == spec_hash(SPEC.to_dict())
+    assert (about["format"], about["rows"], about["id"]) == (FORMAT, ROWS, CELL.id)
+    assert about["versions"] == versions()
+    assert {"fastfed", "python", "numba", "numpy", "polars", "pyarrow"} <= set(versions())
+    assert Cell(**about["cell"]) == CELL
+
+
+def test_a_part_is_zstd_one_row_group_per_schedule(store: Store) -> None:
+    about = pq.read_metadata(add(store, 0, 4, ("fedelim", "fedelim0", "periodic:5")))
+    assert about.num_row_groups == 3
+    assert {
+        about.row_group(g).column(c).compression for g in range(3) for c in range(about.num_columns)
+    } == {"ZSTD"}
+
+
+def test_hash_of_a_spec_does_not_depend_on_its_order() -> None:
+    assert spec_hash({"a": 1, "b": 2}) == spec_hash({"b": 2, "a": 1})
+    assert spec_hash({"a": 1}) != spec_hash({"a": 2})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("instance", "other"),
+        ("digest", "1" * 64),
+        ("delta", 0.1000001),
+        ("sigma", 1.0000001),
+        ("seed", 1),
+        ("engine", "dense"),
+        ("max_steps", 10),
+    ],
+)
+def test_different_cells_have_different_names(field: str, value: object) -> None:
+    assert Cell(**{**vars(CELL), field: value}).id != CELL.id
+
+
+def test_name_of_a_cell_is_a_file_name() -> None:
+    odd = Cell(**{**vars(CELL), "instance": "../random:3,4,5 é\n" + "x" * 300})
+    assert "/" not in odd.id
+    assert odd.id.isascii()
+    assert len(odd.id) < 100
+
+
+def test_schedules_of_one_range_do_not_overwrite_each_other(store: Store) -> None:
+    assert add(store, 0, 5, ("fedelim",)) != add(store, 0, 5, ("fedelim0",))
+    assert len(Store(store.folder).parts()) == 2
+
+
+def test_failure_while_writing_leaves_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(rows: pa.Table, file: object, **_: object) -> None:
+        file.write(b"PAR1 and then")
+        raise RuntimeError("half way")
+
+    monkeypatch.setattr(pq, "write_table", half)
+    with pytest.raises(RuntimeError, match="half way"):
+        add(store, 0, 5)
+    assert list(store.trials.iterdir()) == []
+
+
+def test_full_disk_is_bad_luck_told_in_one_line(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match=r"small-.*parquet: cannot be written \(No space left"):
+        add(store, 0, 5)
+    assert list(store.trials.iterdir()) == []
+
+
+def test_failure_keeps_the_file_that_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.json"
+    path.write_bytes(b"old")
+
+    def interrupted() -> None:
+        with replacing(path) as file:
+            file.write(b"new")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert path.read_bytes() == b"old"
+    assert hidden(tmp_path) == []
+    with replacing(path) as file:
+        file.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+
+
+def test_replacing_where_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    below = replacing(tmp_path / "file" / "sweep.json")
+    with pytest.raises(InputError, match="cannot be written"), below as file:
+        file.write(b"x")
+
+
+def test_a_file_is_synced_before_it_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, bool]] = []
+    path = tmp_path / "part.parquet"
+    real_sync, real_replace = os.fsync, os.replace
+
+    def sync(number: int) -> None:
+        seen.append(("sync", path.exists()))
+        real_sync(number)
+
+    def replace(*names: object) -> None:
+        seen.append(("rename", path.exists()))
+        real_replace(*names)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", replace)
+    with replacing(path) as file:
+        file.write(b"x" * 100_000)
+    names = [name for name, _ in seen]
+    assert names[0] == "sync"
+    assert not seen[0][1]
+    assert "rename" not in names or names.index("rename") == 1
+    assert names[-1] == "sync", "the folder too"
+
+
+# What is missing
+
+
+@pytest.mark.parametrize(
+    ("held", "trials", "gaps"),
+    [
+        ([], 10, [(0, 10)]),
+        ([(0, 10)], 10, []),
+        ([(0, 10)], 15, [(10, 15)]),
+        ([(0, 10)], 4, []),
+        ([(5, 5)], 10, [(0, 5)]),
+        ([(3, 2), (7, 1)], 10, [(0, 3), (5, 7), (8, 10)]),
+        ([(0, 6), (4, 6)], 12, [(10, 12)]),
+        ([(0, 10), (2, 3)], 12, [(10, 12)]),
+        ([(20, 5)], 10, [(0, 10)]),
+        ([(8, 10)], 10, [(0, 8)]),
+    ],
+)
+def test_missing_ranges(
+    store: Store, held: list[tuple[int, int]], trials: int, gaps: list[tuple[int, int]]
+) -> None:
+    for first, count in held:
+        add(store, first, count)
+    assert store.missing(CELL, "fedelim", trials) == gaps
+    assert Store(store.folder).missing(CELL, "fedelim", trials) == gaps
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_missing_ranges_against_sets(store: Store, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    held: set[int] = set()
+    for _ in range(int(rng.integers(0, 6))):
+        first, count = int(rng.integers(0, 40)), int(rng.integers(1, 12))
+        add(store, first, count)
+        held.update(range(first, first + count))
+    gaps = store.missing(CELL, "fedelim", 40)
+    found = [trial for first, end in gaps for trial in range(first, end)]
+    assert found == sorted(set(range(40)) - held)
+    assert all(end < first for (_, end), (first, _) in pairwise(gaps))
+
+
+def test_missing_looks_at_one_cell_and_one_schedule(store: Store) -> None:
+    other = Cell(**{**vars(CELL), "delta": 0.01})
+    add(store, 0, 10, ("fedelim", "periodic:5"))
+    add(store, 0, 4, ("fedelim0",))
+    assert store.missing(CELL, "periodic:5", 10) == []
+    assert store.missing(CELL, "fedelim0", 10) == [(4, 10)]
+    assert store.missing(CELL, "periodic:50", 10) == [(0, 10)]
+    assert store.missing(other, "fedelim", 10) == [(0, 10)]
+
+
+def test_samples_are_in_order_and_once(store: Store) -> None:
+    both = ("fedelim", "fedelim0")
+    for first, count in ((8, 4), (0, 5), (3, 6)):
+        add(store, first, count, both)
+    found = samples(store.batches(CELL, ["fedelim0"]), "fedelim0")
+    assert found["trial"].tolist() == list(range(12))
+    assert found["pulls"].tolist() == [10 * trial + 1 for trial in range(12)]
+    assert found["correct"].tolist() == [trial % 2 == 0 for trial in range(12)]
+    assert samples(store.batches(CELL, ["fedelim"], until=7), "fedelim")["trial"].tolist() == list(
+        range(7)
+    )
+    assert len(samples(store.batches(CELL, ["periodic:5"]), "periodic:5")["trial"]) == 0
+
+
+# Parts that are none
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def halve(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(np.random.default_rng(0).bytes(3000))
+
+
+def text(path: Path) -> None:
+    path.write_text("trial,pulls\n0,10\n")
+
+
+def foreign(path: Path) -> None:
+    pq.write_table(pa.table({"x": [1, 2, 3]}), path)
+
+
+def _with_about(path: Path, about: bytes) -> None:
+    """Write a whole file, with its checksum, that has another content."""
+    checksum.write(path, pq.read_table(path), about, 5)
+
+
+def foreign_json(path: Path) -> None:
+    _with_about(path, b"{not json")
+
+
+def other_json(path: Path) -> None:
+    _with_about(path, b"[1, 2]")
+
+
+def _edited(path: Path, **changes: object) -> None:
+    about = json.loads(pq.read_metadata(path).metadata[b"fastfed"])
+    _with_about(path, json.dumps({**about, **changes}).encode())
+
+
+def other_version(path: Path) -> None:
+    _edited(path, rows=ROWS + 1)
+
+
+def other_format(path: Path) -> None:
+    _edited(path, format=99)
+
+
+def other_count(path: Path) -> None:
+    _edited(path, count=4)
+
+
+def no_cell(path: Path) -> None:
+    _edited(path, cell={"instance": "small"})
+
+
+DAMAGE = [
+    truncate,
+    halve,
+    empty,
+    garbage,
+    text,
+    foreign,
+    foreign_json,
+    other_json,
+    other_version,
+    other_format,
+    other_count,
+    no_cell,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+def test_unreadable_part_is_named_and_counts_as_missing(
+    store: Store, damage: Callable[[Path], None]
+) -> None:
+    good, bad = add(store, 0, 5), add(store, 5, 5)
+    damage(bad)
+    again = Store(store.folder)
+    assert [part.path for part in again.parts()] == [good]
+    assert [problem.path for problem in again.problems()] == [bad]
+    assert again.missing(CELL, "fedelim", 10) == [(5, 10)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_truncated_anywhere(store: Store, seed: int) -> None:
+    path = add(store, 0, 5)
+    content = path.read_bytes()
+    path.write_bytes(content[: np.random.default_rng(seed).integers(0, len(content))])
+    again = Store(store.folder)
+    assert again.parts() == []
+    assert [problem.path for problem in again.problems()] == [path]
+
+
+def test_untouched_parts_are_not_suspected(store: Store) -> None:
+    for first in range(0, 50, 5):
+        add(store, first, 5)
+    again = Store(store.folder)
+    assert len(again.parts()) == 10
+    assert again.problems() == []
+
+
+def test_partial_files_are_no_parts(store: Store) -> None:
+    path = add(store, 0, 5)
+    path.rename(path.with_name(f".{path.name}.partial"))
+    again = Store(store.folder)
+    assert again.parts() == []
+    assert again.problems() == []
+
+
+# The record
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"3", b"{}", b'{"spec": 3}', b"\xff\xfe", b'{"spec": {}']
+)
+def test_record_that_is_none(store: Store, content: bytes) -> None:
+    store.manifest_path.write_bytes(content)
+    with pytest.raises(InputError, match=r"sweep\.json"):
+        store.record()
+
+
+def test_record_absent(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no sweep\.json in it"):
+        Store(tmp_path).record()
+    with pytest.raises(InputError, match="no such folder"):
+        Store(tmp_path / "nowhere").record()
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_record_is_read_back(store: Store) -> None:
+    cell = Cell(**{**vars(CELL), "seed": 2**64 - 1, "instance": "é\n"})
+    store.write_part(
+        cell,
+        ("fedelim",),
+        0,
+        5,
+        table(("fedelim",), 0, 5),
+        msgspec.structs.replace(SPEC, seed=cell.seed),
+    )
+    record = Store(store.folder).record()
+    store.write_record(record)
+    assert Store(store.folder).record() == record
+    assert next(iter(record.cells.values())).seed == 2**64 - 1
+    assert hidden(store.folder) == []
+
+
+# The lock
+
+
+def in_another_process(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        check=False,
+    )
+
+
+TRY = """
+import sys
+from pathlib import Path
+from fastfed.errors import InputError
+from fastfed.storage.folder import Store
+try:
+    with Store(Path(sys.argv[1])).lock():
+        print("mine")
+except InputError as error:
+    print(error)
+"""
+
+
+def test_second_process_is_told(store: Store) -> None:
+    with store.lock():
+        told = in_another_process(TRY, str(store.folder))
+        assert "another sweep is writing here" in told.stdout, told.stderr
+        assert str(store.folder) in told.stdout
+    assert in_another_process(TRY, str(store.folder)).stdout == "mine\n"
+
+
+def test_second_process_does_no_harm(store: Store) -> None:
+    """It must not clean up after a run that is alive."""
+    with store.lock():
+        alive = store.trials / ".small.parquet.partial"
+        alive.write_bytes(b"being written")
+        in_another_process(TRY, str(store.folder))
+        assert alive.read_bytes() == b"being written"
+
+
+def test_lock_dies_with_its_process(store: Store) -> None:
+    code = TRY.replace('print("mine")', "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert in_another_process(code, str(store.folder)).returncode == -signal.SIGKILL
+    with store.lock():
+        pass
+
+
+def test_lock_is_released_by_an_exception(store: Store) -> None:
+    with pytest.raises(KeyboardInterrupt), store.lock():
+        raise KeyboardInterrupt
+    with store.lock():
+        pass
+
+
+def test_lock_cleans_up_after_killed_runs(store: Store) -> None:
+    left = [
+        store.folder / ".sweep.json.0123abcd.partial",
+        store.folder / ".summary.parquet.0123abcd.partial",
+        store.trials / ".a.parquet.0123abcd.partial",
+    ]
+    kept = [
+        store.folder / "notes.partial",
+        store.trials / "mine.txt",
+        store.folder / ".hidden",
+        store.folder / ".download.partial",
+        store.folder / ".config" / ".download.partial",
+        store.folder / ".a.parquet.0123abcd.partial",
+        store.folder / "nested" / "trials" / ".a.parquet.0123abcd.partial",
+        store.trials / "below" / ".a.parquet.0123abcd.partial",
+    ]
+    for path in (*left, *kept):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    part = add(store, 0, 5)
+    digest = hashlib.sha256(part.read_bytes()).digest()
+    with store.lock():
+        assert [path for path in left if path.exists()] == []
+        assert [path for path in kept if not path.exists()] == []
+    assert hashlib.sha256(part.read_bytes()).digest() == digest
+
+
+def test_lock_makes_the_folder(tmp_path: Path) -> None:
+    store = Store(tmp_path / "a" / "b")
+    with store.lock():
+        assert store.trials.is_dir()
+
+
+@pytest.mark.parametrize("where", ["file", "file/below", "file/below/deep"])
+def test_lock_where_no_folder_can_be(tmp_path: Path, where: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match="file"), Store(tmp_path / where).lock():
+        pass
+    assert (tmp_path / "file").read_text() == "mine"

@@ -1,0 +1,222 @@
+"""One writer for a folder: who holds it is said, and its loss is noticed."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from helpers import SMALL, assert_whole, rows
+
+import fastfed as ff
+from fastfed.errors import InputError
+from fastfed.storage import lock as locking
+from fastfed.storage.folder import Store
+from fastfed.storage.lock import Lock
+
+ELSEWHERE = {"owner": "another", "pid": 4711, "host": "elsewhere"}
+
+
+def tried(folder: Path) -> str:
+    """Hold the folder for a moment; what was said if that was refused."""
+    try:
+        with Lock(folder):
+            return ""
+    except InputError as error:
+        return str(error)
+
+
+def made(folder: Path, content: object, seconds_ago: float = 0.0) -> Path:
+    path = folder / ".lock"
+    path.write_text(json.dumps(content))
+    os.utime(path, (time.time() - seconds_ago,) * 2)
+    return path
+
+
+@pytest.fixture
+def no_flock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulate a file system that does not support flock."""
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+
+
+def test_who_holds_it_is_said(tmp_path: Path) -> None:
+    with Lock(tmp_path):
+        said = tried(tmp_path)
+        content = json.loads((tmp_path / ".lock").read_text())
+    assert f"another sweep is writing here (process {os.getpid()} on {socket.gethostname()}" in said
+    assert (content["pid"], content["host"]) == (os.getpid(), socket.gethostname())
+    assert list(tmp_path.iterdir()) == []
+    assert tried(tmp_path) == ""
+
+
+@pytest.mark.usefixtures("no_flock")
+def test_without_flock_the_file_is_the_lock(tmp_path: Path) -> None:
+    with Lock(tmp_path):
+        said = tried(tmp_path)
+        assert "another sweep is writing here (process" in said
+    assert tried(tmp_path) == ""
+    made(tmp_path, ELSEWHERE, seconds_ago=30)
+    assert "process 4711 on elsewhere, last sign of life 30 s ago" in tried(tmp_path)
+    made(tmp_path, ELSEWHERE, seconds_ago=1000)
+    assert tried(tmp_path) == "", "its owner is dead"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("flock", [True, False])
+def test_a_heartbeat_from_before_the_clock_was_set_back_is_old(
+    tmp_path: Path, flock: bool, request: pytest.FixtureRequest
+) -> None:
+    if not flock:
+        request.getfixturevalue("no_flock")
+    made(tmp_path, ELSEWHERE, seconds_ago=-30)
+    assert "last sign of life 30 s ago" in tried(tmp_path)
+    made(tmp_path, ELSEWHERE, seconds_ago=-100_000)
+    assert tried(tmp_path) == "", "a living owner would have renewed it"
+
+
+@pytest.mark.usefixtures("no_flock")
+def test_without_flock_a_sweep_runs(tmp_path: Path) -> None:
+    for trials in (10, 20):
+        ff.sweep(
+            instances=[SMALL],
+            deltas=[0.1],
+            schedules=["fedelim"],
+            trials=trials,
+            threads=1,
+            out=tmp_path / "results",
+        )
+    assert_whole(rows(tmp_path / "results"), 1, 20)
+
+
+@pytest.mark.usefixtures("no_flock")
+def test_of_many_that_find_a_dead_lock_one_gets_it(tmp_path: Path) -> None:
+    """One at a time: a thread that comes late, on a busy machine, may hold it after another."""
+    barrier = threading.Barrier(4)
+    kept: list[tuple[float, float]] = []  # from when to when somebody was sure to hold it
+
+    def contend(_: int) -> None:
+        barrier.wait()
+        with suppress(InputError), Lock(tmp_path) as mine:
+            since = time.perf_counter()
+            time.sleep(0.01)
+            mine.check()
+            kept.append((since, time.perf_counter()))
+
+    for _ in range(20):
+        made(tmp_path, ELSEWHERE, seconds_ago=1000)
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(contend, range(4)))
+        (tmp_path / ".lock").unlink(missing_ok=True)
+    for (_, end), (since, _) in pairwise(sorted(kept)):
+        assert end <= since, "two at a time believed to hold it"
+    assert len(kept) > 10
+
+
+def test_another_host_whose_flock_does_not_reach_us(tmp_path: Path) -> None:
+    made(tmp_path, ELSEWHERE, seconds_ago=5)
+    assert "process 4711 on elsewhere" in tried(tmp_path)
+    made(tmp_path, ELSEWHERE, seconds_ago=1000)
+    assert tried(tmp_path) == ""
+
+
+def test_a_dead_process_of_this_host_is_no_reason_to_wait(tmp_path: Path) -> None:
+    made(tmp_path, {**ELSEWHERE, "host": socket.gethostname()})
+    assert tried(tmp_path) == ""
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"[]", b"\xff" * 100, b"[" * 5000])
+def test_a_lock_file_that_says_nothing(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / ".lock").write_bytes(content)
+    assert tried(tmp_path) == ""
+
+
+def test_a_symbolic_link_is_not_followed_and_its_target_not_emptied(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / ".lock").symlink_to(precious)
+    assert "a symbolic link" in tried(tmp_path / "results")
+    (tmp_path / "results" / ".lock").unlink()
+    (tmp_path / "results" / ".lock").symlink_to(tmp_path / "nowhere")
+    assert "a symbolic link" in tried(tmp_path / "results")
+    assert precious.read_text() == "mine"
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_hard_link_is_refused_and_the_other_file_stays(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    precious = tmp_path / "precious.txt"
+    precious.write_text("mine")
+    os.link(precious, tmp_path / "results" / ".lock")
+    assert "a hard link; remove it" in tried(tmp_path / "results")
+    assert precious.read_text() == "mine"
+
+
+def test_heartbeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locking, "HEARTBEAT_SECONDS", 0.01)
+    with Lock(tmp_path):
+        os.utime(tmp_path / ".lock", (0, 0))
+        for _ in range(500):
+            if (tmp_path / ".lock").stat().st_mtime > 0:
+                break
+            time.sleep(0.01)
+        assert (tmp_path / ".lock").stat().st_mtime > time.time() - 60
+
+
+@pytest.mark.parametrize("loss", ["removed", "replaced", "overwritten"])
+def test_a_lost_lock_stops_its_sweep_before_the_next_file(tmp_path: Path, loss: str) -> None:
+    """Two sweeps that both believe to be alone would write the same trials twice."""
+    out = tmp_path / "results"
+    options = {
+        "instances": [SMALL],
+        "deltas": [0.1],
+        "schedules": ["fedelim"],
+        "trials": 60,
+        "threads": 1,
+        "out": out,
+        "part_size": 10,
+    }
+    parts = ff.sweep_parts(**options)
+    first = next(part for _, part in parts if part is not None)
+    if loss == "overwritten":
+        (out / ".lock").write_text(json.dumps(ELSEWHERE))
+    else:
+        (out / ".lock").unlink()
+    if loss == "replaced":
+        ff.sweep(**options)  # by somebody else, while the first still runs
+    with pytest.raises(InputError, match=r"\.lock: was removed or taken"):
+        for _ in parts:
+            pass
+    assert first.path.exists()
+    assert list(out.rglob("*.partial")) == []
+    (out / ".lock").unlink(missing_ok=True)
+    ff.sweep(**options)
+    assert_whole(rows(out), 1, 60)
+    assert Store(out).problems() == []
+
+
+def test_second_process_sees_a_live_owner_after_a_kill(tmp_path: Path) -> None:
+    """A flock dies with its process, so the same command can be given again at once."""
+    code = (
+        "import os, signal, sys; from pathlib import Path; "
+        "from fastfed.storage.lock import Lock; Lock(Path(sys.argv[1])).__enter__(); "
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    assert json.loads((tmp_path / ".lock").read_text())["host"] == socket.gethostname()
+    assert tried(tmp_path) == ""

@@ -1,0 +1,464 @@
+"""Sweeps on a Dask cluster: the same rows, whatever happens to the cluster."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import polars as pl
+import psutil
+import pytest
+from dask_sweeps import GRID, OPTIONS, PATIENCE, TRIALS, left_sockets, one_line  # noqa: F401
+from distributed import Client, LocalCluster
+from helpers import SMALL, rows
+
+import fastfed as ff
+from fastfed.cli import app as cli
+from fastfed.errors import InputError
+from fastfed.model.schedules import FedElim
+from fastfed.model.setting import Setting
+from fastfed.storage.folder import Store
+from fastfed.sweeps import dask
+from fastfed.sweeps.planner import Planner
+
+pytestmark = pytest.mark.cluster
+
+ROOT = Path(__file__).resolve().parents[2]
+engine = importlib.import_module("fastfed.sweeps.run")
+api = importlib.import_module("fastfed.api.sweep")
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+    """Return the rows that threads give."""
+    out = tmp_path_factory.mktemp("threads") / "results"
+    ff.sweep(out=out, threads=2, **OPTIONS)
+    return rows(out)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Client]:
+    """Two processes; what a test does to them it undoes."""
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            memory_limit=0,
+        ) as local,
+        Client(local, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty parts, whatever the speed."""
+    monkeypatch.setitem(api.SWEEP, "part_size", 100)
+
+
+# The same rows
+
+
+def test_threads_a_local_cluster_and_shards_give_the_same_rows(
+    tmp_path: Path, expected: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["sweep", *GRID[:-1], "--out", str(tmp_path / "dask"), "--dask", "local:3"]) == 0
+    error = one_line(capsys.readouterr().err)
+    assert "3 worker threads" in error
+    assert error.endswith("dashboard: none\n")
+    shards = [str(tmp_path / f"shard-{i}") for i in range(1, 5)]
+    for i, shard in enumerate(shards, 1):
+        assert cli.run(["sweep", *GRID, "--out", shard, "--shard", f"{i}/4"]) == 0
+    assert cli.run(["merge", *shards, "--out", str(tmp_path / "merged")]) == 0
+    assert rows(tmp_path / "dask").equals(expected)
+    assert rows(tmp_path / "merged").equals(expected)
+
+
+def test_workers_of_a_local_cluster_leave_ctrl_c_to_their_master() -> None:
+    """A terminal sends it to all of them; who dies of it fills the screen with its traceback."""
+    with dask._connected("local:1") as client:
+        ignored = client.run(lambda: signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
+    assert list(ignored.values()) == [True]
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_any_client_with_few_tasks_in_flight(
+    cluster: Client, out: Path, expected: pl.DataFrame
+) -> None:
+    parts, in_flight = 0, 0
+    for run, part in ff.sweep_parts(out=out, client=cluster, **OPTIONS):
+        parts += part is not None
+        in_flight = max(in_flight, run.progress.in_flight)
+    assert parts == 40
+    assert in_flight <= 2 * 2
+    assert run.progress.workers == 2
+    assert (run.progress.in_flight, run.progress.trials_done) == (0, 2 * TRIALS)
+    assert rows(out).equals(expected)
+
+
+def test_a_target_is_reached_with_the_same_rows(cluster: Client, tmp_path: Path) -> None:
+    options = {**OPTIONS, "target_rse": 0.012}
+    ff.sweep(out=tmp_path / "threads", threads=2, **options)
+    ff.sweep(out=tmp_path / "dask", client=cluster, **options)
+    assert rows(tmp_path / "threads").equals(rows(tmp_path / "dask"))
+
+
+# What may happen to a cluster
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_worker_killed_in_mid_sweep(cluster: Client, out: Path, expected: pl.DataFrame) -> None:
+    victim = min(cluster.run(os.getpid).values())
+    parts = ff.sweep_parts(out=out, client=cluster, **OPTIONS)
+    while next(parts)[1] is None:
+        pass
+    os.kill(victim, signal.SIGKILL)
+    list(parts)
+    assert rows(out).equals(expected)
+    cluster.wait_for_workers(2)
+    assert victim not in cluster.run(os.getpid).values()
+
+
+CLUSTER = """
+import sys
+from distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(n_workers=1, threads_per_worker=2, processes=True, host="127.0.0.1",
+                      dashboard_address="127.0.0.1:0", memory_limit=0) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_the_scheduler_killed_in_mid_sweep(
+    tmp_path: Path,
+    out: Path,
+    expected: pl.DataFrame,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = tmp_path / "cluster.py"
+    script.write_text(CLUSTER)
+    with subprocess.Popen(
+        [sys.executable, str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as scheduler:
+        assert scheduler.stdout is not None
+        address = scheduler.stdout.readline().strip()
+
+        real = Planner.record
+
+        def record(planner: Planner, done: dask.Done) -> None:
+            """Kill it when three parts are written: no clock decides how far the sweep gets."""
+            real(planner, done)
+            if len(list(out.glob("trials/*.parquet"))) == 3:
+                scheduler.kill()
+                scheduler.wait()
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Planner, "record", record)
+            status = cli.run(["sweep", *GRID, "--out", str(out), "--dask", address])
+    assert status == 2
+    assert f"Dask scheduler {address}: connection lost; finished parts are kept" in one_line(
+        capfd.readouterr().err
+    )
+    held = Store(out)
+    assert 0 < len(held.parts()) < 40
+    assert held.problems() == []
+    assert cli.run(["sweep", *GRID, "--out", str(out), "--threads", "2"]) == 0
+    assert {part.path for part in held.parts()} <= {part.path for part in Store(out).parts()}
+    assert rows(out).equals(expected)
+
+
+def spoil(name: str, value: Any) -> None:
+    """On a worker: fail where trial 500 of delta 0.01 is asked for, or be whole again."""
+    from fastfed.sweeps import task as tasks
+
+    real = getattr(tasks, "real_compute", tasks.compute)
+    tasks.real_compute = real  # type: ignore[attr-defined]
+
+    def compute(task: tasks.Task, control: Any = None) -> tuple[Any, int]:
+        if task.setting.delta == 0.01 and task.first == 500:
+            raise ZeroDivisionError("no luck")
+        return real(task, control)
+
+    tasks.compute = compute if value else real
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_task_that_raises_is_named_and_the_rest_goes_on(
+    cluster: Client, out: Path, expected: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["sweep", *GRID, "--out", str(out), "--dask", cluster.scheduler.address]
+    cluster.run(spoil, "compute", True)
+    try:
+        assert cli.run(arguments) == 1
+    finally:
+        cluster.run(spoil, "compute", False)
+    error = one_line(capsys.readouterr().err)
+    assert "delta 0.01" in error
+    assert "trials 500 to 599: ZeroDivisionError: no luck; see it again with: fastfed" in error
+    lacking = (pl.col("delta") == 0.01) & pl.col("trial").is_between(500, 599)
+    assert rows(out).equals(expected.filter(~lacking))
+    assert cli.run(arguments) == 0
+    assert rows(out).equals(expected)
+
+
+# Who may compute
+
+
+def pretend(version: str) -> None:
+    import numba
+
+    numba.__version__ = version
+
+
+def hide(hidden: bool) -> None:
+    """On a worker: as if fastfed were not installed, or as if it were."""
+    modules: Any = sys.modules
+    for name in [name for name in modules if name.partition(".")[0] == "fastfed"]:
+        del modules[name]
+    if hidden:
+        modules["fastfed"] = None
+
+
+def test_a_worker_with_another_version_is_refused_by_name(
+    cluster: Client, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stranger = min(cluster.nthreads())
+    cluster.run(pretend, "0.0", workers=[stranger])
+    try:
+        status = cli.run(["sweep", *GRID, "--out", str(out), "--dask", cluster.scheduler.address])
+    finally:
+        cluster.run(pretend, numba.__version__, workers=[stranger])
+    assert status == 2
+    assert f"Dask worker {stranger} has numba 0.0, this client has {numba.__version__}" in one_line(
+        capsys.readouterr().err
+    )
+    assert Store(out).parts() == []
+
+
+def test_a_worker_without_fastfed_is_refused_by_name(cluster: Client, out: Path) -> None:
+    stranger = min(cluster.nthreads())
+    cluster.run(hide, True, workers=[stranger])
+    try:
+        with pytest.raises(InputError, match=f"Dask worker {stranger} has fastfed none"):
+            ff.sweep(out=out, client=cluster, **OPTIONS)
+    finally:
+        cluster.run(hide, False, workers=[stranger])
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_rows_of_a_worker_that_changed_since_are_refused(cluster: Client, out: Path) -> None:
+    parts = ff.sweep_parts(out=out, client=cluster, **OPTIONS)
+    while next(parts)[1] is None:
+        pass
+    cluster.run(pretend, "0.0")
+    try:
+        with pytest.raises(InputError, match=r"has numba 0\.0"):
+            list(parts)
+    finally:
+        cluster.run(pretend, numba.__version__)
+    assert 0 < len(Store(out).parts()) < 40
+
+
+# Who may ask
+
+STRANGER = """
+import json, os, sys, warnings
+warnings.simplefilter("ignore")
+from distributed import Client, Security
+address, user, seconds, keys = json.load(sys.stdin)
+if user:
+    os.setgroups([]), os.setgid(user), os.setuid(user)
+security = (None if keys == "none" else Security.temporary() if keys == "own"
+            else Security(require_encryption=True, **keys))
+try:
+    with Client(address, security=security, timeout=seconds, set_as_default=False) as client:
+        print("ran as", client.submit(os.getuid, pure=False).result(timeout=seconds))
+except Exception as error:
+    print(f"refused ({type(error).__name__}: {error})")
+"""
+IMPATIENCE = 3  # seconds for what must fail: a client tries again and again as long as it may
+
+
+def tried_by(user: int, address: str, keys: object, seconds: int) -> str:
+    """Return what a process of another user sees that tries to use a cluster."""
+    scheme = "tcp" if keys == "none" else "tls"
+    asked = [re.sub("^(tcp|tls)", scheme, address), user, seconds, keys]
+    done = subprocess.run(
+        [sys.executable, "-c", STRANGER],
+        input=json.dumps(asked),
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=3 * PATIENCE,
+    )
+    return done.stdout.strip() or done.stderr
+
+
+@pytest.mark.parametrize("user", [0, 65534])
+def test_nobody_else_can_reach_a_local_cluster(user: int) -> None:
+    """Neither another user of the machine nor another process, with keys of its own or none."""
+    if user and os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    ran = f"ran as {os.getuid()}"
+    # a cluster without TLS runs what anybody sends: the stranger knows how to ask
+    with LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        processes=False,
+        host="tcp://127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        memory_limit=0,
+    ) as plain:
+        assert tried_by(user, plain.scheduler_address, "none", PATIENCE) == ran
+    with dask._connected("local:1") as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://127.0.0.1:")
+        (worker,) = client.nthreads()
+        for server in (address, worker):
+            for keys in ("none", "own"):
+                assert tried_by(user, server, keys, IMPATIENCE).startswith("refused")
+        # with the keys of the run it would get in, so it is for them that the others did not
+        names = ("tls_ca_file", "tls_client_cert", "tls_client_key")
+        keys = {name: getattr(client.security, name) for name in names}
+        assert tried_by(user, address, keys, PATIENCE) == ran
+        assert client.submit(os.getuid).result() == os.getuid()
+
+
+def listeners() -> list[int]:
+    """Ports on which this process and its children listen."""
+    mine = psutil.Process()
+    return [
+        connection.laddr.port
+        for process in (mine, *mine.children(recursive=True))
+        for connection in process.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+
+
+def pages(ports: list[int]) -> list[int]:
+    """Return the ports that serve something to a browser."""
+    found = []
+    for port in ports:
+        for path in ("/status", "/info/main/workers.html", "/metrics"):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60):
+                    found.append(port)
+            except OSError:  # also what is not HTTP, or not found
+                pass
+    return found
+
+
+def test_a_local_cluster_shows_a_dashboard_only_if_asked() -> None:
+    before = set(listeners())
+    with dask._connected("local:1"):
+        ports = [port for port in listeners() if port not in before]
+        assert ports
+        assert pages(ports) == []
+    with dask._connected("local:1", dashboard=True) as client:
+        assert urllib.parse.urlparse(client.dashboard_link).port in pages(
+            [port for port in listeners() if port not in before]
+        )
+
+
+def test_dashboard_is_for_local_clusters(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for dask_option in ([], ["--dask", "tcp://127.0.0.1:9"]):
+        assert cli.run(["sweep", *GRID, "--out", str(out), "--dashboard", *dask_option]) == 2
+        assert "dashboard" in one_line(capsys.readouterr().err)
+
+
+def test_without_cryptography(
+    out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", "local:2"]) == 2
+    assert "pip install 'fastfed[dask]'" in one_line(capsys.readouterr().err)
+    assert not out.exists()
+
+
+# Who is waited for
+
+
+def test_it_is_said_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First there is no worker, then one that has paused because its memory is full."""
+    monkeypatch.setattr(dask, "_QUIET_SECONDS", 0.2)
+
+    def heard(client: Client) -> str:
+        said: list[str] = []
+        run = dask.Dask(client, said.append).run(Endless())
+        while len(said) < 2:
+            next(run)
+        run.close()
+        assert said[1].startswith("no result for ")
+        return said[1]
+
+    with (
+        LocalCluster(
+            n_workers=0,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            memory_limit=0,
+            dashboard_address="127.0.0.1:0",
+        ) as local,
+        Client(local, set_as_default=False) as client,
+    ):
+        assert "the cluster has no worker" in heard(client)
+        local.scale(1)
+        client.wait_for_workers(1)
+        client.run(pause)
+        while {one["status"] for one in client.scheduler_info()["workers"].values()} != {"paused"}:
+            time.sleep(0.01)
+        assert "1 of 1 workers are paused because their memory is nearly full" in heard(client)
+
+
+class Endless:
+    """A plan with one task, which no worker gets to."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def next_task(self, workers: int) -> dask.Task | None:
+        self.asked += 1
+        task = dask.Task(Setting.of(SMALL, delta=0.1), (FedElim(),), 0, 1)
+        return task if self.asked == 1 else None
+
+    def record(self, done: dask.Done) -> None:
+        raise AssertionError("nothing is done")
+
+
+def pause(dask_worker: Any) -> None:
+    from distributed.core import Status
+
+    dask_worker.status = Status.paused
+
+
+def test_a_dashboard_or_a_worker_at_the_address(
+    cluster: Client, out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask, "_CONNECT_SECONDS", 2)
+    port = urllib.parse.urlparse(cluster.dashboard_link).port
+    for address in (f"tcp://127.0.0.1:{port}", min(cluster.nthreads())):
+        assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", address]) == 2
+        assert f"Dask address '{address}': " in one_line(capsys.readouterr().err)

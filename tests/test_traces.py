@@ -1,0 +1,96 @@
+"""Work that a question repeats: counts of reads, sums, bounds and names that are parsed."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import fastfed as ff
+from fastfed.analysis.moments import Moments
+from fastfed.model.part import Part
+from fastfed.storage import checksum
+from fastfed.theory.bounds import bounds
+
+CELLS = 5  # of the default sweep
+PARTS = 2 * CELLS
+
+
+@pytest.fixture(scope="module")
+def default(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the default sweep, with few trials in several parts."""
+    out = tmp_path_factory.mktemp("traces") / "results"
+    ff.sweep(trials=6, part_size=3, out=out, threads=1, progress=False)
+    return out
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count how often each part is read."""
+    found: Counter[str] = Counter()
+    real: Callable[[Path], checksum.Sealed] = checksum.read
+
+    def counted(path: Path) -> checksum.Sealed:
+        if path.parent.name == "trials":
+            found[path.name] += 1
+        return real(path)
+
+    monkeypatch.setattr(checksum, "read", counted)
+    return found
+
+
+@contextmanager
+def counting() -> Iterator[Counter[str]]:
+    """Count batches that are added up, bounds that are computed, and names of schedules parsed."""
+    found: Counter[str] = Counter()
+    codes = {
+        Moments.add.__code__: "added",
+        bounds.__code__: "bounds",
+        Part.parse.__func__.__code__: "parse",  # type: ignore[attr-defined]
+    }
+
+    def hook(frame: FrameType, event: str, _: Any) -> None:
+        name = codes.get(frame.f_code) if event == "call" else None
+        if name == "parse":
+            given = frame.f_locals
+            if not (issubclass(given["cls"], ff.Schedule) and isinstance(given["given"], str)):
+                return
+        if name is not None:
+            found[name] += 1
+
+    sys.setprofile(hook)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
+
+
+def test_a_report_reads_adds_up_and_bounds_once(
+    default: Path, tmp_path: Path, read: Counter[str]
+) -> None:
+    sweep = ff.open_sweep(default)
+    with counting() as found:
+        sweep.report(tmp_path / "report.html")
+    assert len(read) == PARTS
+    assert set(read.values()) == {1}
+    assert found["added"] == 2 * PARTS  # sums first, then pairs with the winners
+    assert found["bounds"] == CELLS
+    assert 0 < found["parse"] < 50
+
+
+def test_questions_in_one_process_share_what_was_read(default: Path, read: Counter[str]) -> None:
+    sweep = ff.open_sweep(default)
+    with counting() as found:
+        sweep.summary([1, 7])
+        sweep.best()
+        sweep.check()
+    assert set(read.values()) == {1}
+    assert found["added"] == 4 * PARTS
+    assert found["bounds"] == CELLS
+    assert found["parse"] < 150
