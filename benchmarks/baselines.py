@@ -1,8 +1,8 @@
-"""What a user would write instead: FedElim on Gaussian rewards of variance 1, stepped.
+"""Baselines that a user would write instead: FedElim on Gaussian rewards of variance 1, stepped.
 
 Each function runs trials of `fedelim` and returns the pulls of each. `literal` is Algorithm 1 in
-plain Python, `numpy_batch` steps all trials together with masks, `numba_plain` is the obvious
-compiled loop with NumPy's own normals, `numba_stepper` the same with a fast generator
+plain Python. `numpy_batch` steps all trials together with masks. `numba_plain` is the obvious
+compiled loop with NumPy's own normals. `numba_stepper` is the same loop with a fast generator
 (xoshiro256++ of Blackman and Vigna) and a ziggurat: about what careful C does.
 """
 
@@ -14,9 +14,9 @@ import numpy as np
 from numba import njit, uint64
 
 from fastfed import Instance
-from fastfed.engine import reference
 from fastfed.kernels.random.normal import _EDGE, _R, _RATIO
-from fastfed.problem.schedule import FedElim
+from fastfed.model.schedules import FedElim
+from fastfed.simulation import reference
 
 
 def literal(means: np.ndarray, delta: float, trials: int, seed: int = 0) -> np.ndarray:

@@ -1,5 +1,8 @@
-"""Everything is warmed up before it is timed, but for first calls; `extra_info` says what a time
-was for."""
+"""Fixtures of the benchmarks.
+
+Everything but first calls is warmed up before it is timed. `extra_info` records the work that a
+time was for.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import pytest
 from work import Work
 
 from fastfed import Instance
-from fastfed.engine.job import Job
+from fastfed.simulation.job import Job
 
 
 @pytest.fixture
@@ -20,7 +23,8 @@ def measure(benchmark: Any) -> Callable[..., tuple[Any, float]]:
     """Time a call and watch its memory; what it returns, and the seconds of its best round.
 
     Without a number of rounds they fill a second and a half: on a busy machine the best of many
-    short rounds says what the best of a few does not."""
+    short rounds says what the best of a few does not.
+    """
 
     def run(call: Callable[[], Any], *, rounds: int | None = None) -> tuple[Any, float]:
         peak = memory.watch()
@@ -49,7 +53,7 @@ def time_trials(benchmark: Any, measure: Callable[..., tuple[Any, float]]) -> Ca
         sigma: float | None = None,
         goal: str = "best",
     ) -> None:
-        job = Job(instance, schedules, delta=delta, engine=engine, sigma=sigma, goal=goal)
+        job = Job.of(instance, schedules, delta=delta, engine=engine, sigma=sigma, goal=goal)
         job.run(0, 1)  # compiles
         block, seconds = measure(lambda: job.run(0, count))
         work = Work()

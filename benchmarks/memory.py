@@ -13,7 +13,8 @@ STATUS, CLEAR_REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 def watch() -> Callable[[], dict[str, float]]:
     """Begin to watch this process; the function returned tells the peak since, as `extra_info`.
 
-    Linux can forget its peak so far. Elsewhere the peak is the whole process's, and called so."""
+    Linux can forget its peak so far. Elsewhere the peak is the whole process's, and called so.
+    """
     try:
         CLEAR_REFS.write_text("5")
         before = _peak_on_linux()

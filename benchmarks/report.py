@@ -1,11 +1,12 @@
-"""The JSON of a benchmark run as tables and one plot: no number is typed.
+"""Tables and one plot from the JSON of a benchmark run: no number is typed.
 
     python -m pytest benchmarks -n 0 --benchmark-json bench.json
-    python benchmarks/report.py bench.json --readme README.md --page docs/explanation/speed.md \\
+    python benchmarks/report.py bench.json --readme README.md --page docs/explanation/speed.md
         --plot docs/figures/speed.png
 
-The README has the small table, between its markers, and the page has all of them. What the run did
-not measure is left out. Numbers from a noisy machine are not written unless ``--noisy`` says so.
+The README has the small table, between its markers, and the page has all tables. Tables leave out
+what the run did not measure. Numbers from a noisy machine are not written unless ``--noisy`` is
+given.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ NOISY = 1.25  # a median round over the best one, of the benchmark in the middle
 STEPPER = "numba_stepper"
 BASELINES = {
     "literal": "Algorithm 1 in plain Python",
-    "numpy_batch": "NumPy, all trials at once, with masks",
+    "numpy_batch": "NumPy, vectorised over trials",
     "numba_plain": "Numba, every step, NumPy's normals",
     STEPPER: "Numba, every step, fast generator",
 }
@@ -65,12 +66,12 @@ def time_of(info: Info) -> float:
 
 
 def points(infos: list[Info]) -> list[tuple[float, float]]:
-    """(pulls a trial, seconds a trial) of those that were measured."""
+    """Return (pulls of a trial, seconds of a trial) of the measured points."""
     return [(info["pulls_a_trial"], time_of(info) / 1e6) for info in infos if info]
 
 
 def slope(line: list[tuple[float, float]]) -> float:
-    """Of log y against log x, by least squares."""
+    """Fit the slope of log y against log x by least squares."""
     x, y = ([math.log(point[axis]) for point in line] for axis in (0, 1))
     x_mean, y_mean = sum(x) / len(x), sum(y) / len(y)
     together = sum((a - x_mean) * (b - y_mean) for a, b in zip(x, y, strict=True))
@@ -160,12 +161,11 @@ def on_harder_means(found: Found) -> str:
 
 
 def in_short(found: Found) -> str:
-    """What the README has: the baselines, what a trial takes, one hard instance, and how long a
-    start takes."""
+    """Write the README's part: baselines, times of a trial, one hard instance, times of a start."""
     said = []
     if hardest := fastfed_at(found, FACTORS[-1]):
         said.append(
-            f"With all means times {FACTORS[-1]} a trial has "
+            f"With all gaps of `synthetic` times {FACTORS[-1]} a trial has "
             f"{hardest['pulls_a_trial']:.2e} pulls and takes fastfed "
             f"{duration(time_of(hardest))}."
         )
@@ -185,8 +185,10 @@ def first_starts(found: Found) -> str:
 
 
 def every_trial(found: Found) -> str:
-    """What a trial takes; beside each finite instance its Gaussian twin, and how much more the
-    discrete rewards take."""
+    """Write the table of times of a trial.
+
+    Beside each finite instance stands its Gaussian twin, and the ratio of the two times.
+    """
     lines, prices = [], []
     for instance in INSTANCES:
         own = [found.get(f"test_trial[{instance}-{name}]", {}) for name in SCHEDULES]
@@ -203,9 +205,9 @@ def every_trial(found: Found) -> str:
     text = table(["A trial, delta 0.01, one thread", *SCHEDULES.values()], lines)
     said = (
         (
-            "A Gaussian twin has the same means and confidence scale (noise 1/2 for `bernoulli`, "
-            f"1 for `movielens`). Exact discrete rewards take FedElim {' and '.join(prices)} of "
-            "the twin's time."
+            "A Gaussian twin has the same means and the same radius as the instance above it, and "
+            "Gaussian noise of standard deviation 1/2 (`bernoulli`) or 1 (`movielens`). Discrete "
+            f"rewards make FedElim slower than its twin by {' and '.join(prices)}."
         )
         if prices
         else ""
@@ -255,7 +257,7 @@ def machine(content: Info) -> str:
 
 
 def noise(content: Info) -> float:
-    """How much longer than the best round the median round took, of the benchmark in the middle."""
+    """Return the median round over the best round, for the benchmark in the middle."""
     spreads = [
         one["stats"]["median"] / one["stats"]["min"]
         for one in content["benchmarks"]
@@ -275,9 +277,12 @@ def write_between(path: Path, marker: str, text: str) -> None:
 
 
 def plot(found: Found, path: Path) -> None:
-    """Time a trial against pulls a trial. Points are measured; where a baseline was not run, its
-    line goes on dashed at its cost a pull."""
-    from fastfed.results.figures import save, style
+    """Plot the time of a trial against its pulls.
+
+    Points are measured. Beyond the last point of a baseline, its line is dashed and continues at
+    its cost of a pull.
+    """
+    from fastfed.display.figures import save, style
 
     fastfed = points([fastfed_at(found, factor) for factor in FACTORS])
     if len(fastfed) < 2:

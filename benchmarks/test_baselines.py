@@ -30,8 +30,10 @@ class Expected:
     trials: int
 
     def check(self, pulls: np.ndarray) -> np.ndarray:
-        """Refuse pulls whose mean is more than five standard errors away, or a factor of two: one
-        trial has a wide standard error."""
+        """Refuse pulls whose mean is more than five standard errors away, or a factor of two.
+
+        The standard error of a single trial is wide.
+        """
         error = math.sqrt(self.variance / len(pulls) + self.variance / self.trials)
         assert abs(pulls.mean() - self.mean) < 5 * error, (pulls.mean(), self.mean, error)
         assert 0.5 < pulls.mean() / self.mean < 2, (pulls.mean(), self.mean)
@@ -40,17 +42,18 @@ class Expected:
 
 @cache
 def expected(factor: str) -> tuple[np.ndarray, Expected]:
-    """The synthetic means times a factor, and what fastfed makes of them."""
+    """Return the synthetic means times a factor, and fastfed's pulls on them."""
     instance = Instance.load(f"scaled:synthetic,{factor}")
     pulls = simulate(instance, delta=DELTA, trials=4_000).frame["pulls"].to_numpy()
     return np.array(instance.means), Expected(pulls.mean(), pulls.var(), len(pulls))
 
 
 def checked(name: str, factor: str, trials: int) -> Callable[[], np.ndarray]:
-    """A call of a baseline, warmed up, that raises unless its mean pulls are fastfed's.
+    """Make a warmed-up call of a baseline that raises unless its mean pulls are fastfed's.
 
-    The check is part of what is timed, some microseconds of it: so no time is ever kept, in the
-    table or in the JSON, of a call that was not checked or did not pass."""
+    The check is part of the timed call and takes some microseconds. So neither the table nor the
+    JSON has a time of a call that was not checked.
+    """
     run = getattr(baselines, name)
     means, fastfed = expected(factor)
     run(expected("1")[0], DELTA, 1)
@@ -58,8 +61,11 @@ def checked(name: str, factor: str, trials: int) -> Callable[[], np.ndarray]:
 
 
 def told(pulls: np.ndarray, seconds: float, factor: str) -> dict[str, object]:
-    """A baseline's few trials may have more or fewer pulls than the mean: what is measured is the
-    cost of a pull, and a trial is said to take that many times fastfed's mean pulls."""
+    """Return the time of a trial from the cost of a pull.
+
+    The few trials of a baseline may have more or fewer pulls than the mean. The cost of a pull is
+    measured, and a trial takes that many times fastfed's mean pulls.
+    """
     mean = expected(factor)[1].mean
     return {
         "trials": len(pulls),

@@ -1,5 +1,8 @@
-"""Nanoseconds for one half, by the number of items and of marked ones, and for one binomial draw,
-by count and mean; its third of a block of words included."""
+"""Nanoseconds of one half and of one binomial draw.
+
+Halves are timed by the number of items and of marked items, binomial draws by count and mean. A
+time includes a third of a block of words.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ DRAWS = 300_000
 
 @kernel
 def add_up(marked, length, count):
-    """The sum of as many halves; three draws share a block, as in the walks."""
+    """Add up halves; three draws share a block, as in the walks."""
     total = 0
     seed = uint64(1)
     for i in range(count // 3):
@@ -73,7 +76,7 @@ def test_half(benchmark: Any, measure: Any, length: int, marked: int) -> None:
 
 @kernel
 def add_binomials(length, p, log_rest, count):
-    """The sum of as many binomial draws; three draws share a block, as in the walks."""
+    """Add up binomial draws; three draws share a block, as in the walks."""
     total = 0
     seed = uint64(1)
     for i in range(count // 3):

@@ -36,7 +36,7 @@ def words(count):
 
 @kernel
 def normals(count):
-    """The sum of as many standard normals."""
+    """Add up standard normals."""
     total = 0.0
     for i in range(count // 4):
         block = philox(uint64(1), uint64(0), uint64(i), uint64(0), uint64(0), uint64(0))
@@ -84,7 +84,7 @@ def fresh(code: str, cache: Path) -> dict[str, float]:
     return json.loads(done.stderr.splitlines()[-1])
 
 
-HELP = "from fastfed.cli import run; run(['--help'])"
+HELP = "from fastfed.cli.app import run; run(['--help'])"
 ONE_TRIAL = "import fastfed as ff; ff.simulate(ff.Instance.load('synthetic'), delta=0.01, trials=1)"
 
 

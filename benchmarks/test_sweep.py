@@ -15,9 +15,9 @@ import pytest
 from work import CORES, Work
 
 from fastfed.api.sweep import sweep
-from fastfed.engine.job import Job
-from fastfed.engine.rows import Block
-from fastfed.sweeps.store import Store
+from fastfed.simulation.job import Job
+from fastfed.simulation.rows import Block
+from fastfed.storage.folder import Store
 
 TRIALS = 10_000
 
@@ -26,7 +26,8 @@ class Split:
     """Seconds of processor time that threads spend in some functions, by name, and their work.
 
     Processor time, since waiting for another thread is no work: the main thread writes while the
-    others compute, and all share the cores. So the parts never exceed cores x wall time."""
+    others compute, and all share the cores. So the parts never exceed cores x wall time.
+    """
 
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
@@ -54,7 +55,8 @@ def test_sweep(
     """Kernel, frame, Parquet and the rest are shares of the threads' time, threads x wall.
 
     The rest: planning, handing over as an Arrow stream, the summary, and waiting, whose share is
-    also told by itself."""
+    also told by itself.
+    """
     places = [("kernel", Job, "run"), ("frame", Job, "frame"), ("parquet", Store, "write_part")]
     real = {method: getattr(owner, method) for _, owner, method in places}
     numbers = itertools.count()

@@ -1,4 +1,4 @@
-"""What a trial costs, on one thread: schedules, instances, hardness, size; and on more threads."""
+"""Times of a trial on one thread, by schedule, instance, hardness and size; and on more threads."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ def test_trial(time_trials: Timer, instance: str, count: int, schedules: list[st
 def test_twin(
     time_trials: Timer, instance: str, noise: float, count: int, schedules: list[str]
 ) -> None:
-    """Gaussian rewards of the same means and the same confidence scale, and of about the noise
-    that the discrete ones have: what the discrete ones cost beyond them is their price."""
+    """Time Gaussian rewards of the same means, confidence scale and about the same noise.
+
+    The difference to the discrete rewards is the price of these.
+    """
     means = Instance.load(instance).means
     twin = Instance(means, Gaussian(sigma=noise), name=f"{instance}, Gaussian twin")
     time_trials(twin, schedules, count, sigma=Instance.load(instance).default_sigma)

@@ -1,12 +1,12 @@
-"""What a time was for: trials, the pulls they stand for, nodes, draws."""
+"""Work that a time was for: trials, the pulls they stand for, nodes, draws."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 
-from fastfed.engine.rows import Block
 from fastfed.kernels.trials import PULLS
+from fastfed.simulation.rows import Block
 
 EIGHT = ["fedelim", *(f"periodic:{10**p}" for p in range(6)), "superexponential"]
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -17,7 +17,8 @@ class Work:
     """Totals over trials. A node is an interval of a walk that was looked at, a draw one variate.
 
     Pulls are the algorithm's, added up over its schedules; a second of simulation is worth so many
-    of them, and hardly any is simulated by itself: hence `effective`."""
+    of them, and hardly any is simulated by itself: hence `effective`.
+    """
 
     trials: int = 0
     pulls: float = 0.0

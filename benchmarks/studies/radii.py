@@ -1,9 +1,10 @@
-"""What each radius saves: pulls against the paper's, on the same walks, and the time of a trial.
+"""Savings of each radius: pulls over those with the paper's radius, and the time of a trial.
 
-    python benchmarks/radii.py [TRIALS] [DELTA]
+    python -m benchmarks.studies.radii [TRIALS] [DELTA]
 
-Ratios are of mean pulls over paired trials, with the standard error of a ratio of paired means.
-All radii of an instance are timed in turn, on one thread; the least of three times counts.
+All radii see the same walks. Ratios are of mean pulls over paired trials, with the standard error
+of a ratio of paired means. All radii of an instance are timed in turn on one thread, and the least
+of three times counts.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import time
 import numpy as np
 
 import fastfed as ff
-from fastfed.engine.job import Job
-from fastfed.radius import NAMES
+from fastfed.model.radii import Radius
+from fastfed.simulation.job import Job
 
 SCHEDULES = ["fedelim0", "fedelim"]
 SHARES = {"synthetic": 1.0, "bernoulli": 0.1, "movielens": 0.01}  # of the trials
@@ -33,9 +34,12 @@ def main() -> None:
     for name, share in SHARES.items():
         count = max(2, int(share * trials))
         instance = ff.Instance.load(name)
-        jobs = {radius: Job(instance, SCHEDULES, delta=delta, radius=radius) for radius in NAMES}
+        jobs = {
+            radius: Job.of(instance, SCHEDULES, delta=delta, radius=radius)
+            for radius in Radius.families
+        }
         blocks = {radius: job.run(0, count) for radius, job in jobs.items()}
-        least = dict.fromkeys(NAMES, math.inf)
+        least = dict.fromkeys(Radius.families, math.inf)
         for _ in range(3):
             for radius, job in jobs.items():
                 start = time.process_time()

@@ -1,9 +1,9 @@
-"""What messages of a few bits cost and save: tables and figure of docs/explanation/uplinks.md.
+"""Costs and savings of messages of a few bits: tables and figure of docs/explanation/uplinks.md.
 
-    python benchmarks/uplinks.py [TRIALS] [FIGURE]
+    python -m benchmarks.studies.uplinks [TRIALS] [FIGURE]
 
-prints the tables and writes the figure. All uplinks see the same walks: ratios are of mean pulls
-over paired trials, with the standard error of a ratio of paired means.
+The program prints the tables and writes the figure. All uplinks see the same walks. Ratios are of
+mean pulls over paired trials, with the standard error of a ratio of paired means.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 import fastfed as ff
-from fastfed.engine.job import Job
-from fastfed.results.figures import chart_figure, contact_sheet
-from fastfed.results.series import Chart, Line
-from fastfed.results.style import in_words, style_of
+from fastfed.display.figures import chart_figure, contact_sheet
+from fastfed.display.series import Chart, Line
+from fastfed.display.styles import in_words, style_of
+from fastfed.simulation.job import Job
 
 DELTA = 0.01
 _DPI = 150
@@ -45,9 +45,9 @@ def main() -> None:
 
 
 def table(name: str, schedules: list[str], trials: int) -> None:
-    """Pulls against exact messages, and bits a message."""
+    """Print pulls relative to exact messages, and the bits of a message."""
     instance = ff.Instance.load(name)
-    base = Job(instance, schedules, delta=DELTA).run(0, trials).column("pulls").astype(float)
+    base = Job.of(instance, schedules, delta=DELTA).run(0, trials).column("pulls").astype(float)
     print(f"\n{name}, delta {DELTA:g}, {trials:,} trials\n")
     print(
         "| uplink | "
@@ -56,7 +56,7 @@ def table(name: str, schedules: list[str], trials: int) -> None:
     )
     print("|---|" + "---|---|" * len(schedules) + "---|")
     for uplink in [*(f"dither:{kappa:g}" for kappa in KAPPAS), *(f"round:{c:g}" for c in SHARES)]:
-        block = Job(instance, schedules, delta=DELTA, uplink=uplink).run(0, trials)
+        block = Job.of(instance, schedules, delta=DELTA, uplink=uplink).run(0, trials)
         pulls = block.column("pulls").astype(float)
         cells = []
         for i in range(len(schedules)):
@@ -76,7 +76,7 @@ def study(trials: int) -> dict[str, Any]:
     found = {name: np.zeros((len(GRID) + 1, len(BASES))) for name in ("pulls", "bits", "uplinks")}
     for i, kappa in enumerate([*GRID, None]):
         uplink = "exact" if kappa is None else f"dither:{kappa:g}"
-        block = Job(instance, schedules, delta=DELTA, uplink=uplink).run(0, trials)
+        block = Job.of(instance, schedules, delta=DELTA, uplink=uplink).run(0, trials)
         for name, values in found.items():
             values[i] = block.column(name).mean(axis=1)
     report(found)
@@ -84,7 +84,7 @@ def study(trials: int) -> dict[str, Any]:
 
 
 def best_kappa(pulls: _Floats, bits: _Floats, cost: float) -> float:
-    """Where pulls + cost x bits is least, on a parabola through the best point of the grid."""
+    """Minimise pulls + cost x bits on a parabola through the best point of the grid."""
     total = pulls + cost * bits
     i = int(total.argmin())
     if i in (0, len(total) - 1):
@@ -102,7 +102,7 @@ def rule(found: dict[str, Any], j: int, cost: float, factor: float) -> float:
 
 
 def report(found: dict[str, Any]) -> None:
-    """The best KAPPA at some costs, and what it saves, for FedElim and for the best base."""
+    """Print the best KAPPA and its saving at some costs, for FedElim and for the best base."""
     two = BASES.index(2.0)
     print(
         "\n| cost of a bit | best KAPPA | sqrt(6 C U / (T ln 2)) | sqrt(12 C U / (T ln 2)) "
@@ -122,15 +122,17 @@ def report(found: dict[str, Any]) -> None:
 
 
 def draw(found: dict[str, Any], path: Path, trials: int) -> None:
-    """Pulls against bits for every base, beside the best KAPPA against the cost of a bit."""
+    """Draw pulls against bits for every base, beside the best KAPPA against the cost of a bit."""
     charts = (pulls_against_bits(found, trials), best_step(found, trials))
     path.parent.mkdir(parents=True, exist_ok=True)
     contact_sheet([[chart_figure(one) for one in charts]], path.with_suffix(""), _DPI)
 
 
 def pulls_against_bits(found: dict[str, Any], trials: int) -> Chart:
-    """A line for each schedule, in its own style, from the coarsest step to 64-bit scalars; and
-    level, as it were, what a KAPPA gives with all of them."""
+    """Chart a line for each schedule, from the coarsest step to 64-bit scalars.
+
+    Further lines connect the points that have the same KAPPA.
+    """
     shown = [*reversed([i for i, kappa in enumerate(GRID) if kappa <= 4]), len(GRID)]
     schedules = ["fedelim" if base == 2 else f"exponential:{base:g}" for base in BASES]
     lines = [
@@ -166,7 +168,7 @@ def pulls_against_bits(found: dict[str, Any], trials: int) -> Chart:
 
 
 def best_step(found: dict[str, Any], trials: int) -> Chart:
-    """The measured best KAPPA, and the two rules for it, as far as the KAPPAs go that were run."""
+    """Chart the measured best KAPPA and the two rules for it, over the range of KAPPA."""
     lines, guides = [], []
     for base in (1.2, 2.0):
         j = BASES.index(base)

@@ -1,6 +1,6 @@
 """The figure on the front page: total cost against the period of communication.
 
-    python benchmarks/front.py [TRIALS]
+    python -m benchmarks.studies.front [TRIALS]
 
 writes docs/figures/total-period.png: the paper's synthetic instance at delta = 0.01 and C = 10, as
 ``fastfed plot results --x period`` draws it.
@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 import fastfed as ff
-from fastfed.results.figures import plot_files
+from fastfed.display.figures import plot_files
 
 PERIODS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100_000)
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> None:

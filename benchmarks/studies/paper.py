@@ -1,7 +1,7 @@
 """The documentation's figures and numbers from a folder of `fastfed reproduce`: none is typed.
 
     fastfed reproduce --out paper
-    python benchmarks/paper.py paper
+    python -m benchmarks.studies.paper paper
 
 Writes docs/figures/contact-sheet.png, true-errors.png and radii.png, the README's sentence on the
 radii, the table of savings in docs/explanation/radii.md and that of true errors in
@@ -16,20 +16,19 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from report import write_between
-
+from benchmarks.report import write_between
+from fastfed.display.figures import chart_figure, save
 from fastfed.paper.experiments import read
 from fastfed.paper.panels import radii_of_fedelim
 from fastfed.paper.radii import OTHERS, in_a_sentence
-from fastfed.results.figures import chart_figure, save
-from fastfed.statistics.numbers import number
+from fastfed.text import number
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 _DPI = 130  # of the README's figure, which stays small
 
 
 def savings(rows: list[dict[str, Any]]) -> str:
-    """The cost with each radius over that with the paper's, as a Markdown table."""
+    """Write the cost with each radius over that with the paper's, as a Markdown table."""
     lines = [
         f"| instance, schedule, δ | trials | {' | '.join(f'`{name}`' for name in OTHERS)} |",
         f"|---|---:|{'---:|' * len(OTHERS)}",

@@ -1,10 +1,10 @@
-"""What goals beside the best arm cost: the study of docs/explanation/goals.md.
+"""Cost of goals other than the best arm: the study of docs/explanation/goals.md.
 
-    python benchmarks/goals.py [TRIALS] [FOLDER]
+    python -m benchmarks.studies.goals [TRIALS] [FOLDER]
 
-draws one figure for each goal (`goal-top.png`, `goal-eps.png`, `goal-threshold.png`) into FOLDER,
-docs/figures unless told otherwise, and prints the numbers: mean pulls with FedElim0 and FedElim, at
-delta = 0.01, with their standard errors, and what a trial took beside `best`.
+The program draws one figure for each goal (`goal-top.png`, `goal-eps.png`, `goal-threshold.png`)
+into FOLDER [docs/figures]. It prints mean pulls with FedElim0 and FedElim at delta = 0.01, with
+standard errors, and the time of a trial relative to `best`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 import fastfed as ff
-from fastfed.engine.job import Job
-from fastfed.results.figures import write_chart
-from fastfed.results.series import Chart, Line
-from fastfed.results.style import distinct, in_words, style_of
+from fastfed.display.figures import write_chart
+from fastfed.display.series import Chart, Line
+from fastfed.display.styles import distinct, in_words, style_of
+from fastfed.simulation.job import Job
 
 SCHEDULES = ["fedelim0", "fedelim"]
 DELTA = 0.01
@@ -41,8 +41,8 @@ def measure(instance: ff.Instance, goal: str, trials: int) -> dict[str, tuple[fl
 
 
 def microseconds(instance: ff.Instance, goal: str, trials: int) -> float:
-    """Of process time, for a trial of FedElim on one thread; the least of three runs."""
-    job = Job(instance, ["fedelim"], delta=DELTA, goal=goal)
+    """Measure the process time of a trial of FedElim on one thread; the least of three runs."""
+    job = Job.of(instance, ["fedelim"], delta=DELTA, goal=goal)
     space = job.space()
     job.run(0, 1, space=space)
     spent = []
@@ -54,8 +54,10 @@ def microseconds(instance: ff.Instance, goal: str, trials: int) -> float:
 
 
 def countries_with_a_top() -> ff.Instance:
-    """MovieLens, without the countries whose three best genres are not unique: in some of them
-    few genres were rated at all, and the others tie."""
+    """Load MovieLens without the countries whose three best genres are not unique.
+
+    In some countries few genres were rated at all, and the other genres tie.
+    """
     whole = ff.Instance.load("movielens")
     assert isinstance(whole.rewards, ff.Finite)
     kept = []
@@ -100,8 +102,10 @@ def study(
 
 
 def draw(path: Path, found: dict[str, list[list[float]]], title: str, axis: Chart) -> None:
-    """Mean pulls against x with each schedule's own style, and level what the best arm takes; the
-    scale and the words along x are those of ``axis``."""
+    """Draw mean pulls against x in each schedule's own style, and a level line for the best arm.
+
+    ``axis`` has the scale and the words along x.
+    """
     studied = [(line, schedule) for line in found if line != "best" for schedule in SCHEDULES]
     styles = distinct([style_of(schedule) for _, schedule in studied])
     lines = []

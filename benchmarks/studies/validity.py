@@ -1,12 +1,12 @@
-"""How often a centred Gaussian walk ever leaves each radius, beside the promised budget a.
+"""Frequency with which a centred Gaussian walk ever leaves each radius, beside the budget a.
 
-    python benchmarks/validity.py [TRIALS] [STEPS]
+    python -m benchmarks.studies.validity [TRIALS] [STEPS]
 
-A client with two arms whose means differ by 1e-12 follows the walk S_0 - S_1, of variance 2 a step,
-and declares an arm where that leaves g. With a confidence scale of 1 (radii per pair) or 1 /
-sqrt(2) (per arm) this is a walk of variance 1 against sqrt(2 n L(n)): on either side per arm, on
-one side per pair. Walks are followed by skipping. The last columns are a negative control: radii
-shrunk by 20 %, which the tight ones must not survive.
+A client has two arms whose means differ by 1e-12. It follows the walk S_0 - S_1, of variance 2 in
+each step, and declares an arm where the walk leaves g. With a confidence scale of 1 (radii for
+pairs) or 1 / sqrt(2) (radii for arms) this is a walk of variance 1 against sqrt(2 n L(n)). The walk
+may leave on either side for arms, and on one side for pairs. The engine skips. The last columns are
+a negative control: the tight radii, shrunk by 20 %, must exceed the budget.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import math
 import sys
 
 import fastfed as ff
-from fastfed.engine.job import Job
-from fastfed.radius import NAMES, parse
-from fastfed.statistics.intervals import clopper_pearson
+from fastfed.analysis.intervals import clopper_pearson
+from fastfed.model.radii import Radius
+from fastfed.simulation.job import Job
 
 CHUNK = 50_000  # walks at a time
 INSTANCE = ff.Instance([[1e-12], [0.0]], name="centred")
 
 
 def frequency(name: str, a: float, trials: int, steps: int, shrunk: float = 1.0) -> int:
-    """How many of so many walks leave the radius with budget a within so many steps."""
-    pairs = parse(name).pairs
-    job = Job(
+    """Count the walks that leave the radius with budget a within the given steps."""
+    pairs = Radius.parse(name).pairs
+    job = Job.of(
         INSTANCE,
         ["at:1"],
         delta=a * (2 if pairs else 4),
@@ -49,7 +49,7 @@ def main() -> None:
     steps = int(sys.argv[2]) if len(sys.argv) > 2 else 2**20
     print(f"{trials:,} walks of {steps:,} steps; exact 95 % intervals")
     print(f"{'radius':<16} {'a':>6} {'ever left':>10} {'interval':>21}   shrunk by 20 %")
-    for name in NAMES:
+    for name in Radius.families:
         for a in (0.1, 0.01, 0.001):
             left = frequency(name, a, trials, steps)
             low, high = clopper_pearson(left, trials)

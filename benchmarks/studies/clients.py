@@ -1,0 +1,78 @@
+"""Growth with the number of clients: CPU time and peak memory of a trial of FedElim, three arms.
+
+    python benchmarks/studies/clients.py docs/figures/clients.png
+
+Each size runs in a process of its own, because a process never gives its peak back.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import fastfed as ff
+from fastfed.simulation.job import Job
+
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+
+
+def federation(clients: int) -> ff.Instance:
+    """Three arms whose means scatter from client to client."""
+    scatter = np.random.default_rng(1).uniform(-0.15, 0.15, (3, clients))
+    return ff.Instance(np.array([[0.9], [0.5], [0.1]]) + scatter, name=f"{clients} clients")
+
+
+def measure(clients: int) -> dict[str, float]:
+    """Run a trial; return its seconds of CPU, and the megabytes at the process's peak."""
+    Job.of(federation(10), ["fedelim"], delta=0.01).run(0, 1)
+    job = Job.of(federation(clients), ["fedelim"], delta=0.01)
+    begin = time.process_time()
+    block = job.run(0, 1)
+    seconds = time.process_time() - begin
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": seconds, "peak": peak, "pulls": float(block.column("pulls")[0, 0])}
+
+
+def main() -> None:
+    """Measure every size, print a table, and plot it."""
+    found = []
+    for clients in SIZES:
+        command = [sys.executable, __file__, "--one", str(clients)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found.append(json.loads(done.stdout))
+    print("| clients | pulls | a trial, CPU | peak memory |\n| --- | --- | --- | --- |")
+    for clients, one in zip(SIZES, found, strict=True):
+        time_text = f"{1e3 * one['seconds']:.3g} ms"
+        print(f"| {clients:,} | {one['pulls']:.2e} | {time_text} | {one['peak']:.0f} MiB |")
+    plot(found, Path(sys.argv[1]))
+
+
+def plot(found: list[dict[str, float]], path: Path) -> None:
+    """Plot time and peak memory against the number of clients."""
+    from fastfed.display.figures import save, style
+
+    with style() as plt:
+        figure, axes = plt.subplots(1, 2, figsize=(6.4, 2.8), layout="constrained")
+        for ax, key, label in zip(
+            axes, ("seconds", "peak"), ("seconds of CPU", "MiB at the peak"), strict=True
+        ):
+            ax.plot(SIZES, [one[key] for one in found], marker="o")
+            ax.set_xscale("log")
+            ax.set_yscale("log")
+            ax.set_xlabel("clients")
+            ax.set_ylabel(label)
+        figure.suptitle("One trial of FedElim with three arms, one thread")
+        save(figure, path.with_suffix(""), [path.suffix[1:]])
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--one":
+        print(json.dumps(measure(int(sys.argv[2]))))
+    else:
+        main()
