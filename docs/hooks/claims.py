@@ -9,32 +9,45 @@ No verdict is typed: they stand between two markers on the page.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).resolve().parents[1] / "explanation" / "paper.md"
 BEGIN, END = "<!-- claims -->", "<!-- /claims -->"
-_MAP = "minimum-map"  # a table of its own in claims.md
 
 
 def table(content: dict[str, Any]) -> str:
-    """The claims of a run with their verdicts, in Markdown."""
+    """Write the claims of a run in Markdown: a matrix of verdicts, and a sentence a claim."""
+    from fastfed.paper.matrix import SHORT, SYMBOLS, instances_of, square
+
+    claims = content["claims"]
+    names = instances_of(claims)
     trials = ", ".join(f"{count:,} of {name}" for name, count in content["trials"].items())
+    signs = ", ".join(f"{SYMBOLS[name]} cells {words}" for name, words in SHORT.items())
     lines = [
-        f"Trials of each cell: {trials}.",
+        f"Trials of each cell: {trials}. Signs: {signs}.",
         "",
-        "| claim | in the paper | verdict |",
-        "|---|---|---|",
+        f"| claim | {' | '.join(names)} |",
+        f"|---|{':---:|' * len(names)}",
     ]
-    for one in content["claims"]:
-        if one["key"] != _MAP:
-            cells = (one[name].replace("|", "\\|") for name in ("claim", "where", "verdict"))
-            lines.append(f"| {' | '.join(cells)} |")
+    for one in claims:
+        squares = [square(one, name) for name in names]
+        shown = ("" if found is None else found.symbol for found in squares)
+        lines.append(f"| `{one['key']}` | {' | '.join(shown)} |")
+    lines += ["", "| claim | in the paper | verdict |", "|---|---|---|"]
+    for one in claims:
+        cells = (one[name].replace("|", "\\|") for name in ("claim", "where", "sentence"))
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def main(folder: str) -> None:
+    """Write the verdicts of a folder of `fastfed reproduce` between the markers of the page."""
+    picture = Path(folder) / "claims.png"
+    if picture.exists():
+        shutil.copyfile(picture, PAGE.parents[1] / "figures" / "claims.png")
     content = json.loads((Path(folder) / "claims.json").read_text(encoding="utf-8"))
     before, found, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, closed, after = rest.partition(END)

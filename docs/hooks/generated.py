@@ -17,13 +17,14 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from fastfed.commands.options import RANGES
+from fastfed.cli.lists import RANGES
 
 ROOT = Path(__file__).resolve().parents[2]
 
 ELSEWHERE = {
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
+    "code-of-conduct.md": "CODE_OF_CONDUCT.md",
     "security.md": "SECURITY.md",
     "data.md": "data/README.md",
 }
@@ -31,7 +32,7 @@ ELSEWHERE = {
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """What MkDocs calls once it has listed the files."""
+    """Add the generated pages to the files; MkDocs calls this after it has listed them."""
     made = {"reference/command-line.md": command_line()}
     made |= {page: from_elsewhere(source) for page, source in ELSEWHERE.items()}
     for page, content in made.items():
@@ -40,7 +41,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """What MkDocs calls for every page: links to files that are pages of the site lead to these."""
+    """Turn links to files into links to pages of the site; MkDocs calls this for all pages."""
     here = posixpath.dirname(page.file.src_uri)
     pages = {path: name for name, path in ELSEWHERE.items()}
 
@@ -52,7 +53,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def from_elsewhere(source: str) -> str:
-    """A file of the repository as a page: its links lead to pages where there are such."""
+    """Turn a file of the repository into a page, with links to pages where there are such."""
     pages = {path: page for page, path in ELSEWHERE.items()}
 
     def turned(found: re.Match[str]) -> str:
@@ -64,10 +65,10 @@ def from_elsewhere(source: str) -> str:
 
 
 def command_line() -> str:
-    """The reference of the command line, in Markdown."""
+    """Write the reference of the command line, in Markdown."""
     from typer.main import get_command
 
-    from fastfed.cli import app
+    from fastfed.cli.app import app
 
     lines = [
         "# Command line",

@@ -15,7 +15,7 @@ _MARKED = re.compile(r'<(span|div) class="arithmatex">(.*?)</\1>', re.DOTALL)
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """What MkDocs calls for every page."""
+    """Turn formulas into MathML; MkDocs calls this for every page."""
     return _MARKED.sub(_mathml, content)
 
 
