@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -351,6 +351,8 @@ def run_blocks(
                 next_first += length
             finished, _ = wait(started, timeout=0.1, return_when=FIRST_COMPLETED)
             for future in finished:
+                if future.exception() is not None:
+                    _raise_first(started)
                 seconds = time.perf_counter() - started.pop(future)
                 block = future.result()
                 done += block.trials
@@ -366,6 +368,15 @@ def run_blocks(
         # whoever interrupts need not wait for a long trial, or for a compilation
         if not wait(started, timeout=_PATIENCE).not_done:
             pool.shutdown(wait=True)
+
+
+def _raise_first(started: Iterable[Future[Block]]) -> None:
+    """Raise the error of the first block that has one, so that it does not depend on timing.
+
+    ``started`` is in the order of the blocks' trials.
+    """
+    for future in started:
+        future.result()
 
 
 def _lay_out(

@@ -57,6 +57,14 @@ Watcher = Callable[[int, kernel.Batch], None]
 """Called with the number of the round and the batch, after the decisions of each round."""
 
 
+class BrokenRule(InputError):
+    """A decision that broke a rule, with the number of its trial."""
+
+    def __init__(self, text: str, trial: int = -1) -> None:
+        super().__init__(text)
+        self.trial = trial
+
+
 class RoundsRunner:
     """An algorithm in a setting, ready to run."""
 
@@ -92,13 +100,20 @@ class RoundsRunner:
     def run(
         self, first: int, count: int, control: trials.Control, watch: Watcher | None = None
     ) -> RoundRows:
-        """Run trials first .. first + count - 1; those after a stop are left unfinished."""
-        parts = [
-            self._run_batch(
-                np.arange(start, min(start + self._per_batch, first + count)), control, watch
-            )
-            for start in range(first, first + count, self._per_batch)
-        ]
+        """Run trials first .. first + count - 1; those after a stop are left unfinished.
+
+        Raises the `BrokenRule` of the lowest trial that has one, however trials are grouped.
+        """
+        parts = []
+        for start in range(first, first + count, self._per_batch):
+            end = min(start + self._per_batch, first + count)
+            try:
+                parts.append(self._run_batch(np.arange(start, end), control, watch))
+            except BrokenRule as found:
+                # a lower trial may break a rule too, at a later round
+                if found.trial > start:
+                    self.run(start, found.trial - start, control)
+                raise
         return RoundRows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     def _run_batch(
@@ -121,7 +136,7 @@ class RoundsRunner:
                 )
             )
             if going < 0:
-                raise InputError(self._fault(batch.fault, round_number, numbers))
+                raise self._fault(batch.fault, round_number, numbers)
             round_number += 1
         return RoundRows(batch.ints, batch.draws, batch.counts)
 
@@ -154,9 +169,10 @@ class RoundsRunner:
                         Answer(*(one[i] for one in answers)),
                     )
             except Exception as error:
-                raise InputError(
+                raise BrokenRule(
                     f"algorithm {self.algorithm}, round {number} of trial {trial_numbers[i]}: "
-                    f"{_in_words(error)}"
+                    f"{_in_words(error)}",
+                    int(trial_numbers[i]),
                 ) from error
 
     def _run_compiled(self, *arguments: Any) -> None:
@@ -174,8 +190,8 @@ class RoundsRunner:
                 'engine="python" shows where'
             ) from None
 
-    def _fault(self, fault: Ints, round_number: int, numbers: Ints) -> str:
-        """Say which rule a decision broke."""
+    def _fault(self, fault: Ints, round_number: int, numbers: Ints) -> BrokenRule:
+        """Say which rule a decision broke, in which trial."""
         code, place, arm, client, value, before = (int(one) for one in fault)
         arms = self._shape[0]
         text = {
@@ -195,7 +211,10 @@ class RoundsRunner:
             "declared; a trial without pulls never ends",
             kernel.TOO_MANY_ROUNDS: f"more than {before:,} rounds; let targets grow faster",
         }[code]
-        return f"algorithm {self.algorithm}, round {round_number} of trial {numbers[place]}: {text}"
+        trial = int(numbers[place])
+        return BrokenRule(
+            f"algorithm {self.algorithm}, round {round_number} of trial {trial}: {text}", trial
+        )
 
 
 def _right(goal: Any, values: Any) -> npt.NDArray[np.bool_]:

@@ -139,6 +139,26 @@ def test_wrong_algorithms_are_refused_in_one_line(wrong: Any, engine: str) -> No
     )
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("trials", [4, 80])
+def test_broken_rule_is_that_of_the_lowest_trial(threads: int, trials: int) -> None:
+    """Trial 3 fails at round 1 and trial 0 at round 3: trial 0 is named, however trials run."""
+    fails_at = {walk(SMALL, 0, 0)(0, 0, 1): 3, walk(SMALL, 0, 3)(0, 0, 1): 1}
+
+    @ff.Algorithm.define("fails-at-its-own-round", memory=1)
+    def fails(seen: Any, answer: Any) -> None:
+        answer.targets[:] = seen.counts + 1
+        if seen.round == 1:
+            seen.memory[0] = fails_at.get(seen.sums[0, 0], 9)
+        if seen.round and seen.round == seen.memory[0]:
+            answer.targets[:] = 0
+        if seen.round == 5:
+            answer.local_arms[:] = answer.global_arm[:] = 0
+
+    with pytest.raises(ff.InputError, match="round 3 of trial 0: target 0"):
+        ff.simulate(SMALL, fails(), delta=0.1, trials=trials, engine="python", threads=threads)
+
+
 def test_compiled_code_is_refused_in_one_line() -> None:
     """Two refusals that only the compiler can make, and one at the border of a round."""
     for wrong in (misspells, writes_into_sums, target_falls):
