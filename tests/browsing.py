@@ -30,6 +30,8 @@ NEEDS_BROWSER = pytest.mark.skipif(
     ),
 )
 
+PATIENCE = 180_000  # milliseconds, also on a machine that has much else to do
+
 EVIL = "<script>alert(1)</script> \"q\" 'r' & \x1b[31m <img src=x onerror=alert(2)> " + "x" * 300
 """A name that would like to be markup, and is too long besides."""
 
@@ -39,7 +41,7 @@ def launched() -> Iterator[Any]:
     with playwright.sync_playwright() as started:
         # as root, as in containers, Chromium starts only without its sandbox
         arguments = ["--no-sandbox"] if hasattr(os, "getuid") and os.getuid() == 0 else []
-        opened = started.chromium.launch(executable_path=BROWSER, args=arguments)
+        opened = started.chromium.launch(executable_path=BROWSER, args=arguments, timeout=PATIENCE)
         yield opened
         opened.close()
 
@@ -53,6 +55,7 @@ class Opened:
         self.context = browser.new_context(
             viewport={"width": width, "height": 900}, offline=True, accept_downloads=True, **options
         )
+        self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.said: list[str] = []
         self.asked: list[str] = []

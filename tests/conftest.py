@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import fastfed as ff
 from fastfed.api import progress
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
 pytest.register_assert_rewrite("helpers", "bad_input", "command_line")
 
 from helpers import SMALL, run  # noqa: E402
+
+# The same examples in every run, and none too slow: a busy machine takes seconds for a moment.
+settings.register_profile(
+    "fixed",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("fixed")
 
 
 @pytest.fixture(autouse=True)

@@ -30,16 +30,21 @@ OPTIONS: dict[str, Any] = {
 PATIENCE = 120  # seconds for what must succeed, also on a machine that has much else to do
 
 
-@pytest.fixture(autouse=True)
-def left_sockets() -> Iterator[None]:
-    """Collect the sockets of failed connections, which Dask leaves to the garbage collector.
+def collect_sockets() -> None:
+    """Collect the sockets that Dask leaves to the garbage collector.
 
-    The collector is called where its warnings do no harm.
+    The collector is called where its warnings do no harm: in a later test they would be errors.
     """
-    yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def left_sockets() -> Iterator[None]:
+    """Collect the sockets of failed connections after every test."""
+    yield
+    collect_sockets()
 
 
 def one_line(error: str) -> str:

@@ -37,7 +37,7 @@ def winner_at(found: Envelope, cost: float) -> str:
 # The envelope
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(1, 5), st.integers(2, 6), st.integers(1, 3))
 def test_envelope_against_brute_force(seed: int, count: int, trials: int, scale: int) -> None:
     """Small whole numbers: ties, parallel and equal lines are common."""

@@ -331,7 +331,7 @@ def test_a_line_every_so_often_off_a_terminal(
     from fastfed.api import progress
 
     options = {"instances": SMALL, "deltas": [0.1], "schedules": ["fedelim"], "threads": 1}
-    monkeypatch.setattr(progress, "LINE_SECONDS", 30.0)
+    monkeypatch.setattr(progress, "LINE_SECONDS", 3600.0)
     ff.simulate(SMALL, delta=0.1, trials=1, threads=1)  # compiled, if it was not yet
     ff.sweep(trials=20, part_size=5, out=tmp_path / "a", **options)
     assert capsys.readouterr() == ("", "")
@@ -391,12 +391,13 @@ def test_ctrl_c_does_not_wait_for_a_long_trial(monkeypatch: pytest.MonkeyPatch) 
 
     from fastfed.simulation.job import Job
 
-    release = threading.Event()
+    release, left = threading.Event(), threading.Event()
     run = Job.run
 
     def slow(self: Job, *arguments: object) -> object:
         if arguments[0]:
             release.wait(60)
+            left.set()
         return run(self, *arguments)  # type: ignore[arg-type]
 
     def interrupt(done: int, total: int) -> None:
@@ -405,8 +406,9 @@ def test_ctrl_c_does_not_wait_for_a_long_trial(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Job, "run", slow)
     with pytest.raises(KeyboardInterrupt):
         ff.simulate(SMALL, delta=0.1, trials=2, threads=2, progress=interrupt)
-    assert not release.is_set()
+    waited = left.is_set()
     release.set()
+    assert not waited
 
 
 def union(n: float, a: float) -> float:

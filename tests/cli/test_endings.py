@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -218,7 +219,7 @@ def test_ctrl_c_keeps_what_is_finished(
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        patience = time.monotonic() + 120
+        patience = time.monotonic() + 600
         while (
             process.poll() is None
             and time.monotonic() < patience
@@ -232,6 +233,8 @@ def test_ctrl_c_keeps_what_is_finished(
     assert list(temporary.iterdir()) == []
     lines = [line for line in told.splitlines() if line]
     assert all(line.startswith("fastfed: ") for line in lines), told
+    # a slow machine shows its progress, too
+    lines = [line for line in lines if not re.match(r"fastfed: [\d,]+ of [\d,]+ trials, ", line)]
     assert len(lines) == 1 + ("--dask" in workers)  # which names its address and dashboard
     line = lines[-1]
     assert shlex.split(line.split("go on with: ")[1]) == ["fastfed", *command]
@@ -323,10 +326,11 @@ print(sorted(set(sys.modules) - before - {"__future__"}))
 
 def test_ctrl_c_stops_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their threads would go on for as long as a part takes."""
-    stopped = threading.Event()
+    started, stopped = threading.Event(), threading.Event()
 
     def compute(task: tasks.Task, control: Any) -> tuple[Any, int]:
-        until = time.monotonic() + 60
+        started.set()
+        until = time.monotonic() + 300
         while not control.stop[0] and time.monotonic() < until:
             time.sleep(0.01)
         if control.stop[0]:
@@ -335,11 +339,11 @@ def test_ctrl_c_stops_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(tasks, "compute", compute)
     run = ff.sweep_parts(instances=[SMALL], deltas=[0.1], trials=5, threads=1)
-    for _ in range(3):
+    while not started.is_set():
         next(run)
     with pytest.raises(KeyboardInterrupt):
         run.throw(KeyboardInterrupt)
-    assert stopped.wait(30)
+    assert stopped.wait(300)
 
 
 def test_ctrl_c_in_this_process(

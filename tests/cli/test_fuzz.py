@@ -28,8 +28,6 @@ CASES = int(os.environ.get("FASTFED_FUZZ", "40"))
 fuzz = settings(
     max_examples=CASES,
     derandomize=CASES <= 100,
-    deadline=None,
-    database=None,
     suppress_health_check=list(HealthCheck),
 )
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
@@ -41,10 +41,8 @@ steps = st.one_of(
 )
 log_cs = st.floats(math.log(16.0), 60.0)
 scales = st.floats(1e-3, 1e3)
-steady = settings(derandomize=True, deadline=None)  # the first example compiles
 
 
-@steady
 @given(n=steps, log_c=log_cs, walks=st.integers(1, 100), scale=scales)
 def test_the_bound_is_below_and_near(n, log_c, walks, scale):
     curve = setting(log_c, walks, scale)
@@ -53,7 +51,6 @@ def test_the_bound_is_below_and_near(n, log_c, walks, scale):
     assert g * (1 - 3e-5) < low < g
 
 
-@steady
 @given(
     n=steps,
     log_c=log_cs,
@@ -70,7 +67,6 @@ def test_who_reaches_the_boundary_is_decided_by_the_formula(n, log_c, walks, sca
         assert decided == (lead >= g), (lead, g)
 
 
-@steady
 @given(
     level=st.integers(3, 52),
     place=st.floats(0.0, 1.0),

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import refused
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fastfed as ff
@@ -288,7 +288,6 @@ def test_round_trip_without_names(tmp_path, means, suffix):
     assert ff.Instance.load(tmp_path / f"x{suffix}") == inst
 
 
-@settings(max_examples=100, derandomize=True, database=None, deadline=None)
 @given(
     st.lists(
         st.text(st.characters(exclude_categories=["Cs"])), min_size=2, max_size=2, unique=True

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers import BOUNDS, SMALL, built_in, refused, rows, run
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 from polars.testing import assert_frame_equal
@@ -142,7 +142,6 @@ steps = st.one_of(
 )
 
 
-@settings(derandomize=True, deadline=None)
 @given(
     n=steps,
     name=st.sampled_from([*OTHERS, "mixture:1", "mixture-pairs:4503599627370496"]),

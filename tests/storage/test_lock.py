@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -35,6 +36,11 @@ def tried(folder: Path) -> str:
             return ""
     except InputError as error:
         return str(error)
+
+
+def last_sign_of_life(said: str) -> int:
+    """Return the seconds in a message that refuses a lock."""
+    return int(re.search(r"last sign of life (\d+) s ago", said)[1])
 
 
 def made(folder: Path, content: object, seconds_ago: float = 0.0) -> Path:
@@ -70,8 +76,10 @@ def test_without_flock_the_file_is_the_lock(tmp_path: Path) -> None:
         said = tried(tmp_path)
         assert "another sweep is writing here (process" in said
     assert tried(tmp_path) == ""
-    made(tmp_path, ELSEWHERE, seconds_ago=30)
-    assert "process 4711 on elsewhere, last sign of life 30 s ago" in tried(tmp_path)
+    made(tmp_path, ELSEWHERE, seconds_ago=50)
+    said = tried(tmp_path)
+    assert "process 4711 on elsewhere" in said
+    assert 50 <= last_sign_of_life(said) < locking.STALE_SECONDS  # a busy machine may take a while
     made(tmp_path, ELSEWHERE, seconds_ago=1000)
     assert tried(tmp_path) == "", "its owner is dead"
     assert list(tmp_path.iterdir()) == []
@@ -83,8 +91,8 @@ def test_a_heartbeat_from_before_the_clock_was_set_back_is_old(
 ) -> None:
     if not flock:
         request.getfixturevalue("no_flock")
-    made(tmp_path, ELSEWHERE, seconds_ago=-30)
-    assert "last sign of life 30 s ago" in tried(tmp_path)
+    made(tmp_path, ELSEWHERE, seconds_ago=-100)
+    assert 0 < last_sign_of_life(tried(tmp_path)) <= 100
     made(tmp_path, ELSEWHERE, seconds_ago=-100_000)
     assert tried(tmp_path) == "", "a living owner would have renewed it"
 
@@ -114,8 +122,9 @@ def test_of_many_that_find_a_dead_lock_one_gets_it(tmp_path: Path) -> None:
         with suppress(InputError), Lock(tmp_path) as mine:
             since = time.perf_counter()
             time.sleep(0.01)
-            mine.check()
-            kept.append((since, time.perf_counter()))
+            until = time.perf_counter()
+            mine.check()  # it was held until then
+            kept.append((since, until))
 
     for _ in range(20):
         made(tmp_path, ELSEWHERE, seconds_ago=1000)
@@ -171,11 +180,10 @@ def test_heartbeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locking, "HEARTBEAT_SECONDS", 0.01)
     with Lock(tmp_path):
         os.utime(tmp_path / ".lock", (0, 0))
-        for _ in range(500):
-            if (tmp_path / ".lock").stat().st_mtime > 0:
-                break
+        patience = time.monotonic() + 120
+        while not (tmp_path / ".lock").stat().st_mtime and time.monotonic() < patience:
             time.sleep(0.01)
-        assert (tmp_path / ".lock").stat().st_mtime > time.time() - 60
+        assert (tmp_path / ".lock").stat().st_mtime > time.time() - 600
 
 
 @pytest.mark.parametrize("loss", ["removed", "replaced", "overwritten"])

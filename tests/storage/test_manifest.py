@@ -286,9 +286,6 @@ JSON = st.recursive(
 
 @settings(
     max_examples=CASES,
-    derandomize=True,
-    deadline=None,
-    database=None,
     suppress_health_check=list(HealthCheck),
 )
 @given(st.data())

@@ -21,7 +21,7 @@ from fastfed.theory.bounds import Bounds, bounds
 
 VARIANTS = ("as_stated", "summed", "sharp")
 COSTS = ("pulls", "uplinks", "comm", "total")
-steady = settings(derandomize=True, deadline=None, max_examples=60)
+steady = settings(max_examples=60)
 
 
 @pytest.fixture(scope="module")
