@@ -73,6 +73,14 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def without_progress(error: str) -> str:
+    """Leave out lines that tell how far a sweep is: a busy machine prints some while it compiles.
+
+    In the process of the tests a fixture switches these lines off.
+    """
+    return re.sub(r"^fastfed: [\d,]+ of [\d,]+ trials, .*\n", "", error, flags=re.MULTILINE)
+
+
 def on_a_terminal(*arguments: str) -> tuple[str, str]:
     """Run a command with a terminal as stderr; return the text on the terminal and stdout."""
     ours, theirs = pty.openpty()

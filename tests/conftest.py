@@ -14,6 +14,7 @@ import fastfed as ff
 from fastfed.api import progress
 from fastfed.api import sweep as api
 from fastfed.model.rewards import Rewards
+from fastfed.sweeps import planner
 from fastfed.sweeps import task as tasks
 
 if TYPE_CHECKING:
@@ -38,6 +39,13 @@ settings.load_profile("fixed")
 def _no_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Switch progress lines off: a machine that is busy compiling would print some."""
     monkeypatch.setattr(progress, "LINE_SECONDS", float("inf"))
+
+
+@pytest.fixture(autouse=True)
+def _no_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the sizes of parts not depend on the speed of the machine."""
+    monkeypatch.setattr(planner, "_PART_SECONDS", float("inf"))
+    monkeypatch.setattr(planner, "_LAST_SECONDS", 0.0)
 
 
 @pytest.fixture

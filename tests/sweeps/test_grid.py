@@ -17,7 +17,10 @@ from helpers import KEYS, OTHER, SMALL, Call, assert_whole, rows, run
 import fastfed as ff
 from fastfed.cli import app as cli
 from fastfed.model.spec import Spec
+from fastfed.storage.folder import Store
+from fastfed.sweeps import planner as planning
 from fastfed.sweeps import task as tasks
+from fastfed.sweeps.grid import Grid
 
 # The grid
 
@@ -365,6 +368,21 @@ def test_instances_that_differ_by_name_alone_keep_their_names(tmp_path: Path) ->
             instances=[again], deltas=[0.1], schedules=["fedelim"], trials=5, out=tmp_path / name
         ).frame
         assert set(frame["instance"]) == {name}
+
+
+def test_parts_take_seconds(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part is as large as two seconds allow; then half of what is left, from 0.3 seconds on."""
+    monkeypatch.setattr(planning, "_PART_SECONDS", 2.0)
+    monkeypatch.setattr(planning, "_LAST_SECONDS", 0.3)
+    grid = Grid.of({"instance": [SMALL], "delta": [0.1], "trials": 10_000})
+    planner = planning.Planner(grid, Store(out))
+    sizes = []
+    while (task := planner.next_task(workers=2)) is not None:
+        sizes.append(task.count)
+        planner.record(tasks.Done(task, None, 0, seconds=task.count / 1000))
+    assert sizes[:4] == [250, 2000, 2000, 2000]
+    assert sizes[4:] == [1875, 938, 469, 300, 168]
+    assert sum(sizes) == 10_000
 
 
 def test_leaving_early_tells_the_kernels_to_stop(
