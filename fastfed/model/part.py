@@ -8,13 +8,16 @@ carry names; everything else carries the objects.
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from fastfed.errors import InputError, UnknownNameError, nearest
 from fastfed.model import installed
 from fastfed.validation import shown
+
+if TYPE_CHECKING:
+    from fastfed.model.setting import Setting
 
 DEFAULTS = {"radius": "paper", "goal": "best", "uplink": "exact"}
 """Choices of a run beside its rewards and schedules, each with what the paper does."""
@@ -66,6 +69,13 @@ class Part(ABC):
     def key(self) -> object:
         """Value by which parts of a kind are equal: the name, unless a name cannot say it all."""
         return self.name
+
+    @abstractmethod
+    def kernel(self, setting: Setting) -> Any:
+        """Make the form of the part in a setting that compiled code takes: NamedTuples of numbers.
+
+        It is the only way from the model to `fastfed.kernels`.
+        """
 
     @classmethod
     def built_in(cls) -> bool:

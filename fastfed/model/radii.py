@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from fastfed.confidence import (
     MAX_STEPS,
@@ -27,6 +27,9 @@ from fastfed.confidence import (
 from fastfed.errors import InputError
 from fastfed.model.part import Part
 from fastfed.validation import checked_whole, shown
+
+if TYPE_CHECKING:
+    from fastfed.model.setting import Setting
 
 _BENT = 2.0**-44  # how much of g rounding may bend it the wrong way: the kernels allow for more
 
@@ -118,6 +121,12 @@ class Radius(Part):
         """
         share = 2.0 * self._compared(arms, pairs)
         return self._confidence(float(walks), delta / share, sigma)
+
+    def kernel(self, setting: Setting) -> Any:
+        """Make the radius at a client, and the one that the server compares sums with."""
+        from fastfed.kernels.radii import make_radius
+
+        return make_radius(setting.radii.client), make_radius(setting.radii.sums)
 
     def _compared(self, arms: int, pairs: int | None) -> int:
         """Return the number of walks among which the error budget is shared.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -139,6 +140,11 @@ class Radii(NamedTuple):
         return replace(self.server, walks=self.effective[question])
 
     @property
+    def message_mass(self) -> float:
+        """The largest sum of the weights of clients in a question, as the kernels scale them."""
+        return math.sqrt(self.clients * self.means.walks)
+
+    @property
     def sums(self) -> Confidence:
         """The radius whose boundary the kernels compare sums with, in every question."""
         return replace(self.server, walks=float(self.clients))
@@ -242,6 +248,11 @@ class Setting:
             tuple(effective.tolist()),
             clients,
         )
+
+    @cached_property
+    def reward_kernel(self) -> Any:
+        """The rewards as compiled code takes them, made once."""
+        return self.instance.rewards.kernel(self)
 
     def refuse_unfit(self) -> None:
         """Refuse a goal that has no answer on the instance, or that does not suit the radius."""

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -22,11 +23,11 @@ from fastfed.kernels import trials as kernel
 from fastfed.kernels.adaptive import MOST_TIMES, ChosenTimes, FixedTimes
 from fastfed.kernels.memory import Space, make_space
 from fastfed.kernels.questions import Questions
-from fastfed.kernels.radii import make_radius
 from fastfed.model.goals import Goal
 from fastfed.model.instance import Instance
 from fastfed.model.rewards.rounding import Spent
-from fastfed.model.schedules import Adaptive, Algorithm, Periodic, Schedule
+from fastfed.model.schedules import Algorithm, Periodic, Schedule
+from fastfed.model.schedules.base import Timetable
 from fastfed.model.setting import Options, Setting
 from fastfed.model.uplinks import Exact
 from fastfed.simulation import rows
@@ -62,27 +63,25 @@ class Job:
             for place, one in enumerate(self.schedules)
             if isinstance(one, Algorithm)
         }
-        eliminating = [one for one in self.schedules if one.eliminates]
         instance, radii = setting.instance, setting.radii
         questions = instance.questions
-        # one pass serves schedules that are two names for the same times
         self._times, self._horizon, self._pass_of = _lay_out(
-            eliminating, self.max_steps, self._first_time
+            [one.kernel(setting) for one in self.schedules if one.eliminates]
         )
         self._local_g, self._global_g = (
             np.array([one.boundary(2.0**t) for t in range(MAX_STEPS.bit_length())])
             for one in (radii.client, radii.sums)
         )
-        self._every = _lay_out([Periodic(1)], self.max_steps, self._first_time)[0]
-        law = instance.rewards.kernel(instance.means)
+        self._every = _lay_out([Periodic(1).kernel(setting)])[0]
+        client_radius, server_radius = setting.radius.kernel(setting)
         self._problem = kernel.Problem(
             np.uint64(setting.seed),
-            law,
-            make_radius(radii.client),
-            make_radius(radii.sums),
-            setting.uplink.kernel(radii.means, instance.shape[1]),
+            setting.reward_kernel,
+            client_radius,
+            server_radius,
+            setting.uplink.kernel(setting),
             self.engine != "dense",
-            setting.goal.kernel(instance, law),
+            setting.goal.kernel(setting),
             Questions(
                 np.array(questions.factors),
                 questions.asked.sum(axis=1),
@@ -268,9 +267,6 @@ class Job:
             places=float((self.instance.shape[1] / questions.asked.sum(axis=1)).sum()),
         )
 
-    def _first_time(self, schedule: Adaptive) -> int:
-        return schedule.first_time(self.setting.radii.server, self.setting.sigma)
-
     def space(self) -> Space:
         """Make scratch memory for `run`, or refuse an instance that is too large for the machine.
 
@@ -380,51 +376,26 @@ def _raise_first(started: Iterable[Future[Block]]) -> None:
 
 
 def _lay_out(
-    schedules: Sequence[Schedule], max_steps: int, first_of: Callable[[Adaptive], int]
+    timetables: Sequence[Timetable],
 ) -> tuple[kernel.Times, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Lay out the distinct sets of times for the kernel, with their horizons and their users.
+    """Join timetables for the kernel; return the times, their horizons, and the pass of each.
 
-    An undecided trial is cut off at the last time of its schedule, because it would pull forever,
-    and at max_steps if the schedule could still communicate. Of times that are chosen in the trial
-    only the first is known: ``first_of`` returns it.
+    One pass serves equal timetables.
     """
-    plan: list[tuple[int, int, int, int]] = []
-    horizon: list[int] = []
-    listed: list[npt.NDArray[np.int64]] = []
-    chosen: list[tuple[float, float, float]] = []
-    length = 0
-    seen: dict[object, int] = {}
-    pass_of = []
-    for one in schedules:
-        times, ends = np.zeros(0, np.int64), max_steps
-        key: object = one.period
-        if isinstance(one, Adaptive):
-            times, key = np.array([first_of(one)]), one
-        elif one.period is None:
-            times = one.times(MAX_STEPS)
-            key, ends = times.tobytes(), min(int(times[-1]), max_steps)
-        if key not in seen:
-            seen[key] = len(plan)
-            reached = times[times <= max_steps]
-            last = max_steps if one.chosen else int(reached.max(initial=0))
-            if one.period is not None:
-                plan.append((one.period, max_steps // one.period * one.period, 0, 0))
-            else:
-                plan.append((0, last, length, length + len(reached)))
-            horizon.append(ends)
-            listed.append(reached)
-            length += len(reached)
-            chosen.append(
-                (one.hi, one.lo, one.share) if isinstance(one, Adaptive) else (0.0, 0.0, 0.0)
-            )
-        pass_of.append(seen[key])
-    options = np.array(chosen)
+    passes = {one.key: one for one in timetables}
+    ends = np.cumsum([0, *(len(one.listed) for one in passes.values())]).tolist()
+    plan = [
+        (one.period, one.last, *((0, 0) if one.period else (begin, end)))
+        for one, (begin, end) in zip(passes.values(), pairwise(ends), strict=True)
+    ]
+    options = np.array([one.choice for one in passes.values()])
+    places = {key: place for place, key in enumerate(passes)}
     return (
         kernel.Times(
             np.array(plan, np.int64).reshape(-1, 4),
-            np.concatenate([np.zeros(0, np.int64), *listed]),
+            np.concatenate([np.zeros(0, np.int64), *(one.listed for one in passes.values())]),
             ChosenTimes(options, np.zeros((0, 0), np.int64)) if options.any() else FixedTimes(()),
         ),
-        np.array(horizon, np.int64),
-        np.array(pass_of, np.int64),
+        np.array([one.horizon for one in passes.values()], np.int64),
+        np.array([places[one.key] for one in timetables], np.int64),
     )

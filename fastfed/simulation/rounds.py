@@ -17,32 +17,12 @@ from fastfed.errors import InputError
 from fastfed.kernels import rounds as kernel
 from fastfed.kernels import trials
 from fastfed.kernels.plain import NotCompiled, compiled_loop
-from fastfed.model.schedules.algorithm import (
-    UNDECIDED,
-    Algorithm,
-    Answer,
-    RadiusNumbers,
-    Seen,
-    server_weights,
-)
+from fastfed.model.schedules.algorithm import UNDECIDED, Algorithm, Answer, Seen, read_only
 from fastfed.model.setting import Setting
 
 Ints = npt.NDArray[np.int64]
 
 _BATCH_CELLS = 2**16  # K x M x trials that advance together: some 5 MB of state
-
-
-class Given(NamedTuple):
-    """The part of `Seen` that all rounds of all trials share."""
-
-    delta: float
-    sigma: float
-    weights: Any
-    local_radius: Any
-    global_radius: Any
-    limit: Any
-    options: Any
-    prepared: Any
 
 
 class RoundRows(NamedTuple):
@@ -73,7 +53,7 @@ class RoundsRunner:
         instance = setting.instance
         arms, clients = instance.shape
         self.algorithm, self._shape = algorithm, (arms, clients)
-        self._law = instance.rewards.kernel(instance.means)
+        self._law = setting.reward_kernel
         goal, averages = setting.goal, instance.averages
         self._terms = kernel.Terms(
             np.uint64(setting.seed),
@@ -83,16 +63,7 @@ class RoundsRunner:
             _right(goal, averages),
         )
         self._open = goal.is_open(arms)
-        self._given = Given(
-            setting.delta,
-            setting.sigma,
-            _read_only(server_weights(instance)),
-            RadiusNumbers.of(setting.radii.client),
-            RadiusNumbers.of(setting.radii.server),
-            np.int64(setting.last_step),
-            algorithm.options,
-            _prepared(algorithm, setting),
-        )
+        self._given = algorithm.kernel(setting)
         self._memory = algorithm.memory(arms, clients)
         self._plain = setting.engine == "python"
         self._per_batch = max(1, _BATCH_CELLS // (arms * clients))
@@ -145,7 +116,7 @@ class RoundsRunner:
     ) -> None:
         """Let the algorithm decide for every active trial."""
         seen = tuple(
-            map(_read_only, (batch.counts, batch.sums, batch.received_counts, batch.received_sums))
+            map(read_only, (batch.counts, batch.sums, batch.received_counts, batch.received_sums))
         )
         answers = Answer(batch.targets, batch.sent, batch.local_arms, batch.global_arm)
         decide = self.algorithm.decide
@@ -220,25 +191,6 @@ class RoundsRunner:
 def _right(goal: Any, values: Any) -> npt.NDArray[np.bool_]:
     right = goal.right(values)
     return np.array([right.allows({k}) for k in range(len(values))])
-
-
-def _prepared(algorithm: Algorithm, setting: Setting) -> Any:
-    """Return what the algorithm prepares, with arrays that it cannot write to in a round."""
-
-    def fixed(found: Any) -> Any:
-        if isinstance(found, np.ndarray):
-            return _read_only(found)
-        if isinstance(found, tuple) and hasattr(found, "_fields"):
-            return type(found)(*map(fixed, found))
-        return found
-
-    return fixed(algorithm.prepare(setting))
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    view = np.ascontiguousarray(array).view()
-    view.setflags(write=False)
-    return view
 
 
 def _new_batch(count: int, arms: int, clients: int) -> kernel.Batch:

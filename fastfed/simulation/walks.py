@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from fastfed.kernels import trials as kernel
 from fastfed.kernels.random.dither import dither_of
 from fastfed.model.instance import Instance
+from fastfed.model.setting import Setting
 
 
 def dithers(seed: int, trial: int) -> Callable[[int, int, int], float]:
@@ -18,9 +20,14 @@ def dithers(seed: int, trial: int) -> Callable[[int, int, int], float]:
     return lambda k, m, n: float(dither_of(key, trial, m, k, n))
 
 
+def _kernel(instance: Instance) -> Any:
+    """Make the kernel of the rewards, which depends on no other choice of a setting."""
+    return Setting(instance, delta=0.5, sigma=1.0).reward_kernel
+
+
 def walk(instance: Instance, seed: int, trial: int) -> Callable[[int, int, int], float]:
     """(arm, client, n) -> the sum of that arm's first n rewards in this trial."""
-    law = instance.rewards.kernel(instance.means)
+    law = _kernel(instance)
     memory = law.memory(0, *instance.shape)
     key = np.uint64(seed)
     return lambda k, m, n: float(kernel.value_at(law, memory, (key, trial, m, k, n)))
@@ -30,7 +37,7 @@ def values_at(
     instance: Instance, seed: int, trials: npt.NDArray[np.int64], steps: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
     """Return the sums of the first ``steps[i, k, m]`` rewards, of trial ``trials[i]``."""
-    law = instance.rewards.kernel(instance.means)
+    law = _kernel(instance)
     sums = np.zeros(steps.shape)
     kernel.values_at(
         law,

@@ -204,8 +204,8 @@ class Signs(Rewards):
         if np.abs(means).max() > 1:
             raise ff.InputError("means: those of rewards +1 and -1 lie from -1 to 1")
 
-    def kernel(self, means: Floats) -> SignRewards:
-        return SignRewards((1.0 + means) / 2.0)
+    def kernel(self, setting: Any) -> SignRewards:
+        return SignRewards((1.0 + setting.instance.means) / 2.0)
 
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
         return lambda k, m: 1.0 if rng.random() < (1.0 + means[k, m]) / 2.0 else -1.0

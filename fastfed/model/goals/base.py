@@ -104,10 +104,6 @@ class Goal(Part):
         were accepted before.
         """
 
-    @abstractmethod
-    def kernel(self, instance: Instance, law: Any) -> Any:
-        """Make the rule for the kernels, with the right answers of an instance."""
-
     def is_open(self, arms: int) -> bool:
         """Tell whether pulls are needed; a lone arm is the best without any."""
         return arms > 1

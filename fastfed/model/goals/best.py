@@ -25,6 +25,7 @@ from fastfed.model.goals.base import Decision, Floats, Goal, Right, arm_list, to
 
 if TYPE_CHECKING:
     from fastfed.model.instance import Instance
+    from fastfed.model.setting import Setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +88,10 @@ class Best(Goal):
         """If all arms that are left tie, the best was lost."""
         return len(ties) == 1
 
-    def kernel(self, instance: Instance, law: Any) -> Any:
+    def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.goals.best import BestGoal
 
+        instance = setting.instance
         return BestGoal(
             instance.local_best,
             np.array(instance.server_best),

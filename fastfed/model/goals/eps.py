@@ -32,7 +32,7 @@ from fastfed.model.part import plain
 from fastfed.validation import shown
 
 if TYPE_CHECKING:
-    from fastfed.model.instance import Instance
+    from fastfed.model.setting import Setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +92,10 @@ class Eps(Goal):
             return Decision({leader}, means.keys() - {leader})
         return Decision(set(), rejected)
 
-    def kernel(self, instance: Instance, law: Any) -> Any:
+    def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.goals.eps import EpsGoal
 
+        instance = setting.instance
         return EpsGoal(
             self.local_right(instance).must_not,
             self.server_right(instance).must_not,

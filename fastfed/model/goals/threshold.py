@@ -37,7 +37,7 @@ from fastfed.model.radii import Radius
 from fastfed.validation import shown
 
 if TYPE_CHECKING:
-    from fastfed.model.instance import Instance
+    from fastfed.model.setting import Setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +141,12 @@ class Threshold(Goal):
         above = {k for k in called if means[k] >= self.tau}
         return Decision(above, called - above)
 
-    def kernel(self, instance: Instance, law: Any) -> Any:
+    def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.goals.threshold import ThresholdGoal
 
+        instance = setting.instance
         here, overall = self.local_right(instance), self.server_right(instance)
-        questions, tau = instance.questions, self.tau - law.origin
+        questions, tau = instance.questions, self.tau - setting.reward_kernel.origin
         return ThresholdGoal(
             here.must,
             here.must_not,

@@ -35,6 +35,7 @@ from fastfed.validation import as_whole, shown
 
 if TYPE_CHECKING:
     from fastfed.model.instance import Instance
+    from fastfed.model.setting import Setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,9 +147,10 @@ class Top(Goal):
         """
         return len(ties) == 1
 
-    def kernel(self, instance: Instance, law: Any) -> Any:
+    def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.goals.top import TopGoal
 
+        instance = setting.instance
         here, overall = self.local_right(instance), self.server_right(instance)
         return TopGoal(
             np.int64(self.count),

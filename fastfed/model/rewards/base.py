@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -43,10 +43,6 @@ class Rewards(Part):
     @abstractmethod
     def check(self, means: Floats) -> None:
         """Raise an InputError if these means cannot be those of such rewards."""
-
-    @abstractmethod
-    def kernel(self, means: Floats) -> Any:
-        """Make the kernel of the distribution, from a file of `fastfed.kernels.rewards`."""
 
     def sum_error(self, means: Floats, spent: Spent, centred: bool) -> Floats:
         """Bound the probability that the rounding of sums changes a decision of a trial.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,9 @@ import numpy.typing as npt
 from fastfed.errors import InputError
 from fastfed.model.rewards.base import Floats, Rewards
 from fastfed.validation import SCALES, number, numbers, refuse_many_weights, shown
+
+if TYPE_CHECKING:
+    from fastfed.model.setting import Setting
 
 
 class Bernoulli(Rewards):
@@ -38,8 +41,8 @@ class Bernoulli(Rewards):
         """Return the same distribution as a histogram."""
         return Finite([0.0, 1.0], np.stack([1.0 - means, means], axis=-1))
 
-    def kernel(self, means: Floats) -> Any:
-        return self.as_finite(means).kernel(means)
+    def kernel(self, setting: Setting) -> Any:
+        return self.as_finite(setting.instance.means).kernel(setting)
 
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
         return self.as_finite(means).draw(means, rng)
@@ -144,7 +147,7 @@ class Finite(Rewards):
     def check(self, means: Floats) -> None:
         """Check nothing: the means follow from the weights."""
 
-    def kernel(self, means: Floats) -> Any:
+    def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.rewards.finite import finite_rewards
 
         return finite_rewards(self.values, self.weights)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from fastfed.model.part import plain
 from fastfed.model.rewards.base import Floats, Rewards
 from fastfed.model.rewards.rounding import Spent, sum_error
 from fastfed.validation import SCALES, number, numbers, refuse_odd_scale, shown
+
+if TYPE_CHECKING:
+    from fastfed.model.setting import Setting
 
 
 class Gaussian(Rewards):
@@ -53,13 +56,14 @@ class Gaussian(Rewards):
                 f"{_shape(means.shape)}; give one for each arm and client"
             )
 
-    def kernel(self, means: Floats) -> Any:
+    def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.rewards.gaussian import GaussianRewards, centred
         from fastfed.kernels.rewards.gaussian_cells import GaussianCellsRewards
 
+        means = centred(setting.instance.means)
         if isinstance(self.sigma, float):
-            return GaussianRewards(centred(means), self.sigma)
-        return GaussianCellsRewards(centred(means), self.sigma, float(self.sigma.min()))
+            return GaussianRewards(means, self.sigma)
+        return GaussianCellsRewards(means, self.sigma, float(self.sigma.min()))
 
     def sum_error(self, means: Floats, spent: Spent, centred: bool) -> Floats:
         from fastfed.kernels.rewards.gaussian import centred as around

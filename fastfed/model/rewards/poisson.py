@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from fastfed.errors import InputError
 from fastfed.model.part import plain
 from fastfed.model.rewards.base import Floats, Rewards
 from fastfed.validation import number, refuse_odd_scale
+
+if TYPE_CHECKING:
+    from fastfed.model.setting import Setting
 
 MOST = 1024.0
 """No mean is larger: the events of 2^41 steps can then still be counted one by one."""
@@ -58,10 +61,10 @@ class Poisson(Rewards):
                 f"means[{k}, {m}] = {means[k, m]:g}: a Poisson mean lies from 0 to {MOST:g}"
             )
 
-    def kernel(self, means: Floats) -> Any:
+    def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.rewards.poisson import PoissonRewards
 
-        return PoissonRewards(means)
+        return PoissonRewards(setting.instance.means)
 
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
         return lambda k, m: float(rng.poisson(means[k, m]))

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -51,9 +51,12 @@ import numpy.typing as npt
 from fastfed.confidence import Confidence
 from fastfed.errors import InputError
 from fastfed.model.part import plain
-from fastfed.model.schedules.base import Schedule
+from fastfed.model.schedules.base import Schedule, Timetable
 from fastfed.timegrid import PARTS, place_from, place_until, step_at
 from fastfed.validation import MAX_STEPS, number, shown
+
+if TYPE_CHECKING:
+    from fastfed.model.setting import Setting
 
 HI, LO, FIRST, SHARE = 4.0, 1.1, 2.0, 0.3
 """The defaults: see docs/explanation/adaptive.md for the study that chose them."""
@@ -176,6 +179,13 @@ class Adaptive(Schedule):
         """Return the first time, where ``server`` is the radius of what the server receives."""
         steps = server.resolved_by(2.0 * self.first * sigma)  # alpha <= FIRST sigma / 2
         return step_at(place_from(int(min(steps, MAX_STEPS))))
+
+    def kernel(self, setting: Setting) -> Any:
+        """Make the timetable, which has the first time alone."""
+        limit = setting.last_step
+        first = np.array([self.first_time(setting.radii.server, setting.sigma)])
+        choice = (self.hi, self.lo, self.share)
+        return Timetable(0, limit, first[first <= limit], limit, choice)
 
     def wanted(self, undecided: int) -> int:
         """Return the number of arms that the next time waits for."""

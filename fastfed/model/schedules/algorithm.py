@@ -135,6 +135,19 @@ class Seen(NamedTuple):
     """Numbers of the algorithm's own, kept from round to round; zeros at round 0."""
 
 
+class Given(NamedTuple):
+    """The part of `Seen` that all rounds of all trials share, under the same names."""
+
+    delta: float
+    sigma: float
+    weights: Any
+    local_radius: Any
+    global_radius: Any
+    limit: Any
+    options: Any
+    prepared: Any
+
+
 class Answer(NamedTuple):
     """The decisions at a round, to be written in place."""
 
@@ -250,6 +263,18 @@ class Algorithm(Schedule):
         """
         return ()
 
+    def kernel(self, setting: Setting) -> Given:
+        return Given(
+            setting.delta,
+            setting.sigma,
+            read_only(server_weights(setting.instance)),
+            RadiusNumbers.of(setting.radii.client),
+            RadiusNumbers.of(setting.radii.server),
+            np.int64(setting.last_step),
+            self.options,
+            read_only(self.prepare(setting)),
+        )
+
     def memory(self, arms: int, clients: int) -> int:
         """Return the length of ``seen.memory``.
 
@@ -344,3 +369,14 @@ class Algorithm(Schedule):
                 f"algorithm {self}: reads a radius as numbers, and {setting.radius} is a function; "
                 "use a built-in radius"
             )
+
+
+def read_only(found: Any) -> Any:
+    """Return arrays, or a NamedTuple of arrays, that an algorithm cannot write to in a round."""
+    if isinstance(found, np.ndarray):
+        view = np.ascontiguousarray(found).view()
+        view.setflags(write=False)
+        return view
+    if isinstance(found, tuple) and hasattr(found, "_fields"):
+        return type(found)(*map(read_only, found))
+    return found

@@ -8,16 +8,35 @@ chooses each time in the trial (`chosen`). Equal schedules have equal names; ``f
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from fastfed.confidence import MAX_STEPS
 from fastfed.errors import InputError
 from fastfed.model.part import Part
 
+if TYPE_CHECKING:
+    from fastfed.model.setting import Setting
+
 MOST_TIMES = 2**24
 """A list of times longer than this is a periodic schedule in disguise."""
+
+
+class Timetable(NamedTuple):
+    """The communication times of a schedule in a setting; a `Job` joins those of several."""
+
+    period: int  # 0 if the times are listed
+    last: int  # the last step at which the schedule may communicate
+    listed: npt.NDArray[np.int64]  # of times that are chosen in the trial the first alone
+    horizon: int  # the step at which an undecided trial is cut off: it would pull forever
+    choice: tuple[float, float, float] = (0.0, 0.0, 0.0)  # HI, LO and SHARE of chosen times
+
+    @property
+    def key(self) -> object:
+        """Value by which schedules share a pass: two names for the same times have one."""
+        return self.period, self.last, self.listed.tobytes(), self.horizon, self.choice
 
 
 class Schedule(Part):
@@ -69,6 +88,16 @@ class Schedule(Part):
     def in_words(self) -> str:
         """The schedule as a legend calls it."""
         return str(self)
+
+    def kernel(self, setting: Setting) -> Any:
+        """Make the timetable up to the last step of a trial."""
+        limit = setting.last_step
+        if self.period is not None:
+            last = limit // self.period * self.period
+            return Timetable(self.period, last, np.zeros(0, np.int64), limit)
+        times = self.times(MAX_STEPS)
+        reached = times[times <= limit]
+        return Timetable(0, int(reached.max(initial=0)), reached, min(int(times[-1]), limit))
 
     def times(self, until: int) -> npt.NDArray[np.int64]:
         """List the communication times.

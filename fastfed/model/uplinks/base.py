@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 from fastfed.confidence import Confidence
 from fastfed.model.part import Part
@@ -26,11 +25,3 @@ class Uplink(Part):
     @abstractmethod
     def widened(self, server: Confidence) -> Confidence:
         """Return the radius of what the server receives, from the radius of the true means."""
-
-    @abstractmethod
-    def kernel(self, server: Confidence, clients: int) -> Any:
-        """Return the uplink as the kernels know it (`fastfed.kernels.uplinks`).
-
-        ``server`` is the radius of the true means in the question with the most effective clients
-        (`fastfed.model.weights`), of which there are ``server.walks``.
-        """

@@ -38,10 +38,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastfed.confidence import PAPER, Confidence
 from fastfed.model.uplinks.lattice import LEAST, MOST, Lattice, checked_number, name_of
+
+if TYPE_CHECKING:
+    from fastfed.model.setting import Setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +88,8 @@ class Dither(Lattice):
             return server.scaled(math.sqrt(1.0 + self.kappa**2 / 12.0))
         return server.raised(0.5 * self.kappa * server.sigma)
 
-    def kernel(self, server: Confidence, clients: int) -> Any:
+    def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.uplinks.lattice import dithered_uplink
 
-        mass = math.sqrt(clients * server.walks)
-        return dithered_uplink(self.kappa * server.sigma, clients, mass)
+        radii = setting.radii
+        return dithered_uplink(self.kappa * setting.sigma, radii.clients, radii.message_mass)

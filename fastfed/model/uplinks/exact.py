@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastfed.confidence import Confidence
 from fastfed.model.uplinks.base import Uplink
+
+if TYPE_CHECKING:
+    from fastfed.model.setting import Setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +29,7 @@ class Exact(Uplink):
     def widened(self, server: Confidence) -> Confidence:
         return server
 
-    def kernel(self, server: Confidence, clients: int) -> Any:
+    def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.uplinks.exact import exact_uplink
 
         return exact_uplink()

@@ -13,12 +13,14 @@ number as well, as for M = 3 and C0 = 0.1. Rounding errors would then decide. So
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastfed.confidence import Confidence
 from fastfed.model.uplinks.lattice import LEAST, MOST, Lattice, checked_number, name_of
+
+if TYPE_CHECKING:
+    from fastfed.model.setting import Setting
 
 _HAIR = 1.0 + 2.0**-30
 
@@ -61,10 +63,10 @@ class Round(Lattice):
     def widened(self, server: Confidence) -> Confidence:
         return server.scaled(1.0 + self._share)
 
-    def kernel(self, server: Confidence, clients: int) -> Any:
+    def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.uplinks.lattice import rounded_uplink
 
-        return rounded_uplink(self._share / (1.0 + self._share), math.sqrt(clients * server.walks))
+        return rounded_uplink(self._share / (1.0 + self._share), setting.radii.message_mass)
 
     @property
     def _share(self) -> float:
