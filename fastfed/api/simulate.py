@@ -451,17 +451,27 @@ def simulate(
         Job.of(one, schedules, delta=each, keep_pulls=keep_pulls, **options)
         for each in dict.fromkeys(deltas)
     ]
-    workers = checked_threads(threads)
+    return Result(tuple(jobs), _run_all(jobs, start, count, checked_threads(threads), progress))
+
+
+def _run_all(
+    jobs: Sequence[Job],
+    first: int,
+    count: int,
+    workers: int,
+    progress: bool | Callable[[int, int], object],
+) -> tuple[Block, ...]:
+    """Run the same trials of each job, one job after the other."""
     blocks = []
     with reporting(progress, count * len(jobs)) as report:
         for place, job in enumerate(jobs):
             before = place * count
             found = run_blocks(
                 job,
-                start,
+                first,
                 count,
                 workers,
                 lambda done, before=before: report(before + done),  # type: ignore[misc]
             )
             blocks.append(Block.join(sorted(found, key=lambda block: block.first)))
-    return Result(tuple(jobs), tuple(blocks))
+    return tuple(blocks)

@@ -7,7 +7,7 @@ each goal's `decide` does, where the kernels compare sums with a boundary.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,7 +20,7 @@ from fastfed.model.schedules import Adaptive, Schedule
 from fastfed.model.schedules.adaptive import Choice
 from fastfed.model.setting import Setting
 from fastfed.model.uplinks import Uplink
-from fastfed.simulation.reference_uplink import Dithers, wire
+from fastfed.simulation.reference_uplink import Dithers, Wire, wire
 
 Rewards = Callable[[int, int, int], float]
 """(arm, client, n) -> the reward of that arm's n-th pull. Called once for each, n ascending."""
@@ -112,100 +112,148 @@ def fedelim(
     (`fastfed.model.weights`; the paper has one). A client pulls for the questions in which it has a
     weight, and sends for those that communicate.
     """
-    K, M = instance.shape
-    questions = instance.questions
-    wanted = Goal.parse(goal)
-    scale = instance.default_sigma if sigma is None else sigma
-    means = Uplink.parse(uplink)
     setting = Setting(
-        instance, delta, scale, radius=Radius.parse(radius), goal=wanted, uplink=means
+        instance,
+        delta,
+        instance.default_sigma if sigma is None else sigma,
+        radius=Radius.parse(radius),
+        goal=Goal.parse(goal),
+        uplink=Uplink.parse(uplink),
     )
-    radii = setting.radii
-    alpha_l = radii.client.alpha
-    line = wire(means, radii.means, dither)
-    Q = range(len(questions))
-    asks = [[m for m in range(M) if questions.asked[q, m]] for q in Q]
-    times: dict[int, set[int]] | None = None
-    if isinstance(schedule, Adaptive):
-        times = {q: {schedule.first_time(radii.server, scale)} for q in Q}
-    elif schedule.period is None:
-        times = {q: set(schedule.times(MAX_STEPS).tolist()) for q in Q}
-    n = 0
-    sums = np.zeros((K, M))
-    S_l: dict[int, set[int]] = {m: set(range(K) if questions.local else ()) for m in range(M)}
-    S_g = {q: set(range(K)) for q in Q}
-    A_l: dict[int, set[int]] = {m: set() for m in range(M)}
-    A_g: dict[int, set[int]] = {q: set() for q in Q}
-    out = Outcome(np.zeros((K, M), dtype=np.int64))
+    trial = _Trial(setting, schedule, reward, wire(setting.uplink, setting.radii.means, dither))
     run = True
     while run:  # line 1
-        n += 1  # line 2
-        for m in range(M):  # line 3
-            S_m = S_l[m].union(*(S_g[q] for q in Q if m in asks[q]))  # line 4
-            if S_m and wanted.is_open(K):  # line 5: selection rule; a lone arm is not pulled
-                for k in sorted(S_m):
-                    sums[k, m] += reward(k, m, n)
-                    out.pulls[k, m] += 1
-                    out.steps = n
-            if S_l[m]:
-                mean = {k: sums[k, m] / n for k in sorted(S_l[m])}
-                accepted, rejected = _decided(wanted, mean, alpha_l(n), A_l[m])
-                out.eliminations += [(n, m, k) for k in sorted(rejected)]
-                A_l[m] |= accepted
-                S_l[m] -= accepted | rejected
-                if not S_l[m]:  # declaration rule
-                    out.local_answers[m] = A_l[m]
-                elif rejected | accepted and wanted.gives_up(
-                    {int(instance.local_ties[k, m]) for k in S_l[m]}
-                ):
-                    # not in the paper: no right answer is left, and the rest may take for ever
-                    S_l[m] = set()
-                    out.truncated = True
-        received: dict[tuple[int, int], float] = {}
-        for q in Q:
-            communicates = n in times[q] if times is not None else n % (schedule.period or 1) == 0
-            if not S_g[q] or not (communicates or not wanted.is_open(K)):  # communication rule
-                continue
-            for k, m in ((k, m) for k in sorted(S_g[q]) for m in asks[q]):
-                if (k, m) not in received:  # a number is sent once, for all questions
-                    received[k, m], bits = line.send(k, m, n, sums[k, m] / n)
-                    out.bits += bits if wanted.is_open(K) else 0
-            mean = {
-                k: questions.value(q, {m: received[k, m] for m in asks[q]}) for k in sorted(S_g[q])
-            }
-            alpha_g = radii.of(q).alpha
-            accepted, rejected = _decided(wanted, mean, alpha_g(n), A_g[q])
-            if q == 0:
-                out.eliminations += [(n, None, k) for k in sorted(rejected)]
-            A_g[q] |= accepted
-            S_g[q] = S_g[q] - accepted - rejected
-            if not S_g[q]:  # declaration rule
-                out.server_answers[q] = A_g[q]
-            elif rejected | accepted and wanted.gives_up(
-                {int(instance.server_ties[q, k]) for k in S_g[q]}
-            ):  # as for the clients
-                S_g[q] = set()
-                out.truncated = True
-            if S_g[q] and isinstance(schedule, Adaptive) and times is not None:
-                left = {k: mean[k] for k in S_g[q]}
-                times[q] = {next_time(schedule, n, left, radii.of(q), wanted, A_g[q]).step}
-        if wanted.is_open(K):
-            out.uplinks += len(received)
-            out.rounds += bool(received)
-        if not any(S_l.values()) and not any(S_g.values()):  # termination rule
+        trial.n += 1  # line 2
+        for m in range(instance.shape[1]):  # line 3
+            trial.pull(m)
+            trial.decide_at_client(m)
+        trial.communicate()
+        if not any(trial.S_l.values()) and not any(trial.S_g.values()):  # termination rule
             run = False
-        elif n == max_steps or (
-            times is not None and any(S_g[q] and n >= max(times[q]) for q in Q)
-        ):
+        elif trial.n == max_steps or trial.is_out_of_times():
             # not in the paper: a trial that would go on for ever is cut off
-            out.truncated = True
+            trial.out.truncated = True
             run = False
-    out.global_answer = out.server_answers.get(0)
-    if wanted.one_arm:
-        out.local_arms = {m: next(iter(answer)) for m, answer in out.local_answers.items()}
-        out.server_arms = [next(iter(out.server_answers.get(q, {-1}))) for q in Q]
-        out.global_arm = out.server_arms[0]
-    return out
+    return trial.declared()
+
+
+class _Trial:
+    """The state of Algorithm 1, by the paper's names; A_l and A_g are the accepted arms."""
+
+    def __init__(self, setting: Setting, schedule: Schedule, reward: Rewards, line: Wire) -> None:
+        self.setting, self.schedule, self.reward, self.line = setting, schedule, reward, line
+        self.goal, self.instance = setting.goal, setting.instance
+        K, M = self.instance.shape
+        questions = self.instance.questions
+        self.Q = range(len(questions))
+        self.asks = [[m for m in range(M) if questions.asked[q, m]] for q in self.Q]
+        self.times: dict[int, set[int]] | None = None
+        if isinstance(schedule, Adaptive):
+            first = schedule.first_time(setting.radii.server, setting.sigma)
+            self.times = {q: {first} for q in self.Q}
+        elif schedule.period is None:
+            self.times = {q: set(schedule.times(MAX_STEPS).tolist()) for q in self.Q}
+        self.n = 0
+        self.sums = np.zeros((K, M))
+        self.S_l: dict[int, set[int]] = {
+            m: set(range(K) if questions.local else ()) for m in range(M)
+        }
+        self.S_g = {q: set(range(K)) for q in self.Q}
+        self.A_l: dict[int, set[int]] = {m: set() for m in range(M)}
+        self.A_g: dict[int, set[int]] = {q: set() for q in self.Q}
+        self.open = self.goal.is_open(K)
+        self.out = Outcome(np.zeros((K, M), dtype=np.int64))
+
+    def pull(self, m: int) -> None:
+        """Let client m pull the arms that it, or a question that asks it, still considers."""
+        S_m = self.S_l[m].union(*(self.S_g[q] for q in self.Q if m in self.asks[q]))  # line 4
+        if S_m and self.open:  # line 5: selection rule; a lone arm is not pulled
+            for k in sorted(S_m):
+                self.sums[k, m] += self.reward(k, m, self.n)
+                self.out.pulls[k, m] += 1
+                self.out.steps = self.n
+
+    def decide_at_client(self, m: int) -> None:
+        """Let client m eliminate, and declare."""
+        if not self.S_l[m]:
+            return
+        n, out = self.n, self.out
+        mean = {k: self.sums[k, m] / n for k in sorted(self.S_l[m])}
+        accepted, rejected = _decided(
+            self.goal, mean, self.setting.radii.client.alpha(n), self.A_l[m]
+        )
+        out.eliminations += [(n, m, k) for k in sorted(rejected)]
+        self.A_l[m] |= accepted
+        self.S_l[m] -= accepted | rejected
+        if not self.S_l[m]:  # declaration rule
+            out.local_answers[m] = self.A_l[m]
+        elif rejected | accepted and self.goal.gives_up(
+            {int(self.instance.local_ties[k, m]) for k in self.S_l[m]}
+        ):
+            # not in the paper: no right answer is left, and the rest may take for ever
+            self.S_l[m] = set()
+            out.truncated = True
+
+    def communicates(self, q: int) -> bool:
+        """Tell whether the clients send for question q at this step: the communication rule."""
+        if not self.S_g[q]:
+            return False
+        if self.times is None:
+            return not self.open or self.n % (self.schedule.period or 1) == 0
+        return not self.open or self.n in self.times[q]
+
+    def communicate(self) -> None:
+        """Let the clients send, and the server decide, in each question that communicates."""
+        received: dict[tuple[int, int], float] = {}
+        for q in filter(self.communicates, self.Q):
+            for k, m in ((k, m) for k in sorted(self.S_g[q]) for m in self.asks[q]):
+                if (k, m) not in received:  # a number is sent once, for all questions
+                    received[k, m], bits = self.line.send(k, m, self.n, self.sums[k, m] / self.n)
+                    self.out.bits += bits if self.open else 0
+            self.decide_at_server(q, received)
+        if self.open:
+            self.out.uplinks += len(received)
+            self.out.rounds += bool(received)
+
+    def decide_at_server(self, q: int, received: Mapping[tuple[int, int], float]) -> None:
+        """Let the server eliminate, and declare, in question q."""
+        n, out, questions = self.n, self.out, self.instance.questions
+        mean = {
+            k: questions.value(q, {m: received[k, m] for m in self.asks[q]})
+            for k in sorted(self.S_g[q])
+        }
+        radius = self.setting.radii.of(q)
+        accepted, rejected = _decided(self.goal, mean, radius.alpha(n), self.A_g[q])
+        if q == 0:
+            out.eliminations += [(n, None, k) for k in sorted(rejected)]
+        self.A_g[q] |= accepted
+        self.S_g[q] = self.S_g[q] - accepted - rejected
+        if not self.S_g[q]:  # declaration rule
+            out.server_answers[q] = self.A_g[q]
+        elif rejected | accepted and self.goal.gives_up(
+            {int(self.instance.server_ties[q, k]) for k in self.S_g[q]}
+        ):  # as for the clients
+            self.S_g[q] = set()
+            out.truncated = True
+        if self.S_g[q] and isinstance(self.schedule, Adaptive) and self.times is not None:
+            left = {k: mean[k] for k in self.S_g[q]}
+            chosen = next_time(self.schedule, n, left, radius, self.goal, self.A_g[q])
+            self.times[q] = {chosen.step}
+
+    def is_out_of_times(self) -> bool:
+        """Tell whether an undecided question has no communication time left."""
+        times = self.times
+        return times is not None and any(self.S_g[q] and self.n >= max(times[q]) for q in self.Q)
+
+    def declared(self) -> Outcome:
+        """Return the outcome, with the arms that were declared where an answer is one arm."""
+        out = self.out
+        out.global_answer = out.server_answers.get(0)
+        if self.goal.one_arm:
+            out.local_arms = {m: next(iter(answer)) for m, answer in out.local_answers.items()}
+            out.server_arms = [next(iter(out.server_answers.get(q, {-1}))) for q in self.Q]
+            out.global_arm = out.server_arms[0]
+        return out
 
 
 def next_time(
