@@ -68,22 +68,24 @@ class Dask:
         self._cluster, self._say, self._dashboard = cluster, say, dashboard
         self._known: set[str] = set()
 
+    @property
+    def _is_local(self) -> bool:
+        return isinstance(self._cluster, str) and self._cluster.startswith("local:")
+
     def refuse_early(self) -> None:
-        if isinstance(self._cluster, str):
-            if self._cluster.startswith("local:"):
-                _keys()
-                _refuse_shared(Path(tempfile.gettempdir()))
-            else:
-                _refuse_other_servers(self._cluster)
+        if self._is_local:
+            _keys()
+            _refuse_shared(Path(tempfile.gettempdir()))
+        elif isinstance(self._cluster, str):
+            _refuse_other_servers(self._cluster)
 
     def run(self, plan: Plan) -> Iterator[Done | None]:
         with _connected(self._cluster, self._dashboard) as client:
             self._scheduler = client.scheduler.address
             self._look(client)
-            local = isinstance(self._cluster, str) and self._cluster.startswith("local:")
             seen = (
                 self._dashboard
-                if local
+                if self._is_local
                 else ("dashboard" in client.scheduler_info().get("services", {}))
             )
             self._say(
@@ -158,6 +160,11 @@ class Dask:
             replies = client.run(_asking(), workers=new, on_error="return") if new else {}
         except Exception:
             raise _lost(self._scheduler) from None
+        if self._is_local and not client.cluster.workers:
+            raise InputError(
+                f"Dask address {self._cluster!r}: its worker processes have ended and cannot be "
+                "started again; finished parts are kept, and the same command goes on from there"
+            )
         for address, theirs in replies.items():
             if not isinstance(theirs, OSError):  # else it has gone since
                 _refuse_other_versions(address, theirs)

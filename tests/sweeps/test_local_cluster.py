@@ -10,9 +10,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from helpers import rows
+from helpers import refused, rows
 
 import fastfed as ff
 from fastfed.cli import app as cli
@@ -148,3 +149,15 @@ def test_a_cluster_that_does_not_start_says_why(out: Path, monkeypatch: pytest.M
     monkeypatch.setattr(distributed, "LocalCluster", fail)
     with pytest.raises(ff.InputError, match=r"'local:1': the cluster did not start \(TimeoutErr"):
         list(dask.Dask("local:1").run(None))  # type: ignore[arg-type]
+
+
+def test_workers_that_cannot_be_started_again_end_the_sweep() -> None:
+    """Dask starts a worker that died a few times again; then its list of workers is empty."""
+    alive = SimpleNamespace(workers={0: "starting"})
+    client = SimpleNamespace(cluster=alive, nthreads=dict)
+    executor = dask.Dask("local:1")
+    executor._look(client)  # no worker thread yet: it is waited for
+    alive.workers.clear()
+    refused(
+        lambda: executor._look(client), "Dask address 'local:1': its worker processes have ended"
+    )
