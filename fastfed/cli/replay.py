@@ -14,6 +14,7 @@ from fastfed.cli.options import Values
 from fastfed.cli.questions import name_problems
 from fastfed.display.tables import laws_text
 from fastfed.errors import InputError
+from fastfed.model.part import DEFAULTS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,9 +29,7 @@ _HELD = "in a folder, the one it holds"
             "schedule": f"fedelim; {_HELD}",
             "delta": f"0.01; {_HELD}",
             "sigma": f"what fits the instance; {_HELD}",
-            "radius": f"paper; {_HELD}",
-            "goal": f"best; {_HELD}",
-            "uplink": f"exact; {_HELD}",
+            **{kind: f"{default}; {_HELD}" for kind, default in DEFAULTS.items()},
         }
     ),
     run={

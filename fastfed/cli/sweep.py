@@ -16,6 +16,7 @@ from fastfed.cli.options import Option, Texts, Values
 from fastfed.display.tables import summary_text
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
+from fastfed.model.part import DEFAULTS
 from fastfed.validation import checked_seed, checked_whole, number
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ _GRID = {
     ),
     **options.choices({"sigma": "what fits the instance"}),
     "max_steps": options.text("NUMBER", "Cut trials off at this step [never]."),
-    **options.choices({"radius": "paper", "goal": "best", "uplink": "exact"}),
+    **options.choices(DEFAULTS),
     "target_rse": options.text(
         "NUMBER", "Stop a cell at this relative standard error of the mean total cost [never]."
     ),

@@ -431,15 +431,7 @@ def bound_lines(
     x = np.array(sorted(deltas))
     if len(x) == 1:  # one point makes no line
         x = x[0] ** np.array([1.05, 0.95])
-    b = bounds(
-        instance,
-        x,
-        cost,
-        sigma,
-        radius=choices["radius"],
-        goal=choices["goal"],
-        uplink=choices["uplink"],
-    )
+    b = bounds(instance, x, cost, sigma, **choices)  # type: ignore[arg-type]
     everywhere = np.full(x.shape, True)
     least = np.zeros(x.shape) if b.least_pulls is None else b.least_pulls
     lines = []

@@ -150,16 +150,23 @@ class Radii(NamedTuple):
         return replace(self.server, walks=float(self.clients))
 
 
-class Options(TypedDict, total=False):
-    """Options of a run that all its rows have in common, for every function that runs trials."""
+class Choices(TypedDict, total=False):
+    """Parts that a run chooses beside rewards and schedules; `DEFAULTS` has what the paper does."""
 
+    radius: str | Radius
+    goal: str | Goal
+    uplink: str | Uplink
+
+
+class _Run(TypedDict, total=False):
     seed: int
     engine: str
     sigma: float | str | None
     max_steps: int | None
-    radius: str | Radius
-    goal: str | Goal
-    uplink: str | Uplink
+
+
+class Options(_Run, Choices, total=False):
+    """Options of a run that all its rows have in common, for every function that runs trials."""
 
 
 RUN: dict[str, Any] = {"seed": 0, "engine": "auto", "sigma": None, "max_steps": None, **DEFAULTS}

@@ -32,7 +32,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,6 @@ from fastfed.model.goals import Goal
 from fastfed.model.instance import Instance
 from fastfed.model.options import takes
 from fastfed.model.part import DEFAULTS
-from fastfed.model.radii import Radius
 from fastfed.model.schedules import (
     Adaptive,
     Exponential,
@@ -51,8 +50,7 @@ from fastfed.model.schedules import (
     Schedule,
     SuperExponential,
 )
-from fastfed.model.setting import Setting, parts_of, resolve_sigma
-from fastfed.model.uplinks import Uplink
+from fastfed.model.setting import Choices, Setting, parts_of, resolve_sigma
 from fastfed.theory.adaptive import Rounds, rounds_on_grid
 from fastfed.theory.lower_bounds import error_information, no_theorem_3, theorem_3
 from fastfed.theory.schemes import PerCell, Scheme, Schemes, Settled, sum_of_larger
@@ -265,14 +263,6 @@ class Bounds:
         from fastfed.display.notebook import bounds_html
 
         return bounds_html(self)
-
-
-class Choices(TypedDict, total=False):
-    """Choices of a run that widen its radii or change its gaps."""
-
-    radius: str | Radius
-    goal: str | Goal
-    uplink: str | Uplink
 
 
 @takes(Choices, DEFAULTS)
