@@ -44,6 +44,11 @@ def test_the_report_of_one_arm_warns_of_nothing(tmp_path: Path) -> None:
         assert result.report(tmp_path / "report.html").exists()
 
 
+def test_gaps_of_one_arm_are_not_drawn() -> None:
+    result = ff.simulate(ONE_ARM, delta=0.1, trials=2, threads=1)
+    refused(lambda: result.plot(x="gap", cost=10), "instance one arm with goal best has no gap")
+
+
 def in_a_process(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*command],

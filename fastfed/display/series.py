@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -233,6 +234,12 @@ def with_gaps(frame: pl.DataFrame, instances: Mapping[str, Instance]) -> pl.Data
         for name, goal in asked
         if name in instances
     ]
+    for name, goal, gap in gaps:
+        if math.isinf(gap):
+            raise InputError(
+                f"x gap: instance {printable(name)} with goal {goal} has no gap, because it has "
+                "one arm; choose another x, or leave the instance out"
+            )
     known = pl.DataFrame(
         gaps, {"instance": pl.String, "goal": pl.String, "gap": pl.Float64}, orient="row"
     )
