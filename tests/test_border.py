@@ -30,8 +30,10 @@ ONE_ARM = ff.Instance([[0.5, 0.2]], name="one arm")
         lambda path: ff.simulate(ONE_ARM, delta=0.1, trials=2, threads=1).report(path),
         lambda path: ff.sweep(instances=[ONE_ARM], trials=2, out=path, threads=1),
         lambda path: ONE_ARM.save(f"{path}.toml"),
+        lambda path: ff.merge([path], "merged"),
+        lambda path: ff.merge(["merged"], path),
     ],
-    ids=["open_sweep", "save", "report", "sweep", "Instance.save"],
+    ids=["open_sweep", "save", "report", "sweep", "Instance.save", "merge", "merge into"],
 )
 def test_nul_in_a_path_is_refused(call: Callable[[str], object], place: Path) -> None:
     refused(lambda: call("a\0b"), "a NUL character cannot be part of a file's name")

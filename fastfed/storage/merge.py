@@ -49,9 +49,9 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Merged:
     """Join the rows of ``folders`` in the folder ``out``, which may hold some of them already."""
     target = Store(checked_folder(out))
     sources = [
-        Store(folder)
-        for folder in dict.fromkeys(map(Path, folders))
-        if folder.resolve() != target.folder.resolve()
+        one
+        for one in map(Store, dict.fromkeys(map(Path, folders)))
+        if one.folder.resolve() != target.folder.resolve()
     ]
     if not sources:
         raise InputError(
