@@ -86,6 +86,42 @@ def test_bernoulli_rewards_err_as_often_as_first_passage_says(better, worse, del
     assert found.local[0].bound > every
 
 
+# weights, leads of the first arm at the clients, delta, scale: errors from 4e-3 down to 1e-13
+WEIGHTED = [
+    ([6, 3, 1], [0.5, -0.2, 0.3], 0.1, 0.6),
+    ([6, 3, 1], [0.5, -0.2, 0.3], 0.1, 1.0),
+    ([0, 1, 2], [-0.4, 0.9, 0.2], 1e-3, 1.0),
+    ([0, 0, 5], [-0.4, -0.9, 0.3], 0.1, 0.9),
+]
+
+
+@pytest.mark.parametrize(("weights", "leads", "delta", "scale"), WEIGHTED)
+def test_weighted_servers_err_as_often_as_first_passage_says(weights, leads, delta, scale):
+    """With two arms the server follows one walk: the weighted sum of the clients' differences."""
+    instance = ff.Instance(np.stack([leads, np.zeros(3)]), weights=weights)
+    found = ff.error_probability(instance, delta=delta, sigma=scale, trials=4000, seed=7)
+    shares = np.array(weights) / sum(weights)
+    gap, noise = float(shares @ leads), math.sqrt(shares @ shares)
+    log_c = math.log(8 * 2 / delta)  # 2 n alpha(n) = 2 scale sqrt(2 L(n) n sum p^2)
+    truth = first_passage.gaussian(
+        gap,
+        noise,
+        lambda n: 2 * scale * noise * math.sqrt(2 * n * (log_c + 2 * math.log(n))),
+        FEDELIM[:16],
+    )
+    assert agrees(found.server, truth)
+    assert found.server.bound > truth
+    for one, lead in zip(found.local, leads, strict=True):  # the clients know nothing of weights
+        log_local = radius.local_log(2, 3, delta)
+        every = first_passage.gaussian(
+            abs(lead),
+            1.0,
+            lambda n, log=log_local: radius.boundary(n, 1, log, scale),
+            range(1, 300),
+        )
+        assert agrees(one, every)
+
+
 def test_first_passage_does_not_depend_on_its_grid():
     g = boundary(0.1, 0.6)
     coarse, fine = (
@@ -137,6 +173,23 @@ COUNTED = [
         "periodic:2",
         0.1,
         0.35,
+    ),
+    (
+        ff.Instance(
+            [[0.9, 0.1, 0.2], [0.1, 0.6, 0.1], [0.3, 0.2, 0.8]],
+            weights=[6, 0, 1],
+        ),
+        "fedelim",
+        0.2,
+        0.35,
+    ),
+    (
+        ff.Instance(
+            [[0.9, 0.3], [0.5, 0.6], [0.2, 0.1]], rewards=ff.Bernoulli(), weights=[0.3, 0.7]
+        ),
+        "periodic:2",
+        0.2,
+        0.22,
     ),
 ]
 
