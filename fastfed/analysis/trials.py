@@ -155,10 +155,12 @@ def collect(batches: Iterable[Batch], schedules: Sequence[str], *collectors: Col
             one.add(aligned)
 
 
-def samples(batches: Iterable[Batch], schedule: str) -> dict[str, npt.NDArray[Any]]:
+def samples(
+    batches: Iterable[Batch], schedule: str, columns: Sequence[str] = BATCH_COLUMNS
+) -> dict[str, npt.NDArray[Any]]:
     """Join the columns of one schedule over all batches."""
     parts = [batch[schedule] for batch in batches if schedule in batch]
     return {
         column: np.concatenate([one[column] for one in parts]) if parts else np.zeros(0)
-        for column in BATCH_COLUMNS
+        for column in columns
     }

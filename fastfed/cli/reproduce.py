@@ -69,5 +69,5 @@ def reproduce(
         console.show(
             f"{len(done.files)} files: {out}/report.html has it all; {out}/claims.md, "
             f"{out}/claims.png, {out}/table.md, {out}/radii.md, {out}/optimum.md, "
-            f"{out}/contact-sheet.png, {out}/figures/"
+            f"{out}/algorithms.md, {out}/contact-sheet.png, {out}/figures/"
         )

@@ -1,7 +1,7 @@
 """All algorithms side by side: pulls, uplinks, rounds and errors, on the same walks.
 
-The radius is `mixture-pairs` by default: then eliminations and the algorithms that decide in rounds
-use boundaries of the same kind, and the differences are those of the algorithms.
+The radius is `mixture-pairs`: then eliminations and the algorithms that decide in rounds use
+boundaries of the same kind, and the differences are those of the algorithms.
 """
 
 from __future__ import annotations
@@ -10,97 +10,99 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from fastfed.analysis.intervals import clopper_pearson
-from fastfed.model.instance import Instance
-from fastfed.model.schedules import Schedule
+from fastfed.analysis.trials import Trials, samples
 from fastfed.paper.markdown import table_row
-from fastfed.simulation.job import Job, run_blocks
-from fastfed.simulation.rows import Block
+from fastfed.text import number
 from fastfed.theory.bounds import bounds
-from fastfed.validation import checked_threads
 
 SCHEDULES = ("fedelim", "fedelim0", "adaptive", "rounds:2", "phases", "halving:20000", "oracle")
+RANDOM = ("random:5,4,1", "random:10,10,2")
+DELTA = 0.01
+RADIUS = "mixture-pairs"
+_COLUMNS = ("pulls", "uplinks", "rounds", "correct", "truncated")
 
 
-def compare_algorithms(
-    instances: Sequence[str],
-    schedules: Sequence[str] = SCHEDULES,
-    *,
-    delta: float = 0.01,
-    trials: int = 1000,
-    radius: str = "mixture-pairs",
-    seed: int = 0,
-    threads: int | None = None,
-) -> pl.DataFrame:
-    """Simulate every schedule on every instance; return one row for each.
+def algorithms_table(trials: Trials) -> list[dict[str, Any]]:
+    """Tabulate every schedule of every cell: a row for each.
 
-    A budget that is too small for an instance is left out of its rows.
+    Means are over the trials that ended. A trial that did not end has no right answer.
     """
-    lines: list[dict[str, Any]] = []
-    for name in instances:
-        instance = Instance.load(name)
-        least = bounds(instance, delta=delta).least_pulls
-        fitting = [one for one in schedules if _fits(one, instance)]
-        job = Job.of(instance, fitting, delta=delta, radius=radius, seed=seed)
-        found = run_blocks(job, 0, trials, checked_threads(threads))
-        block = Block.join(sorted(found, key=lambda one: one.first))
-        for place, schedule in enumerate(job.schedules):
-            pulls = block.column("pulls")[place]
-            wrong = int(trials - block.column("correct")[place].sum())
-            low, high = clopper_pearson(wrong, trials)
-            lines.append(
-                {
-                    "instance": instance.name,
-                    "schedule": schedule.in_words if not schedule.eliminates else str(schedule),
-                    "pulls": float(pulls.mean()),
-                    "pulls_sem": float(pulls.std(ddof=1) / np.sqrt(trials)),
-                    "uplinks": float(block.column("uplinks")[place].mean()),
-                    "rounds": float(block.column("rounds")[place].mean()),
-                    "x_least": None if least is None else float(pulls.mean() / least),
-                    "wrong": wrong,
-                    "error_low": low,
-                    "error_high": high,
-                }
-            )
-    return pl.DataFrame(lines)
+    rows = []
+    for cell, schedules in trials.held().items():
+        least = bounds(trials.instances[cell.instance], delta=cell.delta).least_pulls
+        for schedule in schedules:
+            name = str(schedule)
+            found = samples(trials.batches(cell, [name], _COLUMNS), name, _COLUMNS)
+            count, ended = len(found["pulls"]), ~found["truncated"]
+            wrong = int(count - found["correct"].sum())
+            low, high = clopper_pearson(wrong, count)
+            row: dict[str, Any] = {
+                "instance": cell.instance,
+                "delta": cell.delta,
+                "schedule": name,
+                "algorithm": name if schedule.eliminates else schedule.in_words,
+                "trials": count,
+                "wrong": wrong,
+                "error_low": low,
+                "error_high": high,
+            }
+            for column in ("pulls", "uplinks", "rounds"):
+                row |= _mean(column, found[column][ended].astype(float))
+            row["x_least"] = None
+            if least is not None and row["pulls_mean"] is not None and not schedule.fixed_budget:
+                row["x_least"] = row["pulls_mean"] / float(least)
+            rows.append(row)
+    return rows
 
 
-def _fits(schedule: str, instance: Instance) -> bool:
-    """Tell whether a fixed budget is enough for the instance."""
-    one, (arms, clients) = Schedule.parse(schedule), instance.shape
-    if not one.fixed_budget:
-        return True
-    return (one.value or 0.0) >= arms * clients * max(1, (arms - 1).bit_length())
+def _mean(column: str, values: Any) -> dict[str, float | None]:
+    """Return the mean of a column, and its standard error."""
+    sem = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+    mean = float(values.mean()) if len(values) else None
+    return {f"{column}_mean": mean, f"{column}_sem": sem}
 
 
-def markdown(table: pl.DataFrame) -> str:
-    """Write the table of `compare_algorithms` in Markdown."""
-    head = [
-        "instance",
-        "algorithm",
-        "pulls ± sem",
-        "x T\\*",
-        "uplinks",
-        "rounds",
-        "wrong [95 % of the rate, in %]",
+def algorithms_text(table: Sequence[dict[str, Any]]) -> str:
+    """Write algorithms.md."""
+    return (
+        "# All algorithms side by side\n\n"
+        f"Means ± one standard error, with the radius {RADIUS}. Within an instance all algorithms "
+        "run on the same walks. The column x T* has the mean pulls over the least pulls of any "
+        "delta-PAC algorithm. Rewards with many values have no such number, and an algorithm with "
+        "a fixed budget promises no delta. The last two columns have the trials without a right "
+        "answer, and the 95 % interval of their share in per cent.\n\n"
+        f"{markdown(table)}\n"
+    )
+
+
+def markdown(table: Sequence[dict[str, Any]]) -> str:
+    """Write the table of `algorithms_table` in Markdown."""
+    head = ["instance", "delta", "algorithm", "trials", "pulls", "x T*", "uplinks", "rounds"]
+    lines = [
+        table_row([*head, "wrong", "error %"]).replace("T*", "T\\*"),
+        table_row(["---", "---:", "---", *["---:"] * 7]),
     ]
-    lines = [table_row(head), table_row(["---"] * 2 + ["---:"] * 5)]
-    trials_of = 100.0
-    for row in table.iter_rows(named=True):
-        ratio = "" if row["x_least"] is None else f"{row['x_least']:.2f}"
-        low, high = (trials_of * row[name] for name in ("error_low", "error_high"))
+    for row in table:
+        means = {
+            name: "" if row[f"{name}_mean"] is None else f"{row[f'{name}_mean']:,.{digits}f}"
+            for name, digits in (("uplinks", 0), ("rounds", 1))
+        }
+        pulls = row["pulls_mean"]
         lines.append(
             table_row(
                 [
                     row["instance"],
-                    row["schedule"],
-                    f"{row['pulls']:,.0f} ± {row['pulls_sem']:,.0f}",
-                    ratio,
-                    f"{row['uplinks']:,.0f}",
-                    f"{row['rounds']:,.1f}",
-                    f"{row['wrong']} [{low:.2g}, {high:.2g}]",
+                    f"{row['delta']:g}",
+                    row["algorithm"],
+                    f"{row['trials']:,}",
+                    "none ended" if pulls is None else number(pulls, row["pulls_sem"]),
+                    "" if row["x_least"] is None else f"{row['x_least']:.2f}",
+                    means["uplinks"],
+                    means["rounds"],
+                    f"{row['wrong']:,}",
+                    " to ".join(f"{100 * row[f'error_{end}']:.3g}" for end in ("low", "high")),
                 ]
             )
         )

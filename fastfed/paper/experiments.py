@@ -6,9 +6,10 @@
     paper/movielens-gaussian                Gaussian rewards around MovieLens's means
     paper/radii/...                         the radii that are not the paper's, a sweep each
     paper/optimum/...                       deltas down to 1e-12, for pulls beside T*, a sweep each
+    paper/algorithms/...                    all algorithms side by side, a sweep each
     paper/report.html                       all that follows as one page
     paper/claims.*                          the verdicts: Markdown, JSON, and the matrix as PNG
-    paper/figures, contact-sheet.png, table.*, radii.*, optimum.*, minimum.parquet
+    paper/figures, contact-sheet.png, table.*, radii.*, optimum.*, algorithms.*, minimum.parquet
 
 Everything below the sweeps is computed from their rows, and the same rows give the same files.
 The price of an uplink never costs a simulation. Each folder is an ordinary sweep: `fastfed sweep
@@ -39,7 +40,7 @@ from fastfed.errors import InputError, nearest
 from fastfed.files import replacing
 from fastfed.model.instance import Instance
 from fastfed.model.spec import Spec
-from fastfed.paper import optimum, radii
+from fastfed.paper import algorithms, optimum, radii
 from fastfed.paper.claims.criteria import COST, GROWTH
 from fastfed.paper.claims.judging import judge as judge_claims
 from fastfed.paper.claims_text import METHOD, OURS, claims_text
@@ -173,6 +174,7 @@ def plan(
         ]
         twin = _gaussian() if name == "movielens" else name
         plans.append(_optimum_plan(name, out, base | {"instance": twin}))
+        plans.append(_algorithms_plan(name, out, base))
         if name == "synthetic":
             gaps = {
                 "instance": [f"scaled:synthetic,{factor:g}" for factor in FACTORS],
@@ -187,6 +189,7 @@ def plan(
             plans.append(Plan.of("movielens-gaussian", out / "movielens-gaussian", **base | around))
     if only is None:
         plans.append(_optimum_plan("random", out, base | {"instance": optimum.RANDOM}))
+        plans.append(_algorithms_plan("random", out, base | {"instance": algorithms.RANDOM}))
     return plans
 
 
@@ -199,6 +202,16 @@ def _optimum_plan(name: str, out: Path, base: dict[str, Any]) -> Plan:
         "sigma": optimum.SIGMAS.get(name),
     }
     return Plan.of(f"optimum of {name}", out / "optimum" / name, **base | options)
+
+
+def _algorithms_plan(name: str, out: Path, base: dict[str, Any]) -> Plan:
+    """Plan a sweep of all algorithms."""
+    options = {
+        "delta": algorithms.DELTA,
+        "schedule": algorithms.SCHEDULES,
+        "radius": algorithms.RADIUS,
+    }
+    return Plan.of(f"algorithms on {name}", out / "algorithms" / name, **base | options)
 
 
 def true_errors(
@@ -243,6 +256,7 @@ def write(out: Path) -> tuple[list[Claim], list[Path]]:
     paths += write_matrix(claims, out / "claims")
     table, saved = scheme_table(frames.studies), radii.radii_table(evidence.radii)
     beside = optimum.optimum_table(evidence.optimum)
+    every = _algorithms_rows(out)
     trials = frames.panels.group_by("instance", maintain_order=True).agg(pl.col("trials").min())
     counts = dict(trials.iter_rows())
     warning = not_ended_text(frames.panels)
@@ -253,6 +267,8 @@ def write(out: Path) -> tuple[list[Claim], list[Path]]:
         ("radii.json", _json(saved)),
         ("optimum.md", optimum.optimum_text(beside)),
         ("optimum.json", _json(beside)),
+        ("algorithms.md", algorithms.algorithms_text(every)),
+        ("algorithms.json", _json(every)),
         ("claims.md", claims_text(claims, counts, warning, slips(evidence))),
         (
             "claims.json",
@@ -362,6 +378,14 @@ def read(out: Path) -> tuple[Frames, Evidence]:
             beside,
         ),
     )
+
+
+def _algorithms_rows(out: Path) -> list[dict[str, Any]]:
+    """Tabulate the sweeps of all algorithms that are finished."""
+    stores = (_finished(out / "algorithms" / name) for name in (*DATA_SETS, "random"))
+    return [
+        row for store in stores if store is not None for row in algorithms.algorithms_table(store)
+    ]
 
 
 def _good_event(store: Store, name: str, frame: pl.DataFrame) -> list[dict[str, Any]]:

@@ -21,8 +21,8 @@ from fastfed.display.series import styled
 from fastfed.display.styles import style_of
 from fastfed.errors import InputError
 from fastfed.model.instance import Instance
+from fastfed.paper import algorithms, optimum, panels, true_errors
 from fastfed.paper import experiments as reproduce
-from fastfed.paper import optimum, panels, true_errors
 from fastfed.paper.experiments import COSTS, DATA_SETS, places_of, plan, scheme_table
 from fastfed.storage.folder import Store
 from fastfed.sweeps import task as tasks
@@ -224,6 +224,30 @@ def test_the_table_has_measured_beside_bounds(paper: Path) -> None:
     assert (paper / "table.md").read_text().count("\n| ") == 2 + 3 * len(rows)
 
 
+def test_all_algorithms_stand_side_by_side(paper: Path) -> None:
+    """The table has every algorithm on every instance, and the means of the stored rows."""
+    rows = json.loads((paper / "algorithms.json").read_text())
+    names = (*DATA_SETS, *algorithms.RANDOM)
+    assert [(row["instance"], row["schedule"]) for row in rows] == [
+        (name, schedule) for name in names for schedule in algorithms.SCHEDULES
+    ]
+    stored = pl.read_parquet(paper / "algorithms" / "synthetic" / "trials" / "*.parquet")
+    least = ff.bounds("synthetic", delta=algorithms.DELTA).least_pulls
+    for row in rows[: len(algorithms.SCHEDULES)]:
+        own = stored.filter(pl.col("schedule") == row["schedule"])
+        assert row["trials"] == own.height == 3
+        assert row["wrong"] == 3 - own["correct"].sum()
+        for column in ("pulls", "uplinks", "rounds"):
+            assert row[f"{column}_mean"] == pytest.approx(own[column].mean())
+        if row["schedule"].startswith("halving"):
+            assert row["x_least"] is None
+        else:
+            assert row["x_least"] == pytest.approx(own["pulls"].mean() / least)
+    text = (paper / "algorithms.md").read_text()
+    assert text.count("\n| ") == 2 + len(rows)
+    assert text.count("oracle (knows the means)") == len(names)
+
+
 def test_the_map_covers_delta_cost_and_scale(paper: Path) -> None:
     cells = pl.read_parquet(paper / "minimum.parquet")
     assert (
@@ -314,6 +338,7 @@ def test_one_data_set_alone(
         "studies",
         "radii",
         "optimum",
+        "algorithms",
         "gaps",
         "figures",
     }
