@@ -261,6 +261,17 @@ def test_error_rates_stay_below_delta_where_leads_hover(radius: str, uplink: str
 
 
 @pytest.mark.statistical
+def test_leads_that_hover_would_break_a_radius_that_is_too_narrow() -> None:
+    """The instance of the test above can tell: at 0.4 of the scale more than half are wrong."""
+    frame = ff.simulate(
+        [[0.03, 0.03], [0.0, 0.0]], "adaptive", delta=0.3, radius="mixture-pairs", sigma=0.4,
+        trials=2000, max_steps=20000,
+    ).frame  # fmt: skip
+    wrong = int((~frame["correct"] & ~frame["truncated"]).sum())
+    assert binom.sf(wrong - 1, 2000, 0.3) < 1e-6
+
+
+@pytest.mark.statistical
 def test_error_probability_agrees_with_counting() -> None:
     """At a small confidence scale, where errors can be counted; five standard errors."""
     instance = ff.Instance([[0.4, 0.4], [0.0, 0.1]])

@@ -19,11 +19,16 @@ COINS = ff.Instance([[0.9, 0.2], [0.1, 0.7]], rewards=ff.Bernoulli(), name="coin
 NAMES = ("rounds:2", "phases", "halving:120", "oracle")
 
 
-def step_by_step(instance: ff.Instance, name: str, delta: float, rng: Any) -> tuple[int, int, int]:
-    """Run a trial with independent rewards, pull by pull; return pulls, uplinks and rounds."""
+def step_by_step(
+    instance: ff.Instance, name: str, delta: float, rng: Any, sigma: float | None = None
+) -> tuple[int, int, int, bool]:
+    """Run a trial with independent rewards, pull by pull.
+
+    Returns pulls, uplinks, rounds, and whether an answer is wrong.
+    """
     algorithm = ff.Schedule.parse(name)
     assert isinstance(algorithm, Algorithm)
-    setting = Setting.of(instance, delta=delta)
+    setting = Setting.of(instance, delta=delta, sigma=sigma)
     arms, clients = instance.shape
     counts, sums = np.zeros((arms, clients), np.int64), np.zeros((arms, clients))
     received_counts, received_sums = counts.copy(), sums.copy()
@@ -42,7 +47,9 @@ def step_by_step(instance: ff.Instance, name: str, delta: float, rng: Any) -> tu
         )  # fmt: skip
         algorithm.decide(seen, answer)
         if (answer.local_arms != -1).all() and answer.global_arm[0] != -1:
-            return pulls, uplinks, rounds
+            local_right = (answer.local_arms == instance.local_best).all()
+            right = local_right and answer.global_arm[0] == instance.global_best
+            return pulls, uplinks, rounds, not right
         before = uplinks
         for k in range(arms):
             for m in range(clients):
@@ -73,9 +80,26 @@ def test_rows_have_the_law_of_independent_rewards(name: str, instance: ff.Instan
     rng = np.random.default_rng(17)
     reference = np.array([step_by_step(instance, name, 0.2, rng) for _ in range(300)]).T
     rows = ff.simulate(instance, name, delta=0.2, trials=3000, seed=5).frame
-    for column, values in zip(("pulls", "uplinks", "rounds"), reference, strict=True):
+    for column, values in zip(("pulls", "uplinks", "rounds"), reference[:3], strict=True):
         found = rows[column].to_numpy()
         assert stats.ks_2samp(values, found).pvalue > FALSE_ALARM, column
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("name", "scale"), [("phases", 0.25), ("oracle", 0.25), ("rounds:2", 0.3)])
+def test_errors_are_those_of_independent_rewards(name: str, scale: float) -> None:
+    """At a small confidence scale many answers are wrong, in equal shares of both programs.
+
+    Fisher's exact test of two counts has a false alarm of 1e-6 at most.
+    """
+    rng = np.random.default_rng(18)
+    hard = ff.Instance(0.4 * EASY.means)
+    wrong = sum(step_by_step(hard, name, 0.5, rng, scale)[3] for _ in range(200))
+    rows = ff.simulate(hard, name, delta=0.5, trials=4000, seed=6, sigma=scale).frame
+    counted = int((~rows["correct"]).sum())
+    assert 100 < counted < 3900
+    table = [[wrong, 200 - wrong], [counted, 4000 - counted]]
+    assert stats.fisher_exact(table).pvalue > FALSE_ALARM
 
 
 # gaps are small, so that a trial looks often before the truth shows
