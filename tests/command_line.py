@@ -78,7 +78,8 @@ def without_progress(error: str) -> str:
 
     In the process of the tests a fixture switches these lines off.
     """
-    return re.sub(r"^fastfed: [\d,]+ of [\d,]+ trials, .*\n", "", error, flags=re.MULTILINE)
+    lines = r"^fastfed: ([\d,]+ of [\d,]+ trials, |no result for \d+ s: ).*\n"
+    return re.sub(lines, "", error, flags=re.MULTILINE)
 
 
 def on_a_terminal(*arguments: str) -> tuple[str, str]:

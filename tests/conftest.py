@@ -35,6 +35,21 @@ settings.register_profile(
 settings.load_profile("fixed")
 
 
+LONG = ("simulation", "theory", "paper", "sweeps", "kernels")
+"""Folders of tests that compile many kernels, or run many trials."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let pytest-xdist take files in the order below, not those with the most tests first."""
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that may take long, so that no process waits for another at the end."""
+    folders = [Path(__file__).parent / name for name in LONG]
+    items.sort(key=lambda item: not any(folder in item.path.parents for folder in folders))
+
+
 @pytest.fixture(autouse=True)
 def _no_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Switch progress lines off: a machine that is busy compiling would print some."""
