@@ -61,7 +61,7 @@ def test_names_and_objects_make_equal_settings() -> None:
 
 def test_a_setting_travels() -> None:
     """To a worker of a cluster, with the same rows there."""
-    setting = Setting.of(SMALL, delta=0.1, goal="eps:0.1", uplink="dither:1", radius="stitched")
+    setting = Setting.of(SMALL, delta=0.1, goal="top:1", uplink="dither:1", radius="stitched")
     task = Task(setting, (FedElim(),), 0, 5)
     again = pickle.loads(pickle.dumps(task))
     assert again == task
