@@ -34,9 +34,9 @@ SCHEDULES = {
     "eight schedules": "eight schedules at once",
 }
 STARTS = {
-    "test_help": "`fastfed --help`",
-    "test_first_call_warm_cache": "a first call with kernels that are in the cache",
-    "test_first_call_empty_cache": "a first call that compiles them",
+    "test_help": "`fastfed --help` takes",
+    "test_first_call_warm_cache": "the first simulation",
+    "test_first_call_empty_cache": "the first simulation with compilation",
 }
 
 Info = dict[str, Any]  # what one benchmark told
@@ -116,7 +116,12 @@ def against_baselines(found: Found) -> str:
     if not math.isnan(ours):
         lines.append(["fastfed", duration(ours), ""])
     return table(
-        ["FedElim on `synthetic`, delta 0.01, one thread", "a trial", "fastfed is faster by"], lines
+        [
+            "FedElim on `synthetic`, delta 0.01, one thread",
+            "time per trial",
+            "fastfed is faster by",
+        ],
+        lines,
     )
 
 
@@ -139,10 +144,10 @@ def on_harder_means(found: Found) -> str:
             few.append(f"{theirs['trials']} at means x {factor}")
     text = table(
         [
-            "the same, means times",
-            "pulls a trial",
+            "the same, with all means multiplied by",
+            "pulls per trial",
             "fastfed's draws",
-            "fastfed, a trial",
+            "fastfed, time per trial",
             BASELINES[STEPPER],
             "fastfed is faster by",
         ],
@@ -154,8 +159,8 @@ def on_harder_means(found: Found) -> str:
         said.append(f"fastfed's time grows as the pulls to the power {slope(line):.2f}.")
     if few:
         said.append(
-            f"Baselines ran few trials (the last one {', '.join(few)}): their time is what "
-            "a pull took, times the mean pulls."
+            f"Baselines ran few trials (the last one {', '.join(few)}). Their time is the measured "
+            "time per pull, times the mean pulls."
         )
     return "\n\n".join(filter(None, (text, " ".join(said))))
 
@@ -165,9 +170,8 @@ def in_short(found: Found) -> str:
     said = []
     if hardest := fastfed_at(found, FACTORS[-1]):
         said.append(
-            f"With all gaps of `synthetic` times {FACTORS[-1]} a trial has "
-            f"{hardest['pulls_a_trial']:.2e} pulls and takes fastfed "
-            f"{duration(time_of(hardest))}."
+            f"If all gaps of `synthetic` are multiplied by {FACTORS[-1]}, a trial has "
+            f"{hardest['pulls_a_trial']:.2e} pulls and takes {duration(time_of(hardest))}."
         )
     said += [first_starts(found)]
     return "\n\n".join(
@@ -177,11 +181,14 @@ def in_short(found: Found) -> str:
 
 def first_starts(found: Found) -> str:
     starts = [
-        f"{words}, {duration(found[name]['best_seconds'] * 1e6)}"
+        f"{words} {duration(found[name]['best_seconds'] * 1e6)}"
         for name, words in STARTS.items()
         if name in found
     ]
-    return f"From a fresh process: {'; '.join(starts)}." if starts else ""
+    if not starts:
+        return ""
+    *most, last = starts
+    return f"In a fresh process {', '.join(most)}{', and ' if most else ''}{last}."
 
 
 def every_trial(found: Found) -> str:
@@ -201,13 +208,16 @@ def every_trial(found: Found) -> str:
         if any(twins):
             lines.append(["its Gaussian twin", *(duration(time_of(info)) for info in twins)])
         if own[0] and twins[0]:
-            prices.append(f"{times(time_of(own[0]), time_of(twins[0]))} on `{instance}`")
-    text = table(["A trial, delta 0.01, one thread", *SCHEDULES.values()], lines)
+            of_twin = "" if prices else " the time of the twin"
+            prices.append(f"{times(time_of(own[0]), time_of(twins[0]))}{of_twin} on `{instance}`")
+    text = table(["Time per trial, delta 0.01, one thread", *SCHEDULES.values()], lines)
     said = (
         (
-            "A Gaussian twin has the same means and the same radius as the instance above it, and "
-            "Gaussian noise of standard deviation 1/2 (`bernoulli`) or 1 (`movielens`). Discrete "
-            f"rewards make FedElim slower than its twin by {' and '.join(prices)}."
+            "The eight schedules are FedElim, `periodic:H` for H = 1, 10, ..., 100,000, and "
+            "`superexponential`. A Gaussian twin has the same means and the same radius as the "
+            "instance above it, and Gaussian noise of standard deviation 1/2 (`bernoulli`) or 1 "
+            f"(`movielens`). FedElim takes {' and '.join(prices)}, because the rewards are "
+            "discrete."
         )
         if prices
         else ""

@@ -62,7 +62,7 @@ _OCTAVES = 53
 
 
 def exponent(kind: int, n: float, constant: float, shift: float) -> float:
-    """L(n) of a built-in radius; `constants` says what ``constant`` and ``shift`` are.
+    """Return L(n) of a built-in radius; `constants` explains ``constant`` and ``shift``.
 
     Each makes sqrt(f), f = n L, concave, that is 2 f f'' <= f'^2 (m = n + r, r is the shift):
 
@@ -91,17 +91,17 @@ def exponent(kind: int, n: float, constant: float, shift: float) -> float:
 
 
 def radius(n: float, walks: float, log_c: float, sigma: float) -> float:
-    """alpha(n) of the paper: the radius of a mean over n rewards of each of ``walks`` walks."""
+    """Return the paper's alpha(n), the radius of a mean over n rewards of ``walks`` walks."""
     return sigma * math.sqrt(2.0 * (log_c + 2.0 * math.log(n)) / (walks * n))
 
 
 def boundary(n: float, walks: float, log_c: float, sigma: float) -> float:
-    """g(n) = 2 walks n alpha(n) of the paper. Concave in n >= 1: see `exponent`."""
+    """Return the paper's g(n) = 2 walks n alpha(n), which is concave in n >= 1."""
     return 2.0 * sigma * math.sqrt(2.0 * walks * n * (log_c + 2.0 * math.log(n)))
 
 
 def constants(kind: int, a: float, one_sided: bool, tuned_at: float) -> tuple[float, float]:
-    """``constant`` and ``shift`` of `exponent` for the error budget a."""
+    """Return the ``constant`` and ``shift`` of `exponent` for the error budget a."""
     if kind == STITCHED:
         return 0.72 * math.log((5.2 if one_sided else 10.4) / a), 0.0
     if kind in (MIXTURE, MIXTURE_ONE_SIDED):
@@ -113,22 +113,22 @@ def constants(kind: int, a: float, one_sided: bool, tuned_at: float) -> tuple[fl
 
 
 def local_log(arms: int, clients: int, delta: float) -> float:
-    """ln(8 K M / delta), the constant of alpha_l."""
+    """Return ln(8 K M / delta), the constant of alpha_l."""
     return math.log(8.0 * arms * clients / delta)
 
 
 def global_log(arms: int, delta: float) -> float:
-    """ln(8 K / delta), the constant of alpha_g."""
+    """Return ln(8 K / delta), the constant of alpha_g."""
     return math.log(8.0 * arms / delta)
 
 
 def alpha_local(n: float, arms: int, clients: int, delta: float, sigma: float = 1.0) -> float:
-    """alpha_l(n) of the paper, times sigma."""
+    """Return the paper's alpha_l(n), times sigma."""
     return radius(n, 1.0, local_log(arms, clients, delta), sigma)
 
 
 def alpha_global(n: float, arms: int, clients: int, delta: float, sigma: float = 1.0) -> float:
-    """alpha_g(n) of the paper, times sigma."""
+    """Return the paper's alpha_g(n), times sigma."""
     return radius(n, clients, global_log(arms, delta), sigma)
 
 
@@ -157,11 +157,11 @@ class Confidence:
 
     @property
     def unit(self) -> float:
-        """g(n)^2 / (n L(n))."""
+        """The constant g(n)^2 / (n L(n))."""
         return (4.0 if self.pairs else 8.0) * self.walks * self.sigma * self.sigma
 
     def exponent(self, n: float) -> float:
-        """L(n)."""
+        """Return L(n), the logarithm in the formula of the radius."""
         if self.function is not None:
             found = float(self.function(n, self.budget))
         else:
@@ -191,7 +191,7 @@ class Confidence:
         )
 
     def boundary(self, n: float) -> float:
-        """g(n) = 2 walks n alpha(n): the lead, in sums, at which an arm is eliminated."""
+        """Return g(n) = 2 walks n alpha(n), the lead in sums at which an arm is eliminated."""
         if self.kind == PAPER:
             return boundary(n, self.walks, self.constant, self.sigma)
         return math.sqrt(self.unit * n * self.exponent(n))

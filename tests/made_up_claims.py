@@ -172,7 +172,7 @@ def line(claim: str, schedule: str, broken: int = 0, of: int = 10_000) -> dict[s
 def checked(broken: int = 0) -> list[dict[str, Any]]:
     return [
         line("pulls <= T", "fedelim0", broken),
-        line("mean pulls >= lower", "fedelim0", broken),
+        line("mean pulls >= Theorem 3", "fedelim0", broken),
         line("pulls <= 2T", "fedelim", broken),
         line("total <= 3T", "fedelim", broken),
     ]

@@ -87,7 +87,7 @@ def test_a_quiet_run_is_written_between_the_markers(tmp_path: Path) -> None:
         )
         == 2
     )
-    assert "slower than its twin by 3.00 x on `bernoulli`." in text
+    assert "takes 3.00 x the time of the twin on `bernoulli`," in text
     assert "old" not in text
 
 

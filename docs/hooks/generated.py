@@ -17,8 +17,6 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from fastfed.cli.lists import RANGES
-
 ROOT = Path(__file__).resolve().parents[2]
 
 ELSEWHERE = {
@@ -141,7 +139,7 @@ def _names(option: Any) -> str:
 def _meaning(option: Any) -> str:
     default = option.default
     shown = "" if default in (None, False, ()) or option.is_flag else f" [{default}]"
-    meaning = (option.help or "").replace(RANGES, "a [list or range](names.md#ranges-of-numbers)")
+    meaning = option.help or ""
     return f"{meaning}{shown}"
 
 

@@ -50,7 +50,6 @@ from fastfed.analysis.moments import (
     as_float,
 )
 from fastfed.analysis.trials import Trials, collect
-from fastfed.text import printable, tidy
 
 if TYPE_CHECKING:
     import polars as pl
@@ -76,13 +75,13 @@ BIT = Unit(BITS, "bit_cost")
 
 @dataclass(frozen=True)
 class Difference:
-    """One schedule's cost less another's, over the trials that both ended."""
+    """The cost of one schedule less that of another, over the trials that both ended."""
 
     pairs: int
-    """Those trials."""
+    """The number of these trials."""
     differ: int
-    """Those among them in which pulls or what was sent differ; the numbers below are over
-    these."""
+    """The number of pairs in which pulls, uplinks or bits differ. The numbers below are over these
+    pairs."""
     pulls: float
     sent: float
     """The means of the two differences; what was sent are uplinks or bits."""
@@ -97,7 +96,7 @@ class Difference:
     """The same of this schedule."""
 
     def mean(self, cost: float) -> float:
-        """Return the mean difference of the total cost, over all paired trials."""
+        """Return the mean total cost of the one schedule less that of the other, over all pairs."""
         return (self.pulls + cost * self.sent) * self.differ / self.pairs
 
     def sem(self, cost: float) -> float | None:
@@ -123,7 +122,7 @@ class Difference:
 
     @property
     def turned(self) -> Difference:
-        """The other's cost less this one's."""
+        """The same difference with the two schedules exchanged."""
         return replace(
             self,
             pulls=-self.pulls,
@@ -162,7 +161,7 @@ class Difference:
 
 
 def difference(moments: Moments, one: str, other: str, unit: Unit = UPLINK) -> Difference:
-    """``one``'s cost less ``other``'s; one of the two must be among the moments' partners."""
+    """Compute the cost of ``one`` less that of ``other``; one of them must be a partner."""
     found = moments.apart(one, other, unit.alone)
     k = found.differ
     if k == 0:
@@ -181,7 +180,7 @@ def difference(moments: Moments, one: str, other: str, unit: Unit = UPLINK) -> D
 
 @dataclass(frozen=True)
 class Rival:
-    """A schedule that may be as cheap as the winner of a piece, and for which C of the piece."""
+    """A schedule that may be as cheap as the winner of a piece, for some C of the piece."""
 
     schedule: str
     where: tuple[Interval, ...]
@@ -302,7 +301,9 @@ class Envelope:
             }
 
     def __str__(self) -> str:
-        return "\n".join(_envelope_text(self))
+        from fastfed.display.cheapest_text import envelope_text
+
+        return envelope_text(self)
 
 
 @dataclass(frozen=True, repr=False)
@@ -360,7 +361,9 @@ class Cheapest:
         ]
 
     def __str__(self) -> str:
-        return "\n\n".join(map(str, self.envelopes)) or "no rows yet"
+        from fastfed.display.cheapest_text import cheapest_text
+
+        return cheapest_text(self)
 
     __repr__ = __str__
 
@@ -528,72 +531,3 @@ def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     }
     overrides = {name: kind for name, kind in kinds.items() if rows and name in rows[0]}
     return pl.DataFrame(rows, schema_overrides=overrides)
-
-
-def _envelope_text(found: Envelope) -> list[str]:
-    where = ", ".join(
-        printable(str(value))
-        if name == "instance"
-        else f"{name} {_cost(value)}"
-        if isinstance(value, float)
-        else f"{name} {value}"
-        for name, value in found.cell.items()
-    )
-    least, most = found.trials
-    count = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-    lines = [f"{where}: the cheapest schedule by the cost C of an uplink, {count} trials"]
-    for piece in found.pieces:
-        if math.isinf(piece.high):
-            span = f"C from {_cost(piece.low)} on" if piece.low else "every C"
-        else:
-            assert piece.high_interval is not None
-            span = (
-                f"C from {_cost(piece.low)} to {_cost(piece.high)} "
-                f"[{_cost(piece.high_interval[0])}, {_cost(piece.high_interval[1])}]"
-            )
-        same = f" (does the same: {', '.join(piece.equal)})" if piece.equal else ""
-        lines.append(f"  {span}: {piece.winner}{same}")
-        lines += [
-            f"    not separable: {one.schedule}{_where_text(one, piece)}" for one in piece.rivals
-        ]
-    lines += [f"  no cost: {name}, of which no trial ended" for name in found.never_ended]
-    lines += [f"  excluded: {name}, {why}" for name, why in found.excluded.items()]
-    if found.schedules and found.compared < most:
-        lines.append(
-            f"  compared over the {found.compared:,} trials that all of {len(found.schedules)} "
-            "schedules ended" + _shares_text(found)
-        )
-    if any(piece.high_interval for piece in found.pieces):
-        lines.append("  in brackets: 95 % interval of the C at which the next schedule takes over")
-    return lines
-
-
-def _shares_text(found: Envelope) -> str:
-    """Return the shares of trials that compared schedules did not end."""
-    compared = set(found.schedules)
-    some = {name: share for name, share in found.unfinished.items() if name in compared}
-    return "".join(f"; {name} left {100 * share:.3g} %" for name, share in some.items())
-
-
-def _where_text(rival: Rival, piece: Piece) -> str:
-    if rival.differ < LEAST_DIFFERING:
-        return f" ({rival.differ} trials differ; {LEAST_DIFFERING} are needed)"
-    if rival.where == ((piece.low, piece.high),):
-        return ""
-    spans = []
-    for low, high in rival.where:
-        if low == piece.low:
-            spans.append(f"up to {_cost(high)}")
-        else:
-            spans.append(
-                f"from {_cost(low)}" + ("" if high == piece.high else f" to {_cost(high)}")
-            )
-    return f" for C {' and '.join(spans)}"
-
-
-def _cost(number: float) -> str:
-    """Three digits, thousands apart."""
-    if math.isinf(number):
-        return "no limit"
-    rounded = float(f"{number:.3g}")
-    return f"{rounded:,.0f}" if 1000 <= rounded < 1e7 else tidy(f"{rounded:g}")

@@ -271,7 +271,7 @@ class CellCheck:
         }
 
     def _error(self, moments: Moments, schedule: Schedule) -> _Line:
-        """Theorem 1, by the trials that ended: see `error_share`."""
+        """Make the line of Theorem 1, the error rate: see `error_share`."""
         line = error_share(moments, str(schedule), self.cell.delta)
         line = {
             "missing": self._missing,
@@ -284,7 +284,7 @@ class CellCheck:
         return does_not_apply(line, _NO_PROMISE) if schedule.fixed_budget else line
 
     def _rules_of(self, schedule: Schedule) -> list[_Rule]:
-        """Theorems 2 and 4 and their analogues: what a trial costs on the good event."""
+        """Return upper bounds on the costs of a trial: Theorems 2 and 4, and their analogues."""
         found = self._scheme(schedule)
         if found is None:
             return []
@@ -293,7 +293,7 @@ class CellCheck:
         rules = [
             _Rule(f"pulls <= {name}", PULLS, float(pulls)),
             _Rule("pulls <= sharp", PULLS, float(scheme.sharp.pulls[0])),
-            _Rule("uplinks <= sum", UPLINKS, float(scheme.summed.uplinks[0])),
+            _Rule("uplinks <= summed", UPLINKS, float(scheme.summed.uplinks[0])),
             _Rule("uplinks <= sharp", UPLINKS, float(scheme.sharp.uplinks[0])),
         ]
         three = _doubles(schedule)
@@ -302,7 +302,7 @@ class CellCheck:
             follows = not three or self.bounds.three_T_follows[index]
             rules.append(
                 _Rule(
-                    "total <= 3T" if three else "total <= sum",
+                    "total <= 3T" if three else "total <= summed",
                     Prices.total(cost),
                     float(total[index]),
                     cost,
@@ -359,7 +359,7 @@ class CellCheck:
         stated = None if b.lower is None else float(b.lower[0])
         least = None if b.least_pulls is None else float(b.least_pulls[0])
         for claim, bound, reason in (
-            ("mean pulls >= lower", stated, no_theorem_3(self.instance, self.goal)),
+            ("mean pulls >= Theorem 3", stated, no_theorem_3(self.instance, self.goal)),
             ("mean pulls >= T* kl", least, None if least is not None else b.notes[-1]),
         ):
             line = {"claim": claim, "mean": moments.mean(name, PULLS), "bound": bound}
@@ -416,17 +416,17 @@ class CellCheck:
         for cost in (None, *self.costs):
             limit = 2.0 if cost is None else 3.0
             line: _Line = {
-                "claim": f"{'pulls' if cost is None else 'total'} / FE0 <= {limit:g}",
+                "claim": f"{'pulls' if cost is None else 'total'} / FedElim0 <= {limit:g}",
                 "cost": cost,
                 "mean": None,
                 "bound": limit,
                 "missing": _MEASURED,
             }
             if not isinstance(self.goal, Best):
-                yield does_not_apply(line, "the paper says it of the best arm")
+                yield does_not_apply(line, "the paper claims it only for the best arm")
                 continue
             if yardstick is None:
-                yield does_not_apply(line, "no fedelim0 in the sweep")
+                yield does_not_apply(line, "the sweep has no fedelim0")
                 continue
             prices = (Prices.total(cost or 0.0), PULLS)
             pair = moments.pair(name, yardstick, *prices)
@@ -462,7 +462,7 @@ class CellCheck:
                     "mean": float(best or 0),
                     "bound": float(self.bounds.period_opt[index]),
                 },
-                "for information: H_opt minimises a bound, not the mean",
+                "H_opt minimises a bound, not the mean cost; shown for information",
             )
 
 
@@ -484,7 +484,7 @@ def _outside(trials: Aligned, row: int, rules: Sequence[_Rule]) -> Any:
 
 
 def _doubles(schedule: Schedule) -> bool:
-    """FedElim, under any name."""
+    """Tell whether a schedule is FedElim, under any of its names."""
     return isinstance(schedule, Exponential) and schedule.base == 2
 
 

@@ -54,7 +54,7 @@ def clopper_pearson(errors: int, trials: int, level: float = 0.95) -> tuple[floa
 
 
 def share_tails(errors: int, trials: int, limit: float) -> tuple[float, float]:
-    """If the rate were ``limit``: the probabilities of so few errors, and of so many."""
+    """Return the probabilities of so few errors, and of so many, if the rate is ``limit``."""
     from scipy.special import betainc
 
     few = 1.0 if errors >= trials else float(betainc(trials - errors, errors + 1, 1 - limit))
@@ -76,7 +76,7 @@ def share_power(trials: int, limit: float, level: float = 0.95) -> float:
 
 
 def student(mean: float, sem: float | None, count: int, level: float = 0.95) -> tuple[float, float]:
-    """Student's interval of a mean; everything, where one trial says nothing of the spread."""
+    """Return Student's interval of a mean; from a single trial it is unbounded."""
     from scipy.special import stdtrit
 
     if sem is None or count < 2:

@@ -62,7 +62,7 @@ class Prices:
 
     @classmethod
     def communication(cls, cost: float) -> Prices:
-        """C x uplinks."""
+        """Return the prices of communication alone: C for each uplink."""
         return cls(Fraction(0), Fraction(cost))
 
     @classmethod
@@ -277,7 +277,7 @@ class Moments:
         return int(self._present[self._row[schedule]])
 
     def errors(self, schedule: str) -> int:
-        """Trials without all the right answers; those that did not end are among them."""
+        """Count the trials with a wrong or missing answer, with those that did not end."""
         return int(self._wrong[self._row[schedule]])
 
     def ended(self, schedule: str) -> int:
@@ -308,7 +308,7 @@ class Moments:
         return root((squares - total * total / count) / (count - 1)) if count > 1 else None
 
     def covariance(self, schedule: str, x: Prices, y: Prices) -> float | None:
-        """Covariance of two costs of the trials that ended, from exact sums; None below two."""
+        """Return the covariance of two costs over the trials that ended; None below two trials."""
         count, one, _ = self._sums(schedule, x)
         _, other, _ = self._sums(schedule, y)
         row = self._row[schedule]
@@ -437,7 +437,7 @@ class Halves:
 
 
 def as_float(number: Fraction | int, over: int = 1) -> float:
-    """Return the double nearest to a number, or to a whole number over another; or an infinity."""
+    """Return the double nearest to a number, or to a quotient of whole numbers."""
     try:
         return float(number) if over == 1 else number / over  # type: ignore[return-value]
     except OverflowError:
@@ -464,12 +464,12 @@ def _combined(products: npt.NDArray[np.object_], x: Prices, y: Prices) -> Fracti
 
 
 def _own_products(columns: _Integers) -> npt.NDArray[np.object_]:
-    """(schedule, column, trial) to (schedule, column, column): sums over the trials."""
+    """Sum products of columns over the trials: (schedule, column, column)."""
     return _summed(columns, columns, lambda a, b: np.matmul(a, b.transpose(0, 2, 1)))
 
 
 def _cross_products(columns: _Integers, others: _Integers) -> npt.NDArray[np.object_]:
-    """To (schedule, other, column, column)."""
+    """Sum products of columns of two schedules: (schedule, other, column, column)."""
 
     def multiply(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         flat = a.reshape(-1, a.shape[-1]) @ b.reshape(-1, b.shape[-1]).T
@@ -504,7 +504,7 @@ def _summed(
 
 
 def _cut(columns: _Integers, limbs: int) -> npt.NDArray[np.float64]:
-    """(schedule, column, trial) to (schedule, column x limb, trial), limbs as doubles."""
+    """Split whole numbers into limbs, as doubles: (schedule, column x limb, trial)."""
     cut = np.stack([columns >> (_BITS * limb) & (2**_BITS - 1) for limb in range(limbs)], axis=2)
     schedules, width, trials = columns.shape
     return cut.reshape(schedules, width * limbs, trials).astype(np.float64)

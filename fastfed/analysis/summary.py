@@ -137,7 +137,7 @@ class Summary:
     def _row(
         self, schedule: str, quantiles: Quantiles, cost: float | None, prices: Prices
     ) -> dict[str, object]:
-        """All that does not depend on what a message costs, and the ratio, which does."""
+        """Make the columns of a summary row that no cost changes, and the ratio to FedElim0."""
         moments = self.moments
         trials, errors, ended = (
             f(schedule) for f in (moments.trials, moments.errors, moments.ended)
@@ -222,7 +222,7 @@ def relative_error(moments: Moments, schedule: str, prices: Prices) -> float | N
 
 
 def to_frame(rows: list[dict[str, object]]) -> pl.DataFrame:
-    """Rows of a summary as a frame with the types of `SUMMARY_COLUMNS`."""
+    """Make a frame of summary rows, with the types of `SUMMARY_COLUMNS`."""
     import polars as pl
 
     texts = dict.fromkeys(("instance", "schedule", *DEFAULTS), pl.String)

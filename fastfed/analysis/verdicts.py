@@ -289,7 +289,7 @@ def conclude(
 
 
 def _nearness(cell: Cell) -> float:
-    """1 at the limit, more beyond it; what has no value comes last."""
+    """Return the value over its limit; cells without a value come last."""
     near = float(cell["value"] / cell["limit"]) if cell["limit"] else math.inf
     return -math.inf if math.isnan(near) else near
 

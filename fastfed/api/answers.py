@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from fastfed.analysis.check import Check
     from fastfed.analysis.compare import Comparison
+    from fastfed.model.setting import Cell
     from fastfed.simulation.replay import Replay
 
 
@@ -45,7 +46,7 @@ class Answers(ABC):
     def summary(
         self, costs: Sequence[float] | None = None, bit_costs: Sequence[float] | None = None
     ) -> pl.DataFrame:
-        """Means with their errors, quantiles, error rates and ratios, for any costs."""
+        """Summarise the rows: means, quantiles, error rates and ratios, for any costs."""
 
     @abstractmethod
     def save(self, folder: str | Path) -> Any:
@@ -376,14 +377,13 @@ class Answers(ABC):
         rows = select(self._trials, {"schedule": schedule, "delta": delta, **where})
         (cell, schedules), *others = rows.held().items()
         if others:
-            raise InputError(
-                f"{len(others) + 1} cells have such rows ({cell}; {others[0][0]}; ...): "
-                "say which by delta, instance, sigma, radius, goal or uplink"
-            )
+            raise InputError(_ambiguous([cell, *(one for one, _ in others)]))
         name, *more = schedules
         if more:
             names = ", ".join(map(str, schedules))
-            raise InputError(f"the trial has several rows: say which by schedule, one of {names}")
+            raise InputError(
+                f"the trial has several rows: choose one with schedule= or --schedule, of {names}"
+            )
         held = rows.ranges(cell, str(name))
         if not any(first <= number < end for first, end in held):
             there = ", ".join(f"{first} to {end - 1}" for first, end in held)
@@ -436,3 +436,17 @@ class Answers(ABC):
 def _names(one: str, other: str) -> tuple[str, str]:
     """Name two sources apart."""
     return (one, other) if one != other else (f"{one} (first)", f"{other} (second)")
+
+
+def _ambiguous(cells: Sequence[Cell]) -> str:
+    """Say which choices select one of several cells."""
+    values = {
+        name: list(dict.fromkeys(f"{one.names[name]}" for one in cells)) for name in cells[0].names
+    }
+    several = {name: some for name, some in values.items() if len(some) > 1}
+    found = " and ".join(
+        f"{len(some)} values of {name} ({', '.join([*some[:3], *(['...'] if some[3:] else [])])})"
+        for name, some in several.items()
+    )
+    options = " and ".join(f"{name}= or --{name}" for name in several)
+    return f"the rows have {found}: choose one with {options}"

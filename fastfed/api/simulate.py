@@ -124,7 +124,7 @@ class Result(Answers):
     def summary(
         self, costs: Sequence[float] | None = None, bit_costs: Sequence[float] | None = None
     ) -> pl.DataFrame:
-        """One row per delta, schedule and cost of an uplink, or of a bit.
+        """Summarise the rows: one row per delta, schedule and cost of an uplink or a bit.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class Result(Answers):
         Parameters
         ----------
         cell
-            One of those that are held.
+            A cell of this result, as `held` lists them.
 
         Returns
         -------
@@ -230,7 +230,7 @@ class Result(Answers):
         Parameters
         ----------
         cell
-            One of those that are held.
+            A cell of this result, as `held` lists them.
         schedules
             Names of schedules.
         columns

@@ -108,7 +108,7 @@ class Sweep(Answers):
     def summary(
         self, costs: Sequence[float] | None = None, bit_costs: Sequence[float] | None = None
     ) -> pl.DataFrame:
-        """One row per instance, delta, scale, schedule and cost of an uplink, or of a bit.
+        """Summarise the rows: one row per cell, schedule and cost of an uplink or a bit.
 
         Parameters
         ----------
@@ -380,14 +380,14 @@ def sweep(*, progress: bool = True, **options: Unpack[SweepOptions]) -> Sweep:
 
 @takes(SweepOptions, SWEEP)
 def sweep_parts(**options: Unpack[SweepOptions]) -> Iterator[tuple[Run, PartFile | None]]:
-    """`sweep`, part by part, for whoever wants to follow it.
+    """Run a sweep and yield after each part: `sweep` for code that follows its progress.
 
     Parameters
     ----------
     instances, deltas, costs, bit_costs, schedules, periods, trials, seed, out, threads, engine
-        As of `sweep`.
+        The same as for `sweep`.
     sigma, max_steps, target_rse, until_separated, radii, goals, uplinks, client, shard, part_size
-        As of `sweep`.
+        The same as for `sweep`.
 
     Yields
     ------

@@ -18,7 +18,16 @@ from typing import Annotated, Any
 import typer
 
 from fastfed import console
-from fastfed.cli import compiling, instances, questions, replay, reproduce, sweep, theory
+from fastfed.cli import (
+    compiling,
+    instances,
+    options,
+    questions,
+    replay,
+    reproduce,
+    sweep,
+    theory,
+)
 from fastfed.errors import InputError, UncertainWarning
 from fastfed.version import __version__
 
@@ -73,12 +82,12 @@ for _command in (
     compiling.compile,
     instances.instances,
 ):
-    app.command()(_command)
+    app.command(epilog=options.epilog(_command))(_command)
 app.add_typer(instances.movielens, name="movielens")
 
 
 def run_process(arguments: list[str]) -> int:
-    """`run` for a process of its own, whose standard files are put in order first and last."""
+    """Run a command line as a whole process; open and flush the standard files around it."""
     console.open_standard_files()
     status = run(arguments)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # all is done: Ctrl-C may end it without a word

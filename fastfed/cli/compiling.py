@@ -11,15 +11,15 @@ from fastfed import console
 
 def compile(
     every: Annotated[
-        bool, typer.Option("--all", help="All rewards, radii, goals, uplinks and schedules.")
+        bool, typer.Option("--all", help="Compile all rewards, radii, goals and uplinks.")
     ] = False,
     threads: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Processes to use [all cores].")
+        str | None, typer.Option(metavar="NUMBER", help="Number of parallel processes [all cores].")
     ] = None,
 ) -> None:
     """Compile the simulator now, so that later runs start faster.
 
-    Without --all: those of the goal best with the paper's radius and exact uplinks.
+    Without --all, it compiles only the goal best, the paper's radius and exact uplinks.
 
     \b
     Examples:

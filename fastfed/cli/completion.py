@@ -33,13 +33,13 @@ SUFFIXES = (".toml", ".csv", ".parquet")
 
 
 def instances(incomplete: str) -> list[str]:
-    """Built-in names, families, and files and folders that begin so."""
+    """List the built-in names, families, files and folders that begin with ``incomplete``."""
     built_in = sorted([*(path.stem for path in data_folder().glob("*.toml")), "movielens"])
     return [*_beginning([*built_in, *FAMILIES], incomplete), *_files(incomplete)]
 
 
 def schedules(incomplete: str) -> list[str]:
-    """Schedules, after the last comma of a list."""
+    """Complete the last name in a comma list of schedules."""
     return _last_of_a_list(SCHEDULES, incomplete)
 
 
@@ -61,12 +61,12 @@ def uplinks(incomplete: str) -> list[str]:
 
 
 def laws(incomplete: str) -> list[str]:
-    """Laws of rewards."""
+    """Complete the name of a reward distribution."""
     return _beginning(LAWS, incomplete)
 
 
 def _beginning_of(choice: type[Part]) -> str:
-    """Return the part of a name that does not depend on its options."""
+    """Return the beginning of a name that completion offers, as in "periodic:"."""
     return f"{choice.family}:" if ":" in choice.grammar else choice.family
 
 
@@ -75,7 +75,7 @@ def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _last_of_a_list(names: Iterable[str], incomplete: str) -> list[str]:
-    """Names for what stands after the last comma; those before it are not offered again."""
+    """Complete the item after the last comma; names in the list are not offered again."""
     before, comma, last = incomplete.rpartition(",")
     held = before.split(",")
     return [
@@ -86,7 +86,7 @@ def _last_of_a_list(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _files(incomplete: str) -> list[str]:
-    """Files of instances and folders, as far as they can be read."""
+    """List instance files and folders whose paths begin with ``incomplete``."""
     folder, slash, _ = incomplete.rpartition("/")
     found = []
     try:

@@ -20,6 +20,7 @@ def instances() -> None:
     """
     from fastfed.model.instance_files import FAMILIES, builtin_names, load
 
+    print("Gaps are the smallest ones: between two arms of one client, and at the server.")
     print(
         f"{'name':<12} {'arms':>4} {'clients':>7} {'local gap':>9} {'global gap':>10}  description"
     )
@@ -32,10 +33,14 @@ def instances() -> None:
         )
     print("families: " + "; ".join(FAMILIES.values()))
     print("files: .toml, .csv, .parquet")
-    print("weights: --weights 5,3,2 lets clients of any of them count for more or less")
+    print("weights: with --weights 5,3,2 clients count differently in the server's average")
 
 
-movielens = typer.Typer(help="The MovieLens instance.", no_args_is_help=True, rich_markup_mode=None)
+movielens = typer.Typer(
+    help="Build the MovieLens instance from the original data files.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 
 @movielens.callback()
@@ -49,9 +54,8 @@ def movielens_build(
         Path,
         typer.Argument(
             metavar="DIR",
-            help="Where the original files are: "
-            "user_ratedmovies.dat (or -timestamps), "
-            "movie_countries.dat, movie_genres.dat.",
+            help="Folder with user_ratedmovies.dat (or -timestamps), movie_countries.dat and "
+            "movie_genres.dat.",
         ),
     ],
     out: Annotated[
@@ -59,21 +63,29 @@ def movielens_build(
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="Where to write the instance [movielens.parquet].",
+            help="File for the instance [movielens.parquet].",
         ),
     ] = Path("movielens.parquet"),
     rule: Annotated[
         str,
-        typer.Option(metavar="NAME", show_default=False, help="Clean-up: paper or ties [paper]."),
+        typer.Option(
+            metavar="NAME",
+            show_default=False,
+            help="Rule for dropping countries: paper or ties [paper].",
+        ),
     ] = "paper",
     empty: Annotated[
         str,
         typer.Option(
-            metavar="NAME", show_default=False, help="Empty cells: zero or drop-country [zero]."
+            metavar="NAME",
+            show_default=False,
+            help="Genres without a rating in a country: zero (mean 0) or drop-country [zero].",
         ),
     ] = "zero",
 ) -> None:
-    """Make the instance from the original data files, and compare its counts with the paper's.
+    """Build the MovieLens instance from the original data files.
+
+    It compares the counts of ratings with the paper's.
 
     \b
     Examples:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from fastfed.errors import InputError
 from fastfed.validation import checked_costs, read_number
 
-RANGES = (
-    "a comma list, or a range: 1:5, 0:100:25 (steps of 25), 1:1e5:log (decades), "
-    "1:1e5:log11 (11 values)"
+LISTS = (
+    "LIST: one value, or several with commas between them. Numbers may be ranges: 1:5 (whole "
+    "numbers), 0:100:25 (steps of 25), 1:1e5:log (powers of ten), 1:1e5:log11 (11 values)."
 )
 _MOST = 100_000  # values of one range
 
@@ -34,7 +34,7 @@ def split(name: str, values: list[str] | None) -> list[str] | None:
 
 
 def weights(values: list[str] | None) -> list[list[float]] | None:
-    """Read rows of weights: each time that the option is given is a question."""
+    """Read rows of weights: each use of the option gives the weights of one average."""
     if values is None:
         return None
     return [[_weight(value, item) for item in split("weights", [value]) or []] for value in values]
@@ -111,7 +111,7 @@ def _is_number(text: str) -> bool:
 
 
 def costs(values: list[str] | None, name: str = "cost") -> list[float] | None:
-    """Costs of an uplink, or of a bit, checked."""
+    """Read and check the costs of an uplink, or of a bit."""
     items = numbers(name, values)
     return (
         None

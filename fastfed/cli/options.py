@@ -18,7 +18,6 @@ from typing import Annotated, Any, NamedTuple, Optional
 import typer
 
 from fastfed.cli import completion, lists
-from fastfed.cli.lists import RANGES
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
 
@@ -93,6 +92,12 @@ def takes(**groups: Group) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     return decorate
 
 
+def epilog(command: Callable[..., Any]) -> str | None:
+    """Explain LIST below the options of a command that has an option of that kind."""
+    options = (getattr(one, "__metadata__", [None])[0] for one in command.__annotations__.values())
+    return lists.LISTS if any(getattr(one, "metavar", "") == "LIST" for one in options) else None
+
+
 def given(values: Values) -> Values:
     """Leave out the options that were not given."""
     return {name: value for name, value in values.items() if value is not None}
@@ -128,37 +133,40 @@ class _Choice(NamedTuple):
 
 
 _SCHEDULES = (
-    "fedelim (times 1, 2, 4, ...), fedelim0 (every step), periodic:100, exponential:1.5, "
-    "superexponential, at:1,5,25 (these times), adaptive (the server chooses)"
+    "fedelim (steps 1, 2, 4, ...), fedelim0 (every step), periodic:100, exponential:1.5, "
+    "superexponential, at:1,5,25 (these steps), adaptive (the server chooses). Algorithms that "
+    "decide in rounds: phases, rounds:LAMBDA, halving:BUDGET, oracle"
 )
 _CHOICES = {
     "instance": _Choice(
-        "Built-in name, file, random:K,M,SEED or scaled:NAME,FACTOR; repeat for several",
+        "Built-in name, file, random:K,M,SEED or scaled:NAME,FACTOR. Repeat it for several",
         lambda names: names,
         completion.instances,
     ),
     "schedule": _Choice(f"Schedules: {_SCHEDULES}", lists.schedules, completion.schedules),
     "delta": _Choice(
-        f"Largest allowed probability of a wrong answer, {RANGES}",
+        "Largest allowed probability of a wrong answer",
         lambda given: lists.numbers("delta", given),
     ),
     "sigma": _Choice(
-        "Scale sigma of the radius: numbers, or proxy (sub-Gaussian scale of the rewards)",
+        "Sub-Gaussian scale in the radius: a number, or proxy (half the range of the rewards)",
         lambda given: lists.numbers("sigma", given),
     ),
     "radius": _Choice(
-        "Confidence radii: paper, stitched, mixture; for pairs of arms: stitched-pairs, "
-        "mixture-pairs",
+        "Confidence radius: paper, stitched or mixture, for each mean; stitched-pairs or "
+        "mixture-pairs, for each difference of two means",
         lambda given: lists.split("radius", given),
         completion.radii,
     ),
     "goal": _Choice(
-        "Goals: best, top:N, eps:E, threshold:TAU or threshold:TAU,E",
+        "Goal: best (arm), top:N (best arms), eps:E (an arm within E of the best), threshold:TAU "
+        "or threshold:TAU,E (all arms above TAU)",
         lists.goals,
         completion.goals,
     ),
     "uplink": _Choice(
-        "How means reach the server: exact, dither:KAPPA, round:C0",
+        "Format of the numbers sent: exact (64 bits), or rounded to a grid of step KAPPA x "
+        "sigma / sqrt(n) (dither:KAPPA) or 2 x C0 x radius (round:C0)",
         lambda given: lists.split("uplink", given),
         completion.uplinks,
     ),
@@ -186,19 +194,20 @@ def single(defaults: Mapping[str, str]) -> dict[str, Option]:
     return {
         name: text(
             "NAME",
-            f"{_CHOICES[name].what.removesuffix(f', {RANGES}')} [{default}].",
+            f"{_CHOICES[name].what} [{default}].",
             _CHOICES[name].complete,
         )
         for name, default in defaults.items()
     }
 
 
+_OR_MORE = (", or these", "; repeat it for several")
 FILTERS: Group = {
     name: Option(
         Texts,
         typer.Option(
             metavar="NAME" if name == "instance" else "LIST",
-            help=f"Only rows of this {name}, or of these [all].",
+            help=f"Only rows with this {name}{_OR_MORE[name == 'instance']} [all].",
             autocompletion=None if name == "instance" else one.complete,
         ),
         one.read,
@@ -215,14 +224,16 @@ def prices(default: str, bits: str = "none") -> dict[str, Option]:
             Texts,
             typer.Option(
                 metavar="LIST",
-                help=f"Costs C of a number sent, for pulls + C x uplinks, {RANGES} [{default}].",
+                help="Cost C of one number that a client sends, in any format: total cost = pulls "
+                f"+ C x numbers sent [{default}].",
             ),
             lists.costs,
         ),
         "bit_cost": Option(
             Texts,
             typer.Option(
-                metavar="LIST", help=f"Costs c of a bit, for pulls + c x bits, {RANGES} [{bits}]."
+                metavar="LIST",
+                help=f"Cost c of one bit sent: total cost = pulls + c x bits [{bits}].",
             ),
             lambda given: lists.costs(given, "bit-cost"),
         ),
@@ -245,19 +256,20 @@ def _columns(given: str | None) -> dict[str, str] | None:
 OF_FILE: Group = {
     "rewards": text(
         "NAME",
-        "Reward distribution of files that name none: bernoulli, gaussian:0.5, poisson:2 "
-        "[gaussian].",
+        "Reward distribution, for files of means that name none: bernoulli, gaussian:0.5 or "
+        "poisson:2 [gaussian].",
         completion.laws,
     ),
     "empty": text(
         "NUMBER",
-        "Files of observed rewards: the reward of an arm that a client never pulled [an error].",
+        "Observed rewards: value to use where a client has no data for an arm [stop with an "
+        "error].",
     ),
     "columns": Option(
         Text,
         typer.Option(
             metavar="NAMES",
-            help="Files of observed rewards: names of columns, as in "
+            help="Observed rewards: names of the columns, as in "
             "arm=drug,client=hospital,reward=outcome [arm, client, reward, count].",
         ),
         _columns,
@@ -265,21 +277,22 @@ OF_FILE: Group = {
     "weights": Option(
         Texts,
         typer.Option(
-            metavar="LIST",
-            help="Weight of each client at the server, as in 5,3,2; repeat for several "
-            "averages [the file's, or all alike].",
+            metavar="NUMBERS",
+            help="Weights of the clients in the server's average, as in 5,3,2. Repeat it to ask "
+            "the server for several averages [the file's, or equal weights].",
         ),
         lists.weights,
     ),
 }
 """How files of instances are read, and the weights of clients."""
-THREADS: Group = {"threads": text("NUMBER", "Threads [all cores].")}
-JSON: Group = {"json": flag("json", "As JSON.")}
+SIGMA = "that of the rewards: the largest standard deviation if Gaussian, 1 if Bernoulli or finite"
+THREADS: Group = {"threads": text("NUMBER", "Number of threads [all cores].")}
+JSON: Group = {"json": flag("json", "Print JSON.")}
 FORMS: Group = {
     **JSON,
-    "csv": flag("csv", "As CSV."),
-    "markdown": flag("markdown", "As a table in Markdown."),
-    "latex": flag("latex", "As a table in LaTeX, for the package booktabs."),
+    "csv": flag("csv", "Print CSV."),
+    "markdown": flag("markdown", "Print a Markdown table."),
+    "latex": flag("latex", "Print a LaTeX table, for the package booktabs."),
 }
 """Notations of a table; without any, aligned text."""
 

@@ -1,4 +1,4 @@
-"""Commands that ask a sweep's folder: summary, best, plot, check, report. None simulates."""
+"""Commands that read a sweep's folder: summary, best, compare, plot, report, check."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def opened(folder: Path, which: Values) -> Sweep:
 def summary(folder: Folder, prices: Values, which: Values, form: Values) -> None:
     """Print the mean costs of a sweep, for any cost C.
 
-    Nothing is simulated again.
+    The command reads the folder and simulates nothing.
 
     \b
     Examples:
@@ -92,8 +92,8 @@ def summary(folder: Folder, prices: Values, which: Values, form: Values) -> None
 def best(folder: Folder, prices: Values, which: Values, form: Values) -> None:
     """Find the cheapest schedule, for all costs C at once.
 
-    It prints the costs at which the cheapest schedule changes, with intervals, and its rivals: the
-    schedules that the trials do not separate from it.
+    It prints the costs C at which the cheapest schedule changes, with 95 % intervals. "not
+    separable" names the schedules that the trials cannot tell from the cheapest one.
 
     \b
     Examples:
@@ -125,9 +125,15 @@ def best(folder: Folder, prices: Values, which: Values, form: Values) -> None:
 @options.takes(
     what={
         "by": options.text(
-            "NAME", "radius, uplink, goal, sigma, delta, schedule or instance [two folders]."
+            "NAME",
+            "Choice to compare, if there is one folder: radius, uplink, goal, sigma, delta, "
+            "schedule or instance [none].",
         ),
-        "to": options.text("NAME", "Reference value [the paper's, fedelim0, or the first]."),
+        "to": options.text(
+            "NAME",
+            "Reference value [paper, exact, best or fedelim0 if the sweep has it; otherwise the "
+            "first].",
+        ),
     },
     prices=options.prices("those of the sweep", "those of the sweep"),
     which=options.FILTERS,
@@ -142,10 +148,10 @@ def compare(
     which: Values,
     form: Values,
 ) -> None:
-    """Compare the values of an option, or two sweeps, by trials.
+    """Compare schedules, radii or whole sweeps on paired trials.
 
-    It prints ratios of mean total cost, pulls, uplinks and bits, all else equal. The intervals hold
-    simultaneously with a probability of 95 %.
+    It prints ratios of mean total cost, pulls, uplinks and bits, all else equal. All intervals hold
+    simultaneously with probability 95 %.
 
     \b
     Examples:
@@ -184,33 +190,43 @@ def compare(
     axes={
         "x": options.text(
             "NAME",
-            "Along x: delta, period, cost, schedule, radius, goal, uplink or gap [three figures].",
+            "Quantity along x: delta, period, cost, schedule, radius, goal, uplink or gap [delta].",
         ),
-        "y": options.text("NAME", "total, pulls, communication, error_rate or steps [total]."),
+        "y": options.text(
+            "NAME",
+            "Quantity along y: total, pulls, communication, error_rate or steps [total].",
+        ),
         "group": options.text(
             "NAME",
-            "A line for each: schedule, delta, cost, instance, sigma, radius, goal, uplink "
+            "Draw one line for each schedule, delta, cost, instance, sigma, radius, goal or uplink "
             "[schedule].",
         ),
-        "errors": options.text("NAME", "Bars: sem, std or quantiles [std; sem with --x or --y]."),
+        "errors": options.text(
+            "NAME", "Error bars: sem, std or quantiles [std; sem with --x or --y]."
+        ),
     },
     prices={"cost": options.prices("those of the sweep")["cost"]},
     files={
         "out": options.folder("Folder for the figures [DIR/figures]."),
-        "format": options.text("LIST", "png, pdf or svg [png; pdf for a paper]."),
-        "style": options.text("NAME", "screen, paper (one column) or paper-wide (two) [screen]."),
-        "bands": options.flag("bands", "Draw errors as bands, not as bars."),
+        "format": options.text(
+            "LIST", "File formats: png, pdf or svg [png; pdf with --style paper]."
+        ),
+        "style": options.text(
+            "NAME", "Size: screen, paper (one column) or paper-wide (two columns) [screen]."
+        ),
+        "bands": options.flag("bands", "Draw errors as bands instead of bars."),
         "bounds": options.flag(
-            "bounds", "Draw T, 2T, 3T and the lower bound beside the total cost against delta."
+            "bounds", "Add T, 2T, 3T and the lower bound to the figure of total cost against delta."
         ),
     },
     which=options.FILTERS,
 )
 def plot(folder: Folder, axes: Values, prices: Values, files: Values, which: Values) -> None:
-    """Draw figures of a sweep: three, or one with --x and --y.
+    """Draw three standard figures, or one with --x and --y.
 
-    A figure of total or communication cost is drawn for each cost C; one with more than 48 lines
-    is split into one for each delta.
+    The standard figures are total cost against delta, communication cost against delta, and total
+    cost against the period. There is one of each for every cost C. A figure with more than 48 lines
+    is split by delta.
 
     \b
     Examples:
@@ -284,15 +300,15 @@ def _plot_one(
 
 @options.takes(
     files={
-        "out": options.file("The file to write [DIR/report.html]."),
-        "open": options.flag("open", "Open it in the browser."),
+        "out": options.file("File for the page [DIR/report.html]."),
+        "open": options.flag("open", "Open the page in the browser."),
     },
     which=options.FILTERS,
 )
 def report(folder: Folder, files: Values, which: Values) -> None:
     """Write the results of a sweep as one interactive HTML page.
 
-    It needs no network: choose C, sort, save figures.
+    On the page you can choose C, sort tables and save figures. It works offline.
 
     \b
     Examples:
@@ -318,8 +334,8 @@ def report(folder: Folder, files: Values, which: Values) -> None:
 def check(folder: Folder, prices: Values, which: Values, form: Values) -> None:
     """Test whether a sweep obeys the paper's theorems.
 
-    The exit status is 1 if a theorem that applies is contradicted. This tests the theorems, which
-    are several times looser than the trials: passing does not validate the simulator.
+    The exit status is 1 if a theorem that applies is contradicted. The theorems' bounds are several
+    times larger than the measured costs. Passing therefore does not validate the simulator.
 
     \b
     Examples:
@@ -342,7 +358,10 @@ def check(folder: Folder, prices: Values, which: Values, form: Values) -> None:
 
 
 def name_problems(sweep: Sweep) -> None:
-    """Name the files whose trials are missing in what was shown; exit status 1 if there are."""
+    """Name the damaged files of a sweep, and end with exit status 1 if there are any.
+
+    Their trials are missing in the answer that was printed.
+    """
     for problem in sweep.problems:
         console.say(str(problem))
     if sweep.problems:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _MOST_WRONG = 50  # rows that --wrong prints
-_HELD = "in a folder, the one it holds"
+_HELD = "in a folder with only one, that one"
 
 
 @options.takes(
@@ -28,7 +28,7 @@ _HELD = "in a folder, the one it holds"
         {
             "schedule": f"fedelim; {_HELD}",
             "delta": f"0.01; {_HELD}",
-            "sigma": f"what fits the instance; {_HELD}",
+            "sigma": f"{options.SIGMA}; {_HELD}",
             **{kind: f"{default}; {_HELD}" for kind, default in DEFAULTS.items()},
         }
     ),
@@ -38,8 +38,8 @@ _HELD = "in a folder, the one it holds"
     },
     of_file=options.OF_FILE,
     of_folder={
-        "instance": options.text("NAME", f"Of a folder: the instance [{_HELD}]."),
-        "wrong": options.flag("wrong", "Of a folder: list the trials that erred."),
+        "instance": options.text("NAME", f"Instance of the trial [{_HELD}]."),
+        "wrong": options.flag("wrong", "List the trials of a folder that have a wrong answer."),
     },
     form=options.JSON,
 )
@@ -48,7 +48,7 @@ def replay(
         str,
         typer.Argument(
             metavar="INSTANCE_OR_DIR",
-            help="A built-in name, a file, or a sweep's folder.",
+            help="Built-in instance, instance file, or folder of a sweep.",
             autocompletion=completion.instances,
         ),
     ],

@@ -14,31 +14,37 @@ from fastfed.files import checked_folder
 
 def reproduce(
     out: Annotated[
-        Path, typer.Option(help="Folder for everything.", metavar="DIR", parser=checked_folder)
+        Path, typer.Option(help="Folder for all results.", metavar="DIR", parser=checked_folder)
     ] = Path("paper"),
     trials: Annotated[
         Text,
         typer.Option(
-            metavar="NUMBER", help="Trials of each cell, of all three data sets alike [10000]."
+            metavar="NUMBER", help="Number of trials of each cell, for all instances [10000]."
         ),
     ] = None,
     only: Annotated[
-        Text, typer.Option(metavar="NAME", help="synthetic, bernoulli or movielens [all three].")
+        Text,
+        typer.Option(
+            metavar="NAME", help="Run only synthetic, bernoulli or movielens [all three]."
+        ),
     ] = None,
     quick: Annotated[
         bool,
         typer.Option(
             "--quick",
-            help="50 trials of each cell, and fewer for "
-            "the true errors: about a minute on two idle "
-            "cores.",
+            help="Run 50 trials of each cell, and fewer for the true errors. It takes about a "
+            "minute on two idle cores.",
         ),
     ] = False,
-    threads: Annotated[Text, typer.Option(metavar="NUMBER", help="Threads [all cores].")] = None,
+    threads: Annotated[
+        Text, typer.Option(metavar="NUMBER", help="Number of threads [all cores].")
+    ] = None,
     seed: Annotated[Text, typer.Option(metavar="NUMBER", help="Seed [0].")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no verdicts.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Show no progress and no verdicts.")
+    ] = False,
 ) -> None:
-    """Run the paper's experiments, with a verdict on every claim.
+    """Run the paper's experiments and judge each of its claims.
 
     It writes nine panels, tables, the true error probabilities, and one page with all of them.
 

@@ -11,7 +11,6 @@ import typer
 
 from fastfed import console
 from fastfed.cli import lists, options
-from fastfed.cli.lists import RANGES
 from fastfed.cli.options import Option, Texts, Values
 from fastfed.display.tables import summary_text
 from fastfed.errors import InputError
@@ -33,29 +32,32 @@ _GRID = {
         Texts,
         typer.Option(
             metavar="LIST",
-            help=f"Periods H of schedules periodic:H, beside --schedule, {RANGES} "
-            "[5,1,10,100,1000,10000,100000].",
+            help="Also run periodic:H for these periods H [5,1,10,100,1000,10000,100000].",
         ),
         lambda given: lists.numbers("period", given, whole=True),
     ),
     **options.choices({"schedule": "fedelim,fedelim0"}),
-    "trials": options.text("NUMBER", "Trials of each cell [10000]."),
+    "trials": options.text("NUMBER", "Number of trials of each cell [10000]."),
     "seed": options.text("NUMBER", "Seed [0]."),
     "engine": options.text(
-        "NAME", "skip, dense (visits every step; the same numbers) or auto [auto]."
+        "NAME",
+        "skip (fast), dense (visits every step and returns the same rows) or auto (the faster one) "
+        "[auto].",
     ),
-    **options.choices({"sigma": "what fits the instance"}),
+    **options.choices({"sigma": options.SIGMA}),
     "max_steps": options.text("NUMBER", "Cut trials off at this step [never]."),
     **options.choices(DEFAULTS),
     "target_rse": options.text(
-        "NUMBER", "Stop a cell at this relative standard error of the mean total cost [never]."
+        "NUMBER",
+        "Stop a cell when the relative standard error of every mean total cost is below this "
+        "[never].",
     ),
     "until_separated": Option(
         bool,
         typer.Option(
             "--until-separated",
-            help="Stop when one schedule is significantly the cheapest at every --cost; "
-            "--trials is then the most.",
+            help="Stop a cell when one schedule is significantly the cheapest at every --cost. "
+            "--trials is then an upper limit for each cell.",
         ),
         lambda asked: asked or None,
         default=False,
@@ -64,13 +66,15 @@ _GRID = {
 """The keys of a spec."""
 
 _PLACE = {
-    "spec": options.file("The grid in a file (TOML, or a sweep.json); options override [none]."),
+    "spec": options.file(
+        "Read the grid from a TOML file or a sweep.json. Options override it [none]."
+    ),
     "out": options.folder("Folder for the results [results; with --spec DIR/sweep.json, DIR]."),
     **options.OF_FILE,
     "bootstrap": options.text(
         "NUMBER",
-        "Files of observed rewards: also run this many instances drawn from them with "
-        "replacement [0].",
+        "Observed rewards: also run this many instances, resampled from the data with replacement "
+        "[0].",
     ),
 }
 
@@ -83,25 +87,28 @@ _RUN = {
     ),
     "dashboard": options.flag(
         "dashboard",
-        "With --dask local:N: a dashboard, which every user of this machine can see.",
+        "With --dask local:N: show Dask's dashboard, which every user of this machine can see.",
     ),
     "shard": options.text(
-        "I/N", "Only this share, as in 3/16; `fastfed merge` joins the folders [all]."
+        "I/N",
+        "Run only shard I of N, as in 3/16. `fastfed merge` joins the folders of the shards [all].",
     ),
-    "quiet": options.flag("quiet", "No progress, no table."),
+    "quiet": options.flag("quiet", "Show no progress and no table."),
 }
 
 
 @options.takes(grid=_GRID, place=_PLACE, how=_RUN)
 def sweep(grid: Values, place: Values, how: Values) -> None:
-    """Run a grid of instances, deltas and schedules into a folder.
+    """Simulate a grid of instances, deltas and schedules.
 
-    Rows of trials are written as Parquet. The same command again does only what is missing.
+    The rows of trials are written to a folder, as Parquet. The same command again computes only
+    what is missing. A cell is one combination of instance, delta, sigma, radius, goal and uplink.
+    All schedules share the trials of a cell.
 
     \b
     Examples:
       fastfed sweep --trials 10000
-      fastfed sweep --instance means.csv --rewards bernoulli --period 1:1e5:log --schedule fedelim
+      fastfed sweep --instance means.csv --rewards bernoulli --period 1:1e5:log
     """
     from fastfed.api.progress import watch
     from fastfed.api.sweep import sweep_parts
@@ -209,14 +216,16 @@ def _asked_for(frame: pl.DataFrame, run: Run) -> pl.DataFrame:
 
 
 def merge(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Sweeps' folders.")],
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR", help="Folders of the same sweep.")
+    ],
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for all their rows.", parser=checked_folder)
+        Path, typer.Option(metavar="DIR", help="Folder for the joined rows.", parser=checked_folder)
     ],
 ) -> None:
-    """Join the folders that the shards of one sweep wrote.
+    """Join folders of the same sweep, for example its shards.
 
-    The same command again goes on where it was interrupted.
+    The same command again continues an interrupted merge.
 
     \b
     Examples:
@@ -248,12 +257,13 @@ def missing(
 ) -> None:
     """List the shards of a sweep that are still to run.
 
-    As an array of jobs takes them: sbatch --array=$(fastfed missing shards/* --shards 16) job.sh
+    The output is a list of indices for a Slurm array.
 
     \b
     Examples:
       fastfed missing results --shards 16
       fastfed missing shards/* --shards 1000
+      sbatch --array=$(fastfed missing shards/* --shards 16) job.sh
     """
     from fastfed.sweeps.missing import as_ranges, missing_shards
 

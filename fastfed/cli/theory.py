@@ -9,7 +9,7 @@ from fastfed import console
 from fastfed.cli import options
 from fastfed.cli.options import InstanceName, Values
 
-_SINGLE_SIGMA = options.single({"sigma": "what fits the instance"})
+_SINGLE_SIGMA = options.single({"sigma": options.SIGMA})
 
 
 @options.takes(
@@ -18,24 +18,31 @@ _SINGLE_SIGMA = options.single({"sigma": "what fits the instance"})
         "cost": options.prices("10")["cost"],
     },
     scheme={
-        "period": options.text("NUMBER", "Period H [the best one]."),
-        "base": options.text("NUMBER", "Base lambda of an exponential schedule [none]."),
-        "adaptive": options.text("NAME", "An adaptive schedule, as in adaptive:8 [none]."),
+        "period": options.text("NUMBER", "Period H of the periodic schedule [H_opt]."),
+        "base": options.text(
+            "NUMBER", "Also bound exponential:LAMBDA, for this base LAMBDA [none]."
+        ),
+        "adaptive": options.text(
+            "NAME", "Also bound this adaptive schedule, as in adaptive:8 [none]."
+        ),
         **_SINGLE_SIGMA,
     },
     of_file=options.OF_FILE,
     form={
         "json": options.flag(
-            "json", "Everything: a JSON list, one item for each goal, radius, delta and cost."
+            "json",
+            "Print everything as a JSON list: one item for each goal, radius, delta and cost.",
         )
     },
 )
 def bounds(
     instance: InstanceName, grid: Values, scheme: Values, of_file: Values, form: Values
 ) -> None:
-    """Print the bounds of the theorems for an instance.
+    """Print the theorems' bounds on pulls and costs for an instance.
 
-    It prints T, the bounds of each scheme, and the best period H and base lambda.
+    It prints lower bounds on the pulls of any algorithm, the paper's T, and upper bounds on the
+    costs of each schedule. H_opt and lambda_opt are the period and the base with the smallest
+    bound.
 
     \b
     Examples:
@@ -65,8 +72,11 @@ def bounds(
 @options.takes(
     grid=options.choices({"delta": "0.01", "radius": "paper"}),
     run={
-        **options.single({"schedule": "fedelim", "sigma": "what fits the instance"}),
-        "trials": options.text("NUMBER", "Trials for each wrong answer [10000]."),
+        **options.single({"schedule": "fedelim", "sigma": options.SIGMA}),
+        "trials": options.text(
+            "NUMBER",
+            "Number of trials for each answer: of every client, of the server, of any [10000].",
+        ),
         "seed": options.text("NUMBER", "Seed [0]."),
         **options.THREADS,
     },
@@ -78,8 +88,8 @@ def errors(
 ) -> None:
     """Estimate true error probabilities, down to 1e-100.
 
-    Importance sampling covers every wrong answer of every client and of the server, for the goal
-    best.
+    It estimates by importance sampling how often each client and the server name a wrong arm. The
+    goal is the best arm.
 
     \b
     Examples:
@@ -105,7 +115,7 @@ def errors(
 
 
 def _counting(done: int, total: int) -> None:
-    """Show progress on a terminal, on a line that is gone in the end."""
+    """Show progress on one line of a terminal, and erase the line at the end."""
     print(
         "\r\033[K" if done == total else f"\r{done} of {total} answers",
         end="",

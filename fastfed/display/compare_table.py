@@ -34,10 +34,11 @@ def compare_lines(found: Comparison) -> list[str]:
     count = found.frame.height
     return [
         *found.notes,
-        f"{found.by}: mean cost over that of the reference, in the same trials; intervals in "
-        "brackets",
-        f"hold together with a probability of 95 % ({count:,} comparisons, each at "
-        f"{100 * found.level:.6g} %)",
+        f"Ratios of means to those of the reference {found.by}, over the same trials. All "
+        "intervals in",
+        f"brackets hold simultaneously with probability 95 %. By Bonferroni's rule, each of the "
+        f"{count:,} has\nthe level {100 * found.level:.6g} %.",
+        "--json and the frame also have the intervals of the differences.",
     ]
 
 
@@ -60,11 +61,19 @@ def compare_columns(found: Comparison) -> tuple[str, list[Column]]:
             shared.append(f"{head} {cells[0]}")
         else:
             columns.append(Column(head, cells, left=not number, name=not number))
-    measures = [name for name in ("total", "pulls", "uplinks", "bits") if name in lines[0]]
+    wanted = ("total", "pulls", "uplinks", *(("bits",) if _few_bits(found) else ()))
+    measures = [name for name in wanted if name in lines[0]]
     columns += [Column(name, [_ratio(line.get(name)) for line in lines]) for name in measures]
     if "total" in measures:
         columns.append(Column("total, difference", [_difference(one["total"]) for one in lines]))
     return ", ".join(shared), columns
+
+
+def _few_bits(found: Comparison) -> bool:
+    """Tell whether some uplink is not exact: if all are, bits are 64 times the uplinks."""
+    frame = found.frame
+    uplinks = {*frame["uplink"], *(frame["reference"] if found.by == "uplink" else ())}
+    return uplinks != {"exact"}
 
 
 def _lines(found: Comparison) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastfed.analysis.summary import not_ended_text
+from fastfed.display.legends import REPLAY, REPLAY_HEADS, summary_legend
 from fastfed.display.tables import (
     Column,
     grid_columns,
@@ -97,7 +98,8 @@ def summary_html(
         *law_lines(frame, instances),
         f"all rows: {shared}" if shared else "",
     ]
-    return _page([line for line in lines if line], _columns(columns))
+    legend = summary_legend([column.head for column in columns if any(column.cells)])
+    return _page([line for line in lines if line], _columns(columns), legend)
 
 
 def columns_html(lines: Sequence[str], columns: Sequence[Column]) -> str:
@@ -145,8 +147,8 @@ def _allocation_html(bounds: Bounds) -> str:
     left_out = instance.shape[0] - arms, instance.shape[1] - clients
     return _page(
         [
-            f"No algorithm below this: mean pulls >= T* kl(delta, 1 − delta) with T* = "
-            f"{short(bounds.T_star)}, shared out so:"
+            "Every delta-correct algorithm needs at least T* kl(delta, 1 − delta) pulls on "
+            f"average, with T* = {short(bounds.T_star)}. The optimal allocation of T*:"
         ],
         _table(heads, rows, left=1, shades=shades),
         [
@@ -162,7 +164,7 @@ def _allocation_html(bounds: Bounds) -> str:
 
 def replay_html(replay: Replay) -> str:
     """Show the events of a trial, and their totals."""
-    title, *_, total = str(replay).splitlines()
+    title, *_, legend, total = str(replay).splitlines()
     rows = [
         [
             f"{event.step:,}",
@@ -178,8 +180,8 @@ def replay_html(replay: Replay) -> str:
         ]
         for event in replay.events
     ]
-    heads = ["step", "who", "event", "arm", "mean", "leader", "2 alpha", "pulls", "uplinks"]
-    return _page([title], _table(heads, rows, left=0, texts=(1, 2, 3)), [total])
+    table = _table(REPLAY_HEADS, rows, left=0, texts=(1, 2, 3))
+    return _page([title], table, [*(REPLAY if legend in REPLAY else ()), total])
 
 
 def check_html(check: Check) -> str:
@@ -322,6 +324,6 @@ def _table(
 
 
 def _escaped(text: str, lines: bool = False) -> str:
-    """As text; with ``lines``, line breaks stay."""
+    """Escape text for HTML; with ``lines``, line breaks stay."""
     parts = text.split("\n") if lines else [text]
     return "\n".join(html.escape(printable(part)) for part in parts)

@@ -272,7 +272,7 @@ def _validate(frame: pl.DataFrame, x: str, group: str, measure: _Measure) -> Non
 
 
 def _of_cost(frame: pl.DataFrame, x: str, y: str, group: str, cost: float | None) -> pl.DataFrame:
-    """Select the rows of one cost, unless costs are along x or lines of their own."""
+    """Select the rows with one cost, unless the cost is on the x axis or has a line each."""
     import polars as pl
 
     if frame["cost"].is_null().any():
@@ -303,9 +303,9 @@ def has_periods(frame: pl.DataFrame) -> bool:
 
 
 def _every_step_once(rows: list[dict[str, Any]], x: str) -> list[dict[str, Any]]:
-    """Keep one of FedElim0 and periodic:1, which have the same times.
+    """Keep only one of FedElim0 and periodic:1, which have the same communication times.
 
-    Where periods are along x, that is periodic:1.
+    The one kept is periodic:1 if periods are on the x axis, and FedElim0 otherwise.
     """
     both = {row["schedule"] for row in rows} >= {"fedelim0", "periodic:1"}
     spare = "fedelim0" if x == "period" else "periodic:1"

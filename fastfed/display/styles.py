@@ -55,7 +55,7 @@ class Style:
     filled: bool = True
 
     def line(self) -> dict[str, Any]:
-        """As keywords of matplotlib's ``plot`` and ``errorbar``."""
+        """Return the style as keywords of matplotlib's ``plot`` and ``errorbar``."""
         return {
             "color": self.colour,
             "marker": self.marker,
@@ -122,7 +122,7 @@ def distinct(wanted: Sequence[Style]) -> list[Style]:
 
 
 def numbered(count: int) -> list[Style]:
-    """Styles for lines that are no schedules, such as one for each delta: by their place."""
+    """Return styles by number, for lines that are not schedules (one for each delta, say)."""
     dashes = [dash for family in _FAMILIES for dash in _DASHES[family]]
     return distinct(
         [
@@ -148,7 +148,7 @@ def _spread(name: str) -> int:
 
 
 def _nearby(style: Style) -> Iterator[Style]:
-    """Every other style, those of the same colour and family of dashes first."""
+    """Yield all other styles, those of the same colour and dashes first."""
     home = next(family for family in _FAMILIES if style.dash in _DASHES[family])
     families = [home, *(family for family in _FAMILIES if family not in (home, "fedelim"))]
     colours = _from(COLOURS, style.colour)

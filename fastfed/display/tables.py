@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from fastfed.display.legends import BOUNDS, CHECK, summary_legend
 from fastfed.display.wording import (
     parameters,
     plain,
@@ -39,12 +40,6 @@ __all__ = [
 
 WIDTH = 100
 _MOST_ARMS = 20  # of an instance, in a table of bounds
-_BOUNDS_WORDS = (
-    "n_km, n_k: steps after which the radius certainly eliminates an arm; T_km, T_k: the paper's",
-    "bounds on them. as stated: the formula of the paper; summed: its terms added up over arms",
-    "and clients; sharp: the same with n_km and n_k. H_opt, lambda_opt: the period and the base",
-    "with the smallest bound on the total cost.",
-)
 _NO_COST = "no costs known"  # none ended, or bits were not counted
 _LONG_SCHEDULE = 24  # characters, in a table with several columns of schedules
 _LEAST_NAME = 12  # columns that a shortened name keeps
@@ -117,10 +112,9 @@ def _width(column: Column) -> int:
 def summary_text(frame: pl.DataFrame, instances: Mapping[str, Instance] | None = None) -> str:
     """Write a summary, one line for each row.
 
-    What all rows share is said once above the table: parameters, the number of trials, and, with
-    ``instances`` by name, the law of the rewards. Errors are in percent, with their exact 95 %
-    interval; "x FE0" is the mean total over FedElim0's, "x T*" mean pulls over the least of any
-    algorithm.
+    Lines above the table name the values that all rows share and, with ``instances`` by name, the
+    reward distributions. Error rates are in percent, with their exact 95 % intervals. A legend
+    below the table explains "x FE0" and "x T*".
     """
     from fastfed.analysis.summary import not_ended_text  # NumPy, which help need not wait for
 
@@ -128,7 +122,8 @@ def summary_text(frame: pl.DataFrame, instances: Mapping[str, Instance] | None =
         return "no rows yet"
     shared, columns = summary_cells(frame, instances)
     lines = [not_ended_text(frame), *law_lines(frame, instances), *shared_lines(shared)]
-    return "\n".join([*filter(None, lines), *table_text(columns)])
+    legend = summary_legend([column.head for column in columns if any(column.cells)])
+    return "\n".join([*filter(None, lines), *table_text(columns), *legend])
 
 
 def shared_lines(shared: str, width: int = WIDTH) -> list[str]:
@@ -330,19 +325,14 @@ def _brief_names(names: Iterable[str]) -> dict[str, str]:
 def check_text(found: Check) -> str:
     """Write the verdicts of a check by cell, then their counts and reasons."""
     frame = found.frame
-    text = [
-        'Intervals are 95 %. "±" belongs to a mean; a range or a limit belongs to the share of '
-        "trials that\nviolate the bound, or err.",
-        "",
-    ]
+    text: list[str] = []
     cut = frame.filter(frame["ended"] < frame["trials"])
     if len(cut):
         most = int((cut["trials"] - cut["ended"]).max())  # type: ignore[arg-type]
-        text.insert(
-            0,
-            f"note: some trials did not end, up to {most:,} of a line; means are over "
-            "those that did, and the\nothers neither confirm nor refute a claim about "
-            "trials: its interval allows for both\n",
+        text.append(
+            f"note: some trials did not end, up to {most:,} of a line. Means are over the trials "
+            "that ended. The\nothers neither confirm nor refute a claim about trials: its interval "
+            "allows for both.\n",
         )
     head, *rows = table_text(check_columns(frame.to_dicts()))
     for (instance, delta, sigma, *choices), lines in frame.with_row_index("row").group_by(
@@ -358,10 +348,11 @@ def check_text(found: Check) -> str:
             *(rows[row] for row in lines["row"]),
             "",
         ]
+    text += [*CHECK, ""]
     text += [f"{verdict}: {count}" for verdict, count in found.counts().items()]
     reasons = frame.filter(frame["reason"] != "")
     for (verdict, reason), lines in reasons.group_by(["verdict", "reason"], maintain_order=True):
-        text.append(f"  {verdict}, {len(lines)}: {reason}")
+        text.append(f"  {verdict} ({len(lines)}): {reason}")
     return "\n".join(text)
 
 
@@ -382,7 +373,7 @@ def check_columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
         Column(
             "/bound", ["" if row["tightness"] is None else _brief(row["tightness"]) for row in rows]
         ),
-        Column("95 % interval", [_deciding_interval(row) for row in rows]),
+        Column("interval", [_interval(row) for row in rows]),
         Column("verdict (power)", [_verdict(row) for row in rows], left=True),
     ]
 
@@ -393,8 +384,8 @@ def _verdict(row: Mapping[str, Any]) -> str:
     return f"not refuted ({'<1' if row['power'] < 0.01 else round(100 * row['power'])}%)"
 
 
-def _deciding_interval(row: Mapping[str, Any]) -> str:
-    """Write the interval: of a mean with ±; of a share the deciding limit, or both limits."""
+def _interval(row: Mapping[str, Any]) -> str:
+    """Write the interval of a mean with ±, and of a share with its deciding limit, or both."""
     low, high = row["low"], row["high"]
     if low is None or high is None:
         return ""
@@ -410,7 +401,7 @@ def _two(share: float) -> str:
 
 
 def _brief(number: float) -> str:
-    """In six columns."""
+    """Write a number in at most six characters."""
     if 1e-3 <= number < 1e3:
         return tidy(f"{number:.3g}")
     return f"{number:,.0f}" if 1e3 <= number < 1e5 else tidy(f"{number:.1g}")
@@ -428,7 +419,7 @@ def bounds_text(found: Sequence[Bounds]) -> str:
         ):
             text += [*_arms_text(b), ""]
         text += [*_schemes_text(b), ""]
-    return "\n".join([*text, *_BOUNDS_WORDS])
+    return "\n".join([*text, *BOUNDS])
 
 
 def grid_text(b: Bounds) -> str:
@@ -445,7 +436,7 @@ def grid_text(b: Bounds) -> str:
 
 
 def grid_columns(b: Bounds) -> list[Column]:
-    """One row for each delta, cost and scheme."""
+    """Make the columns of a table with one row for each delta, cost and scheme."""
     rows = b.table().to_dicts()
     deltas, costs = (parameters([row[name] for row in rows]) for name in ("delta", "cost"))
     return [
@@ -499,14 +490,15 @@ def _arms_text(b: Bounds) -> list[str]:
         f"{printable(instance.name)}: {arms} arms, {clients} clients, rewards "
         f"{instance.rewards_text}; delta {plain(b.delta)}, confidence scale sigma {b.sigma:g}"
         + printable(choices_text({"radius": b.radius, "goal": b.goal})),
-        f"T = {b.T:,.0f}   sharp, sum of max(n_km, n_k) = {b.T_sharp:,.0f}",
+        f"T = {b.T:,.0f} is the paper's bound on the pulls of FedElim0.",
+        f"With n_km and n_k instead of T_km and T_k the bound is {b.T_sharp:,.0f} (sharp).",
         *_least_text(b),
         "",
         *table_text(columns),
     ]
     if b.radius != "paper":
         text.insert(
-            2,
+            3,
             "(the closed forms of T_km and T_k hold for the paper's radius only: here "
             "they are n_km and n_k)",
         )
@@ -521,14 +513,14 @@ def _least_text(b: Bounds) -> list[str]:
     if b.lower is not None:
         lines.insert(
             0,
-            f"Theorem 3: mean pulls >= {short(b.lower)} as proved, "
-            f"{short(b.lower_as_stated)} as stated",
+            f"Theorem 3 states mean pulls >= {short(b.lower_as_stated)}; its proof gives "
+            f"{short(b.lower)}.",
         )
     if b.T_star is not None:
         lines.insert(
             0,
-            f"no algorithm below this: mean pulls >= {short(b.least_pulls)} = T* kl(delta, 1 - "
-            f"delta), T* = {short(b.T_star)}",
+            f"Every delta-correct algorithm needs at least {short(b.least_pulls)} pulls on "
+            f"average:\nT* kl(delta, 1 - delta) with T* = {short(b.T_star)}.",
         )
     return lines
 

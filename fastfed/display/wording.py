@@ -15,10 +15,10 @@ _ROUNDING = 1e-12  # an error as small as that is one of rounding: the value is 
 
 
 def told_apart(names: Sequence[str], width: int) -> dict[str, str]:
-    """Every name in at most ``width`` characters, long ones shortened in the middle.
+    """Shorten long names in the middle, to at most ``width`` characters.
 
-    Two different names stay different: where beginning and end agree, what is shown is the place
-    where they begin to differ; and where even that does not fit, they are numbered.
+    Different names stay different. If beginnings and ends agree, the place of the first difference
+    is shown. If that does not fit, the names are numbered.
     """
     width = max(width, 8)
     every = list(dict.fromkeys(names))
@@ -79,7 +79,7 @@ def parameters(values: Sequence[float]) -> dict[float, str]:
 
 
 def plain(number: float) -> str:
-    """One parameter, with every digit that it has."""
+    """Write one parameter with all its digits."""
     return next(
         text
         for digits in range(1, 18)
@@ -95,7 +95,7 @@ def _parameter(number: float, digits: int) -> str:
 
 
 def with_error(value: float | None, error: float | None) -> str:
-    """``473,427 ± 1,260``: both in one notation, as many digits as the error allows."""
+    """Write a value and its error as ``473,427 ± 1,260``, with the digits that the error allows."""
     if value is None or not math.isfinite(value):
         return ""
     if error is None or not math.isfinite(error):
@@ -138,5 +138,5 @@ def rate(value: float, low: float, high: float) -> str:
 
 
 def _two(number: float) -> str:
-    """Two significant digits, or all before the point from 99.5 on."""
+    """Write two significant digits, or a whole number from 99.5 on."""
     return f"{number:.0f}" if number >= 99.5 else tidy(f"{number:.2g}")

@@ -231,7 +231,7 @@ class Instance:
 
     @cached_property
     def local_gaps(self) -> npt.NDArray[np.float64]:
-        """(K, M): how far each arm is behind the best; the best arm's own is the smallest other."""
+        """Gaps to the best arm of each client, (K, M); the best arm has the smallest other gap."""
         _BEST.check(self)
         return _frozen(_BEST.local_gaps(self))
 
@@ -243,7 +243,7 @@ class Instance:
 
     @property
     def global_gaps(self) -> npt.NDArray[np.float64]:
-        """(K,): the same at the server, of several questions in the first."""
+        """Gaps of the arms at the server, (K,); with several questions, those of the first."""
         return np.asarray(self.server_gaps[0])
 
     @property
@@ -267,7 +267,7 @@ class Instance:
 
     @property
     def proxy_sigma(self) -> float:
-        """The scale with which radii certainly hold.
+        """The confidence scale with which the radii are proved to hold.
 
         It is half the range of bounded rewards, by Hoeffding's lemma.
         """

@@ -257,7 +257,7 @@ def _from_toml(path: Path, reading: Reading) -> dict[str, Any]:
 
 
 def _text(path: Path) -> str:
-    """UTF-8, with or without the mark that some editors put first."""
+    """Decode UTF-8, with or without the byte order mark of some editors."""
     return read_regular(path, MOST_FILE).decode("utf-8-sig")
 
 
@@ -393,7 +393,7 @@ def _refuse_other_names(path: Path, rows: list[list[str]]) -> None:
 def _observed_text(
     path: Path, heads: list[str], rows: list[list[str]], reading: Reading
 ) -> dict[str, Any]:
-    """Observed rewards, a row each, as a Parquet file has them."""
+    """Read the observed rewards of a CSV file, which has one row for each reward."""
     import polars as pl
 
     columns: dict[str, list[Any]] = {}

@@ -22,7 +22,7 @@ SUFFIXES = (".toml", ".csv", ".parquet")
 
 
 def save(instance: Instance, path: Path) -> None:
-    """See `Instance.save`."""
+    """Write an instance to a file: see `Instance.save`."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(

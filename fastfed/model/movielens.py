@@ -85,7 +85,7 @@ class Report:
 
 
 def builtin_histogram() -> pl.DataFrame:
-    """Columns arm, client, reward, count: how often each reward came, empty cells left out."""
+    """Return the counts of rewards: columns arm, client, reward and count, without empty cells."""
     table = pl.read_csv(
         data_folder() / "movielens.csv", schema_overrides={"country": pl.String, "genre": pl.String}
     )
@@ -140,9 +140,10 @@ def build(
 
 
 def _joined(folder: Path) -> tuple[int, pl.DataFrame]:
-    """Count the ratings of the original files, and each rating of each movie.
+    """Read the original files; return the number of ratings, and a table of counts.
 
-    A rating counts once for each country and genre of its movie.
+    The table has one row for each country, genre, movie and value of a rating. A rating counts once
+    for each country and genre of its movie.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; it must hold the HetRec 2011 MovieLens files")
@@ -173,7 +174,7 @@ def _joined(folder: Path) -> tuple[int, pl.DataFrame]:
 def build_instance(
     folder: str | Path, rule: str = "paper", empty: str = "zero"
 ) -> tuple[Instance, Report]:
-    """`build` as an instance, in which an empty cell pays 0."""
+    """Make the instance from `build`, in which an empty cell pays 0."""
     histogram, report = build(folder, rule, empty)
     return Instance(name="movielens", **from_rewards(histogram, empty=0.0)), report
 

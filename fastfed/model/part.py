@@ -67,7 +67,7 @@ class Part(ABC):
 
     @property
     def key(self) -> object:
-        """Value by which parts of a kind are equal: the name, unless a name cannot say it all."""
+        """Value by which parts are compared: the name, if it determines the part."""
         return self.name
 
     @abstractmethod
@@ -208,7 +208,7 @@ def _home(cls: type[Part]) -> str:
 
 
 def not_default(choices: Mapping[str, object]) -> dict[str, str]:
-    """Names of the choices that differ from the paper's; one that is absent is the paper's."""
+    """Select the choices that differ from the paper's; an absent one is the paper's."""
     return {
         kind: str(choices[kind])
         for kind, default in DEFAULTS.items()

@@ -147,7 +147,7 @@ class Spec(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As in a spec file: what `Spec.of` reads back."""
+        """Return the content of a spec file, which `Spec.of` reads back."""
         content: dict[str, Any] = to_builtins(self)
         return content
 
@@ -162,7 +162,7 @@ class Spec(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
         return spec_hash(self.to_dict())
 
     def choices(self, kind: str) -> list[str]:
-        """Names of the radii, goals or uplinks, the paper's written out."""
+        """List the names of the radii, goals or uplinks, with the defaults."""
         return getattr(self, kind) or [DEFAULTS[kind]]
 
     def settings(self, instances: Iterable[Instance] | None = None) -> list[Setting]:
@@ -232,7 +232,7 @@ def _written(one: Any) -> str | InlineInstance:
 
 
 def _choices(kind: str, given: Any) -> list[str]:
-    """Names of a choice, as a spec writes them down: nothing if the paper's is the only one."""
+    """Return the names of a choice for a spec file; none if only the default is chosen."""
     parts = base_of(kind).parse_all(given)
     for one in parts:
         if not hasattr(one, "family"):  # a function's name does not bring it back
@@ -244,7 +244,7 @@ def _choices(kind: str, given: Any) -> list[str]:
 
 
 def written_choices(name: str, chosen: Iterable[str]) -> list[str]:
-    """As a spec is written down: nothing where only the usual is chosen."""
+    """Return the choices for a spec file, without those that have only the default."""
     found = list(chosen)
     return [] if found == [DEFAULTS[name]] else found
 
@@ -305,7 +305,7 @@ def read_spec(path: Path) -> dict[str, Any]:
 
 
 def spec_hash(spec: Mapping[str, Any]) -> str:
-    """SHA-256 of the keys of a spec, whatever their order."""
+    """Return the SHA-256 of a spec, which does not depend on the order of its keys."""
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
 
 

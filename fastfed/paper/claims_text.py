@@ -76,7 +76,7 @@ def claims_text(
 
 
 def _map_text(claim: Claim) -> list[str]:
-    """FedElim's cost over the best period's, by delta (down) and C (across)."""
+    """Write FedElim's cost over that of the best period, by delta (rows) and C (columns)."""
     lines = [
         "FedElim's mean total cost over that of the best period, in bold where no period "
         "is cheaper, with ? where that is undecided."

@@ -163,7 +163,7 @@ class Evidence:
 
 
 def in_words(schedule: str) -> str:
-    """H = 100, lambda = 1.5, or its name."""
+    """Write a schedule as H = 100, as lambda = 1.5, or by its name."""
     one = Schedule.parse(schedule)
     symbol = {"periodic": "H", "exponential": "lambda", "fedelim": "lambda"}.get(one.family)
     return schedule if symbol is None or one.value is None else f"{symbol} = {one.value:g}"

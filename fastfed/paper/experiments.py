@@ -128,7 +128,7 @@ class Plan:
         return Plan(name, folder, Spec.of(options))
 
     def parts(self, threads: int | None = None) -> Iterator[tuple[Run, PartFile | None]]:
-        """`fastfed.sweeps.run.iterate` on this plan: what its folder lacks is run."""
+        """Run the trials of a plan that its folder lacks, as `fastfed.sweeps.run.iterate` does."""
         return iterate(Grid.of(self.spec.to_dict()), self.folder, threads=threads)
 
 
@@ -312,7 +312,7 @@ def write(out: Path) -> tuple[list[Claim], list[Path]]:
 
 
 def read(out: Path) -> tuple[Frames, Evidence]:
-    """Summaries and evidence of every data set whose sweeps are finished."""
+    """Read the summaries and evidence of all data sets whose sweeps are finished."""
     summaries, studied = [], []
     panels: list[Place] = []
     scales: list[Place] = []
@@ -412,7 +412,7 @@ def _study_frame(store: Store, name: str) -> pl.DataFrame:
 
 
 def _doubling(folder: Path) -> Doubling:
-    """With twice as many trials as a cell of the panels has, and at most `doubling.TRIALS`."""
+    """Run the doubling study with twice the trials of a panel's cell, up to `doubling.TRIALS`."""
     record = Store(folder).record()
     return doubling(min(2 * record.spec.trials, TRIALS_DOUBLED), record.seed)
 
@@ -487,7 +487,7 @@ def _json(content: Any) -> str:
 
 
 def _study_schedules(name: str) -> tuple[str, ...]:
-    """Periods ten to the decade around H_opt, bases, lambda_opt among them."""
+    """List the schedules of the study: periods around H_opt, and bases with lambda_opt."""
     b = study_bounds(name)
     around = float(b.period_opt) * 10.0 ** (np.arange(-15, 11) / 10)
     periods = sorted({10, whole_period(b), *(max(1, round(h)) for h in around.tolist())})

@@ -47,7 +47,7 @@ def good_event(
 
 
 def least_delta(instance: Instance, runs: int, scale: float, seed: int) -> npt.NDArray[np.float64]:
-    """For each run the logarithm of the least D: for smaller deltas it is on the event."""
+    """Return ln of the least D of each run, which is on the good event for smaller deltas."""
     arms, clients = instance.shape
     trials = np.arange(runs)
     least = np.full(runs, math.inf)

@@ -104,7 +104,7 @@ class OptimumPlace:
 
 
 def optimum_places(trials: Trials) -> list[OptimumPlace]:
-    """Make the places of a sweep of the study."""
+    """Collect the four runs of each instance and delta from a sweep of the study."""
     cells: dict[tuple[str, float], dict[str, Any]] = {}
     for cell in trials.held():
         cells.setdefault((cell.instance, cell.delta), {})[cell.radius] = cell
@@ -238,7 +238,7 @@ def optimum_table(places: Sequence[OptimumPlace]) -> list[dict[str, Any]]:
 
 
 def optimum_text(table: Sequence[dict[str, Any]]) -> str:
-    """Write optimum.md."""
+    """Write the table of pulls over the least pulls of any algorithm, as Markdown."""
     runs = [f"{_WORDS[schedule]}, {radius}" for schedule, radius in RUNS]
     lines = [
         "# Pulls over the least pulls of any algorithm",

@@ -103,7 +103,7 @@ def page_data(
     about: Mapping[str, object],
     notes: Sequence[str],
 ) -> dict[str, Any]:
-    """Everything that the page shows, as JSON's types."""
+    """Collect the content of the page, in types that JSON has."""
     figures: list[dict[str, Any]] = [
         {
             "name": printable(name),
@@ -146,7 +146,7 @@ def _figures_of(claim: Claim, names: Sequence[str]) -> Iterator[str]:
 
 
 def _maps(cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    """FedElim's cost over the best period's, a map for each data set and confidence scale."""
+    """Make maps of FedElim's cost over that of the best period, for each data set and scale."""
     found = []
     decided = [cell for cell in cells if cell["verdict"] != DOES_NOT_APPLY]
     for instance, sigma in dict.fromkeys((cell["instance"], cell["sigma"]) for cell in decided):

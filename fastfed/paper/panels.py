@@ -69,7 +69,7 @@ class Frames:
 
 
 def charts(frames: Frames) -> dict[str, Chart]:
-    """Every figure of lines, by its name: "synthetic-a" and so on."""
+    """Make all charts with lines, by name: "synthetic-a" and so on."""
     found: dict[str, Chart] = {}
     for name in frames.names:
         rows = frames.panels.filter(pl.col("instance") == name)
@@ -116,7 +116,7 @@ def write(frames: Frames, minima: Sequence[Cell], out: Path) -> list[Path]:
 
 
 def panel_a(rows: pl.DataFrame) -> Chart:
-    """FedElim's total cost for each C, and FedElim0's pulls, against delta."""
+    """Chart FedElim's total cost for each C, and FedElim0's pulls, against delta."""
     parts = {f"FedElim, C = {cost:g}": _of(rows, "fedelim", cost) for cost in PAPER_COSTS}
     parts["FedElim0, pulls alone"] = _of(rows, "fedelim0", 0.0)
     first = parts[f"FedElim, C = {PAPER_COSTS[0]:g}"]
@@ -127,7 +127,7 @@ def panel_a(rows: pl.DataFrame) -> Chart:
 
 
 def _of(rows: pl.DataFrame, schedule: str, cost: float, errors: str = _ERRORS) -> Chart:
-    """One schedule's total cost against delta."""
+    """Chart the total cost of one schedule against delta."""
     return chart(
         rows.filter(pl.col("schedule") == schedule),
         x="delta",
@@ -139,7 +139,7 @@ def _of(rows: pl.DataFrame, schedule: str, cost: float, errors: str = _ERRORS) -
 
 
 def panel_b(rows: pl.DataFrame) -> Chart:
-    """Communication cost of FedElim and of short periods against delta."""
+    """Chart the communication cost of FedElim and of short periods against delta."""
     names = ["fedelim", *(f"periodic:{period}" for period in _SHORT)]
     drawn = chart(
         rows.filter(pl.col("schedule").is_in(names)),
@@ -152,7 +152,7 @@ def panel_b(rows: pl.DataFrame) -> Chart:
 
 
 def panel_c(rows: pl.DataFrame) -> Chart:
-    """Total cost against the period (powers of ten), with FedElim as a level line."""
+    """Chart the total cost against the period (powers of ten), with FedElim as a level line."""
     powers = [
         name
         for name in rows["schedule"].unique()
@@ -229,7 +229,7 @@ def optimum_study(places: Sequence[OptimumPlace]) -> Chart:
 
 
 def period_study(rows: pl.DataFrame) -> Chart:
-    """Total cost against H, finely around H_opt."""
+    """Chart the total cost against H, with many points around H_opt."""
     here = rows.filter(pl.col("cost") == COST)
     best = float(here["period_opt"][0])
     near = [
@@ -250,7 +250,7 @@ def period_study(rows: pl.DataFrame) -> Chart:
 
 
 def base_study(rows: pl.DataFrame) -> Chart:
-    """Total cost against the base lambda, lambda_opt marked; FedElim is lambda = 2."""
+    """Chart the total cost against the base lambda, with lambda_opt and FedElim's 2 marked."""
     here = rows.filter(pl.col("cost") == COST)
     points = []
     for row in here.iter_rows(named=True):
@@ -308,7 +308,7 @@ def radii_study(rows: pl.DataFrame) -> Chart:
 
 
 def _gap_study(rows: pl.DataFrame, what: str) -> Chart:
-    """Cost, or the communication in it, against the smallest gap."""
+    """Chart the total or the communication cost against the smallest gap."""
     drawn = chart(rows, x="gap", y=what, cost=COST, errors=_ERRORS)
     return replace(
         drawn,
@@ -318,7 +318,7 @@ def _gap_study(rows: pl.DataFrame, what: str) -> Chart:
 
 
 def clients_study(cells: Sequence[Cell]) -> Chart:
-    """T over the lower bound against the number of clients."""
+    """Chart T over the lower bound against the number of clients."""
     line = Line(
         "T over the lower bound",
         [float(cell["clients"]) for cell in cells],
@@ -333,7 +333,7 @@ def clients_study(cells: Sequence[Cell]) -> Chart:
 
 
 def radii_of_fedelim(rows: pl.DataFrame) -> Chart:
-    """FedElim's alone, for a README."""
+    """Chart FedElim's total cost with each radius, for the README."""
     return chart(
         rows.filter(pl.col("schedule") == "fedelim"),
         x="delta",
@@ -364,7 +364,7 @@ def _by_instance(rows: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
 
 
 def _map(cells: pl.DataFrame, stem: Path) -> list[Path]:
-    """FedElim's cost over the best period's, by delta and C, for each confidence scale."""
+    """Make the map of FedElim's cost over that of the best period, by delta and C."""
     scales = cells["sigma"].unique(maintain_order=True).to_list()
     deltas = cells["delta"].unique().sort(descending=True).to_list()
     costs = cells["cost"].unique().sort().to_list()

@@ -166,7 +166,7 @@ def radii_table(places: Sequence[RadiusPlace]) -> list[dict[str, Any]]:
 
 
 def radii_text(table: Sequence[dict[str, Any]]) -> str:
-    """radii.md."""
+    """Write the study of radii as Markdown."""
     lines = [
         "# What the confidence radius costs",
         "",
@@ -229,12 +229,13 @@ def in_a_sentence(table: Sequence[dict[str, Any]], delta: float = 0.01) -> str:
     ]
     if not parts:
         return "Too few trials to say what a radius saves."
+    parts[0] = parts[0].replace(" on ", " of the cost with the paper's radius on ")
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     trials = min(row["trials"] for row in table)
     return (
-        f"The radius `{TIGHTEST}` gives FedElim the same guarantee as the paper's. The total cost "
-        f"with it, in percent of the cost with the paper's radius, is {listed} "
-        f"(delta = {delta:g}, C = {COST:g}, at least {trials:,} paired trials)."
+        f"With the radius `{TIGHTEST}` FedElim's error probability is also at most delta. Its "
+        f"total cost is {listed}. (Ratio and standard error; delta = {delta:g}, C = {COST:g}, at "
+        f"least {trials:,} paired trials.)"
     )
 
 

@@ -161,7 +161,7 @@ def _chart(rows: pl.DataFrame) -> Chart:
 
 
 def as_text(frame: pl.DataFrame) -> str:
-    """Markdown: what was found, with the exponent of delta between the ends of its range."""
+    """Write the true errors as Markdown, with the exponent of delta over its range."""
     lines = [
         "# True errors of FedElim",
         "",
@@ -188,11 +188,11 @@ def as_text(frame: pl.DataFrame) -> str:
             )
         lines.append(f"| {name} | all | | | | | {_slope(anything):.2f} |")
     doubted = frame.filter(pl.col("warning").is_not_null())
-    for line in doubted.iter_rows(named=True):
-        lines.append(
-            f"\nNot to be trusted: {line['instance']}, δ = {line['delta']:g}, "
-            f"{line['answer']}: {line['warning']}."
-        )
+    for (name, answer, warning), some in doubted.group_by(
+        ["instance", "answer", "warning"], maintain_order=True
+    ):
+        deltas = ", ".join(f"{delta:g}" for delta in some["delta"])
+        lines.append(f"\nNot to be trusted: {name}, {answer}, δ = {deltas}: {warning}.")
     return "\n".join(lines) + "\n"
 
 
@@ -213,7 +213,7 @@ def _shown(line: dict[str, Any]) -> str:
 
 
 def _slope(rows: pl.DataFrame) -> float:
-    """Least squares of log10 p on log10 delta."""
+    """Fit log10 p to log10 delta by least squares; return the slope."""
     seen = rows.filter(pl.col("log10").is_finite())
     if seen["delta"].n_unique() < 2:
         return math.nan

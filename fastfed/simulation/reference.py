@@ -50,7 +50,7 @@ class Outcome:
 
 
 def independent_rewards(instance: Instance, rng: np.random.Generator) -> Rewards:
-    """Rewards drawn one by one from a NumPy generator."""
+    """Return a function that draws rewards one by one from a NumPy generator."""
     draw = instance.rewards.draw(instance.means, rng)
     return lambda k, m, n: draw(k, m)
 
@@ -72,7 +72,10 @@ def walk_rewards(instance: Instance, seed: int, trial: int) -> Rewards:
 
 
 def independent_dithers(rng: np.random.Generator) -> Dithers:
-    """Dithers drawn one by one from a NumPy generator; each is asked for by both ends."""
+    """Return a function of (arm, client, n) that draws dithers from a NumPy generator.
+
+    A dither is stored, because the client and the server both ask for it.
+    """
     drawn: dict[tuple[int, int, int], float] = {}
 
     def dither(k: int, m: int, n: int) -> float:
@@ -84,7 +87,7 @@ def independent_dithers(rng: np.random.Generator) -> Dithers:
 
 
 def walk_dithers(seed: int, trial: int) -> Dithers:
-    """Return the dithers of this trial in the kernels."""
+    """Return a function of (arm, client, n): the dithers that the kernels use in this trial."""
     from fastfed.simulation.walks import dithers
 
     return dithers(seed, trial)

@@ -62,7 +62,9 @@ class Replay:
         return pl.DataFrame([vars(event) for event in self.events], schema_overrides=floats)
 
     def __str__(self) -> str:
-        rows = [("step", "who", "event", "arm", "mean", "leader", "2 alpha", "pulls", "uplinks")]
+        from fastfed.display.legends import REPLAY, REPLAY_HEADS
+
+        rows = [REPLAY_HEADS]
         for e in self.events:
             means = ("" if x is None else f"{x:.4g}" for x in (e.mean, e.leader, e.threshold))
             rows.append(
@@ -87,11 +89,12 @@ class Replay:
                 )
             )
         row = self.row
+        lines += REPLAY if row["goal"] == "best" else ()
         plain = row["bits"] is None or row["uplink"] == "exact"
         sent = "" if plain else f" of {row['bits']:,} bits"
         lines.append(
             f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks{sent} in "
-            f"{row['rounds']:,} rounds, {row['steps']:,} steps, "
+            f"{row['rounds']:,} communication rounds, {row['steps']:,} steps, "
             + (
                 "truncated"
                 if row["truncated"]
@@ -119,7 +122,7 @@ def replay(
     trial: int = 0,
     **options: Unpack[Options],
 ) -> Replay:
-    """One trial of a run, event by event; equal to its row.
+    """Replay one trial of a run, event by event; the result equals its row.
 
     Parameters
     ----------
@@ -227,7 +230,7 @@ class _Story:
             self._times = [self._schedule.times(job.max_steps)] * len(self._questions)
 
     def events(self) -> list[Event]:
-        """All of them, in order of step; clients before the server, the end of the trial last."""
+        """List all events by step; clients before the server, the end of the trial last."""
         told: list[tuple[int, int, list[Event]]] = []
         if not self.job.goal.is_open(self.arms):  # a lone arm is declared without a pull
             told = [

@@ -87,7 +87,7 @@ class Departures:
 
     @staticmethod
     def join(parts: Sequence[Departures]) -> Departures:
-        """Those of consecutive trials as one."""
+        """Join the departures of consecutive trials."""
         return Departures(
             *(
                 np.concatenate([getattr(part, field.name) for part in parts])
@@ -117,7 +117,7 @@ class Block:
         return int(self.ints.shape[1])
 
     def column(self, name: str) -> npt.NDArray[np.int64]:
-        """(S, trials): one of COUNTED."""
+        """Return one of the columns COUNTED, (S, trials)."""
         return self.ints[:, :, list(COUNTED).index(name)]
 
     def of_schedules(self, rows: list[int]) -> Block:
@@ -134,12 +134,12 @@ class Block:
 
     @property
     def server_errors(self) -> npt.NDArray[np.int64]:
-        """(S, trials): how many answers of the server are wrong."""
+        """Number of wrong answers of the server, (S, trials)."""
         return self.ints[:, :, len(COUNTED)]
 
     @staticmethod
     def side_by_side(blocks: Sequence[Block], places: Sequence[int]) -> Block:
-        """Blocks of the same trials, of other schedules each, as one.
+        """Join blocks of the same trials that have different schedules.
 
         ``places`` says where each schedule comes in the result. Departures are those of the last
         block.
@@ -165,7 +165,7 @@ class Block:
 
     @staticmethod
     def join(blocks: Sequence[Block]) -> Block:
-        """Blocks of consecutive trials as one, departures included if all blocks have them."""
+        """Join blocks of consecutive trials, with departures if all blocks have them."""
         if len(blocks) == 1:
             return blocks[0]
         departures = [block.departures for block in blocks if block.departures is not None]
@@ -248,7 +248,7 @@ def _all_answers(block: Block, rows: int) -> pl.Series:
 
 
 def plain_table(frame: pl.DataFrame) -> Any:
-    """Rows as a pyarrow table with the types that every reader knows."""
+    """Return rows as a pyarrow table, with types that every reader knows."""
     import pyarrow as pa
 
     table = frame.to_arrow()

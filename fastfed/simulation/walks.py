@@ -1,4 +1,4 @@
-"""Single values of the walks that the kernels follow, for those who go step by step."""
+"""Single values of the kernels' walks (partial sums of rewards), for step-by-step code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fastfed.model.setting import Setting
 
 
 def dithers(seed: int, trial: int) -> Callable[[int, int, int], float]:
-    """(arm, client, n) -> the dither of that message in this trial."""
+    """Return a function of (arm, client, n): the dither of that message in this trial."""
     key = np.uint64(seed)
     return lambda k, m, n: float(dither_of(key, trial, m, k, n))
 
@@ -26,7 +26,7 @@ def _kernel(instance: Instance) -> Any:
 
 
 def walk(instance: Instance, seed: int, trial: int) -> Callable[[int, int, int], float]:
-    """(arm, client, n) -> the sum of that arm's first n rewards in this trial."""
+    """Return a function of (arm, client, n): the sum of the first n rewards in this trial."""
     law = _kernel(instance)
     memory = law.memory(0, *instance.shape)
     key = np.uint64(seed)

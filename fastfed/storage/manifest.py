@@ -174,7 +174,7 @@ def encoded(content: Record | Footer, indent: int = 0) -> bytes:
 
 
 def write_record(path: Path, record: Record, before: Any = None) -> None:
-    """Write sweep.json. ``before``: as of `fastfed.files.replacing`."""
+    """Write sweep.json; ``before`` is passed to `fastfed.files.replacing`."""
     content = with_checksum(encoded(record, indent=2))
     if len(content) > MOST_FILE:
         raise InputError(

@@ -312,7 +312,7 @@ def _worker_environment(folder: str) -> Iterator[None]:
 
 
 def _keys() -> Any:
-    """Keys for one run of a local cluster."""
+    """Make the TLS keys for one run of a local cluster."""
     from distributed import Security
 
     try:
@@ -381,7 +381,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _on_worker(task: Task) -> tuple[bytes, int, int, float, str, dict[str, object]]:
-    """On a worker: the rows of a task, compressed for the way, and who made them."""
+    """Run a task on a worker; return its rows, compressed, and the worker's name."""
     import pyarrow as pa
     from distributed import get_worker
 

@@ -228,7 +228,7 @@ class Bounds:
         return table(self, variant)
 
     def to_frame(self) -> pl.DataFrame:
-        """Everything, one number per row.
+        """Return all numbers as a frame with one number per row.
 
         Returns
         -------
@@ -240,7 +240,7 @@ class Bounds:
         return to_frame(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain lists and numbers, for JSON.
+        """Return all numbers as plain lists and numbers, for JSON.
 
         Returns
         -------
@@ -473,7 +473,7 @@ def _settled_by(setting: Setting, delta: _Floats) -> _Steps:
 
 
 def _steps(radii: list[Confidence], gaps: _Floats, shape: tuple[int, ...]) -> _Floats:
-    """From which step on each radius is at most a quarter of each gap: (*shape, *gaps.shape)."""
+    """Return the first step at which the radius is at most a quarter of each gap."""
     found = [_each(one.resolved_by)(gaps) for one in radii]
     return np.reshape(np.array(found), (*shape, *gaps.shape))
 

@@ -143,7 +143,7 @@ def _rows(
 
 
 def to_dict(b: Bounds) -> dict[str, Any]:
-    """See `Bounds.to_dict`. Schemes stand under their names, grids as nested lists."""
+    """Make plain data of bounds: schemes by name, grids as nested lists. See `Bounds.to_dict`."""
     names = ("delta", "cost", "sigma", *_PER_PAIR, *_PER_ARM, "breaking_arms", *_PER_CELL)
     return {
         "instance": b.instance.name,

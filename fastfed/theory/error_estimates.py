@@ -180,6 +180,8 @@ class ErrorProbability:
         return pl.DataFrame(rows, schema=schema)
 
     def __str__(self) -> str:
+        from fastfed.display.legends import ERRORS
+
         # the first column is as wide as its longest name: none is cut
         wide = max(len(printable(one.answer)) for one in self.estimates)
         lines = [
@@ -200,7 +202,12 @@ class ErrorProbability:
                 f"{'-' if one.step is None else format(one.step, ','):>8} "
                 f"{_text(one.bound, one.log10_bound):>10}"
             )
-        lines += [f"warning: {printable(text)}" for text in self.warnings]
+        answers: dict[str, list[str]] = {}
+        for one in self.estimates:
+            for text in one.warnings:
+                answers.setdefault(text, []).append(one.answer)
+        lines += ERRORS
+        lines += [f"warning: {printable(', '.join(of))}: {text}" for text, of in answers.items()]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -218,7 +225,7 @@ def _power(log10: float) -> float:
 
 
 def _text(value: float, log10: float) -> str:
-    """Three digits, also of what is too small for a double."""
+    """Write three digits, also of numbers that are too small for a double."""
     if value > 1e-300 or math.isinf(log10):
         return f"{value:.3g}"
     whole = math.floor(log10)

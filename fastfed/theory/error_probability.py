@@ -253,7 +253,7 @@ class _Run:
         return _question("server", event, rivals, None)
 
     def _answer(self, question: _Question, number: int) -> _Answered:
-        """First rough shares, then good ones."""
+        """Estimate one answer: a pilot run with rough shares, then the run with improved shares."""
         mixture = self._mixture(question)
         if mixture is None:
             return _Answered(_impossible(question))
@@ -272,10 +272,11 @@ class _Run:
         return _Answered(_estimate(question, sample, pilot), mixture, sample)
 
     def _joint(self, questions: Sequence[_Question], answered: Sequence[_Answered]) -> _Answered:
-        """Tilts of all the others, in the shares that worked there, as their answers weigh.
+        """Estimate the probability that any answer is wrong.
 
-        Tilts that would contribute next to nothing are not run; where that leaves an answer
-        without any, its bound is added to what is left out.
+        The mixture has the tilts of all answers, with their shares times the probability of their
+        answer. Tilts with tiny shares are not run. If an answer has no tilt left, its Chernoff
+        bound is added to ``left_out``.
         """
         instance = self.instance
         weights = _relative([one.estimate.log10 for one in answered])
@@ -383,7 +384,7 @@ def _eliminated(out: Ints, undeclared: npt.NDArray[np.bool_]) -> npt.NDArray[np.
 
 
 def _one_client(instance: Instance, m: int) -> Instance:
-    """Client m alone, a K x 1 instance."""
+    """Return the instance of client m alone, K x 1."""
     rewards = instance.rewards.part(range(instance.shape[0]), [m])
     return Instance(None if rewards.own_means is not None else instance.means[:, [m]], rewards)
 
@@ -415,7 +416,7 @@ def _last_step(rivals: Sequence[Rivalry]) -> int:
 
 
 def _impossible(question: _Question) -> Estimate:
-    """No rewards of this support can lead to the wrong answer."""
+    """Return the estimate 0, for an error that no rewards can cause."""
     return Estimate(question.answer, -math.inf, 0.0, 0.0, 0, 0, None, -math.inf, -math.inf, ())
 
 
@@ -445,10 +446,7 @@ def _doubts(
         yield "no trial erred, although some were made to: take more trials"
         return
     if effective < _FEW:
-        yield (
-            f"as precise as only {effective:.0f} errors of equal weight, and {_FEW:.0f} are "
-            "needed: take more trials"
-        )
+        yield f"fewer than {_FEW:.0f} effective errors: take more trials"
     if heaviest > _HEAVY:
         yield f"one trial has {heaviest:.0%} of all weight: take more trials"
     if len(pilot.stratum):
@@ -465,7 +463,7 @@ def _doubts(
 
 
 def _relative(logs: Sequence[float]) -> list[float]:
-    """10^log10 of each, as shares of their sum; all alike where none was seen."""
+    """Return the numbers 10^log10 divided by their sum; equal shares if all are 0."""
     top = max((log for log in logs if math.isfinite(log)), default=0.0)
     found = np.array([10.0 ** max(log - top, -300.0) for log in logs])
     return [float(share) for share in found / found.sum()]

@@ -1,9 +1,9 @@
-"""Families of rewards with one parameter, the mean: what it costs to be mistaken for another.
+"""One-parameter exponential families of rewards: divergences between two means.
 
 In an exponential family with variance function V the divergence d(mu, x) between two members has
-the derivative (x - mu) / V(x) in x. A family answers two questions about a change of the mean from
-mu to mu + e: its divergence (`cost`), and the change that a price r per unit pays for (`move`),
-which minimises d(mu, mu + e) - r e. Both avoid cancellation, so small gaps lose no digits.
+the derivative (x - mu) / V(x) in x. `cost` is the divergence d(mu, mu + e) of a change e of the
+mean. `move` is the change e that minimises d(mu, mu + e) - r e for a price r. Both avoid
+cancellation, so small gaps lose no digits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Family(ABC):
 
     low: float = -np.inf
     high: float = np.inf
-    """No mean lies outside; alternatives lie strictly inside."""
+    """Limits of the mean. Alternative instances have means strictly between them."""
 
     @abstractmethod
     def cost(self, means: Floats, change: Floats) -> Floats:
@@ -75,7 +75,7 @@ class PoissonFamily(Family):
         return _entropy(means, change)
 
     def move(self, means: Floats, price: Floats) -> Floats:
-        """Return mu price / (1 - price), without limit from price 1 on."""
+        """Return mu price / (1 - price), or infinity for prices of 1 or more."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.where(price < 1.0, means * price / (1.0 - price), np.inf))
 

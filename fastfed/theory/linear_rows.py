@@ -26,7 +26,7 @@ _EVERY = 10  # steps between two upper values, which cost as much as a step
 
 
 class Solution(NamedTuple):
-    """Values below and above the minimum."""
+    """Lower and upper bounds on the minimum, and the point that attains the upper one."""
 
     lower: float
     upper: float

@@ -217,7 +217,7 @@ class Mixture:
 
 
 def improved(sample: Sample, before: Floats) -> Floats:
-    """Shares that fit the trials that had the event, with a part of ``before`` kept."""
+    """Choose new shares of the tilts from the trials that erred; keep a part of ``before``."""
     if not len(sample.stratum):
         return before
     weights = np.exp(sample.log_weights - sample.log_weights.max())

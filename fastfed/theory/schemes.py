@@ -83,7 +83,7 @@ class Schemes:
         self.asked = float(asked)
 
     def fedelim(self) -> Scheme:
-        """Theorem 4."""
+        """Bound FedElim: Theorem 4."""
         general = self.exponential(2.0)
         # Departure, for `summed`: n = 1, 2, ..., 2^t* are t* + 1 uplinks for each arm and client;
         # the proof counts t*, and so does eq. (comm-cost-under-FedElim), here as stated.
@@ -92,7 +92,7 @@ class Schemes:
         return Scheme("fedelim", general.parameter, stated, general.summed, general.sharp)
 
     def exponential(self, base: float) -> Scheme:
-        """Eqs. (lambda-analogue-1) to (-3): times ceil(base^t)."""
+        """Bound the times ceil(base^t): eqs. (lambda-analogue-1) to (-3)."""
         turns = np.log2(np.maximum(self.T_server, 1.0)) / math.log2(base)
         return self._scheme(
             "exponential",
@@ -105,7 +105,7 @@ class Schemes:
         )
 
     def periodic(self, period: _Floats) -> Scheme:
-        """Eqs. (periodic-1) to (-3): times H, 2H, 3H, ..."""
+        """Bound the times H, 2H, 3H, ...: eqs. (periodic-1) to (-3)."""
         H = period[..., None, None]
 
         def summed(locally: _Floats, globally: _Floats) -> Costs:
@@ -172,13 +172,13 @@ class Schemes:
     def _scheme(
         self, name: str, parameter: _Floats | None, stated: Costs, summed: Costs, times: _Floats
     ) -> Scheme:
-        """With `sharp` from the list of the times, of which the last is at or after every n_k."""
+        """Make a scheme; `sharp` comes from a list of times, the last at or after every n_k."""
         turn = np.searchsorted(times, self.n_server)
         sharp = self._summed(self.n_km, self.sends * times[turn], (turn + 1).astype(np.float64))
         return Scheme(name, None if parameter is None else parameter[()], stated, summed, sharp)
 
     def _summed(self, locally: _Floats, globally: _Floats, turns: _Floats) -> Costs:
-        """Arm k pulled until the later of both steps at client m, and sent ``turns`` times."""
+        """Return the costs if arms are pulled until the later step and sent ``turns`` times."""
         return self._costs(sum_of_larger(locally, globally), self._sent(turns))
 
     def _sent(self, turns: _Floats) -> _Floats:

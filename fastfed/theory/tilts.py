@@ -48,7 +48,11 @@ RARER = 16.0
 
 @dataclass(frozen=True)
 class Tilt:
-    """Rewards of cell (k, m) reweighted by exp(theta[k, m] x), to make ``arm`` win at ``step``."""
+    """A change of the reward distributions that makes ``arm`` likely to win at ``step``.
+
+    The density of a reward x of arm k at client m is multiplied by exp(theta[k, m] x), and
+    normalised.
+    """
 
     theta: Floats  # (K, M)
     arm: int
@@ -72,10 +76,10 @@ class RivalPair:
             self._weights * (end - self._means) for end in self._rewards.support(self._means)
         )
         self.reach = float(high[0].sum() - low[1].sum())
-        """By how much more than on average the pair can rise in a step: no F' is larger."""
+        """The largest possible rise of the lead in one step, less its mean; F' stays below it."""
 
     def cumulants(self, theta: Floats) -> Floats:
-        """F, F' and F'' at several thetas: (3, thetas)."""
+        """Return F, F' and F'' at several thetas, as an array (3, thetas)."""
         signs = np.array([[1.0], [-1.0]]) * self._weights
         psi, slope, curvature = self._rewards.cumulants(
             self._means, np.multiply.outer(theta, signs)
@@ -89,7 +93,7 @@ class RivalPair:
         )
 
     def theta(self, goal: Floats) -> Floats:
-        """Solve F' = goal: Newton's steps, halved brackets where they leave theirs."""
+        """Solve F' = goal for theta by Newton's method, with bisection as a safeguard."""
         if not len(goal):
             return np.zeros(0)
         low = np.zeros(len(goal))
@@ -119,7 +123,7 @@ class RivalPair:
 
 @dataclass(frozen=True)
 class Looks:
-    """The steps at which an answer is looked at, and a grid over them; ``index`` counts looks."""
+    """The steps at which an arm can be eliminated (looks), and a grid over their indices."""
 
     schedule: Schedule
     times: Ints  # all of them, or none if the schedule is periodic
@@ -127,10 +131,9 @@ class Looks:
 
     @staticmethod
     def of(schedule: Schedule, until: int) -> Looks:
-        """List those up to a step.
+        """List the looks of a schedule up to a step.
 
-        Times that are chosen in the trial may be any steps from the first on: to look at every step
-        is to look at all of them, so bounds hold.
+        An adaptive schedule may choose any steps. So every step counts as a look, and bounds hold.
         """
         if schedule.chosen:
             schedule = Periodic(1)
@@ -146,7 +149,7 @@ class Looks:
         return self.times[self.index - 1]
 
     def refined(self, first: int, last: int) -> Looks:
-        """With more points from the first to the last of the present ones."""
+        """Return the same looks with a finer grid between two of its points."""
         near = self.index[first : last + 1]
         more = [np.rint(np.linspace(a, b, _FINER + 1)).astype(np.int64) for a, b in pairwise(near)]
         return replace(self, index=np.unique(np.concatenate([self.index, *more])))
@@ -154,7 +157,7 @@ class Looks:
 
 @dataclass(frozen=True)
 class Rivalry:
-    """A pair on a grid of looks."""
+    """Chernoff's bounds for one pair of arms, at each look of a grid."""
 
     pair: RivalPair
     steps: Ints
@@ -164,7 +167,7 @@ class Rivalry:
 
     @property
     def least(self) -> float:
-        """The smallest exponent: that of the likeliest step."""
+        """The smallest exponent, which belongs to the likeliest step of the error."""
         return float(self.exponents.min(initial=math.inf))
 
     def beyond(self, step: int) -> float:
@@ -172,11 +175,11 @@ class Rivalry:
         return float(np.logaddexp.reduce(self.log_bounds[self.steps > step], initial=-math.inf))
 
     def tilts(self, worst: float, until: int, client: int | None) -> list[Tilt]:
-        """Tilts toward this arm, for steps up to ``until`` with exponents up to ``worst``.
+        """Make tilts toward this arm, for steps up to ``until`` with exponents up to ``worst``.
 
-        Crossing at a step with a theta that is off by a share d costs a spread of about
-        (2 d)^2 x exponent in the logarithm of the weights, so neighbours may differ by
-        1 / sqrt(exponent): then nothing between them is off by more than half of that.
+        If the theta of a tilt is off by a share d, the logarithms of the weights spread by about
+        (2 d)^2 x exponent. So the thetas of two neighbours may differ by 1 / sqrt(exponent). Then a
+        theta between them is off by at most half of that.
         """
         found: list[Tilt] = []
         last = math.inf
@@ -193,10 +196,11 @@ class Rivalry:
 
 
 def rivalry(pair: RivalPair, looks: Looks, boundary: Callable[[float], float]) -> Rivalry:
-    """Measure the pair against the boundary g of an answer.
+    """Compute Chernoff's bounds for a pair of arms and the boundary g.
 
-    First on a coarse grid, then on one that is fine where the exponents are small: bounded rewards
-    reach the boundary from some step on, and likeliest within a few per cent of it.
+    A coarse grid of looks comes first, and then a grid that is fine where the exponents are small.
+    Bounded rewards can reach the boundary only from some step on. They are likeliest to reach it
+    within a few per cent of that step.
     """
     coarse = _measured(pair, looks, boundary)
     near = np.flatnonzero(coarse.exponents <= coarse.least + RARER)
@@ -230,8 +234,9 @@ def _measured(pair: RivalPair, looks: Looks, boundary: Callable[[float], float])
 def tilted_instance(instance: Instance, tilt: Tilt) -> tuple[Instance, Floats] | None:
     """Make the tilted instance; return it with the thetas that it was made with.
 
-    Arms that tie on top of it are told apart by thetas so small that no weight notices; None
-    where even that does not help, because rewards that never vary tie, or leave what a law allows.
+    If the best arms of the tilted instance tie, thetas are changed a little, so little that the
+    weights stay the same. Return None if that does not help: rewards without variance tie, or a
+    tilted mean is out of range.
     """
     arms, clients = tilt.theta.shape
     ranks = np.arange(1, arms + 1)[:, None] * (1 + 0.1 * np.arange(clients)) / arms
@@ -248,7 +253,7 @@ def tilted_instance(instance: Instance, tilt: Tilt) -> tuple[Instance, Floats] |
 
 
 def _grid(count: int) -> Ints:
-    """1, 2, 3, ... and then ever more thinly, up to ``count``."""
+    """Return a grid over 1, ..., count: every number at first, then a geometric sequence."""
     index = list(range(1, min(count, _EVERY) + 1))
     while index and index[-1] < count:
         index.append(min(count, math.ceil(index[-1] * _RATIO)))

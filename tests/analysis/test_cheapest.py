@@ -27,6 +27,7 @@ from fastfed.analysis.comparable import Unended
 from fastfed.analysis.intervals import LEAST_DIFFERING, paired_tails
 from fastfed.analysis.moments import Moments, Prices
 from fastfed.analysis.trials import collect
+from fastfed.display.cheapest_text import BRACKETS
 from fastfed.display.tables import best_text
 
 
@@ -466,9 +467,11 @@ def test_too_few_trials_separate_nothing(trials: int) -> None:
 def test_text() -> None:
     pulls, uplinks = simulated(np.random.default_rng(17), 2000, 3)
     text = str(Cheapest((envelope(moments_of(pulls, uplinks), CELL),)))
-    first, *pieces, foot = text.splitlines()
+    first, *pieces = text.splitlines()
+    foot = next(i for i, line in enumerate(pieces) if not line.startswith(" "))
+    pieces, legend = pieces[:foot], pieces[foot:]
     assert first == (
-        "here, delta 0.1, sigma 1: the cheapest schedule by the cost C of an uplink, 2,000 trials"
+        "here, delta 0.1, sigma 1, 2,000 trials: the cheapest schedule by the cost C of an uplink"
     )
     assert [line.split(": ")[1] for line in pieces if not line.startswith("    ")] == [
         "fedelim0",
@@ -477,7 +480,8 @@ def test_text() -> None:
     ]
     assert pieces[0].startswith("  C from 0 to 0.")
     assert pieces[-1].startswith("  C from ") or "not separable" in pieces[-1]
-    assert foot == "  in brackets: 95 % interval of the C at which the next schedule takes over"
+    assert legend[0] == BRACKETS[0]
+    assert len(legend) == (3 if any("not separable" in line for line in pieces) else 1)
     assert str(Cheapest(())) == "no rows yet"
 
 

@@ -124,10 +124,10 @@ def test_tightness_is_mean_over_bound(default: Path) -> None:
             ("fedelim", "pulls <= sharp", None, "pulls", b.fedelim.sharp.pulls),
             ("fedelim", "total <= 3T", 100.0, "total", 3 * b.T),
             ("fedelim0", "pulls <= T", None, "pulls", b.T),
-            ("fedelim0", "mean pulls >= lower", None, "pulls", b.lower),
+            ("fedelim0", "mean pulls >= Theorem 3", None, "pulls", b.lower),
             ("fedelim0", "mean pulls >= T* kl", None, "pulls", b.least_pulls),
             ("periodic:1000", "pulls <= T + HMK", None, "pulls", b.T + 12_000),
-            ("periodic:1000", "total <= sum", 100.0, "total", b.periodic.summed.total),
+            ("periodic:1000", "total <= summed", 100.0, "total", b.periodic.summed.total),
         ):
             row = found.frame.filter(delta=delta, schedule=schedule, claim=claim)
             row = row if cost is None else row.filter(cost=cost)
@@ -136,7 +136,7 @@ def test_tightness_is_mean_over_bound(default: Path) -> None:
             assert row["mean"].item() == pytest.approx(mean.item(), rel=1e-12)
             assert row["tightness"].item() == pytest.approx(mean.item() / bound, rel=1e-12)
         ratio = means.filter(delta=delta, schedule="fedelim", cost=0.0)["ratio_to_fedelim0"]
-        found_ratio = found.frame.filter(delta=delta, claim="pulls / FE0 <= 2")["mean"]
+        found_ratio = found.frame.filter(delta=delta, claim="pulls / FedElim0 <= 2")["mean"]
         assert found_ratio.item() == pytest.approx(ratio.item(), rel=1e-12)
     # T is loose by a factor of about 6 here, 2T by 8: the reader is to see that
     loose = found.frame.filter(pl.col("claim").is_in(["pulls <= T", "pulls <= 2T"]))["tightness"]
@@ -190,7 +190,7 @@ def test_a_tenth_of_the_scale_is_violated(
     # bounds are those of the small scale, and the lower bound says nothing of such a run
     T = bounds(SYNTHETIC, 0.01, sigma=0.1).T
     assert found.frame.filter(delta=0.01, claim="pulls <= 2T")["bound"].item() == 2 * T
-    assert set(found.frame.filter(claim="mean pulls >= lower")["reason"]) == {
+    assert set(found.frame.filter(claim="mean pulls >= Theorem 3")["reason"]) == {
         "scale 0.1, these rewards need 1: not delta-PAC"
     }
 
@@ -241,7 +241,7 @@ def test_shares_of_trials(tmp_path: Path, outside: int, verdict: str) -> None:
             {
                 "pulls <= 2T": 2 * B.T,
                 "pulls <= sharp": 12 * 16384,
-                "uplinks <= sum": 192,
+                "uplinks <= summed": 192,
                 "uplinks <= sharp": 180,
                 "total <= 3T": 3 * B.T,
             },
@@ -251,9 +251,9 @@ def test_shares_of_trials(tmp_path: Path, outside: int, verdict: str) -> None:
             "exponential:1.5",
             {
                 "pulls <= 1.5T": 1.5 * B.T,
-                "uplinks <= sum": 312,
+                "uplinks <= summed": 312,
                 "uplinks <= sharp": 300,
-                "total <= sum": 1.5 * B.T + 3120,
+                "total <= summed": 1.5 * B.T + 3120,
             },
         ),
         ("superexponential", {"pulls <= T^2": B.T**2, "uplinks <= sharp": 60}),
@@ -262,8 +262,8 @@ def test_shares_of_trials(tmp_path: Path, outside: int, verdict: str) -> None:
             "periodic:100",
             {
                 "pulls <= T + HMK": B.T + 1200,
-                "uplinks <= sum": 12 * 191,
-                "total <= sum": 12 * 19100 + 10 * 12 * 191,
+                "uplinks <= summed": 12 * 191,
+                "total <= summed": 12 * 19100 + 10 * 12 * 191,
             },
         ),
     ],
@@ -321,12 +321,14 @@ def test_three_T_only_where_it_follows(tmp_path: Path) -> None:
     found = check(made_up(tmp_path, sample, costs=(1100.0, 1900.0)))
     for claim, low, high in (
         ("total <= 3T", HOLDS, DOES_NOT_APPLY),
-        ("total / FE0 <= 3", VIOLATED, DOES_NOT_APPLY),
+        ("total / FedElim0 <= 3", VIOLATED, DOES_NOT_APPLY),
     ):
         assert line(found, claim, cost=1100.0)["verdict"] == low
         assert line(found, claim, cost=1900.0)["verdict"] == high
         assert "3T does not follow" in line(found, claim, cost=1900.0)["reason"]
-    assert line(found, "total / FE0 <= 3", cost=1100.0)["mean"] == (50_000 + 1100 * 180) / 40_000
+    assert (
+        line(found, "total / FedElim0 <= 3", cost=1100.0)["mean"] == (50_000 + 1100 * 180) / 40_000
+    )
 
 
 def test_trials_that_did_not_end_decide_nothing(tmp_path: Path) -> None:
@@ -382,7 +384,7 @@ def test_lower_bound(tmp_path: Path, pulls: np.ndarray, truncated: int, verdict:
     cut = first(truncated, True, False, len(pulls))
     row = line(
         check(made_up(tmp_path, {"fedelim": {"pulls": pulls, "truncated": cut}})),
-        "mean pulls >= lower",
+        "mean pulls >= Theorem 3",
     )
     assert row["verdict"] == verdict
     assert row["tightness"] == pytest.approx(pulls[~cut].mean() / B.lower)
@@ -398,7 +400,7 @@ def test_lower_bound_is_about_gaussian_rewards(tmp_path: Path) -> None:
                 digest=Instance.load("bernoulli").digest,
             )
         ),
-        "mean pulls >= lower",
+        "mean pulls >= Theorem 3",
     )
     assert (row["verdict"], row["reason"]) == (
         DOES_NOT_APPLY,
@@ -423,17 +425,17 @@ def test_ratio_of_pulls(tmp_path: Path, pulls: np.ndarray, verdict: str) -> None
             {"fedelim": {"pulls": pulls}, "fedelim0": {"pulls": np.full(len(pulls), 1000)}},
         )
     )
-    row = line(found, "pulls / FE0 <= 2")
+    row = line(found, "pulls / FedElim0 <= 2")
     assert row["verdict"] == verdict
     assert row["mean"] == pulls.mean() / 1000
     # total cost over pulls: 12 uplinks at C = 10 are 0.12 more
-    assert line(found, "total / FE0 <= 3")["mean"] == pytest.approx(pulls.mean() / 1000 + 0.12)
+    assert line(found, "total / FedElim0 <= 3")["mean"] == pytest.approx(pulls.mean() / 1000 + 0.12)
 
 
 def test_ratios_are_over_trials_that_both_ended(tmp_path: Path) -> None:
     alone = check(made_up(tmp_path / "alone", {"fedelim": {"pulls": np.full(100, 1900)}}))
-    row = line(alone, "pulls / FE0 <= 2")
-    assert (row["verdict"], row["reason"]) == (DOES_NOT_APPLY, "no fedelim0 in the sweep")
+    row = line(alone, "pulls / FedElim0 <= 2")
+    assert (row["verdict"], row["reason"]) == (DOES_NOT_APPLY, "the sweep has no fedelim0")
     cut = check(
         made_up(
             tmp_path / "cut",
@@ -443,7 +445,7 @@ def test_ratios_are_over_trials_that_both_ended(tmp_path: Path) -> None:
             },
         )
     )
-    row = line(cut, "pulls / FE0 <= 2")
+    row = line(cut, "pulls / FedElim0 <= 2")
     assert (row["mean"], row["verdict"]) == (1.9, HOLDS)
     assert str(cut).startswith("note: some trials did not end")
     # 50 trials of fedelim0 stand beside the first 50 of fedelim
@@ -456,7 +458,7 @@ def test_ratios_are_over_trials_that_both_ended(tmp_path: Path) -> None:
             },
         )
     )
-    assert line(half, "pulls / FE0 <= 2")["mean"] == 1.9
+    assert line(half, "pulls / FedElim0 <= 2")["mean"] == 1.9
     assert "synthetic, delta 0.1, sigma 1, 50 to 100 trials" in str(half)
 
 
@@ -487,7 +489,9 @@ def test_lone_arm(tmp_path: Path) -> None:
     )
     found = check(out)
     assert not found.violated
-    assert set(found.frame.filter(~pl.col("claim").str.contains("FE0|H_opt"))["verdict"]) == {HOLDS}
+    assert set(found.frame.filter(~pl.col("claim").str.contains("FedElim0|H_opt"))["verdict"]) == {
+        HOLDS
+    }
 
 
 # Commands

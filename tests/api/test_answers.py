@@ -211,7 +211,9 @@ def test_bounds_print_their_table() -> None:
 
 
 def test_the_check_says_of_what_its_intervals_are(result: ff.Result) -> None:
-    assert str(result.check()).startswith('Intervals are 95 %. "±" belongs to a mean; a range')
+    text = " ".join(str(result.check()).split())
+    assert "interval: 95 %, of the mean if it begins with ±, and otherwise of the share" in text
+    assert "not refuted (P%): nothing speaks against the claim" in text
 
 
 # --- results by themselves

@@ -54,7 +54,8 @@ def test_sweep(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert rows.height == 3 * 20
     lines = shown.splitlines()
     assert lines[0] == "rewards: Gaussian(sigma=1.0)"
-    assert len(lines) == 3 + 3 * 3 + 1
+    assert len(lines) == 3 + 3 * 3 + 2 + 1
+    assert [line[:5] for line in lines[-3:-1]] == ["x FE0", "x T*:"]
     assert all(
         name in lines[-1]
         for name in ("results/trials/*.parquet", "results/summary.parquet", "results/sweep.json")
@@ -92,7 +93,8 @@ def test_sweep_shows_what_was_asked_for(capsys: pytest.CaptureFixture[str]) -> N
         "--threads",
         "1",
     )
-    _, above, _, row = shown.splitlines()[:-1]
+    _, above, _, row, legend = shown.splitlines()[:-1]
+    assert legend.startswith("x T*: ")  # there is no fedelim0
     assert above == (
         "all rows: instance small, radius paper, goal best, uplink exact, delta 0.2, sigma 1, C 7, "
         "5 trials"
@@ -247,7 +249,7 @@ def test_table_fits_120_columns(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_summary(swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = twice(capsys, "summary", str(swept)).splitlines()
-    assert len(shown) == 3 + 2 * 2 * 3 * 2
+    assert len(shown) == 3 + 2 * 2 * 3 * 2 + 2
     assert max(map(len, shown)) <= 100
     assert sum(line.startswith("synthetic") for line in shown) == 12
 

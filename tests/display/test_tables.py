@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from made_up_trials import summary_frame
 
 import fastfed as ff
+from fastfed.display.legends import SUMMARY
 from fastfed.display.tables import Column, bounds_text, summary_text, table_text
 from fastfed.display.wording import (
     parameters,
@@ -22,10 +23,10 @@ pytestmark = pytest.mark.usefixtures("terminal")
 
 
 def body(text: str) -> list[str]:
-    """Return the lines below the heading of the table."""
+    """Return the rows below the heading of the table, without the legend."""
     lines = text.splitlines()
     head = next(i for i, line in enumerate(lines) if "total ± sem" in line)
-    return lines[head + 1 :]
+    return [line for line in lines[head + 1 :] if line not in SUMMARY.values()]
 
 
 # Rows
@@ -61,6 +62,7 @@ def test_rows_that_differ_can_be_told_apart(column: str, one: object, other: obj
 def test_what_is_constant_is_said_once_above() -> None:
     text = summary_text(summary_frame({"schedule": "fedelim"}, {"schedule": "fedelim0"}))
     above, rest, head, *rows = text.splitlines()
+    assert rows.pop() == SUMMARY["x FE0"]
     assert above == (
         "all rows: instance here, radius paper, goal best, uplink exact, delta 0.1, sigma 1, C 10,"
     )
@@ -180,7 +182,7 @@ def test_replay_keeps_whole_names() -> None:
     for name in clients:
         assert any(name in line for line in lines)
     assert "a drug with a long name, 2" in str(told)
-    assert len({len(line) for line in lines[1:-1]}) == 1
+    assert len({len(line) for line in lines[1:-2]}) == 1
 
 
 # Words and numbers

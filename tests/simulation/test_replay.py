@@ -170,11 +170,12 @@ def test_text():
     row = ff.replay(NAMED, "periodic:10", delta=0.1, seed=3, trial=12).row
     assert lines[-1] == (
         f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks in "
-        f"{row['rounds']:,} rounds, {row['steps']:,} steps, every answer right"
+        f"{row['rounds']:,} communication rounds, {row['steps']:,} steps, every answer right"
     )
-    assert len(lines) == 9 + 3
+    assert lines[-2].startswith("An arm is eliminated when")
+    assert len(lines) == 9 + 4
     # columns line up
-    assert len({len(line) for line in lines[1:-1]}) == 1
+    assert len({len(line) for line in lines[1:-2]}) == 1
 
 
 def test_text_of_a_wrong_answer():

@@ -126,7 +126,7 @@ def test_the_check_has_the_same_lines(opened: ff.Sweep) -> None:
     assert [numbers for numbers, _ in found] == [numbers for numbers, _ in wanted]
     assert len(found) > 400
     for (line, verdict), (_, before) in zip(found, wanted, strict=True):
-        if before == "holds" and ("mean pulls >=" in line or "/ FE0 <=" in line):
+        if before == "holds" and ("mean pulls >=" in line or "/ FedElim0 <=" in line):
             assert verdict in ("holds", "not enough trials")
         else:
             assert verdict == before, line

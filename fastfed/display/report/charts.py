@@ -205,7 +205,7 @@ def _scale(looks: Mapping[str, Mapping[str, Any]], what: str) -> dict[str, Any]:
 
 
 def _values(lines: Sequence[Line], span: tuple[float, float] | None) -> list[dict[str, Any]]:
-    """Return the points; on a logarithmic axis none lies below its foot."""
+    """Return the points of all lines; points below the axis are drawn at its lower end."""
     foot = -float("inf") if span is None else span[0]
     values = []
     for line in lines:

@@ -165,5 +165,5 @@ def _row(name: str, moments: Moments, yardstick: str | None) -> dict[str, Any]:
 
 
 def _finite(number: float) -> float | None:
-    """JSON has no infinity."""
+    """Return None for infinity, which JSON does not have."""
     return number if math.isfinite(number) else None

@@ -88,12 +88,12 @@ def _key(where: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _finite(numbers: Sequence[float]) -> list[float | None]:
-    """JSON has no infinity."""
+    """Return None for infinity, which JSON does not have."""
     return [one if math.isfinite(one) else None for one in numbers]
 
 
 def _rounded(number: float | None) -> float | None:
-    """With more digits than are ever shown; None for what JSON does not have."""
+    """Round to more digits than are ever shown; None for infinity and NaN."""
     if number is None or not math.isfinite(number):
         return None
     return float(f"{number:.{_DIGITS}g}")

@@ -90,7 +90,7 @@ class Goal(Part):
 
     @abstractmethod
     def gaps(self, values: Floats) -> Floats:
-        """For each arm, the gap that settles it: see the module's text."""
+        """Return for each arm the gap that decides about it: see the module's text."""
 
     @abstractmethod
     def right(self, values: Floats) -> Right:
@@ -116,7 +116,7 @@ class Goal(Part):
         return False
 
     def pairs(self, arms: int) -> int:
-        """On how many ordered pairs of arms an error hangs, for radii per pair."""
+        """Count the ordered pairs of arms that can cause an error, for radii per pair."""
         return max(arms - 1, 1)
 
     def refuse_radius(self, radius: Radius) -> None:
@@ -136,7 +136,7 @@ class Goal(Part):
             self.refuse(values, instance.questions.text(question), instance.arms)
 
     def local_gaps(self, instance: Instance) -> Floats:
-        """(K, M)."""
+        """Return the gaps of all clients, (K, M)."""
         return np.stack([self.gaps(column) for column in instance.means.T], axis=1)
 
     def smallest_gap(self, instance: Instance) -> float:
@@ -145,15 +145,15 @@ class Goal(Part):
         return float(min(gaps.min() for gaps in (*here, self.server_gaps(instance))))
 
     def server_gaps(self, instance: Instance) -> Floats:
-        """(Q, K)."""
+        """Return the gaps of the server's questions, (Q, K)."""
         return np.stack([self.gaps(values) for values in instance.values])
 
     def local_right(self, instance: Instance) -> Right:
-        """(M, K), as the kernels read them."""
+        """Return the right answers of all clients for the kernels, (M, K)."""
         return _stacked([self.right(column) for column in instance.means.T])
 
     def server_right(self, instance: Instance) -> Right:
-        """(Q, K), as the kernels read them."""
+        """Return the right answers of the server for the kernels, (Q, K)."""
         return _stacked([self.right(values) for values in instance.values])
 
 
@@ -190,7 +190,7 @@ def ties(values: Floats) -> npt.NDArray[np.int64]:
 
 
 def arm_list(chosen: npt.ArrayLike, arms: Sequence[str]) -> str:
-    """Arms by number and name, for messages; not more than a line bears."""
+    """List arms by number and name, for messages, in at most one line."""
     every = np.atleast_1d(np.asarray(chosen)).tolist()
     shown = [f"{k}" if arms[k] == str(k) else f"{k} ({arms[k]})" for k in every[:8]]
     return ", ".join(shown) + (f" and {len(every) - 8} more" if len(every) > 8 else "")

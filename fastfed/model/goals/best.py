@@ -2,13 +2,14 @@
 
 An arm is eliminated when the leader is 2 alpha ahead of it; the last arm is declared.
 
-Why it is right. On the good event (`base`) the leader's mean is at most mu + alpha, that of the
-best arm at least mu_best - alpha; so nobody is ever 2 alpha ahead of the best arm, but for ties,
-and the best arm is what is left. With a radius per pair the event is that none of K - 1 arms gets
-2 alpha further ahead of the best one than it is in truth.
+Proof of correctness. On the good event (`base`) the empirical mean of any arm is at most its true
+mean plus alpha, and that of the best arm is at least mu_best - alpha. So no arm is ever 2 alpha
+ahead of the best arm, except for ties, and the best arm is the last one. With a radius per pair the
+good event is about differences: none of the K - 1 other arms gets ahead of the best arm by 2 alpha
+more than the difference of their true means.
 
-When an arm is settled. Once 4 alpha <= Delta_k, the best arm's mean is at least mu_best - alpha >=
-mu_k + Delta_k - alpha >= (mu_k + alpha) + 2 alpha, so arm k has been eliminated.
+Steps until an arm is eliminated. Once 4 alpha <= Delta_k, the best arm's empirical mean is at least
+mu_best - alpha >= mu_k + Delta_k - alpha >= (mu_k + alpha) + 2 alpha. So arm k has been eliminated.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Best(Goal):
         return Decision(left if len(left) == 1 else set(), rejected)
 
     def gives_up(self, ties: Set[int]) -> bool:
-        """If all arms that are left tie, the best was lost."""
+        """Tell whether all remaining arms tie: then the best arm was eliminated by mistake."""
         return len(ties) == 1
 
     def kernel(self, setting: Setting) -> Any:

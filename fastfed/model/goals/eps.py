@@ -71,7 +71,7 @@ class Eps(Goal):
         return f"eps:{plain(self.slack)}"
 
     def refuse(self, values: Floats, where: str, arms: Sequence[str]) -> None:
-        """Any means will do."""
+        """Refuse nothing: every instance has an arm within E of the best."""
 
     def gaps(self, values: Floats) -> Floats:
         if len(values) == 1:

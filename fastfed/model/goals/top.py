@@ -140,7 +140,7 @@ class Top(Goal):
         return Decision(chosen, rejected)
 
     def gives_up(self, ties: Set[int]) -> bool:
-        """Abandon if all undecided arms tie: then one of the N best was lost.
+        """Tell whether all undecided arms tie: then one of the N best was lost.
 
         Some of the undecided arms belong to the answer and some do not, and such arms do not tie
         otherwise.
@@ -164,7 +164,7 @@ class Top(Goal):
 
 
 def _counts_without_tie(values: Floats) -> list[int]:
-    """Every N whose N-th and N+1-st means differ."""
+    """List the N whose N-th and (N + 1)-st largest means differ."""
     falling = np.sort(values)[::-1]
     apart = falling[:-1] - falling[1:] > tolerance(values)
     return [int(place) + 1 for place in np.flatnonzero(apart)]

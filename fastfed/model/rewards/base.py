@@ -54,7 +54,7 @@ class Rewards(Part):
 
     @abstractmethod
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
-        """(arm, client) -> one reward from a NumPy generator: for the reference."""
+        """Return a function of (arm, client) that draws one reward, for the reference."""
 
     @property
     @abstractmethod
@@ -81,7 +81,7 @@ class Rewards(Part):
 
     @abstractmethod
     def fingerprint(self, means: Floats) -> bytes:
-        """All that the walks depend on, as the user gave it: the same on every machine."""
+        """Return the parameters of the walks, in a form that is equal on all machines."""
 
     @abstractmethod
     def scaled(self, factor: float) -> Rewards:

@@ -163,7 +163,7 @@ class Finite(Rewards):
 
     @property
     def proxy_sigma(self) -> float:
-        """Half the range (Hoeffding's lemma)."""
+        """Half the range of the rewards, for which Hoeffding's lemma proves the radii."""
         return self.range / 2
 
     def fingerprint(self, means: Floats) -> bytes:
@@ -234,7 +234,7 @@ def _refuse_odd_values(values: Floats) -> None:
 
 
 def _refuse_odd_weights(weights: Floats, count: int) -> None:
-    """Weights must be a histogram over so many values for each arm and client."""
+    """Refuse weights that are not a histogram over the values for each arm and client."""
     least, most = SCALES
     if weights.ndim != 3 or weights.shape[2] != count or weights.size == 0:
         raise InputError(
@@ -250,7 +250,7 @@ def _refuse_odd_weights(weights: Floats, count: int) -> None:
 
 
 def _filled(values: Floats, weights: Floats, empty: float | None) -> tuple[Floats, Floats]:
-    """Values and weights in which a cell without any weight always pays ``empty``."""
+    """Return values and weights in which a cell without weights always pays ``empty``."""
     bare = np.argwhere(weights.sum(axis=2) == 0)
     if not len(bare):
         return values, weights

@@ -110,7 +110,7 @@ class Gaussian(Rewards):
         return 0.5 * rate * theta**2, rate * theta, rate
 
     def tilted(self, means: Floats, theta: Floats) -> tuple[Floats, Gaussian]:
-        """Other means, the same noise."""
+        """Return the tilted rewards: other means, the same noise."""
         return means + np.asarray(self.sigma) ** 2 * theta, self
 
     @property

@@ -104,7 +104,7 @@ class Poisson(Rewards):
         return rise - means * theta, rise, rise + means
 
     def tilted(self, means: Floats, theta: Floats) -> tuple[Floats, Poisson]:
-        """Poisson again, with other intensities."""
+        """Return the tilted rewards: Poisson with other means."""
         return means * np.exp(theta), self
 
     @property

@@ -49,7 +49,7 @@ class RadiusNumbers(NamedTuple):
 
     @classmethod
     def of(cls, confidence: Confidence) -> RadiusNumbers:
-        """Take the numbers of a built-in radius; of a user's own there are none."""
+        """Take the numbers of a built-in radius; a user's own radius has none."""
         return cls(
             confidence.kind,
             float(confidence.walks),

@@ -167,7 +167,9 @@ class FedElim(Exponential):
 
 
 class SuperExponential(Schedule):
-    """At n = 2^(2^t): 2, 4, 16, 256, 65536, 2^32. The next, 2^64, is past every trial's end.
+    """Communication at n = 2^(2^t): 2, 4, 16, 256, 65536 and 2^32.
+
+    The next time, 2^64, is after the end of every trial.
 
     Examples
     --------

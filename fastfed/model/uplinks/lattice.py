@@ -12,20 +12,23 @@ from fastfed.model.uplinks.base import Uplink
 from fastfed.validation import read_number, shown
 
 LEAST, MOST = 1e-9, 1e6
-"""Steps below are as good as exact, and would leave the digits of a double; steps above let nobody
-decide anything."""
+"""Limits of the option. Smaller steps would need more digits than a double has. With larger steps
+no arm could ever be eliminated."""
 
 
 class Lattice(Uplink):
-    """Messages as `fastfed.model.uplinks.messages` says, by a step that each uplink chooses."""
+    """Uplinks that round a mean to a lattice and send a whole number.
+
+    A subclass chooses the lattice step D(n). `fastfed.model.uplinks.messages` has the code.
+    """
 
     dithered: ClassVar[bool]
     option: ClassVar[str]
-    """What follows the colon of its name."""
+    """Name of the number after the colon, as in dither:KAPPA."""
 
     @abstractmethod
     def step(self, n: int, server: Confidence) -> float:
-        """D(n), where ``server`` is the radius of the true means."""
+        """Return the lattice step D(n); ``server`` is the confidence radius without rounding."""
 
     @classmethod
     def from_options(cls, options: str) -> Self:
@@ -49,5 +52,5 @@ def checked_number(family: str, option: str, number: object) -> float:
 
 
 def name_of(family: str, number: float) -> str:
-    """As in dither:0.5; a whole number is written without its point."""
+    """Write the name of an uplink, as in dither:0.5; whole numbers have no decimal point."""
     return f"{family}:{number:g}" if float(f"{number:g}") == number else f"{family}:{number!r}"

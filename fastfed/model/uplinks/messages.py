@@ -29,7 +29,7 @@ from collections.abc import Iterator
 
 
 def nearest(mean: float, step: float, dither: float) -> int:
-    """Q: which point of the lattice is next to a mean."""
+    """Return Q, the number of the lattice point that is nearest to a mean."""
     return math.floor(mean / step + dither + 0.5)
 
 
@@ -39,12 +39,12 @@ def point(place: int, step: float, dither: float) -> float:
 
 
 def message(mean: float, before: float, step: float, dither: float) -> int:
-    """q: what the client sends; ``before`` is what the server heard last."""
+    """Return q, the number that the client sends; ``before`` is the mean that the server knows."""
     return nearest(mean, step, dither) - nearest(before, step, dither)
 
 
 def received(sent: int, before: float, step: float, dither: float) -> float:
-    """m: what the server hears when q is sent."""
+    """Return m, the mean that the server receives when q is sent."""
     return point(sent + nearest(before, step, dither), step, dither)
 
 

@@ -99,7 +99,7 @@ def _absolute_minimum(panels: Sequence[Place], instance: str, where: str) -> Cla
 
 
 def minimum_any_period(panels: Sequence[Place]) -> Claim | None:
-    """H = 5 is in the paper's panels (b), not in its panels (c)."""
+    """Judge the claim about the minimum over H, with H = 5, which only panels (b) have."""
     cells = [
         cell
         for place in with_schedules(panels, "fedelim")

@@ -55,7 +55,7 @@ def theorem_three(checked: Sequence[Cell]) -> Claim | None:
         "FedElim0 pulls no less on average than the lower bound.",
         "Theorem 3, with the factor 2 of its proof",
         "mean pulls at least the bound; Gaussian rewards only",
-        _lines(checked, "mean pulls >= lower", "fedelim0"),
+        _lines(checked, "mean pulls >= Theorem 3", "fedelim0"),
     )
 
 

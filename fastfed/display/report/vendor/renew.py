@@ -61,7 +61,7 @@ def _version(package: Path) -> str:
 
 
 def _licences(modules: Path) -> str:
-    """Every package below ``modules`` with its licence; equal texts once."""
+    """List the packages below ``modules`` with their licences; equal texts appear once."""
     owners: dict[str, list[str]] = {}
     for manifest in sorted(modules.rglob("package.json")):
         package = manifest.parent
