@@ -190,7 +190,7 @@ class Rival:
 
 @dataclass(frozen=True)
 class Piece:
-    """A range of C with one winner."""
+    """A range of C in which one schedule, the winner, is the cheapest."""
 
     winner: str
     low: float

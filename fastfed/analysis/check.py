@@ -369,10 +369,10 @@ class CellCheck:
                 yield self._at_least(moments, name, line, bound)
 
     def _at_least(self, moments: Moments, name: str, line: _Line, bound: float) -> _Line:
-        """Hold mean pulls against a lower bound.
+        """Compare mean pulls with a lower bound.
 
-        Trials that did not end would only have raised the mean: what holds, holds, and nothing is
-        violated.
+        Trials that did not end would have raised the mean. So if there are such trials, the line
+        may hold but cannot be violated.
         """
         mean = line["mean"]
         count, cut = moments.ended(name), moments.trials(name) - moments.ended(name)

@@ -1,4 +1,4 @@
-"""Trials as questions take them: cells with rows, in memory or on disk, read batch by batch.
+"""The interface to rows of trials, in memory or on disk, which are read batch by batch.
 
 `Trials` is all that a summary, an envelope, a check, a report or a claim knows of rows. A result
 in memory and a sweep's folder implement it. `collect` reads the trials of a cell once and hands
@@ -42,7 +42,7 @@ class Trials(Protocol):
 
     @property
     def instances(self) -> Mapping[str, Instance]:
-        """Instances of the rows, by name; an `InputError` if one cannot be loaded any more."""
+        """The instances of the rows, by name; raise an `InputError` if one cannot be loaded."""
 
     @property
     def costs(self) -> list[float]:

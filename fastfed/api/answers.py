@@ -55,7 +55,7 @@ class Answers(ABC):
     @property
     @abstractmethod
     def _trials(self) -> Trials:
-        """The rows as questions take them."""
+        """The rows, in the form that summaries, checks and comparisons read."""
 
     @abstractmethod
     def _only(self, held: Held) -> Self:
@@ -434,7 +434,7 @@ class Answers(ABC):
 
 
 def _names(one: str, other: str) -> tuple[str, str]:
-    """Name two sources apart."""
+    """Return different names for two sources, even if their own names are equal."""
     return (one, other) if one != other else (f"{one} (first)", f"{other} (second)")
 
 

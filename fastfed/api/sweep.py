@@ -310,7 +310,7 @@ SWEEP: dict[str, Any] = {
 
 @takes(SweepOptions, SWEEP)
 def sweep(*, progress: bool = True, **options: Unpack[SweepOptions]) -> Sweep:
-    """Run a grid of instances, deltas and schedules into a folder: `fastfed sweep` in Python.
+    """Simulate a grid of instances, deltas and schedules, as the command `fastfed sweep` does.
 
     Parameters
     ----------
@@ -323,8 +323,8 @@ def sweep(*, progress: bool = True, **options: Unpack[SweepOptions]) -> Sweep:
     bit_costs
         Costs c of a bit, for rows of the summary with pulls + c x bits.
     schedules, periods
-        When clients talk: names or objects, and periods H. With neither: fedelim, fedelim0 and
-        the periods 1, 5, 10, 100, ..., 100,000.
+        Communication schedules: names or objects, and periods H. With neither: fedelim, fedelim0
+        and the periods 1, 5, 10, 100, ..., 100,000.
     trials
         Trials of every cell and schedule.
     seed
@@ -336,9 +336,9 @@ def sweep(*, progress: bool = True, **options: Unpack[SweepOptions]) -> Sweep:
     engine
         "skip", "dense", "python" or "auto": see `fastfed.simulate`.
     sigma
-        Scales of the confidence radii; None: what fits each instance.
+        Scales of the confidence radii; None: the default of each instance.
     max_steps
-        Give trials up at this step.
+        Cut trials off at this step.
     target_rse
         Stop a cell when the relative standard error of its mean total costs is this small, at
         all costs of an uplink and of a bit.

@@ -125,7 +125,7 @@ def file(help: str) -> Option:
 
 
 class _Choice(NamedTuple):
-    """A choice of a run."""
+    """The help text and the reader of one choice of a run (instance, schedule, delta, ...)."""
 
     what: str
     read: Callable[[list[str] | None], Any]

@@ -30,7 +30,7 @@ def compare_html(found: Comparison) -> str:
 
 
 def compare_lines(found: Comparison) -> list[str]:
-    """Say what the numbers are, and what is excluded."""
+    """Write the lines above the table: excluded values, and the meaning of the numbers."""
     count = found.frame.height
     return [
         *found.notes,

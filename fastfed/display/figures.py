@@ -98,7 +98,7 @@ _BAND = 0.13  # how dense the band of a level line is
 
 
 def require_matplotlib() -> Any:
-    """matplotlib, or a refusal that says how to install it."""
+    """Import matplotlib, or refuse and say how to install it."""
     try:
         import matplotlib
     except ImportError:
@@ -111,7 +111,7 @@ def require_matplotlib() -> Any:
 
 @contextmanager
 def style() -> Iterator[Any]:
-    """matplotlib.pyplot in this package's style, off screen."""
+    """Return matplotlib.pyplot with this package's style and no window."""
     require_matplotlib().use("Agg")
     import matplotlib.pyplot as plt
 
@@ -221,7 +221,7 @@ def _set_scales(ax: Any, lines: Sequence[Line], drawn: Chart) -> None:
 
 
 def _dodged(ax: Any, lines: Sequence[Line]) -> list[Line]:
-    """Points that would hide each other, side by side."""
+    """Move points that would hide each other side by side."""
     along, up = ax.xaxis.get_transform(), ax.yaxis.get_transform()
     low, high = (float(up.transform(end)) for end in _y_range(ax, lines))
     foot = _y_range(ax, lines)[0]
@@ -255,7 +255,7 @@ def _dodged(ax: Any, lines: Sequence[Line]) -> list[Line]:
 
 
 def _runs(points: Sequence[tuple[float, int, int]]) -> list[list[tuple[float, int, int]]]:
-    """Points one above the other, cut where there is room between them."""
+    """Split points above each other into groups that lie close together."""
     runs: list[list[tuple[float, int, int]]] = []
     for point in points:
         if runs and point[0] - runs[-1][-1][0] < _SAME:
@@ -423,7 +423,7 @@ def bound_lines(
     deltas: Sequence[float],
     choices: Mapping[str, str] = DEFAULTS,
 ) -> list[Line]:
-    """T, 2T, 3T and the least pulls of any algorithm against delta, each where it is a bound."""
+    """Make lines of T, 2T, 3T and the least pulls of any algorithm against delta."""
     import numpy as np
 
     from fastfed.theory.bounds import bounds

@@ -100,7 +100,7 @@ def name_lines(
 def _legend_of_our_own(
     ax: Any, handles: Sequence[Any], texts: Sequence[str], place: dict[str, Any]
 ) -> None:
-    """Beside the axes, in a figure that grows with it."""
+    """Put the legend beside the axes, and widen the figure by its size."""
     figure = ax.figure
     columns = -(-len(texts) // _LEGEND_ROWS)
     width, height = figure.get_size_inches()
@@ -119,7 +119,7 @@ def _legend_of_our_own(
 def _legend_that_fits(
     ax: Any, handles: Sequence[Any], texts: Sequence[str], place: dict[str, Any]
 ) -> None:
-    """As large as somebody else's axes allow: smaller letters and more columns till it fits."""
+    """Fit the legend into a user's axes, with smaller letters and more columns."""
     figure = ax.figure
     for size, columns in (
         (_SMALL, 1),

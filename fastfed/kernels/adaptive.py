@@ -74,7 +74,7 @@ def is_chosen(chosen: Any, s: Int) -> Flag:
 
 @generic_with_default
 def logging(chosen: Any, log: Ints) -> Any:
-    """Return the same with chosen times written to a log."""
+    """Return the same schedules with a log of the chosen times."""
     return chosen
 
 

@@ -172,10 +172,10 @@ def _follow(problem, space, scope, client):
 
 @inner
 def _needed(eliminated_at, state, lazy, m):
-    """Note the brackets of a client; take and count the arms whose exact step a row depends on.
+    """Store a client's brackets; select and count the arms whose exact step a row depends on.
 
-    If there are any, arms that decide when the client declares are taken with them: no client is
-    located twice.
+    If there are any, the arms that determine the step of the client's declaration are selected,
+    too. So no client is located twice.
     """
     arms = lazy.taken.shape[0]
     winner = state[0, WINNER]

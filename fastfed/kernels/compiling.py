@@ -58,7 +58,7 @@ inlined = njit(**INLINED)
 
 
 def from_python(function: Any) -> Any:
-    """Make of an `inner` function a kernel that Python can call."""
+    """Make a kernel that Python can call from an `inner` function."""
     return kernel(function.py_func)
 
 
@@ -144,7 +144,7 @@ def _reason(error: Exception) -> str:
 def _say_not_kept(
     reason: str, fix: str = "set NUMBA_CACHE_DIR to a folder that can be written"
 ) -> None:
-    """Say of the first function that it is not kept: one line is enough for all."""
+    """Say once on stderr that compiled functions are not cached."""
     _say(
         f"compiled code cannot be kept ({reason}): every process compiles it again; {fix}",
         "not kept",

@@ -108,7 +108,7 @@ def _may_save(due, n):
 
 @inner
 def _drop_out(lazy, m, drawn, count):
-    """Keep only arms in the list that are not certainly out; return their number."""
+    """Remove the arms that are certainly eliminated from the list; return its new length."""
     kept = np.int64(0)
     for p in range(count):
         if lazy.hi[drawn[p], m] == 0:

@@ -117,7 +117,7 @@ class Start(NamedTuple):
 
 
 class PassMemory(NamedTuple):
-    """The memory of a pass, where one argument has to hold it."""
+    """All memory of a pass, as one argument."""
 
     walks: Walks
     tree: Tree

@@ -84,7 +84,7 @@ def fragment_compiler() -> Any:
             self._finalized = True
 
     def no_executable(library: Any, described: Any, environment: Any) -> Any:
-        """Return a function of Python's own that raises a TypeError, in place of an entrance."""
+        """Return a Python function that raises a TypeError, in place of a compiled entry point."""
         library._ensure_finalized()
         name = described.qualname.split(".")[-1]
         module = described.lookup_module()

@@ -1,5 +1,8 @@
 """Questions of the server: weights of clients in each of them, and the costs that they share.
 
+A question is one weighted average over clients whose best arm the server must find. The paper's
+server has one question, with equal weights.
+
 The server's pass for a question follows sums over clients of w_m X_km (`model.weights`). Passes of
 several questions are independent given the walks. Arm k of client m is pulled until the last
 question with a weight on m has decided the arm, and sent as long as such a question communicates. A
@@ -37,7 +40,7 @@ from fastfed.kernels.schedules import decided_at
 
 
 class Questions(NamedTuple):
-    """The weights of clients."""
+    """The weights of the clients in each question of the server."""
 
     weights: Floats  # (Q, M) w
     senders: Ints  # (Q,) the number of clients with a weight above 0
@@ -152,7 +155,7 @@ def _count_chosen(questions, log, state, eliminated_at, s):
 
 @inner
 def _uses(log, state, q, s, n):
-    """Tell whether question q communicates at step n."""
+    """Tell whether the server's pass of question q has a communication round at step n."""
     low, high = np.int64(0), state[q, s, TIMES_USED]
     while low < high:
         middle = (low + high) // 2

@@ -149,7 +149,7 @@ def _paper_below(radius, n, level):
 
 @boundary_between.of(PaperRadius)
 def _paper_between(radius, a, b, g_a, g_b, level, noise):
-    """From the bounds at the ends, if they are near.
+    """Bound g in the middle of an interval by the bounds at its ends, if these are near.
 
     g'' = -g (L^2 + 4) / (4 n^2 L^2), so |g''| >= g / (4 n^2), which falls with n: the arc stands at
     least (b - a)^2 g(b) / (32 b^2) above its chord. That is off by a further factor (b - a) / b;
@@ -277,7 +277,7 @@ for _class in (ConcaveRadius, OwnRadius):
 
 
 def make_radius(confidence: Confidence) -> Any:
-    """Make the radius of a formula, with its table filled."""
+    """Make the boundary of a pass from the formula of a radius, and fill its table."""
     radius: Any
     if confidence.kind == PAPER:
         radius = PaperRadius(

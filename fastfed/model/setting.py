@@ -123,10 +123,10 @@ def resolve_sigma(instance: Instance, sigma: object) -> float:
 
 
 class Radii(NamedTuple):
-    """Confidence radii of a setting.
+    """Confidence radii of a setting, at the clients and at the server.
 
-    Those of the server are of the question with the most effective clients, whose radius is the
-    smallest (`fastfed.model.weights`); `of` has the others.
+    ``server`` belongs to the question with the largest effective number of clients, which has the
+    smallest radius (`fastfed.model.weights`). `of` returns those of the other questions.
     """
 
     client: Confidence  # of an arm's empirical mean at one client

@@ -86,7 +86,7 @@ class Questions:
 
     @property
     def asked(self) -> npt.NDArray[np.bool_]:
-        """(Q, M): whether a client has a weight in a question, and so sends for it."""
+        """Whether each client has a weight in each question, and so sends for it: (Q, M)."""
         return self.rows > 0.0
 
     @property
@@ -115,8 +115,8 @@ class Questions:
     def values(self, means: Floats) -> Floats:
         """Return the value of each arm in each question, (Q, K).
 
-        Sums are exact until the last rounding: they do not depend on the order of clients, or ties
-        would hide.
+        Sums are exact until the last rounding, so they do not depend on the order of clients.
+        Otherwise rounding could hide ties.
         """
         found = [
             [

@@ -55,7 +55,7 @@ class Place:
 
     @property
     def schedules(self) -> tuple[str, ...]:
-        """Those that have trials that ended."""
+        """The schedules with at least one trial that ended."""
         return tuple(name for name in self.halves.even.schedules if self.whole.ended(name))
 
     @property

@@ -116,7 +116,7 @@ MOST_WALKS = 40_000
 
 @dataclass(frozen=True)
 class Plan:
-    """One sweep of the run."""
+    """One sweep of the paper's experiments."""
 
     name: str
     folder: Path

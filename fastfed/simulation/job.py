@@ -124,9 +124,9 @@ class Job:
         space: Space | None = None,
         keep_departures: bool = False,
     ) -> Block:
-        """Trials first ..
+        """Run the trials first, ..., first + count - 1, on the calling thread, without the GIL.
 
-        First + count - 1, on the calling thread, without the GIL. ``space`` is scratch memory from
+        ``space`` is scratch memory from
         `space`, to be used by one thread at a time. Departures are those of schedules that
         eliminate.
         """

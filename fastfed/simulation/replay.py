@@ -129,9 +129,9 @@ def replay(
     instance
         An `Instance`, a built-in's name or a file, or a K x M array of means.
     schedule
-        When clients talk to the server.
+        The communication schedule.
     delta, seed, engine, sigma, max_steps, radius, goal, uplink
-        As of `fastfed.simulate`.
+        The same as for `fastfed.simulate`.
     trial
         The number of the trial.
 

@@ -1,6 +1,6 @@
-"""The rows of trials: what columns there are, said once, and how a kernel's arrays become them.
+"""The rows of trials: the list of their columns, and their making from a kernel's arrays.
 
-Whoever reads or writes rows (sweeps, summaries, checks) takes names and types from here.
+All code that reads or writes rows (sweeps, summaries, checks) takes names and types from here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run a sweep: what its folder does not hold yet is computed and written, part by part.
+"""Running of a sweep: trials that its folder lacks are computed and written, part by part.
 
 `iterate` yields finished parts, so that whoever runs it can show progress and leave at any time.
 What a folder already holds is never computed again; what would not fit with it is rejected.

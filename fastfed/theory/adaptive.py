@@ -42,9 +42,10 @@ class Rounds(NamedTuple):
 def rounds(
     schedule: Adaptive, server: Confidence, first: int, gaps: Floats, n_k: Floats
 ) -> tuple[Floats, Floats]:
-    """Bound the rounds of arms with these gaps, which are settled by the steps n_k.
+    """Bound the communication rounds of the adaptive schedule, for arms with these gaps.
 
-    Return the latest round of each arm, and the most rounds up to that one.
+    Arm k is eliminated at the first round after step n_k. Return the latest such round of each arm,
+    and the largest number of rounds up to it.
     """
     chain = [first]
     while chain[-1] < n_k.max():

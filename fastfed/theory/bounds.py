@@ -145,7 +145,7 @@ class Bounds:
 
     @property
     def allocation(self) -> _Floats | None:
-        """(K, M): how the pulls of an algorithm that attains T* are shared out; their sum is T*."""
+        """Allocation of pulls that attains T*, (K, M); its sum is T*."""
         return self._characteristic.allocation
 
     @property

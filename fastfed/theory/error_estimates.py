@@ -24,9 +24,9 @@ class Estimate:
 
     ``step`` is the median of the steps at which the errors happen (None: none was seen).
     ``effective_sample_size`` is the number of equally weighted errors that the weighted ones are
-    worth; ``bound`` is Chernoff's bound, never below the truth; ``left_out`` bounds what the
-    simulation could not see or was not aimed at, and is not part of the interval. Probabilities
-    below 1e-308 are 0 as numbers; ``log10`` is not.
+    worth. ``bound`` is Chernoff's upper bound. ``left_out`` bounds the probability of errors that
+    no tilt was aimed at; it is not part of the interval. Probabilities below 1e-308 are 0 as
+    numbers, but ``log10`` is finite.
     """
 
     answer: str
@@ -52,7 +52,7 @@ class Estimate:
 
     @property
     def low(self) -> float:
-        """The interval's lower end; 0 where nothing was seen."""
+        """The lower end of the interval; 0 if no trial erred."""
         return max(0.0, self.estimate - _Z * self.standard_error)
 
     @property
@@ -69,7 +69,7 @@ class Estimate:
 
     @property
     def left_out(self) -> float:
-        """A bound on what the simulation could not see or was not aimed at."""
+        """A bound on the probability of errors that no tilt was aimed at."""
         return min(1.0, _power(self.log10_left_out))
 
 

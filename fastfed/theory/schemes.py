@@ -67,7 +67,7 @@ class Settled:
 
     @property
     def T(self) -> _Floats:
-        """Sum over arms and clients of the larger T."""
+        """The paper's T: the sum over arms and clients of max(T_km, T_k)."""
         return sum_of_larger(self.T_km, self.T_server)
 
 

@@ -114,7 +114,7 @@ class RivalPair:
         return np.asarray(theta)
 
     def tilt(self, theta: float, step: int, exponent: float, client: int | None) -> Tilt:
-        """Return the tilt of the whole instance in which this pair is tilted by ``theta``."""
+        """Make the `Tilt` of the instance that tilts only this pair of arms, by ``theta``."""
         cells = np.zeros(self.shape)
         cells[self.up, self.clients] = theta * self._weights
         cells[self.down, self.clients] = -theta * self._weights

@@ -17,7 +17,7 @@ from fastfed.kernels.unresolved import unresolved_pairs
 
 
 class NoNotes(NamedTuple):
-    """A goal that needs no memory of its own."""
+    """The empty memory of a goal that needs none."""
 
     nothing: Any
 

@@ -39,7 +39,7 @@ def at_client(goal: Any, m: Int) -> Any:
 
 @generic
 def at_server(goal: Any, q: Int) -> Any:
-    """Return the rule by which the server decides question q."""
+    """Return the rule by which the server decides question q, one weighted average of clients."""
 
 
 @generic
@@ -51,7 +51,7 @@ def client_errs(goal: Any, m: Int, state: Ints) -> Flag:
 def server_errs(goal: Any, q: Int, s: Int, state: Ints) -> Flag:
     """Tell whether the server's answer to question q with schedule s is wrong.
 
-    ``state`` is that of the question's pass.
+    ``state`` is the state of the schedules after the pass of that question.
     """
 
 

@@ -94,7 +94,7 @@ def binomial_from(count, p, log_rest, word_and_spare, address, stream):
 
 @inlined
 def inverted_binomial(count, p, log_q, word):
-    """From one word, for small means; p <= 1/2, log_q = ln(1 - p)."""
+    """Draw a binomial variate by inversion of one word; p <= 1/2, log_q = ln(1 - p)."""
     n = float(count)
     odds = p / (1.0 - p)
     share = math.exp(n * log_q)
@@ -177,7 +177,7 @@ def _by_rejection(count, p, word, spare, address, stream):
 
 @inner
 def exact_share(count, p, t):
-    """p(m + t) / p(m)."""
+    """Return p(m + t) / p(m)."""
     c1, c2, c3, c4, tilt = binomial_cells(count, p)
     return math.exp(log_ratio(c1, c2, c3, c4, tilt, t))
 

@@ -175,7 +175,7 @@ def hypergeometric(good, bad, draws, address, stream):
 
 @inner
 def _hypergeometric_below(marked, drawn, total, address, stream):
-    """`hypergeometric` where neither number is above total / 2."""
+    """Draw a hypergeometric variate where neither number is above total / 2."""
     good = min(marked, drawn)  # the law is the same with the two exchanged
     draws = max(marked, drawn)
     if good == 0:

@@ -244,7 +244,7 @@ def shortfall(z):
 
 @inlined
 def _log_rise(c, square):
-    """H(c, t) - H(c, 0), by Stirling's series."""
+    """Return H(c, t) - H(c, 0), by Stirling's series."""
     w = 1.0 / c
     q = square * w * w
     main = 1 / 45 + q * (1 / 66 + q * (1 / 91 + q * (1 / 120 + q / 153)))
@@ -255,7 +255,7 @@ def _log_rise(c, square):
 
 @inlined
 def _share_of_bits(rest, twice):
-    """C(rest, j) relative to the largest such number, where twice = |2 j - rest|."""
+    """Return C(rest, j) over the largest such number, where twice = |2 j - rest|."""
     odd = rest & 1
     c = float((rest - odd) >> 1)
     over, under = 1.0, 1.0
@@ -331,7 +331,7 @@ def _from_normal(s, length, word, spare, address):
 
 @inner
 def near_shortfall(z, sigma, lean):
-    """`shortfall` for `near_half`; lean = |2 d - T| / T."""
+    """Bound the `shortfall` of `near_half`; lean = |2 d - T| / T."""
     return shortfall(z) + 0.1 + lean * z * z * (0.5 * z + 0.6 * sigma * lean)
 
 

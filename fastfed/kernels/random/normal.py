@@ -28,7 +28,7 @@ _R = 3.6541528853610088  # where the tail begins
 
 
 def _tables() -> tuple[np.ndarray, np.ndarray]:
-    """Right edges of the layers, and for each the ratio of the next edge in to it."""
+    """Tabulate the right edges of the layers, and the ratio of each next inner edge to them."""
     area = _R * math.exp(-_R * _R / 2) + math.sqrt(math.pi / 2) * math.erfc(_R / math.sqrt(2))
     edges = [area / math.exp(-_R * _R / 2), _R]
     while len(edges) < _LAYERS:
@@ -63,7 +63,7 @@ def spine_words(seed, trial, client, slot, n):
 
 @inner
 def further_words(seed, trial, client, arm, n, attempt):
-    """Four more words for one arm, attempt = 1, 2, ..."""
+    """Return four more words for one arm, attempt = 1, 2, ..."""
     return philox(
         seed,
         uint64(0),
@@ -86,7 +86,7 @@ def normal_from(word, seed, trial, client, arm, n):
 
 @inner
 def _settle(layer, place, seed, trial, client, arm, n):
-    """Settle the other 1.2 %: the tail beyond R, or a layer's wedge outside the next layer."""
+    """Decide the other 1.2 % of draws: the tail beyond R, or the wedge of a layer."""
     attempt = 0
     while True:
         attempt += 1

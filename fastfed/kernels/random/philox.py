@@ -23,7 +23,7 @@ _W1 = uint64(0xBB67AE8584CAA73B)
 
 @intrinsic
 def multiply_wide(typing_context, a, b):
-    """(high, low) words of the 128-bit product: one machine instruction."""
+    """Return the (high, low) words of the 128-bit product, by one machine instruction."""
     signature = types.UniTuple(types.uint64, 2)(types.uint64, types.uint64)
 
     def generate(context, builder, signature, arguments):

@@ -72,7 +72,7 @@ class FiniteMemory(NamedTuple):
 
 
 class FiniteRewards(NamedTuple):
-    """Each arm and client pays one of its own values, the rarest first."""
+    """Rewards with finite support: values for each arm and client, the rarest first."""
 
     kinds: Any  # (K, M) the number of the cell's own values, less one
     # (K + 1, M) its last value, less the client's smallest, which is the last row: see `gaussian`

@@ -51,7 +51,7 @@ class PairwiseMemory(NamedTuple):
 
 
 def pairwise_memory(most: int) -> PairwiseMemory:
-    """``most``: the largest number of counts of a cell."""
+    """Make the memory of pairwise passes; ``most`` is the largest number of counts of a cell."""
     return PairwiseMemory(
         ints(2),
         np.zeros(2),

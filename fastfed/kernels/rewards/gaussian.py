@@ -76,7 +76,7 @@ def centred(means: Floats) -> Floats:
 
 
 class GaussianRewards(NamedTuple):
-    """The same noise for every arm and client."""
+    """Gaussian rewards with the same standard deviation for every arm and client."""
 
     means: Any  # (K + 1, M), less the origin, which is the last row: see `origin`
     noise: Any
@@ -127,7 +127,7 @@ def _certified(rewards, d_a, d_b, least, slack, variance):
 
 @hooks.certified_alone.of(GaussianRewards)
 def _certified_alone(rewards, d_a, d_b, least, slack, variance):
-    """Certify one arm, which has half a pair's variance rate."""
+    """Certify that the walk of one arm stays below g; its variance is half that of a pair."""
     if d_b <= 0.0 or d_a <= 0.0:
         return False
     return d_a * d_b >= 0.5 * least

@@ -23,7 +23,7 @@ from fastfed.kernels.rewards.gaussian_walk import noise_at
 
 
 class GaussianCellsRewards(NamedTuple):
-    """A noise for every arm and client."""
+    """Gaussian rewards with a standard deviation for each arm and client."""
 
     means: Any  # (K + 1, M), less the origin, which is the last row
     noise: Any  # (K, M)

@@ -73,7 +73,7 @@ class Pair(NamedTuple):
 def _certified(left, right, least):
     """Certify that neither arm leads by g between two ends, by the bridge's bound of `gaussian`.
 
-    Without branches: either way is as likely.
+    It has no branches, because both outcomes are equally likely.
     """
     lead_a, lead_b = left.x - left.y, right.x - right.y
     up_a, up_b = left.g - lead_a, right.g - lead_b

@@ -122,7 +122,7 @@ def value_inside(
 ) -> Any:
     """Return X(n) of arm k at the one client of the scope, 2^(level-1) < n < 2^level.
 
-    It is the value that a pass would draw, less the origin. NaN: there is no quick way.
+    It is the value that a pass would draw, less the origin. Return NaN if there is no quick way.
     """
     return np.nan
 

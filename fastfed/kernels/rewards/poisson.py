@@ -59,13 +59,13 @@ _BAR = BAR + math.log(2.0)
 
 
 class PoissonMemory(NamedTuple):
-    """Poisson walks need no memory but that of every walk."""
+    """The empty memory of Poisson walks, which need none of their own."""
 
     nothing: Any
 
 
 class PoissonRewards(NamedTuple):
-    """Each arm and client has an intensity."""
+    """Poisson rewards with a mean for each arm and client."""
 
     means: Any  # (K, M)
 

@@ -14,13 +14,13 @@ _MOST_SCALARS = 2**56  # more than that many, times 64, are no int64
 
 
 class Nothing(NamedTuple):
-    """An uplink that needs no memory."""
+    """The empty memory of an uplink that needs none."""
 
     nothing: Any  # (), which takes no room in a call
 
 
 class ExactUplink(NamedTuple):
-    """A message is a scalar."""
+    """An uplink whose messages are exact numbers of 64 bits."""
 
     nothing: Any
 

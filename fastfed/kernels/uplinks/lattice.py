@@ -84,7 +84,7 @@ class LatticeMemory(NamedTuple):
 
 
 class LatticeUplink(NamedTuple):
-    """A message is a whole number."""
+    """An uplink whose messages are whole numbers of lattice steps."""
 
     dithered: Any
     unit: Any  # of dithered messages: u, the step over sqrt(n)

@@ -149,7 +149,7 @@ class Adaptive(Schedule):
 
     @property
     def options(self) -> tuple[float, float, float, float]:
-        """HI, LO, FIRST and SHARE."""
+        """The options HI, LO, FIRST and SHARE, as numbers."""
         return self.hi, self.lo, self.first, self.share
 
     @property

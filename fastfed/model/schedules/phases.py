@@ -1,4 +1,4 @@
-"""Phases: federated Track-and-Stop. Every round is allocated as T* would for what was seen so far.
+"""Phases: federated Track-and-Stop, whose rounds follow T* for the means seen so far.
 
 The first round pulls every arm n_0 times, the least n after which a gap of 2 sigma could be proven.
 After each round the leader of every open question (a client's, the server's) is the arm with the

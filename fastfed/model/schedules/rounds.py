@@ -31,10 +31,10 @@ class Plan(NamedTuple):
 
 
 def eliminate(out: Any, means: Any, threshold: float, ties: Any) -> int:
-    """Eliminate the arms that are ``threshold`` behind the leader; return what is then declared.
+    """Eliminate the arms that are ``threshold`` behind the leader; return the declared arm.
 
-    ``out`` is not 0 for eliminated arms. The last arm is declared. If all arms that are left tie,
-    the best one was lost, and no right answer is left: abandoned.
+    ``out`` is not 0 for eliminated arms. The last arm is declared. If all remaining arms tie, the
+    best arm was eliminated by mistake, and the trial is abandoned.
     """
     best = -np.inf
     for k in range(len(means)):

@@ -1,14 +1,13 @@
-"""Messages on a lattice: how a mean becomes a whole number, the number bits, and back.
+"""Messages on a lattice: the encoding of a mean as a whole number and as bits, and the way back.
 
-A client wants to tell the server its mean of an arm after n rewards. Both know the step D of a
-lattice, a dither U in [-1/2, 1/2), which is 0 for messages without dither, and what the server has
-heard of this arm and client at the communication before, m' (0 before the first). The lattice
-consists of the points D (Q - U) for whole numbers Q, and the server is to hear the point next to
-the mean:
+A client sends its mean of an arm after n rewards to the server. Both know three numbers: the step D
+of a lattice; a dither U in [-1/2, 1/2), which is 0 for messages without dither; and m', the mean
+that the server received in the round before (0 before the first round). The lattice consists of the
+points D (Q - U) for whole numbers Q. The server receives the lattice point nearest to the mean:
 
     Q = round(mean / D + U),      m = D (Q - U).
 
-What is sent is how far that lies from where the server would look for it,
+The client sends the distance of Q from the number that the server expects,
 
     q = Q - round(m' / D + U),
 
