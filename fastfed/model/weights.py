@@ -86,7 +86,7 @@ class Questions:
 
     @property
     def asked(self) -> npt.NDArray[np.bool_]:
-        """Whether each client has a weight in each question, and so sends for it: (Q, M)."""
+        """Boolean matrix (Q, M): true where a client has a weight in a question."""
         return self.rows > 0.0
 
     @property
