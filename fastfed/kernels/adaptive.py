@@ -5,7 +5,7 @@ are not: at each communication round the server chooses the next one from what i
 pass treats such a schedule as one whose only time is the next. An interval that has the time inside
 is split down to it. Nothing is certified on the way, because nothing can be decided before the
 time. So the rows of the schedule are the same with and without skipping, and skipping adds nothing
-to their error.
+to their error. Lazy clients may follow such a schedule's own eliminations: `intervals_around`.
 
 Clients' passes, and those of servers without such a schedule, have `FixedTimes`, for which the
 functions below compile to nothing.
@@ -46,6 +46,8 @@ HI, LO, SHARE = range(3)
 _LATEST = float(2 * MAX_STEPS)
 MOST_TIMES = timegrid.place_until(MAX_STEPS) + 2
 """Of a schedule that chooses its times."""
+HALVINGS = timegrid.PARTS.bit_length() - 1
+"""They reach a step of the grid from its octave."""
 
 step_at = inner(timegrid.step_at)
 place_until = inner(timegrid.place_until)
@@ -85,9 +87,28 @@ def choose_next(
     """Set the next time of a schedule that chooses it, after the decisions of round ``at_n``."""
 
 
+@generic_with_default
+def intervals_around(chosen: Any, state: Ints) -> Int:
+    """Bound the dyadic intervals that hold a chosen time of any schedule strictly inside.
+
+    ``state`` is (Q, S, ...), after the passes. See docs/explanation/skipping.md.
+    """
+    return np.int64(0)
+
+
 @is_chosen.of(ChosenTimes)
 def _is_chosen(chosen, s):
     return chosen.options[s, HI] > 0.0
+
+
+@intervals_around.of(ChosenTimes)
+def _intervals_around(chosen, state):
+    times = np.int64(0)
+    for q in range(state.shape[0]):
+        for s in range(state.shape[1]):
+            if chosen.options[s, HI] > 0.0:
+                times += state[q, s, TIMES_USED]
+    return HALVINGS * times
 
 
 @logging.of(ChosenTimes)

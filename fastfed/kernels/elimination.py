@@ -225,7 +225,7 @@ def _settle(rewards, memory, scope, radius, schedules, walks, tree, interval):
             )
         ):
             tree.unsettled[depth + 1, left_over] = s
-            if depth == 0:
+            if depth == 0 and not is_chosen(schedules.chosen, s):
                 state[s, SPINE_DECIDES] = min(state[s, SPINE_DECIDES], frame[0, A])
             # one draw splits a walk, one for each step walks it: as if no other schedule ran
             length = b - frame[depth, A]

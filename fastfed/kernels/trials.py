@@ -294,7 +294,9 @@ def run_trials(
             combine(questions, times, space.log, space.state, space.eliminated_at)
         server_draws, certificates = walks.work[1], np.int64(0)
         if questions.local:
-            certificates = run_clients(problem, every_step, limits, space, trial, i, rows)
+            certificates = run_clients(
+                problem, every_step, times.chosen, limits, space, trial, i, rows
+            )
         local_draws, spine_used = walks.work[1] - server_draws, space.lazy.notes[SPINE_USED]
         server = _server(problem, times, space, np.int64(0))
         errors = uplinks.errors_per_certificate(problem.uplink)
