@@ -75,7 +75,7 @@ from fastfed.kernels.memory import (
     Unresolved,
     Walks,
 )
-from fastfed.kernels.radii import CHORD, boundary_below, boundary_between
+from fastfed.kernels.radii import CHORD, boundary_at_node, boundary_between
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import begin, communicate, communicate_through
 from fastfed.kernels.unresolved import collect_arms, list_arms
@@ -113,7 +113,7 @@ def run_pass(
         frame[0, B], frame[0, RIGHT] = 1 << level, level
         hooks.extend_spine(rewards, memory, scope, walks, tree, level)
         g[0, 0] = g[0, 1]
-        g[0, 1] = boundary_below(radius, 1 << level, level + 1)
+        g[0, 1] = boundary_at_node(radius, level)
         depth = np.int64(0)
         while depth >= 0:
             # settle the interval for every schedule that can be settled, split it for the others

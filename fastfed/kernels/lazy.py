@@ -41,9 +41,16 @@ from fastfed.kernels.memory import (
     A,
     B,
 )
-from fastfed.kernels.radii import boundary_below, octave, reaches
+from fastfed.kernels.radii import boundary_at_node, octave, reaches
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import begin
+from fastfed.kernels.unresolved import (
+    FLAG,
+    SIDE_BY_SIDE,
+    Highest,
+    flag_rivals,
+    put_beside,
+)
 
 
 @inner
@@ -54,56 +61,66 @@ def bracket(rewards, memory, scope, radius, schedules, walks, tree, lazy):
     QUIET are not used, and not counted.
     """
     m, arms = scope.lo, lazy.lo.shape[0]
-    frame, drawn, notes = tree.frame, tree.drawn[0], lazy.notes
+    frame, drawn, notes, value = tree.frame, tree.drawn[0], lazy.notes, walks.value
+    latest = np.int64(0)  # the step from which on nothing can be saved any more
     for k in range(arms):
         lazy.lo[k, m], lazy.hi[k, m], lazy.victim[k], drawn[k] = NEVER, 0, False, k
+        latest = max(latest, lazy.due[k])
         for i in range(arms):
             lazy.by[m, k, i] = False
     count, certificates = np.int64(arms), np.int64(0)
-    left, g_a = np.int64(ORIGIN), 0.0
+    left, g_a, best_a, worst_a = np.int64(ORIGIN), 0.0, 0.0, 0.0
     quiet = True
     for level in range(SPINE):
         n = np.int64(1) << level
-        if n > schedules.times[0, LAST] or arms < 2:
-            return False
-        if count == arms and not _may_save(lazy.due, n):
+        if n > schedules.times[0, LAST] or arms < 2 or (count == arms and n > latest):
             return False
         frame[0, DRAWN] = count
         frame[0, A], frame[0, B], frame[0, LEFT], frame[0, RIGHT] = n >> 1, n, left, level
-        hooks.extend_spine(rewards, memory, scope, walks, tree, level)
+        # most nodes are known from the server's pass
+        if not hooks.spine_is_known(rewards, scope, walks, tree, level):
+            hooks.extend_spine(rewards, memory, scope, walks, tree, level)
         walks.work[0] += 1
         notes[SPINE_USED] += count
-        g_b = boundary_below(radius, n, level + 1)
+        g_b = boundary_at_node(radius, level)
         least = slack = 0.0
         if level > 0:
             least, slack = hooks.certificate_bound(rewards, memory, scope, walks, tree, np.int64(0))
         test = _Octave(level, left, g_a, g_b, least, slack)
+        best_b, worst_b, widest = _extremes(value[level], tree.variance, drawn, count, m)
         certificates += count * (count - 1)
-        found = _unresolved(
-            rewards, radius, m, walks.value, drawn, (count, test), tree.variance, lazy
-        )
-        if found > 0:
-            quiet = False
-            certificates -= found
-            if _may_be_gone(lazy, m, drawn, count):
-                return False
-            count = _drop_out(lazy, m, drawn, count)
-            if count == 1:
-                notes[ISSUED] = certificates
-                return _declare(schedules, np.int64(drawn[0]))
+        d_a, d_b = g_a - (best_a - worst_a), g_b - (best_b - worst_b)
+        if not _certified(rewards, test, d_a, d_b, 2.0 * widest):
+            highest = Highest(best_a, best_b, widest)
+            scratch = (tree.variance, tree.side)
+            found = _unresolved(
+                rewards, radius, m, value, drawn, (count, test, highest), scratch, lazy
+            )
+            if found > 0:
+                quiet = False
+                certificates -= found
+                if _may_be_gone(lazy, m, drawn, count):
+                    return False
+                count = _drop_out(lazy, m, drawn, count)
+                if count == 1:
+                    notes[ISSUED] = certificates
+                    return _declare(schedules, np.int64(drawn[0]))
+                best_b, worst_b, _ = _extremes(value[level], tree.variance, drawn, count, m)
         if quiet:
             notes[QUIET], notes[ISSUED] = level, certificates
-        left, g_a = np.int64(level), g_b
+        left, g_a, best_a, worst_a = np.int64(level), g_b, best_b, worst_b
     return False
 
 
 @inlined
-def _may_save(due, n):
-    """Tell whether any arm is due at n or later: else nothing can be saved any more."""
-    latest = np.int64(0)
-    for k in range(due.shape[0]):
-        latest = max(latest, due[k])
-    return latest >= n
+def _extremes(value, variance, drawn, count, m):
+    """Return the largest and the smallest value of an arm in play, and the largest variance."""
+    best, worst, widest = -np.inf, np.inf, 0.0
+    for p in range(count):
+        k = np.int64(drawn[p])
+        best, worst = max(best, value[k, m]), min(worst, value[k, m])
+        widest = max(widest, variance[k])
+    return best, worst, widest
 
 
 @inner
@@ -137,46 +154,53 @@ def _certified(rewards, test, d_a, d_b, variance):
 
 
 @inner
-def _unresolved(rewards, radius, m, value, drawn, count_and_test, variance, lazy):
+def _unresolved(rewards, radius, m, value, drawn, terms, scratch, lazy):
     """Count the ordered pairs that may cross in an octave, and note victims and eliminators."""
-    count, test = count_and_test
+    count, test, highest = terms
+    variance, side = scratch
     level, left = test.level, test.left
-    best_a = best_b = -np.inf
-    worst_a = worst_b = np.inf
-    widest = 0.0
-    for p in range(count):
-        k = np.int64(drawn[p])
-        x_a, x_b = value[left, k, m], value[level, k, m]
-        best_a, worst_a = max(best_a, x_a), min(worst_a, x_a)
-        best_b, worst_b = max(best_b, x_b), min(worst_b, x_b)
-        widest = max(widest, variance[k])
-    d_a, d_b = test.g_a - (best_a - worst_a), test.g_b - (best_b - worst_b)
-    if _certified(rewards, test, d_a, d_b, 2.0 * widest):
-        return np.int64(0)
-    found, n = np.int64(0), np.int64(1) << level
+    best_a, best_b, widest = highest
+    many = count >= SIDE_BY_SIDE and level > 0
+    if many:
+        for p in range(count):
+            k = np.int64(drawn[p])
+            put_beside(side, p, k, value[left, k, m], value[level, k, m], variance[k])
+    found = np.int64(0)
     for p in range(count):
         k = np.int64(drawn[p])
         lift_a, lift_b = test.g_a + value[left, k, m], test.g_b + value[level, k, m]
-        d_a, d_b = lift_a - best_a, lift_b - best_b
-        if _certified(rewards, test, d_a, d_b, variance[k] + widest):
+        if _certified(rewards, test, lift_a - best_a, lift_b - best_b, variance[k] + widest):
             continue
+        if many:
+            flag_rivals(rewards, (test.least, test.slack), (lift_a, lift_b), side, p, count)
         for q in range(count):
             i = np.int64(drawn[q])
-            if i == k:
-                continue
             d_a, d_b = lift_a - value[left, i, m], lift_b - value[level, i, m]
-            if _certified(rewards, test, d_a, d_b, variance[k] + variance[i]):
-                continue
-            found += 1
-            lazy.by[m, k, i] = True
-            if not lazy.victim[k]:
-                lazy.victim[k] = True
-                lazy.lo[k, m] = level - 1
-            if lazy.hi[k, m] == 0 and d_b <= 0.0:
-                lead = value[level, i, m] - value[level, k, m]
-                if reaches(radius, lead, n, level + 1):
-                    lazy.hi[k, m] = n
+            if many:
+                may_cross = side[FLAG, q] != 0.0
+            else:
+                may_cross = i != k and not _certified(
+                    rewards, test, d_a, d_b, variance[k] + variance[i]
+                )
+            if may_cross:
+                found += 1
+                _note_eliminator(radius, value, (k, i, m), level, d_b <= 0.0, lazy)
     return found
+
+
+@inlined
+def _note_eliminator(radius, value, cell, level, may_be_out, lazy):
+    """Note that arm i may eliminate arm k of client m in an octave, and perhaps has at its end."""
+    k, i, m = cell
+    n = np.int64(1) << level
+    lazy.by[m, k, i] = True
+    if not lazy.victim[k]:
+        lazy.victim[k] = True
+        lazy.lo[k, m] = level - 1
+    if lazy.hi[k, m] == 0 and may_be_out:
+        lead = value[level, i, m] - value[level, k, m]
+        if reaches(radius, lead, n, level + 1):
+            lazy.hi[k, m] = n
 
 
 @inner
@@ -237,7 +261,7 @@ def begin_at(first, radius, schedules, walks, tree, lazy, m):
         return np.int64(0)
     n = np.int64(1) << first
     frame[0, B], frame[0, RIGHT] = n, first
-    tree.g[0, 1] = boundary_below(radius, n, first + 1)
+    tree.g[0, 1] = boundary_at_node(radius, first)
     state[0, NEXT] = n + 1 if n < schedules.times[0, LAST] else NEVER
     for k in range(arms):
         walks.total[first, k] = walks.value[first, k, m]
@@ -257,7 +281,7 @@ def last_surplus(radius, walks, lazy, m):
         if k != winner and n == lazy.high[m]:
             level = octave(n) - 1
             lead = walks.value[level, winner, m] - walks.value[level, k, m]
-            surplus = min(surplus, lead / boundary_below(radius, n, level + 1))
+            surplus = min(surplus, lead / boundary_at_node(radius, level))
     return surplus
 
 

@@ -28,6 +28,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 SKIP_TOLERANCE = 1e-15
 BAR = -math.log(SKIP_TOLERANCE)
+SIDE_ROWS = 5  # of `Tree.side`: see `unresolved`
 MOST_PAIRS = 3  # unresolved pairs that get a pairwise pass; 1 is 7 % slower, 6 no faster
 NEVER = np.int64(2**62)
 SPINE = 53
@@ -91,6 +92,7 @@ class Tree(NamedTuple):
     arms: Indices  # (depths, S, K + 1) the unresolved arms of each; their number comes last
     drawn: Indices  # (depths, K) union of those arms
     unresolved: Flags  # (K,)
+    side: Floats  # (SIDE_ROWS, K) scratch of `unresolved`
     variance: Floats  # (K,) filled by `rewards.certificate_bound`
     pairs: Ints  # (MOST_PAIRS, 3) two unresolved arms, then: leader, eliminated arm, step
     notes: Any  # memory of the goal: see `goals`
@@ -245,6 +247,7 @@ def make_space(problem: Any, arms: int, clients: int, schedules: int, logged: in
             arms=np.zeros((DEPTHS, schedules, arms + 1), np.uint32),
             drawn=np.zeros((DEPTHS, arms), np.uint32),
             unresolved=np.zeros(arms, np.bool_),
+            side=np.zeros((SIDE_ROWS, arms)),
             variance=np.zeros(arms),
             pairs=ints(MOST_PAIRS, 3),
             notes=goal.notes(arms, schedules),

@@ -36,7 +36,7 @@ from fastfed import confidence as formulas
 from fastfed.confidence import GRID, GRID_BITS, PAPER, Confidence
 from fastfed.errors import InputError
 from fastfed.kernels.compiling import entry_point, inlined, inner
-from fastfed.kernels.dispatch import generic
+from fastfed.kernels.dispatch import generic, generic_with_default
 
 LEVELS = 54  # octaves, up to 2^53
 
@@ -70,6 +70,12 @@ def exact(radius, n):
 @generic
 def boundary_below(radius, n, level):
     """Return a lower bound on g(n); 2^(level-1) <= n < 2^level."""
+
+
+@generic_with_default
+def boundary_at_node(radius, level):
+    """Return `boundary_below` at the spine node 2^level."""
+    return boundary_below(radius, np.int64(1) << level, level + 1)
 
 
 @generic
@@ -115,7 +121,9 @@ class PaperRadius(NamedTuple):
     unit: Any  # 8 walks scale^2
     log_c: Any
     scale: Any
-    logs: Any  # (LEVELS, PARTS) logs[t, i] is L at the left end of part i of octave t
+    # (LEVELS, PARTS + 1) logs[t, i] is L at the left end of part i of octave t; in the last column
+    # is the lower bound on g at the start of the octave, a spine node: a root less for each look
+    logs: Any
 
 
 @fill_table.of(PaperRadius)
@@ -124,6 +132,7 @@ def _fill_logs(radius):
         for i in range(PARTS):
             p = float(1 << (t - 1)) * (1.0 + float(i) / PARTS)
             radius.logs[t, i] = radius.log_c + 2.0 * math.log(p)
+        radius.logs[t, PARTS] = boundary_below(radius, np.int64(1) << (t - 1), t)
 
 
 @exact.of(PaperRadius)
@@ -145,6 +154,11 @@ def _log_below(n, level, logs):
 def _paper_below(radius, n, level):
     low, _ = _log_below(n, level, radius.logs)
     return _DOWN * math.sqrt(radius.unit * float(n) * low)
+
+
+@boundary_at_node.of(PaperRadius)
+def _paper_at_node(radius, level):
+    return radius.logs[level + 1, PARTS]
 
 
 @boundary_between.of(PaperRadius)
@@ -285,7 +299,7 @@ def make_radius(confidence: Confidence) -> Any:
             confidence.unit,
             confidence.constant,
             confidence.sigma,
-            np.zeros((LEVELS, PARTS)),
+            np.zeros((LEVELS, PARTS + 1)),
         )
     else:
         table = np.zeros(((LEVELS - 1) * GRID + 1, 2))

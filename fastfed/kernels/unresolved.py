@@ -24,6 +24,13 @@ from fastfed.kernels.memory import (
 )
 from fastfed.kernels.rewards import hooks
 
+# rows of `Tree.side`, which holds values of the arms alive, one beside the other: the sums at both
+# ends, the variance, the number of the arm, and 1.0 if a rival is not certified
+AT_A, AT_B, WIDTH, NAME, FLAG = range(5)
+# from so many arms on, rivals are compared as vectors: random:100,100 takes 0.95 of the time of a
+# loop with branches, and vectors of fewer arms cost more than they spare
+SIDE_BY_SIDE = 8
+
 
 class Ends(NamedTuple):
     """The boundary g and the sums of all arms at the two ends a and b of an interval."""
@@ -32,6 +39,23 @@ class Ends(NamedTuple):
     g_b: Any
     total_a: Any  # (K,)
     total_b: Any  # (K,)
+
+
+class Highest(NamedTuple):
+    """The largest values of any arm alive: sums at both ends, and variance."""
+
+    at_a: Any
+    at_b: Any
+    variance: Any
+
+
+class Scratch(NamedTuple):
+    """Arrays of `memory.Tree` that comparisons use."""
+
+    unresolved: Any
+    variance: Any
+    pairs: Any
+    side: Any
 
 
 @inner
@@ -188,6 +212,15 @@ def compare_pairs(test, schedules, tree, ends, s, arms):
     ):
         schedules.state[s, CERTIFICATES] += alive * (alive - 1)
         return np.int64(0)
+    if alive >= SIDE_BY_SIDE:
+        highest = Highest(best_a, best_b, widest)
+        scratch = Scratch(unresolved, variance, tree.pairs, tree.side)
+        terms = (test.least, test.slack)
+        found, certificates = _compare_side_by_side(
+            test.rewards, terms, ends, arms, eliminated_at[s], highest, scratch
+        )
+        schedules.state[s, CERTIFICATES] += certificates
+        return found
     found = np.int64(0)
     for j in range(count):
         k = arms[j]
@@ -222,6 +255,66 @@ def compare_pairs(test, schedules, tree, ends, s, arms):
             unresolved[k] = unresolved[rival] = True
             found = _add_pair(tree.pairs, found, rival, k)
     return found
+
+
+@inner
+def _compare_side_by_side(rewards, terms, ends, arms, eliminated_at, highest, scratch):
+    """Compare as `compare_pairs` does, many rivals at once; return pairs and certificates."""
+    g_a, g_b, total_a, total_b = ends
+    unresolved, variance, pairs, side = scratch
+    alive = np.int64(0)
+    for j in range(arms[eliminated_at.shape[0]]):
+        k = arms[j]
+        if eliminated_at[k] == NEVER:
+            put_beside(side, alive, k, total_a[k], total_b[k], variance[k])
+            alive += 1
+    found, certificates = np.int64(0), np.int64(0)
+    for j in range(alive):
+        lift_a, lift_b = g_a + side[AT_A, j], g_b + side[AT_B, j]
+        certificates += alive - 1
+        if hooks.certified(
+            rewards,
+            lift_a - highest.at_a,
+            lift_b - highest.at_b,
+            terms[0],
+            terms[1],
+            side[WIDTH, j] + highest.variance,
+        ):
+            continue
+        flag_rivals(rewards, terms, (lift_a, lift_b), side, j, alive)
+        k = np.int64(side[NAME, j])
+        for r in range(alive):
+            if side[FLAG, r] != 0.0:
+                rival = np.int64(side[NAME, r])
+                certificates -= 1
+                unresolved[k] = unresolved[rival] = True
+                found = _add_pair(pairs, found, rival, k)
+    return found, certificates
+
+
+@inlined
+def put_beside(side, place, k, x_a, x_b, variance):
+    """Put the values of arm k beside those of the arms before it."""
+    side[AT_A, place], side[AT_B, place] = x_a, x_b
+    side[WIDTH, place], side[NAME, place] = variance, float(k)
+
+
+@inlined
+def flag_rivals(rewards, terms, lift, side, j, alive):
+    """Flag the rivals that are not certified not to lead arm j by g; ``lift`` is g + its sums.
+
+    The loop has no branch, so that LLVM makes vectors of it.
+    """
+    lift_a, lift_b = lift
+    least, slack = terms
+    at_a, at_b, width, flag = side[AT_A], side[AT_B], side[WIDTH], side[FLAG]
+    width_j = width[j]
+    for r in range(alive):
+        safe = hooks.certified_without_branch(
+            rewards, lift_a - at_a[r], lift_b - at_b[r], least, slack, width_j + width[r]
+        )
+        flag[r] = 0.0 if safe else 1.0
+    flag[j] = 0.0
 
 
 @inlined

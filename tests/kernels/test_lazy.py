@@ -8,6 +8,7 @@ import pytest
 from helpers import BOUNDS
 
 import fastfed as ff
+from fastfed.kernels.trials import ROUNDS
 from fastfed.simulation.job import Job
 
 SCHEDULES = ["fedelim", "periodic:50", "superexponential"]
@@ -69,3 +70,30 @@ def test_most_eliminations_are_not_located() -> None:
     lazy, whole = job.run(0, 200), job.run(0, 200, keep_departures=True)
     assert (lazy.ints == whole.ints).all()  # the last declaration of any client among them
     assert 2 * lazy.work[:, 1].sum() < whole.work[:, 1].sum()
+
+
+MANY = {
+    "gaussian": lambda means: ff.Instance(means),
+    "noise of each cell": lambda means: ff.Instance(means, ff.Gaussian(0.5 + means / 2)),
+    "bernoulli": lambda means: ff.Instance(means / 2, ff.Bernoulli()),
+}
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_many_arms_are_compared_as_few_are(kind: str) -> None:
+    """Eleven arms: more than `unresolved.SIDE_BY_SIDE`, whose rivals are compared as vectors."""
+    instance = MANY[kind](np.random.default_rng(11).uniform(0.0, 2.0, (11, 3)))
+    options = {"delta": 0.2, "trials": 8, "seed": 3, "sigma": 0.4, "max_steps": 2**12}
+    schedules = ["fedelim", "periodic:7"]
+    dense = ff.simulate(instance, schedules, engine="dense", **options).frame.drop(BOUNDS)
+    assert ff.simulate(instance, schedules, **options).frame.drop(BOUNDS).equals(dense)
+
+
+def test_clients_follow_chosen_times() -> None:
+    """The server's own numbers of pulls spare clients, too, if the server chooses its times."""
+    job = Job.of(ff.Instance.load("synthetic"), ["adaptive"], delta=0.01)
+    lazy, whole = job.run(0, 200), job.run(0, 200, keep_departures=True)
+    assert (lazy.ints == whole.ints).all()
+    assert 4 * lazy.work[:, 1].sum() < 3 * whole.work[:, 1].sum()
+    # six intervals hold a chosen time, with 12 ordered pairs of arms at each of three clients
+    assert (lazy.skip_error[0] >= 1e-15 * 6 * 12 * 3 * lazy.ints[0, :, ROUNDS]).all()

@@ -24,6 +24,7 @@ ALARM = 1e-6
 TRIALS = 20_000
 
 value_at = from_python(gaussian_walk.value_at)
+value_between = from_python(gaussian_walk.value_between)
 standard_normal = from_python(normal.standard_normal)
 
 
@@ -189,3 +190,14 @@ def test_the_walks_of_this_version():
     )
     assert [bernoulli(2, 1, n) for n in steps] == [0, 1, 2, 3, 37, 606, 600427]
     assert ROWS == 5
+
+
+@pytest.mark.parametrize("a", [2, 4, 8, 16, 64, 2**21, 2**22])
+def test_between_spine_nodes_the_walk_is_the_same(a: int) -> None:
+    """Every step of a short octave, and steps of all depths of a long one."""
+    seed, trial, client, arm, mu, sigma = np.uint64(7), 3, 2, 5, 0.3, 0.9
+    steps = np.arange(a + 1, 2 * a) if a <= 64 else a + (a >> np.arange(1, 21))
+    ends = [value_at((seed, trial, client, arm, n), mu, sigma) for n in (a, 2 * a)]
+    for n in steps:
+        address = (seed, trial, client, arm, int(n))
+        assert value_between(address, a, (ends[0], ends[1]), sigma) == value_at(address, mu, sigma)

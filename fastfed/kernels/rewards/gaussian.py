@@ -125,6 +125,11 @@ def _certified(rewards, d_a, d_b, least, slack, variance):
     return d_a * d_b >= least
 
 
+@hooks.certified_without_branch.of(GaussianRewards)
+def _certified_without_branch(rewards, d_a, d_b, least, slack, variance):
+    return (d_a > 0.0) & (d_b > 0.0) & (d_a * d_b >= least)
+
+
 @hooks.certified_alone.of(GaussianRewards)
 def _certified_alone(rewards, d_a, d_b, least, slack, variance):
     """Certify that the walk of one arm stays below g; its variance is half that of a pair."""
@@ -138,6 +143,7 @@ def draws_as_gaussian(cls: type) -> None:
     hooks.leaf.of(cls)(_leaf)
     hooks.left_out.of(cls)(_left_out)
     hooks.extend_spine.of(cls)(_extend_spine)
+    hooks.spine_is_known.of(cls)(_spine_is_known)
     hooks.split_interval.of(cls)(_split_interval)
     hooks.walk_interval.of(cls)(_walk_interval)
     hooks.settle_few.of(cls)(settle_pairwise)
@@ -164,6 +170,13 @@ def _value_inside(rewards, memory, scope, walks, k, n, level):
     ends = walks.value[level - 1, k, m], walks.value[level, k, m]
     address = (scope.seed, scope.trial, m, k, n)
     return value_between(address, a, ends, noise_at(rewards, k, m))
+
+
+def _spine_is_known(rewards, scope, walks, tree, level):
+    known = True
+    for i in range(tree.frame[0, DRAWN]):
+        known &= walks.known[np.int64(tree.drawn[0, i]), scope.lo] > level
+    return known
 
 
 def _extend_spine(rewards, memory, scope, walks, tree, level):

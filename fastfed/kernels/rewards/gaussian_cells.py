@@ -76,3 +76,8 @@ def _certified(rewards, d_a, d_b, least, slack, variance):
     if d_b <= 0.0 or d_a <= 0.0:
         return False
     return d_a * d_b >= least * variance
+
+
+@hooks.certified_without_branch.of(GaussianCellsRewards)
+def _certified_without_branch(rewards, d_a, d_b, least, slack, variance):
+    return (d_a > 0.0) & (d_b > 0.0) & (d_a * d_b >= least * variance)

@@ -17,9 +17,17 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from numba import uint64
+
 from fastfed.kernels.compiling import inner
 from fastfed.kernels.dispatch import generic
-from fastfed.kernels.random.normal import standard_normal
+from fastfed.kernels.random.normal import (
+    is_power_of_four,
+    normal_from,
+    quarter_words,
+    standard_normal,
+)
 
 
 @generic
@@ -66,17 +74,26 @@ def value_at(address, mu, sigma):
 
 @inner
 def value_between(address, a, ends, sigma):
-    """Return X(n), a < n < 2 a, from the values at the spine nodes a and 2 a."""
+    """Return X(n), a < n < 2 a, from the values at the spine nodes a and 2 a.
+
+    A block of words serves two halvings: see `normal`.
+    """
     seed, trial, client, arm, n = address
     left, right = ends
-    b = 2 * a
+    half = a >> 1
+    word = first = third = uint64(0)
+    if is_power_of_four(half):  # a third quarter point: the first two are on the spine
+        word = quarter_words(seed, trial, client, arm, np.int64(0), half)[2]
     while True:
-        middle = (a + b) >> 1
-        z = standard_normal(seed, trial, client, arm, middle)
-        x = split(left, right, sigma * math.sqrt(0.25 * float(b - a)), z)
+        middle = a + half
+        if not is_power_of_four(half):
+            first, word, third, _ = quarter_words(seed, trial, client, arm, a, half >> 1)
+        z = normal_from(word, seed, trial, client, arm, middle)
+        x = split(left, right, sigma * math.sqrt(0.5 * float(half)), z)
         if middle == n:
             return x
         if middle < n:
-            left, a = x, middle
+            left, a, word = x, middle, third
         else:
-            right, b = x, middle
+            right, word = x, first
+        half >>= 1

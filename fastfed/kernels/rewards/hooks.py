@@ -40,6 +40,15 @@ def extend_spine(
     """Draw X(2^level), and the missing nodes below it, for the arms of depth 0."""
 
 
+@generic_with_default
+def spine_is_known(rewards: Any, scope: Scope, walks: Walks, tree: Tree, level: Int) -> Flag:
+    """Tell whether `extend_spine` has nothing to do for the one client of a scope.
+
+    False where that is not known.
+    """
+    return False
+
+
 @generic
 def split_interval(
     rewards: Any, memory: Any, scope: Scope, walks: Walks, tree: Tree, depth: Int
@@ -77,6 +86,14 @@ def certified(rewards: Any, d_a: Any, d_b: Any, least: Any, slack: Any, variance
     The pair is d_a and d_b below g at the ends. It may cross with a probability of SKIP_TOLERANCE
     at most. ``variance`` is the sum of the two arms' entries in ``tree.variance``.
     """
+
+
+@generic_with_default
+def certified_without_branch(
+    rewards: Any, d_a: Any, d_b: Any, least: Any, slack: Any, variance: Any
+) -> Flag:
+    """Certify exactly as `certified` does, for a loop over many pairs."""
+    return certified(rewards, d_a, d_b, least, slack, variance)
 
 
 @generic_with_default
