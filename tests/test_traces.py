@@ -94,3 +94,25 @@ def test_questions_in_one_process_share_what_was_read(default: Path, read: Count
     assert found["added"] == 4 * PARTS
     assert found["bounds"] == CELLS
     assert found["parse"] < 150
+
+
+def test_a_check_of_rows_in_memory_opens_no_file(tmp_path: Path) -> None:
+    opened: list[object] = []
+    listening = False
+
+    def hear(event: str, arguments: tuple[object, ...]) -> None:
+        if listening and event == "open":
+            opened.append(arguments[0])
+
+    sys.addaudithook(hear)  # stays, and hears nothing after the test
+    one, other = (
+        ff.simulate([[0.9], [0.1]], ["fedelim", "fedelim0"], delta=0.1, trials=20, seed=seed)
+        for seed in (0, 1)
+    )
+    one.check()  # which imports what a check needs
+    listening = True
+    other.check()
+    assert opened == []
+    other.save(tmp_path / "rows")
+    listening = False
+    assert opened
