@@ -132,14 +132,8 @@ def test_a_lead_that_reaches_the_boundary_passes_the_chord(level):
     for _ in range(300):
         walks, log_c = float(rng.integers(1, 50)), rng.uniform(math.log(16.0), 60.0)
         scale = 10.0 ** rng.uniform(-3, 3)
-        curve = boundary.PaperRadius(
-            walks,
-            8.0 * walks * scale * scale,
-            log_c,
-            scale,
-            np.zeros((boundary.LEVELS, boundary.PARTS)),
-        )
-        boundary.tabulate(curve)
+        paper = radius.Confidence(radius.PAPER, walks, scale, False, 0.01, log_c, 0.0)
+        curve = boundary.make_radius(paper)
         a = start + 4 * int(rng.integers(0, max(1, start // 4)))
         for i in range(1, 4):
             lead = radius.boundary(float(a + i), walks, log_c, scale)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,9 +29,8 @@ def reaches(lead, n, level, curve):
 
 
 def setting(log_c: float, walks: float, scale: float) -> boundary.PaperRadius:
-    logs = np.zeros((boundary.LEVELS, boundary.PARTS))
-    curve = boundary.PaperRadius(float(walks), 8.0 * walks * scale * scale, log_c, scale, logs)
-    boundary.tabulate(curve)
+    paper = radius.Confidence(radius.PAPER, float(walks), scale, False, 0.01, log_c, 0.0)
+    curve: boundary.PaperRadius = boundary.make_radius(paper)
     return curve
 
 
