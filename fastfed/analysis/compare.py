@@ -231,7 +231,7 @@ def _difference_interval(pairs: Paired, level: float) -> tuple[float, float]:
 def _measures(
     moments: Moments, one: str, other: str, costs: Sequence[float], bit_costs: Sequence[float]
 ) -> Iterator[tuple[str, float | None, float | None, Prices]]:
-    """Yield the measures that both have: their names, costs and prices."""
+    """Yield the measures that both values have: their names, costs and prices."""
     counted = moments.counted(one) and moments.counted(other)
     yield from (("total", cost, None, Prices.total(cost)) for cost in costs)
     if counted:

@@ -407,7 +407,7 @@ def save(figure: Any, stem: Path, formats: Sequence[str], dpi: int | None = None
 
 
 def checked_formats(formats: Sequence[str]) -> list[str]:
-    """Check the formats of figures: each once, at least one."""
+    """Check a list of file formats: at least one, and none twice."""
     for kind in formats:
         if kind not in FORMATS:
             raise InputError(f"figure format {kind!r}: must be one of {', '.join(FORMATS)}")

@@ -1,4 +1,4 @@
-"""Settings: everything that the rows of a run depend on, made and checked at one border.
+"""Settings: everything that the rows of a run depend on, checked in one place.
 
 A `Setting` carries objects and is what runs. Its `key` is a `Cell`, which says the same by names:
 rows, files and tables carry cells, and a cell's id tells the parts of a folder apart.

@@ -19,7 +19,7 @@ Dithers = Callable[[int, int, int], float]
 
 
 class Wire:
-    """Messages arrive as they are sent."""
+    """The exact uplink: the server receives the means as they were sent."""
 
     def send(self, k: int, m: int, n: int, mean: float) -> tuple[float, int]:
         """Return the number that the server receives for arm k of client m at n, and its bits."""

@@ -314,9 +314,9 @@ class _Story:
         ]
 
     def _of(self, m: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], int]:
-        """Return when each arm left, which of them are the answer, and when it was given up.
+        """Return the steps at which arms left, the arms of the answer, and the step of abandoning.
 
-        All at client m, or in question m - M of the server.
+        They are those of client m, or of question m - M of the server.
         """
         left = self.left
         if m < self.clients:

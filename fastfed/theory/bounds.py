@@ -347,7 +347,7 @@ def _setting(
 
 
 class _Schedules(NamedTuple):
-    """Schedules that were asked for."""
+    """The period, base and adaptive schedule whose bounds were asked for."""
 
     period: int | None
     base: float | None

@@ -86,12 +86,12 @@ class Sample:
 
     @property
     def shares(self) -> Floats:
-        """(T,) the share of each stratum among all trials."""
+        """Share of each stratum (tilt) among all trials, (T,)."""
         return np.asarray(self.counts / self.counts.sum())
 
     @property
     def errors(self) -> Ints:
-        """(T,) how many trials of each stratum had the event."""
+        """Number of trials of each stratum (tilt) that had the event, (T,)."""
         return np.bincount(self.stratum, minlength=len(self.counts))
 
     def moments(self) -> tuple[float, float]:

@@ -174,11 +174,9 @@ def tolerance(values: Floats) -> Any:
 
 
 def ties(values: Floats) -> npt.NDArray[np.int64]:
-    """Return number arms in each column of (K,) or (K, M) values.
+    """Rank the arms in each column of (K,) or (K, M) values; arms that tie have equal ranks.
 
-    Equal numbers for arms that tie.
-
-    The larger the value, the larger the number.
+    The larger the value, the larger the rank.
     """
     order = np.argsort(values, axis=0, kind="stable")
     apart = np.diff(np.take_along_axis(values, order, axis=0), axis=0) > tolerance(values)

@@ -1,7 +1,7 @@
 """Reward distributions, one file each.
 
-`base.Rewards` says what a law has to answer for itself; everything else asks, and knows no law by
-name. A new law is a class here and its kernel in `fastfed.kernels.rewards`.
+`base.Rewards` is the interface that a reward distribution implements. No other code depends on a
+particular distribution. A new one is a class here and its kernel in `fastfed.kernels.rewards`.
 """
 
 from __future__ import annotations
