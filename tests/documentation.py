@@ -11,7 +11,8 @@ page's own. A comment before a block says more about it:
     <!-- before: COMMAND -->          this shell command is run first
 
 ``python tests/documentation.py`` runs all pages and writes what their blocks print into the output
-blocks (those without a line of three dots); with names of pages, only those.
+blocks (those without a line of three dots); with names of pages, only those. Figures that a page
+shows and that its blocks draw, under the same names, are written anew as well.
 """
 
 from __future__ import annotations
@@ -156,10 +157,27 @@ def _python(code: str, folder: Path, where: str, names: dict[str, Any]) -> str:
     return printed.getvalue()
 
 
+def figures(path: Path) -> list[str]:
+    """List the figures that a page shows, as it names them."""
+    return re.findall(r"!\[[^]]*\]\(([^)]+)\)", path.read_text(encoding="utf-8"))
+
+
+def _smaller(drawn: Path, target: Path) -> None:
+    """Copy a figure with 64 colours, which halves its size and is not seen."""
+    from PIL import Image
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with Image.open(drawn) as found:
+        found.convert("RGB").quantize(64).save(target, "PNG", optimize=True)
+
+
 def renew(path: Path) -> None:
-    """Write what the blocks of a page print into its output blocks."""
+    """Write what the blocks of a page print into its output blocks, and the figures they draw."""
     with tempfile.TemporaryDirectory() as folder:
         outputs = run(path, Path(folder))
+        for name in figures(path):
+            if (drawn := Path(folder) / name).exists():
+                _smaller(drawn, path.parent / name)
     lines = path.read_text(encoding="utf-8").splitlines()
     for block in sorted(blocks(path), key=lambda one: -one.line):
         if block.line in outputs and _DOTS not in block.code.splitlines():

@@ -80,6 +80,25 @@ def test_every_block_runs_and_prints_what_is_shown(
                 f"{name}:{block.line + 1} shows other output than\n{outputs[block.line]}\n"
                 "python tests/documentation.py writes it anew"
             )
+    if name == "docs/gallery.md":  # every figure is drawn by the code beside it
+        shown = documentation.figures(ROOT / name)
+        assert len(shown) > 5
+        assert [one for one in shown if not (tmp_path / one).exists()] == []
+
+
+def test_the_notebook_is_a_page_with_its_outputs() -> None:
+    """Every cell is on the page, with tables and a figure that need no network."""
+    tour = hook("tour")
+    page = tour.markdown(ROOT / "docs" / "tour.ipynb")
+    cells = json.loads(tour.TOUR.read_text(encoding="utf-8"))["cells"]
+    for cell in cells:
+        assert "".join(cell["source"]) in page
+    silent = [cell for cell in cells if cell["cell_type"] == "code" and not cell["outputs"]]
+    assert silent == [], "python docs/hooks/tour.py saves the outputs"
+    assert page.count("<table") >= 4
+    assert page.count('src="data:image/png;base64,') == 1
+    assert not re.search(r'(src|href)="(?!data:)', page)
+    assert len(page) < 300_000
 
 
 def test_the_comparison_of_outputs_would_notice() -> None:

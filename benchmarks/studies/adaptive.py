@@ -23,7 +23,7 @@ import numpy.typing as npt
 import fastfed as ff
 from fastfed.display.figures import write_chart
 from fastfed.display.series import Chart, Line
-from fastfed.display.styles import distinct, in_words, style_of
+from fastfed.display.styles import distinct, label_of, style_of
 from fastfed.simulation.job import Job
 
 Floats = npt.NDArray[np.float64]
@@ -196,7 +196,7 @@ def draw(path: Path, lines: dict[str, Floats]) -> None:
     styles = distinct([style_of(names.get(name, name)) for name in lines])
     drawn = [
         Line(
-            name if name in names else in_words(name),
+            name if name in names else label_of(name),
             [max(cost, 0.1) for cost in COSTS],
             rows.mean(axis=0).tolist(),
             spread=(rows.std(axis=0, ddof=1) / math.sqrt(len(rows))).tolist(),

@@ -20,7 +20,7 @@ import numpy as np
 import fastfed as ff
 from fastfed.display.figures import write_chart
 from fastfed.display.series import Chart, Line
-from fastfed.display.styles import distinct, in_words, style_of
+from fastfed.display.styles import distinct, label_of, style_of
 from fastfed.simulation.job import Job
 
 SCHEDULES = ["fedelim0", "fedelim"]
@@ -111,13 +111,13 @@ def draw(path: Path, found: dict[str, list[list[float]]], title: str, axis: Char
     lines = []
     for (line, schedule), look in zip(studied, styles, strict=True):
         x, mean, sem = _columns(found[line], schedule)
-        label = ", ".join(filter(None, [in_words(schedule), line]))
+        label = ", ".join(filter(None, [label_of(schedule), line]))
         lines.append(Line(label, x, mean, spread=sem, style=look))
     places = [x for line in lines for x in line.x]
     ends = [-0.4, max(places) + 0.4] if axis.categories else [min(places), max(places)]
     for schedule in SCHEDULES:
         _, (mean,), _ = _columns(found["best"], schedule)
-        lines.append(Line(f"best arm, {in_words(schedule)}", ends, [mean] * 2, plain=True))
+        lines.append(Line(f"best arm, {label_of(schedule)}", ends, [mean] * 2, plain=True))
     write_chart(
         replace(
             axis,

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import fastfed as ff
 from fastfed.display.figures import chart_figure, contact_sheet
 from fastfed.display.series import Chart, Line
-from fastfed.display.styles import in_words, style_of
+from fastfed.display.styles import label_of, style_of
 from fastfed.simulation.job import Job
 
 DELTA = 0.01
@@ -137,7 +137,7 @@ def pulls_against_bits(found: dict[str, Any], trials: int) -> Chart:
     schedules = ["fedelim" if base == 2 else f"exponential:{base:g}" for base in BASES]
     lines = [
         Line(
-            in_words(schedule),
+            label_of(schedule),
             found["bits"][shown, j].tolist(),
             found["pulls"][shown, j].tolist(),
             style=style_of(schedule),
@@ -174,12 +174,12 @@ def best_step(found: dict[str, Any], trials: int) -> Chart:
         j = BASES.index(base)
         schedule = "fedelim" if base == 2 else f"exponential:{base:g}"
         points = [(c, best_kappa(found["pulls"][:-1, j], found["bits"][:-1, j], c)) for c in COSTS]
-        lines.append(_line(f"measured, {in_words(schedule)}", points, style=style_of(schedule)))
+        lines.append(_line(f"measured, {label_of(schedule)}", points, style=style_of(schedule)))
         for factor in (6, 12):
             points = [(c, rule(found, j, c, factor)) for c in COSTS]
             guides.append(
                 _line(
-                    f"√({factor}CU / (T ln 2)), {in_words(schedule)}",
+                    f"√({factor}CU / (T ln 2)), {label_of(schedule)}",
                     [(c, kappa) for c, kappa in points if GRID[0] <= kappa <= GRID[-1]],
                     plain=True,
                 )

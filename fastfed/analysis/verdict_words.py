@@ -130,7 +130,7 @@ def _names(head: str) -> Callable[[set[Any], set[Any]], str]:
 def _schedules(inside: set[str], rest: set[str]) -> str:
     parsed = sorted((Schedule.parse(name) for name in inside), key=lambda one: one.sort_key)
     periods = [str(one.period) for one in parsed if one.family == "periodic"]
-    names = [one.in_words.split()[0] for one in parsed if one.family != "periodic"]
+    names = [str(one) for one in parsed if one.family != "periodic"]
     return f"for {_listed([*names, *([f'H = {_listed(periods)}'] if periods else [])])}"
 
 

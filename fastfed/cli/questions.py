@@ -216,7 +216,7 @@ def compare(
         ),
         "bands": options.flag("bands", "Draw errors as bands instead of bars."),
         "bounds": options.flag(
-            "bounds", "Add T, 2T, 3T and the lower bound to the figure of total cost against delta."
+            "bounds", "Draw the theorems' bounds; with --x or --y a figure for each setting."
         ),
     },
     which=options.FILTERS,
@@ -252,12 +252,11 @@ def plot(folder: Folder, axes: Values, prices: Values, files: Values, which: Val
             size,
             bool(files["bands"]),
         )
-    elif files["bounds"]:
-        raise InputError("--bounds: needs the default figures; leave out --x, --y, --group")
     else:
         choice = {"x": "delta", "y": "total", "group": None, "errors": "sem", **chosen}
         choice["bands"] = bool(files["bands"])
-        paths = _plot_one(sweep, choice, costs, target, kinds, size)
+        draw = _plot_bounds if files["bounds"] else _plot_one
+        paths = draw(sweep, choice, costs, target, kinds, size)
     for path in paths:
         console.show(path)
     name_problems(sweep)
@@ -295,6 +294,38 @@ def _plot_one(
                 raise
             for (delta,), rows in frame.group_by(["delta"], maintain_order=True):
                 paths += plot_files(rows, out / f"{stem}-d{plain(delta)}", kinds, size, **choice)
+    return paths
+
+
+def _plot_bounds(
+    sweep: Sweep,
+    choice: dict[str, Any],
+    costs: list[float] | None,
+    out: Path,
+    kinds: list[str],
+    size: str,
+) -> list[Path]:
+    """Draw a figure with bounds for each setting, because every setting has bounds of its own."""
+    from fastfed.display.figures import file_stem, plot_files
+
+    x, y, group = choice["x"], choice["y"], choice["group"]
+    frame = sweep.plot_frame(x, y, sweep.costs if costs is None else costs)
+    if y in ("pulls", "error_rate") and x != "cost":  # the same at every cost
+        frame = frame.filter(frame["cost"] == frame["cost"].min())
+    setting = [*(key for key in options.FILTERS if key != "schedule"), "cost"]
+    along = {x, "instance"} if x == "gap" else {x}
+    keys = [key for key in setting if key not in along and frame[key].n_unique() > 1]
+    if group in keys:
+        raise InputError(
+            f"--bounds with --group {group}: every {group} has bounds of its own; leave --group "
+            "out, for one figure each"
+        )
+    if not keys:
+        return plot_files(frame, out / f"{y}-{x}-bounds", kinds, size, sweep.instances, **choice)
+    paths = []
+    for values, rows in frame.group_by(keys, maintain_order=True):
+        stem = out / f"{y}-{x}-bounds-{file_stem(dict(zip(keys, values, strict=True)))}"
+        paths += plot_files(rows, stem, kinds, size, sweep.instances, **choice)
     return paths
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastfed.display.tables import Column, shared_lines, table_text
 from fastfed.display.wording import parameters
-from fastfed.text import printable, short
+from fastfed.text import printable, short, tidy
 
 if TYPE_CHECKING:
     from fastfed.analysis.compare import Comparison
@@ -125,12 +125,16 @@ def _ratio(row: Mapping[str, Any] | None) -> str:
         return ""
     if not row["differ"]:
         return "equal"
-    return f"{row['ratio']:.3g} {_interval(row['ratio_low'], row['ratio_high'], 3)}"
+    return f"{_three(row['ratio'])} {_interval(row['ratio_low'], row['ratio_high'])}"
 
 
-def _interval(low: float | None, high: float | None, digits: int) -> str:
-    ends = ("no limit" if end is None else f"{end:.{digits}g}" for end in (low, high))
+def _interval(low: float | None, high: float | None) -> str:
+    ends = ("no limit" if end is None else _three(end) for end in (low, high))
     return f"[{', '.join(ends)}]"
+
+
+def _three(number: float) -> str:
+    return tidy(f"{number:.3g}")
 
 
 def _difference(row: Mapping[str, Any]) -> str:

@@ -14,10 +14,11 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fastfed.display.guides import bound_lines
 from fastfed.display.layout import (
     fit_categories,
     lay_out,
@@ -34,7 +35,7 @@ from fastfed.display.series import (
     logarithmic_span,
     styled,
 )
-from fastfed.display.styles import GUIDE, in_words
+from fastfed.display.styles import GUIDE, label_of
 from fastfed.display.wording import parameters, plain
 from fastfed.errors import InputError
 from fastfed.files import make_folder, replacing
@@ -51,12 +52,11 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "Line",
-    "bound_lines",
     "chart_figure",
     "checked_formats",
     "contact_sheet",
     "draw_chart",
-    "in_words",
+    "label_of",
     "plot",
     "plot_sweep",
     "require_matplotlib",
@@ -91,6 +91,7 @@ _SIZE = (4.8, 3.4)  # inches; more where labels need it
 SIZES = {"screen": _SIZE, "paper": (3.4, 2.5), "paper-wide": (7.0, 3.0)}
 """Styles of figures by name: for a screen, one column of a paper, or two. Sizes in inches."""
 _GUIDE_DASHES: tuple[Any, ...] = ("-", "--", "-.", ":")
+_GUIDE_MARKERS = ("_", "1", "2", "+")
 _CROWD = 8  # lines, beyond which their error bars are faint
 _DODGE = 0.012  # of the axis: how far lines that coincide are moved apart
 _SAME = 0.02  # of the axis: points nearer than this coincide
@@ -277,7 +278,7 @@ def _draw_lines(ax: Any, lines: Sequence[Line], bands: bool = False) -> list[Any
     """Draw the lines; return the legend's handle of each."""
     handles: list[Any] = []
     look: dict[str, Any]
-    guides = iter(_GUIDE_DASHES * (1 + len(lines) // len(_GUIDE_DASHES)))
+    guides, ticks = (cycle(some) for some in (_GUIDE_DASHES, _GUIDE_MARKERS))
     log = ax.get_yscale() == "log"
     foot = ax.get_ylim()[0] * 1.06 if log else float("-inf")
     crowded = sum(not line.plain for line in lines) > _CROWD
@@ -286,6 +287,8 @@ def _draw_lines(ax: Any, lines: Sequence[Line], bands: bool = False) -> list[Any
             look = {"color": line.colour or GUIDE, "linestyle": next(guides)}
             if line.style is not None:  # a schedule, level
                 look = line.style.line()
+            if not line.joined:  # a bound of each category
+                look |= {"linestyle": "none", "marker": next(ticks), "markersize": 7}
             handles += ax.plot(line.x, line.y, linewidth=0.9, **look)
             if line.low is not None:
                 ax.fill_between(line.x, *line.ends(), color=look["color"], alpha=_BAND, linewidth=0)
@@ -416,37 +419,6 @@ def checked_formats(formats: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(formats))
 
 
-def bound_lines(
-    instance: Instance,
-    sigma: float,
-    cost: float,
-    deltas: Sequence[float],
-    choices: Mapping[str, str] = DEFAULTS,
-) -> list[Line]:
-    """Make lines of T, 2T, 3T and the least pulls of any algorithm against delta."""
-    import numpy as np
-
-    from fastfed.theory.bounds import bounds
-
-    x = np.array(sorted(deltas))
-    if len(x) == 1:  # one point makes no line
-        x = x[0] ** np.array([1.05, 0.95])
-    b = bounds(instance, x, cost, sigma, **choices)  # type: ignore[arg-type]
-    everywhere = np.full(x.shape, True)
-    least = np.zeros(x.shape) if b.least_pulls is None else b.least_pulls
-    lines = []
-    for label, y, known in (
-        ("3T (FedElim, total)", 3 * b.T, b.three_T_follows),
-        ("2T (FedElim, pulls)", 2 * b.T, everywhere),
-        ("T (FedElim0, pulls)", b.T, everywhere),
-        ("no algorithm below this (pulls)", least, everywhere),
-    ):
-        drawn = known & (y > 0)
-        if drawn.sum() > 1:
-            lines.append(Line(label, x[drawn].tolist(), y[drawn].tolist(), plain=True))
-    return lines
-
-
 _CELL = ("instance", "sigma", *DEFAULTS, "cost")
 
 
@@ -472,14 +444,7 @@ def plot_sweep(
         stem, cost = file_stem(cell), float(cell["cost"])
         total = chart(rows, x="delta", y="total", errors=errors, bands=bands)
         if instances is not None:
-            guides = bound_lines(
-                instances[str(cell["instance"])],
-                float(cell["sigma"]),
-                cost,
-                rows["delta"].unique().to_list(),
-                {name: str(cell.get(name, usual)) for name, usual in DEFAULTS.items()},
-            )
-            total = replace(total, lines=[*total.lines, *guides])
+            total = replace(total, lines=[*total.lines, *bound_lines(rows, instances)])
         charts = {"total-delta": total}
         if cost > 0:
             charts["communication-delta"] = chart(
@@ -502,11 +467,18 @@ def plot_files(
     stem: Path,
     formats: Sequence[str],
     size: str = "screen",
+    instances: Mapping[str, Instance] | None = None,
     **choice: Any,
 ) -> list[Path]:
-    """Draw the figure that `plot` makes of a summary into files whose names begin with ``stem``."""
+    """Draw the figure that `plot` makes of a summary into files whose names begin with ``stem``.
+
+    With ``instances``, by name, the figure has the bounds of the theorems.
+    """
     checked_formats(formats)
     drawn = chart(frame, **choice)
+    if instances is not None:
+        guides = bound_lines(frame, instances, choice["x"], choice["y"])
+        drawn = replace(drawn, lines=[*drawn.lines, *guides])
     make_folder(stem.parent)
     return write_chart(drawn, stem, formats, size)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fastfed.display.layout import NO_BREAK
-from fastfed.display.styles import EVERY_H, Style, distinct, in_words, numbered, sort_key, style_of
+from fastfed.display.styles import EVERY_H, Style, distinct, label_of, numbered, sort_key, style_of
 from fastfed.display.wording import parameters, plain, told_apart, trials_text
 from fastfed.errors import InputError, nearest
 from fastfed.model.goals import Goal
@@ -44,7 +44,7 @@ ERRORS = {
     "quantiles": "median, bars from 5 % to 95 %",
 }
 _CELL = ("instance", "schedule", "delta", "sigma", *DEFAULTS, "cost")
-_CATEGORIES = ("schedule", *DEFAULTS)
+CATEGORIES = ("schedule", *DEFAULTS)
 _WITH_COST = ("total", "communication")
 _CATEGORY_WIDTH = 24  # characters
 _LOG_FROM = 8.0  # a larger ratio of the values takes a logarithmic axis
@@ -156,7 +156,7 @@ def chart(
     rows = _of_cost(frame, x, y, group, cost).to_dicts()
     if x != "schedule":
         rows = _every_step_once(rows, x)
-    places = _places(rows, x)
+    places = places_of(rows, x)
     keys = _keys(rows, x, group, frame.columns)
     names = {key: _names(rows, key) for key in keys}
     series = _Series(rows, x, measure, keys, names, places)
@@ -171,9 +171,9 @@ def chart(
             f"{len(lines)} lines in one figure, at most {MOST_LINES}: {_fewer(names)}"
         )
     categories = None
-    if x in _CATEGORIES:
+    if x in CATEGORIES:
         told = told_apart(
-            [in_words(p) if x == "schedule" else printable(p) for p in places], _CATEGORY_WIDTH
+            [label_of(p) if x == "schedule" else printable(p) for p in places], _CATEGORY_WIDTH
         )
         categories = list(told.values())
     return Chart(
@@ -312,15 +312,16 @@ def _every_step_once(rows: list[dict[str, Any]], x: str) -> list[dict[str, Any]]
     return [row for row in rows if not (both and row["schedule"] == spare)]
 
 
-def _places(rows: Sequence[Mapping[str, Any]], x: str) -> list[Any]:
+def places_of(rows: Sequence[Mapping[str, Any]], x: str) -> list[Any]:
     """Return the values along x, in order."""
     if x == "period":
-        return sorted({_period(row) for row in rows if _period(row) is not None})
+        return sorted({period_of(row) for row in rows if period_of(row) is not None})
     values = list(dict.fromkeys(row[x] for row in rows if row[x] is not None))
-    return values if x in _CATEGORIES else sorted(values)  # categories: in the order of the spec
+    return values if x in CATEGORIES else sorted(values)  # categories: in the order of the spec
 
 
-def _period(row: Mapping[str, Any]) -> float | None:
+def period_of(row: Mapping[str, Any]) -> float | None:
+    """Return the period of a row's schedule; None if it has none."""
     period = Schedule.parse(row["schedule"]).period
     return None if period is None else float(period)
 
@@ -357,7 +358,7 @@ def _names(rows: Sequence[Mapping[str, Any]], key: str) -> dict[Any, str]:
     """Return the words for every value of a column."""
     values = list(dict.fromkeys(row[key] for row in rows))
     if key == "schedule":
-        return {value: in_words(value) for value in values}
+        return {value: label_of(value) for value in values}
     if key in ("delta", "sigma", "cost"):
         shown = parameters(values)
         head = {"delta": "delta ", "sigma": "sigma ", "cost": "C = "}[key]
@@ -395,9 +396,9 @@ class _Series:
         The error bars of a level line become a band.
         """
         others = [key for key in self.keys if key != "schedule"]
-        curves = self._grouped(others, [row for row in self.rows if _period(row) is not None])
+        curves = self._grouped(others, [row for row in self.rows if period_of(row) is not None])
         levels = self._grouped(
-            ["schedule", *others], [row for row in self.rows if _period(row) is None]
+            ["schedule", *others], [row for row in self.rows if period_of(row) is None]
         )
         own = [EVERY_H] if len(curves) == 1 else numbered(len(curves))
         looks = distinct([*(style_of(key[0]) for key in levels), *own])
@@ -408,7 +409,7 @@ class _Series:
             return ", ".join([head, *told]) if several else head
 
         lines = [
-            self._line(label("every H steps", key), rows, look)
+            self._line(label("periodic:H", key), rows, look)
             for (key, rows), look in zip(curves.items(), looks[len(levels) :], strict=True)
         ]
         lines = [line for line in lines if line.x]
@@ -423,7 +424,7 @@ class _Series:
                 middle, low, high = point
                 lines.append(
                     Line(
-                        label(in_words(key[0]), key[1:]),
+                        label(label_of(key[0]), key[1:]),
                         ends,
                         [middle] * 2,
                         plain=True,
@@ -451,14 +452,21 @@ class _Series:
         )
 
     def _styles(self, keys: Sequence[tuple[Any, ...]]) -> list[Style]:
-        """Choose styles whose colours follow the group, the first key; a schedule has its own."""
+        """Choose styles whose colours follow the group, the first key; a schedule has its own.
+
+        Points that no line joins show no dashes, so colour and marker alone tell them apart.
+        """
         if not self.keys:
             return numbered(len(keys))
         if self.keys[0] == "schedule":
-            return distinct([style_of(key[0]) for key in keys])
-        first = list(dict.fromkeys(key[0] for key in keys))
-        looks = dict(zip(first, numbered(len(first)), strict=True))
-        return distinct([looks[key[0]] for key in keys])
+            wanted = [style_of(key[0]) for key in keys]
+        else:
+            first = list(dict.fromkeys(key[0] for key in keys))
+            looks = dict(zip(first, numbered(len(first)), strict=True))
+            wanted = [looks[key[0]] for key in keys]
+        if self.x in CATEGORIES:
+            wanted = [replace(style, dash=EVERY_H.dash) for style in wanted]
+        return distinct(wanted)
 
     def _label(self, key: tuple[Any, ...]) -> str:
         return ", ".join(
@@ -468,16 +476,16 @@ class _Series:
     def _line(self, label: str, rows: Sequence[Mapping[str, Any]], look: Style) -> Line:
         points = []
         for row in rows:
-            value = _period(row) if self.x == "period" else row[self.x]
+            value = period_of(row) if self.x == "period" else row[self.x]
             point = self.measure.point(row)
             if value is not None and point is not None:
-                at = self._index[value] if self.x in _CATEGORIES else value
+                at = self._index[value] if self.x in CATEGORIES else value
                 points.append((float(at), *point))
         points.sort()
         x, y, low, high = (
             (list(column) for column in zip(*points, strict=True)) if points else ([], [], [], [])
         )
-        return Line(label, x, y, style=look, low=low, high=high, joined=self.x not in _CATEGORIES)
+        return Line(label, x, y, style=look, low=low, high=high, joined=self.x not in CATEGORIES)
 
 
 def _title(

@@ -137,9 +137,9 @@ def sort_key(schedule: str | Schedule) -> tuple[int, float, str]:
     return Schedule.parse(schedule).sort_key
 
 
-def in_words(schedule: str) -> str:
+def label_of(schedule: str) -> str:
     """Return a schedule's name for legends."""
-    return Schedule.parse(schedule).in_words
+    return Schedule.parse(schedule).label
 
 
 def _spread(name: str) -> int:

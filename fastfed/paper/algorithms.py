@@ -42,7 +42,7 @@ def algorithms_table(trials: Trials) -> list[dict[str, Any]]:
                 "instance": cell.instance,
                 "delta": cell.delta,
                 "schedule": name,
-                "algorithm": name if schedule.eliminates else schedule.in_words,
+                "algorithm": schedule.label,
                 "trials": count,
                 "wrong": wrong,
                 "error_low": low,

@@ -18,7 +18,7 @@ import polars as pl
 from fastfed.analysis.verdicts import Cell
 from fastfed.display.figures import FORMATS, chart_figure, contact_sheet, save, style
 from fastfed.display.series import Chart, Line, chart
-from fastfed.display.styles import EVERY_H, FEDELIM, distinct, in_words, style_of
+from fastfed.display.styles import EVERY_H, FEDELIM, distinct, style_of
 from fastfed.display.wording import plain
 from fastfed.files import make_folder
 from fastfed.model.schedules import Schedule
@@ -117,9 +117,9 @@ def write(frames: Frames, minima: Sequence[Cell], out: Path) -> list[Path]:
 
 def panel_a(rows: pl.DataFrame) -> Chart:
     """Chart FedElim's total cost for each C, and FedElim0's pulls, against delta."""
-    parts = {f"FedElim, C = {cost:g}": _of(rows, "fedelim", cost) for cost in PAPER_COSTS}
-    parts["FedElim0, pulls alone"] = _of(rows, "fedelim0", 0.0)
-    first = parts[f"FedElim, C = {PAPER_COSTS[0]:g}"]
+    parts = {f"fedelim, C = {cost:g}": _of(rows, "fedelim", cost) for cost in PAPER_COSTS}
+    parts["fedelim0, pulls alone"] = _of(rows, "fedelim0", 0.0)
+    first = parts[f"fedelim, C = {PAPER_COSTS[0]:g}"]
     lines = [replace(line, label=label) for label, one in parts.items() for line in one.lines]
     looks = distinct([line.style for line in lines if line.style is not None])
     styled = [replace(line, style=look) for line, look in zip(lines, looks, strict=True)]
@@ -212,7 +212,7 @@ def optimum_study(places: Sequence[OptimumPlace]) -> Chart:
             look = replace(look, marker=_MARKERS[radius] or look.marker, filled=False)
         x, y, spread = (list(column) for column in zip(*known, strict=True))
         spread = [0.0 if math.isnan(error) else error for error in spread]
-        label = f"{in_words(schedule).split()[0]}, {radius}"
+        label = f"{schedule}, {radius}"
         lines.append(Line(label, x, y, spread, style=look))
     deltas = sorted(place.delta for place in places)
     ones = [1.0, 1.0]
@@ -262,7 +262,7 @@ def base_study(rows: pl.DataFrame) -> Chart:
     two = x.index(2.0)
     lines = [
         Line("at powers of lambda", x, y, spread, style=EVERY_H),
-        Line("FedElim, lambda = 2", [2.0], [y[two]], [spread[two]], style=FEDELIM),
+        Line("fedelim, lambda = 2", [2.0], [y[two]], [spread[two]], style=FEDELIM),
     ]
     best = float(here["base_opt"][0])
     two_lines = here["schedule"].unique(maintain_order=True)[:2]  # enough for the labels
@@ -297,8 +297,7 @@ def radii_study(rows: pl.DataFrame) -> Chart:
                 else replace(style_of(schedule), marker=marker, filled=False)
             )
             lines += [
-                replace(line, label=f"{in_words(schedule).split()[0]}, {radius}", style=look)
-                for line in drawn.lines
+                replace(line, label=f"{schedule}, {radius}", style=look) for line in drawn.lines
             ]
     return _titled(
         replace(drawn, lines=lines),

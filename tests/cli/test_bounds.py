@@ -7,11 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import fastfed as ff
 from fastfed.cli import app as cli
-from fastfed.display.figures import bound_lines
+from fastfed.display.guides import LEAST, bound_lines
+from fastfed.display.series import Line
 from fastfed.display.tables import bounds_text
 from fastfed.model.instance import Instance
 from fastfed.theory.bounds import bounds
@@ -93,22 +95,66 @@ def test_help_imports_nothing_heavy() -> None:
 # Overlays
 
 
+def rows_of(**values: object) -> pl.DataFrame:
+    """Make the columns of a summary that tell settings apart."""
+    setting = {"instance": "synthetic", "schedule": "fedelim", "delta": DELTA, "sigma": 1.0}
+    setting |= {"radius": "paper", "goal": "best", "uplink": "exact", "cost": 10.0}
+    return pl.DataFrame(setting | values)
+
+
+def lines_of(
+    x: str = "delta", y: str = "total", instance: Instance = SYNTHETIC, **values: object
+) -> dict[str, Line]:
+    found = bound_lines(rows_of(**values), {"synthetic": instance}, x, y)
+    assert all(one.plain for one in found)
+    return {one.label: one for one in found}
+
+
 def test_bound_lines() -> None:
-    lines = {
-        one.label.split()[0]: one for one in bound_lines(SYNTHETIC, 1.0, 10.0, [0.01, 0.5, 0.1])
-    }
-    assert list(lines) == ["3T", "2T", "T", "no"]
-    assert all(one.plain for one in lines.values())
+    lines = lines_of(delta=[0.01, 0.5, 0.1])
+    assert [label.split()[0] for label in lines] == ["3T", "2T", "T", "no"]
     T = [float(bounds(SYNTHETIC, d).T) for d in (0.01, 0.1, 0.5)]
-    assert lines["T"].x == [0.01, 0.1, 0.5]
-    assert lines["T"].y == T
-    assert lines["3T"].y == [3 * t for t in T]
-    assert lines["no"].x == [0.01, 0.1]  # at 0.5 it is 0, and a logarithmic axis has none
+    assert lines["T (fedelim0, pulls)"].x == [0.01, 0.1, 0.5]
+    assert lines["T (fedelim0, pulls)"].y == T
+    assert lines["3T (fedelim, total)"].y == [3 * t for t in T]
+    assert lines[LEAST].x == [0.01, 0.1]  # at 0.5 it is 0, and a logarithmic axis has none
     # at C = 1300, 3T follows for small deltas only; one delta makes a line, too
-    some = bound_lines(SYNTHETIC, 1.0, 1300.0, [0.1, 1e-9, 1e-12])
-    assert [one.x for one in some if one.label.startswith("3T")] == [[1e-12, 1e-9]]
-    alone = bound_lines(SYNTHETIC, 1.0, 10.0, [0.01])[2]
+    some = lines_of(delta=[0.1, 1e-9, 1e-12], cost=1300.0)
+    assert some["3T (fedelim, total)"].x == [1e-12, 1e-9]
+    alone = lines_of(delta=0.01)[LEAST]
     assert alone.x[0] < 0.01 < alone.x[1]
+
+
+def test_every_axis_that_has_bounds_has_its_own() -> None:
+    """Each guide has the numbers of `ff.bounds` at its places, for every x and y with bounds."""
+    costs = [0.0, 10.0, 1000.0]
+    along = lines_of("cost", "communication", cost=costs)
+    expected = [float(bounds(SYNTHETIC, DELTA, c).fedelim.summed.comm) for c in costs]
+    (bound,) = along.values()
+    assert (bound.x, bound.y) == (costs[1:], expected[1:])  # talking is free at C = 0
+    assert set(lines_of("cost", "pulls", cost=costs)) == {
+        "2T (fedelim, pulls)",
+        "T (fedelim0, pulls)",
+        LEAST,
+    }
+    names = ["periodic:10", "periodic:1000", "fedelim"]
+    for y, part in (("total", "total"), ("pulls", "pulls"), ("communication", "comm")):
+        found = lines_of("period", y, schedule=names)["bound of periodic:H"]
+        assert found.x == [10.0, 1000.0]
+        assert found.y == [
+            float(getattr(bounds(SYNTHETIC, DELTA, 10.0, period=H).periodic.summed, part))
+            for H in (10, 1000)
+        ]
+        every = lines_of("schedule", y, schedule=names)["bound of the schedule"]
+        assert (every.x, every.joined) == ([0.0, 1.0, 2.0], False)
+        assert every.y[:2] == found.y
+    radii = ["mixture", "paper"]
+    found = lines_of("radius", "pulls", radius=radii)["T (fedelim0, pulls)"]
+    assert found.y == [float(bounds(SYNTHETIC, DELTA, radius=one).T) for one in radii]
+    allowed = lines_of("delta", "error_rate", delta=[0.1, 0.01])
+    assert [(one.x, one.y) for one in allowed.values()] == [([0.01, 0.1], [0.01, 0.1])]
+    with pytest.raises(ff.InputError, match="no theorem bounds steps"):
+        lines_of("delta", "steps")
 
 
 def test_plot_with_bounds(tmp_path: Path) -> None:
@@ -122,10 +168,29 @@ def test_plot_with_bounds(tmp_path: Path) -> None:
         (tmp_path / f"figures{i}" / "synthetic_s1_C10-total-delta.svg").read_text() for i in (0, 1)
     )
     for label in (
-        "T (FedElim0, pulls)",
-        "2T (FedElim, pulls)",
-        "3T (FedElim, total)",
+        "T (fedelim0, pulls)",
+        "2T (fedelim, pulls)",
+        "3T (fedelim, total)",
         "no algorithm below this (pulls)",
     ):
         assert f">{label}<" in drawn
         assert f">{label}<" not in plain
+
+
+def test_a_figure_with_bounds_for_each_setting(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    folder = str(tmp_path / "r")
+    options = {"schedules": ["fedelim"], "periods": [10, 100], "trials": 2, "threads": 1}
+    ff.sweep(instances="synthetic", deltas=[0.1, 0.01], out=folder, progress=False, **options)
+    ask = ["plot", folder, "--out", str(tmp_path / "f"), "--format", "svg", "--bounds", "--x"]
+    assert cli.run([*ask, "period", "--cost", "10"]) == 0
+    files = [Path(line).name for line in capsys.readouterr().out.splitlines()]
+    assert files == ["total-period-bounds-0.1.svg", "total-period-bounds-0.01.svg"]
+    for name in files:
+        assert ">bound of periodic:H<" in (tmp_path / "f" / name).read_text()
+    assert cli.run([*ask, "schedule", "--y", "pulls", "--delta", "0.1"]) == 0
+    assert Path(capsys.readouterr().out.strip()).name == "pulls-schedule-bounds.svg"
+    assert cli.run([*ask, "period", "--group", "delta", "--cost", "10"]) == 2
+    assert "every delta has bounds of its own" in capsys.readouterr().err

@@ -118,7 +118,7 @@ def test_a_figure_of_choice(swept: Path, folder: Path, capsys: pytest.CaptureFix
     shown = printed(capsys, *ask, "--x", "period", "--y", "communication")
     assert shown.splitlines() == ["f/communication-period-C0.png", "f/communication-period-C10.png"]
     assert "did you mean 'delta'" in complaint(capsys, *ask, "--x", "dleta")
-    assert "--bounds" in complaint(capsys, *ask, "--x", "cost", "--bounds")
+    assert "no theorem bounds steps" in complaint(capsys, *ask, "--y", "steps", "--bounds")
 
 
 def test_too_many_lines_for_one_figure(

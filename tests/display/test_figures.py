@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from fastfed.display.figures import chart_figure, file_stem, plot, plot_sweep
-from fastfed.display.styles import in_words
+from fastfed.display.styles import label_of
 
 
 @pytest.fixture(autouse=True)
@@ -170,7 +171,7 @@ def test_few_lines_are_labelled_at_their_ends(options: dict[str, Any]) -> None:
     assert_readable(ax)
     if options.get("x") != "schedule":
         assert ax.get_legend() is None
-        assert "FedElim" in {text.get_text().split(",")[0] for text in ax.texts}
+        assert "fedelim" in {text.get_text().split(",")[0] for text in ax.texts}
 
 
 def test_title_tells_of_trials_that_did_not_end() -> None:
@@ -252,7 +253,7 @@ def test_a_schedule_looks_the_same_in_every_figure() -> None:
         line.label: line.style
         for line in chart(frame.filter(pl.col("delta") == 0.1), x="period").lines
     }
-    assert level["FedElim"] == style_of("fedelim")
+    assert level["fedelim"] == style_of("fedelim")
 
 
 def test_several_instances_and_sigmas_get_lines_of_their_own() -> None:
@@ -262,7 +263,7 @@ def test_several_instances_and_sigmas_get_lines_of_their_own() -> None:
     found = looks(ax)
     assert len(found) == len(set(found)) == 8
     labels = {text.get_text() for text in ax.texts}
-    assert "FedElim, a, sigma 1" in labels
+    assert "fedelim, a, sigma 1" in labels
     colours = {line.label.split(",")[0]: set() for line in chart(frame).lines}
     for line in chart(frame).lines:
         assert line.style is not None
@@ -338,16 +339,26 @@ def test_points_that_coincide_stand_side_by_side() -> None:
     np.testing.assert_array_equal(alone[0][:, 0], [0.001, 0.01, 0.1])
 
 
+def test_points_that_are_not_joined_differ_without_their_dashes() -> None:
+    frame = made_up(["a", "b"], ["fedelim", "periodic:100", "periodic:110"], [0.1, 0.01])
+    frame = frame.with_columns(pl.lit("paper").alias("radius"))
+    for x in ("radius", "schedule"):
+        lines = chart(frame, x=x).lines
+        assert not any(line.joined for line in lines)
+        looks = {replace(line.style, dash="-") for line in lines if line.style}
+        assert len(looks) == len(lines) > 3
+
+
 def test_period_one_is_fedelim0() -> None:
     frame = made_up(["a"], ["fedelim0", "periodic:1", "periodic:10", "fedelim"], [0.1])
     assert [line.label for line in chart(frame).lines] == [
-        "FedElim",
-        "FedElim0 (every step)",
-        "every 10 steps",
+        "fedelim",
+        "fedelim0",
+        "periodic:10",
     ]
     curve, level = chart(frame, x="period").lines
-    assert (curve.label, curve.x) == ("every H steps", [1.0, 10.0])
-    assert (level.label, level.plain) == ("FedElim", True)
+    assert (curve.label, curve.x) == ("periodic:H", [1.0, 10.0])
+    assert (level.label, level.plain) == ("fedelim", True)
     assert level.y[0] == frame.filter(pl.col("schedule") == "fedelim")["total_mean"][0]
 
 
@@ -355,7 +366,7 @@ def test_a_schedule_that_never_ended_has_no_line() -> None:
     frame = made_up(["a"], ["fedelim", "fedelim0"], [0.1]).with_columns(
         pl.when(pl.col("schedule") == "fedelim").then(pl.col("total_mean")).alias("total_mean")
     )
-    assert [line.label for line in chart(frame).lines] == ["FedElim"]
+    assert [line.label for line in chart(frame).lines] == ["fedelim"]
 
 
 @pytest.mark.parametrize("choice", ["radius", "goal", "uplink"])
@@ -520,7 +531,7 @@ def test_categories_are_points_in_the_order_of_the_spec() -> None:
     order = ["periodic:10", "fedelim", "adaptive"]
     ax = plot(made_up(schedules=order, deltas=[0.1, 0.01]), x="schedule")
     names = [label.get_text() for label in ax.get_xticklabels()]
-    assert names == [in_words(name) for name in order]
+    assert names == [label_of(name) for name in order]
     assert {bars[0].get_linestyle() for bars in ax.containers} == {"None"}
 
 
@@ -530,8 +541,8 @@ def test_constants_stand_in_the_title() -> None:
     labels = [text.get_text() for text in ax.texts] or [
         text.get_text() for text in ax.get_legend().get_texts()
     ]
-    assert not [label for label in labels if "FedElim" in label]
-    assert "FedElim" in ax.get_title(loc="left") + ax.get_title()
+    assert not [label for label in labels if "fedelim" in label]
+    assert "fedelim" in ax.get_title(loc="left") + ax.get_title()
 
 
 def test_the_group_decides_the_colour() -> None:

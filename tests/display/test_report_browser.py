@@ -16,11 +16,12 @@ from browsing import EVIL, NEEDS_BROWSER, Opened, launched
 
 import fastfed as ff
 from fastfed.cli import app as cli
-from fastfed.display.styles import in_words
+from fastfed.display.compare_table import compare_columns
+from fastfed.display.styles import label_of
 from fastfed.display.tables import summary_cells
 from fastfed.display.wording import rate, with_error
 from fastfed.storage.summary_cache import stored_summary
-from fastfed.text import short
+from fastfed.text import printable, short
 
 pytestmark = [pytest.mark.browser, NEEDS_BROWSER]
 
@@ -67,7 +68,7 @@ def printed(frame: pl.DataFrame) -> dict[str, list[str]]:
     by_head = {column.head: column.cells for column in columns}
     heads = ("total ± sem", "pulls", "error % [95 %]", "x FE0")
     return {
-        in_words(name): [by_head[head][row] for head in heads]
+        label_of(name): [by_head[head][row] for head in heads]
         for row, name in enumerate(by_head["schedule"])
     }
 
@@ -165,7 +166,7 @@ def test_quantiles_are_those_of_the_summary(opened: Opened, folder: Path) -> Non
     opened.type_cost("10")
     shown = {row[0]: row[7:10] for row in opened.rows()}
     for row in frame.to_dicts():
-        parts = shown[in_words(row["schedule"])]
+        parts = shown[label_of(row["schedule"])]
         assert parts[0] == " / ".join(
             short(row[f"total_{share}"]) for share in ("q05", "q50", "q95")
         )
@@ -193,7 +194,7 @@ def test_sorting_by_keyboard(opened: Opened, folder: Path) -> None:
     pulls = stored_summary(folder, [1.0]).filter(
         pl.col("instance") == "plain", pl.col("delta") == DELTAS[0]
     )
-    order = [in_words(name) for name in pulls.sort("communication_mean")["schedule"]]
+    order = [label_of(name) for name in pulls.sort("communication_mean")["schedule"]]
     button.focus()
     button.press("Enter")
     assert [row[0] for row in opened.rows()] == order
@@ -204,14 +205,14 @@ def test_sorting_by_keyboard(opened: Opened, folder: Path) -> None:
 
 
 def test_selection_is_everywhere(opened: Opened) -> None:
-    button = opened.page.get_by_role("button", name="every 7 steps")
+    button = opened.page.get_by_role("button", name="periodic:7")
     button.click()
     assert button.get_attribute("aria-pressed") == "true"
-    assert opened.page.locator("#table tr.single td").first.inner_text() == "every 7 steps"
+    assert opened.page.locator("#table tr.single td").first.inner_text() == "periodic:7"
     faint = "#total-delta svg .mark-symbol path[opacity='0.12']"
     opened.page.wait_for_selector(faint, state="attached")
     assert opened.page.locator(faint).count() == (len(SCHEDULES) - 1) * len(DELTAS)
-    other = opened.page.get_by_role("button", name="super-exponential")
+    other = opened.page.get_by_role("button", name="superexponential")
     other.click()  # several at once
     assert opened.page.locator("#table tr.single").count() == 2
     other.click()
@@ -228,7 +229,7 @@ def test_schedules_are_searched_and_hidden(opened: Opened) -> None:
     ]
     opened.page.uncheck("#names li[data-name=superexponential] input")
     assert "3 of 4 shown" in opened.page.inner_text("#schedules-title")
-    assert "super-exponential" not in {row[0] for row in opened.rows()}
+    assert "superexponential" not in {row[0] for row in opened.rows()}
     drawn = (
         "[...document.querySelectorAll('#total-delta svg .mark-symbol path')]"
         ".filter(one => one.__data__.datum.schedule).length"
@@ -249,7 +250,7 @@ def test_the_cheapest_is_a_headline(opened: Opened, folder: Path) -> None:
     best = frame.sort("total_mean").row(0, named=True)
     total = with_error(best["total_mean"], best["total_sem"])
     assert opened.page.inner_text("#cheapest") == (
-        f"Cheapest at C = 10: {in_words(best['schedule'])}, total {total}"
+        f"Cheapest at C = 10: {label_of(best['schedule'])}, total {total}"
     )
 
 
@@ -297,7 +298,7 @@ def test_one_delta_has_schedules_along_x(browser: Any, tmp_path: Path) -> None:
     one = Opened(browser, swept.report(tmp_path / "report.html"), 1400)
     assert one.page.inner_text("#total-delta h2") == "Total cost by schedule"
     ticks = one.page.locator("#total-delta svg .role-axis-label text").all_text_contents()
-    assert {"FedElim", "FedElim0 (every step)"} <= set(ticks)
+    assert {"fedelim", "fedelim0"} <= set(ticks)
     one.page.select_option("#beside-key", "radius")
     one.page.wait_for_selector("#beside-1 svg")
     heads = one.page.locator("#beside h2").all_inner_texts()
@@ -338,8 +339,9 @@ def test_bounds_can_be_switched_on(opened: Opened) -> None:
 @pytest.mark.parametrize("kind", ["SVG", "PNG"])
 def test_every_figure_can_be_saved(opened: Opened, tmp_path: Path, kind: str) -> None:
     """One kind a page: Chromium lets a page save ten files before it asks the user."""
+    opened.page.wait_for_selector("#compare-chart svg")
     buttons = opened.page.get_by_role("button", name=f"Save as {kind}")
-    assert buttons.count() == 6
+    assert buttons.count() == 7
     for place in range(buttons.count()):
         with opened.page.expect_download() as download:
             buttons.nth(place).click()
@@ -350,12 +352,12 @@ def test_every_figure_can_be_saved(opened: Opened, tmp_path: Path, kind: str) ->
             assert root.tag.endswith("svg")
             texts = {"".join(one.itertext()) for one in root.iter() if one.tag.endswith("text")}
             figure = opened.page.locator("figure").nth(place)
-            assert figure.locator("h2").inner_text() in texts  # title, subtitle, legend
+            assert figure.locator("h2, h3").inner_text() in texts  # title, subtitle, legend
             assert any(text and text.startswith("instance plain") for text in texts)
-            assert "FedElim0 (every step)" in texts
+            assert ("fedelim0" if place < 6 else "fedelim") in texts
         else:
             assert path.read_bytes().startswith(b"\x89PNG")
-    assert len(list(tmp_path.iterdir())) == 6
+    assert len(list(tmp_path.iterdir())) == 7
 
 
 def test_data_can_be_saved(opened: Opened, folder: Path, tmp_path: Path) -> None:
@@ -384,6 +386,83 @@ def test_verdicts_are_those_of_check(opened: Opened, folder: Path) -> None:
             assert int(count) == counted.count(head)
     here = found.frame.filter(pl.col("instance") == "plain", pl.col("delta") == DELTAS[0])
     assert len(opened.rows("lines")) == len(here)
+
+
+def test_comparisons_are_those_of_compare(opened: Opened, folder: Path) -> None:
+    """The table has the ratios and intervals that `fastfed compare` prints, for each choice."""
+    sweep = ff.open_sweep(folder)
+    options = opened.page.locator("#compare-by option").all_inner_texts()
+    assert options == ["schedule", "instance", "delta"]
+    for by in options:
+        opened.page.select_option("#compare-by", by)
+        found = sweep.compare(by=by)
+        printed = {column.head: column.cells for column in compare_columns(found)[1]}
+        here = {"instance": "plain", "delta": str(DELTAS[0])}
+        wanted = set()
+        for place, cost in enumerate(printed["C"]):
+            if all(by == key or printed[key][place] == value for key, value in here.items()):
+                line = [printed[name][place] for name in (by, "total", "pulls", "uplinks")]
+                schedule = [] if by == "schedule" else [printed["schedule"][place]]
+                wanted.add((*schedule, cost, *line))
+        heads = opened.page.locator("#compare-table thead th").all_inner_texts()
+        totals = [head for head in heads if head.startswith("total")]
+        assert totals == ["total at C = 0", "total at C = 10", "total at C = 100"]
+        shown = set()
+        for row in opened.rows("compare-table"):
+            cells = dict(zip(heads, row, strict=True))
+            schedule = [] if by == "schedule" else [cells["schedule"]]
+            value = EVIL_SHOWN if cells[by] == printable(EVIL) else cells[by]
+            for total in totals:
+                cost = total.rpartition(" ")[2]
+                shown.add((*schedule, cost, value, cells[total], cells["pulls"], cells["uplinks"]))
+        if by == "instance":  # a table in a terminal shortens the name
+            wanted = {(a, b, EVIL_SHOWN, *rest) for a, b, _, *rest in wanted}
+        assert shown == wanted
+    opened.page.uncheck("#names li[data-name=superexponential] input")
+    assert "superexponential" not in {row[0] for row in opened.rows("compare-table")}
+
+
+EVIL_SHOWN = "the long name"
+
+
+def test_too_many_comparisons_are_said(
+    browser: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastfed.display.report.compare.MOST", 20)
+    one = Opened(browser, ff.open_sweep(folder).report(tmp_path / "report.html"), 1400)
+    note = one.page.inner_text("#compare-note")
+    assert note.startswith("60 comparisons by schedule are too many for a page: use fastfed")
+    assert one.page.locator("#compare-figure").is_hidden()
+    assert one.said == []
+    one.context.close()
+
+
+def test_the_cheapest_is_among_those_that_are_shown(browser: Any, tmp_path: Path) -> None:
+    """Of many schedules the page shows a few, which follow C until the user chooses."""
+    names = ["fedelim", "fedelim0", *(f"periodic:{2**power}" for power in range(1, 21))]
+    res = ff.simulate([[0.9, 0.2], [0.3, 0.7]], names, delta=0.1, trials=40, threads=1)
+    one = Opened(browser, res.report(tmp_path / "report.html"), 1400)
+    winners = set()
+    for cost in ("0", "1", "30", "1000", "100000"):
+        one.type_cost(cost)
+        winner = one.page.inner_text("#cheapest").partition(": ")[2].partition(",")[0]
+        assert winner in {row[0] for row in one.rows()}
+        assert len(one.rows()) <= 10
+        winners.add(winner)
+    assert len(winners) > 2
+    one.page.click("#schedules summary")
+    one.page.click("#all")
+    one.type_cost("1")
+    assert len(one.rows()) == len(names)  # what the user chose stays
+    assert one.said == []
+    one.context.close()
+
+
+def test_ticks_stand_at_the_deltas_of_the_sweep(opened: Opened) -> None:
+    axis = "#total-delta svg .role-axis-label text"
+    shown = opened.page.locator(axis).all_text_contents()
+    assert set(map(str, DELTAS)) <= set(shown)
+    assert "0.1" not in shown  # which was not run
 
 
 def test_what_was_run_is_said(opened: Opened, folder: Path) -> None:

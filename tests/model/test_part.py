@@ -134,13 +134,17 @@ def test_bounds_on_the_page_are_those_of_the_cell(several: Path, tmp_path: Path)
 
 
 def test_guides_of_a_figure_are_those_of_the_cell() -> None:
-    from fastfed.display.figures import bound_lines
+    import polars as pl
+
+    from fastfed.display.guides import bound_lines
 
     instance = ff.Instance([[0.9, 0.2], [0.3, 0.7], [-0.4, 0.1]])
     chosen = {"radius": "mixture", "goal": "eps:0.1", "uplink": "dither:1"}
-    lines = {line.label: line for line in bound_lines(instance, 1.0, 0.0, [0.1, 0.01], chosen)}
+    rows = {"instance": "a", "schedule": "fedelim", "delta": [0.1, 0.01], "sigma": 1.0}
+    found = bound_lines(pl.DataFrame(rows | chosen | {"cost": 0.0}), {"a": instance})
+    lines = {line.label: line for line in found}
     expected = ff.bounds(instance, [0.01, 0.1], 0.0, 1.0, **chosen).T  # type: ignore[arg-type]
-    assert lines["T (FedElim0, pulls)"].y == pytest.approx(expected.tolist())
+    assert lines["T (fedelim0, pulls)"].y == pytest.approx(expected.tolist())
     assert "lower bound (pulls)" not in lines
 
 

@@ -124,7 +124,7 @@ def test_descriptions_are_brief() -> None:
         "on a, b and c in 1 of 9 cells"
     )
     names = [{"instance": "a", "schedule": name} for name in ("fedelim", "periodic:5", "adaptive")]
-    assert describe(names[:2], names) == "on a for FedElim and H = 5"
+    assert describe(names[:2], names) == "on a for fedelim and H = 5"
 
 
 def test_a_verdict_is_a_sentence_to_quote() -> None:

@@ -88,10 +88,10 @@ def test_places_of_a_sweep(tmp_path: Path) -> None:
     assert places[0].proportions == pytest.approx(24 / (3 + math.sqrt(3)) ** 2, rel=2e-6)
     drawn = optimum_study(places)
     assert [line.label for line in drawn.lines] == [
-        "FedElim, paper",
-        "FedElim0, paper",
-        "FedElim, mixture-pairs",
-        "FedElim0, mixture-pairs",
+        "fedelim, paper",
+        "fedelim0, paper",
+        "fedelim, mixture-pairs",
+        "fedelim0, mixture-pairs",
         "no algorithm below this",
     ]
     assert np.all(np.array([line.y for line in drawn.lines[:4]]) > 1)

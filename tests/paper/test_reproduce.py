@@ -114,13 +114,13 @@ def test_schedules_look_as_in_every_other_figure(paper: Path) -> None:
         assert len(set(looks)) == len(looks), name
         own = {line.label: line.style for line in chart.lines}
         for label, schedule in (
-            ("FedElim", "fedelim"),
-            ("FedElim, C = 0", "fedelim"),
-            ("FedElim, paper", "fedelim"),
-            ("FedElim0, paper", "fedelim0"),
-            ("FedElim0, pulls alone", "fedelim0"),
-            ("every 10 steps", "periodic:10"),
-            ("super-exponential", "superexponential"),
+            ("fedelim", "fedelim"),
+            ("fedelim, C = 0", "fedelim"),
+            ("fedelim, paper", "fedelim"),
+            ("fedelim0, paper", "fedelim0"),
+            ("fedelim0, pulls alone", "fedelim0"),
+            ("periodic:10", "periodic:10"),
+            ("superexponential", "superexponential"),
         ):
             assert own.get(label, style_of(schedule)) == style_of(schedule), (name, label)
     assert sum(len(chart.lines) for chart in every.values()) > 80
@@ -177,9 +177,9 @@ def test_axes_are_named_and_legends_speak(paper: Path) -> None:
     text = {letter: (paper / "figures" / f"bernoulli-{letter}.svg").read_text() for letter in "abc"}
     assert "error probability delta" in text["a"]
     assert "total cost (pulls + C x uplinks)" in text["a"]
-    assert "FedElim, C = 10" in text["a"]
+    assert "fedelim, C = 10" in text["a"]
     assert "communication cost (C x uplinks)" in text["b"]
-    assert "every 5 steps" in text["b"]
+    assert "periodic:5" in text["b"]
     assert "period H (steps between uplinks)" in text["c"]
     assert "mean ± one standard deviation, 3 trials" in text["c"]
 

@@ -60,7 +60,7 @@ def report_data(
         "schedules": [
             {
                 "name": str(one),
-                "words": one.in_words,
+                "label": one.label,
                 "period": one.period,
                 **vega_look(looks[str(one)]),
             }

@@ -44,7 +44,8 @@ const dom = (() => {
 
   // a figure for a slide: on white, of one size, with its title; its legend is in the specification
   async function saveFigure(specification, title, name, kind) {
-    const wish = { ...specification, width: 620, height: 360, autosize: { type: "pad" },
+    const wish = { ...specification, width: 620,
+      height: Math.max(360, specification.height), autosize: { type: "pad" },
       padding: 12, title: { text: title[0], subtitle: title.slice(1), fontSize: 15 } };
     const view = await embed(make("div"), themed(wish, true));
     if (kind === "svg") {

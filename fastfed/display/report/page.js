@@ -12,7 +12,7 @@
   const state = {
     where: Object.fromEntries(keys.map((key) => [key, values[key][0]])),
     cost: data.costs[Math.floor(data.costs.length / 2)] ?? 10,
-    version: 0, selected: new Set(), hidden: new Set(), bounds: false, beside: null,
+    version: 0, selected: new Set(), hidden: new Set(), few: false, bounds: false, beside: null,
     sort: { column: "cost", down: false },
   };
   const matches = (cell, but) =>
@@ -122,7 +122,8 @@
     update();
   }
 
-  function showOnly(hidden) {
+  function showOnly(hidden, few = false) {
+    state.few = few;
     state.hidden = hidden;
     markNames();
     update();
@@ -133,7 +134,7 @@
     const wanted = find("search").value.toLowerCase();
     for (const item of find("names").children) {
       const name = item.dataset.name;
-      item.hidden = !`${name} ${byName.get(name).words}`.toLowerCase().includes(wanted);
+      item.hidden = !`${name} ${byName.get(name).label}`.toLowerCase().includes(wanted);
       item.className = state.hidden.has(name) ? "hidden" : "";
       item.querySelector("input").checked = !state.hidden.has(name);
       item.querySelector("svg").replaceWith(swatch(lookOf(byName.get(name))));
@@ -144,15 +145,27 @@
       ? `Schedules: ${count - state.hidden.size} of ${count} shown` : `Schedules: all ${count} shown`;
   }
 
-  // the paper's, and those that are cheapest in most cells: as many as can be told apart
+  // the paper's, the cheapest here, and those that are cheapest most often at the sweep's costs: as
+  // many as can be told apart
   const FEW = 10;
+  const wins = new Map();
+  for (const cell of data.cells) for (const cost of data.costs) {
+    const name = model.winner(cell, cost);
+    if (name !== null) wins.set(name, (wins.get(name) ?? 0) + 1);
+  }
+  const often = [...wins.keys()].sort((x, y) => wins.get(y) - wins.get(x));
   function cheapest() {
-    const wins = new Map();
-    for (const piece of data.cells.flatMap((cell) => cell.pieces))
-      wins.set(piece.winner, (wins.get(piece.winner) ?? 0) + 1);
     const own = ["fedelim", "fedelim0", "adaptive"].filter((name) => byName.has(name));
-    const order = [...wins.keys()].sort((x, y) => wins.get(y) - wins.get(x));
-    return new Set([...own, ...order].slice(0, FEW));
+    const now = model.winner(here(), state.cost);
+    return new Set([...own, ...(now === null ? [] : [now]), ...often].slice(0, FEW));
+  }
+  // they follow C and the choices until the user shows or hides schedules
+  function follow() {
+    if (!state.few) return;
+    const hidden = allBut(cheapest());
+    if ([...hidden].join() === [...state.hidden].join()) return;
+    state.hidden = hidden;
+    markNames();
   }
   const allBut = (some) => new Set(data.schedules.map((one) => one.name).filter((name) =>
     !some.has(name)));
@@ -160,11 +173,11 @@
   function fillNames() {
     for (const one of data.schedules) {
       const button = make("button", { type: "button", "aria-pressed": "false" }, swatch(one),
-        one.words);
+        one.label);
       button.dataset.name = one.name;
       button.addEventListener("click", () => singleOut(one.name));
       const box = make("input", { type: "checkbox", checked: true,
-        "aria-label": `show ${one.words}` });
+        "aria-label": `show ${one.label}` });
       box.addEventListener("change", () => {
         if (box.checked) state.hidden.delete(one.name); else state.hidden.add(one.name);
         showOnly(state.hidden);
@@ -176,15 +189,15 @@
     find("search").addEventListener("input", markNames);
     find("all").addEventListener("click", () => showOnly(new Set()));
     find("none").addEventListener("click", () => showOnly(allBut(new Set())));
-    find("few").addEventListener("click", () => showOnly(allBut(cheapest())));
-    if (data.schedules.length > 2 * FEW) state.hidden = allBut(cheapest());
-    else find("schedules").open = true;
+    find("few").addEventListener("click", () => showOnly(allBut(cheapest()), true));
+    state.few = data.schedules.length > 2 * FEW;
+    if (!state.few) find("schedules").open = true;
     markNames();
   }
 
   // ---- charts
   const point = (row, x, { mean, sem }) => ({
-    schedule: row.schedule, name: byName.get(row.schedule).words, x, y: mean,
+    schedule: row.schedule, name: byName.get(row.schedule).label, x, y: mean,
     low: sem === null ? mean : mean - sem, high: sem === null ? mean : mean + sem,
     shown: model.withError(mean, sem),
     on: !state.selected.size || state.selected.has(row.schedule),
@@ -205,9 +218,11 @@
   }
   function errorRates() {
     // side by side; an interval that begins at 0 reaches to the foot of the axis
-    const foot = 0.5 * Math.min(...data.cells.flatMap((cell) => cell.rows).map((row) =>
-      (row.error_low > 0 ? row.error_low : row.error_high)));
-    const step = 0.3 / Math.max(10, data.schedules.length - state.hidden.size);
+    const foot = 0.5 * Math.min(...overDelta().flatMap((cell) => [cell.where[DELTA],
+      ...cell.rows.map((row) => (row.error_low > 0 ? row.error_low : row.error_high))]));
+    const places = overDelta().map((cell) => Math.log(cell.where[DELTA])).sort((a, b) => a - b);
+    const gap = Math.min(9, ...places.slice(1).map((place, at) => place - places[at]));
+    const step = 0.35 * gap / Math.max(10, data.schedules.length - state.hidden.size);
     return overDelta().flatMap((cell) => seen(cell).map((row, place, rows) => ({
       ...point(row, cell.where[DELTA], { mean: row.error_high, sem: null }),
       x: cell.where[DELTA] * Math.exp(step * (place - (rows.length - 1) / 2)),
@@ -287,8 +302,9 @@
   const sized = (size) => ({ condition: { test: "datum.nothing", value: 0 }, value: size });
   const CHARTS = [
     { id: "total-delta", title: "Total cost against delta", x: "error probability delta",
-      y: "total cost (pulls + C x uplinks)", rows: against(model.total), line: true, turn: true, xFormat: "~g",
-      extra: { bounds: boundsOverDelta }, byName: "Total cost by schedule" },
+      y: "total cost", rows: against(model.total), line: true, turn: true, xFormat: "~g",
+      extra: { bounds: boundsOverDelta }, byName: "Total cost by schedule",
+      note: "Total cost: pulls + C x uplinks." },
     { id: "total-cost", title: "Total cost against C", x: "cost C of an uplink",
       y: "total cost", rows: () => againstCost(), line: true, small: true, xFormat: "~g",
       extra: { lowest, corners, bounds: boundsOverCost,
@@ -302,18 +318,22 @@
     { id: "trade-off", title: "Pulls against uplinks", x: "uplinks", y: "pulls", rows: tradeOff },
     { id: "errors", title: "Error rates: exact 95 % intervals", x: "error probability delta",
       y: "error rate", rows: errorRates, turn: true, xFormat: "~g", bars: true, format: "~g",
-      extra: { deltas }, byName: "Error rates by schedule: exact 95 % intervals", note: "Dashed: delta, the error probability that is allowed." },
+      extra: { deltas }, byName: "Error rates by schedule: exact 95 % intervals", note: "Dashed: delta, the error probability that is allowed. An interval that begins at 0 reaches "
+        + "to the foot." },
   ];
 
   const titleOf = (chart) => (chart.byName && oneDelta() ? chart.byName : chart.title);
 
+  // very small and very large numbers with a power of ten, as everywhere else
+  const NUMBER = "datum.value > 0 && (datum.value < 1e-4 || datum.value >= 1e6) "
+    + "? replace(format(datum.value, '~e'), 'e+', 'e') : format(datum.value, '~g')";
   // ``legend``: for a figure that leaves the page, whose buttons are not with it
   function specification(chart, legend = null) {
     const names = data.schedules.map((one) => one.name);
     const words = legend && { title: null, symbolSize: 80, symbolOpacity: 1, labelLimit: 260,
       values: names.filter((name) => legend.has(name)), columns: legend.size > 22 ? 2 : 1,
       labelExpr: `(${JSON.stringify(Object.fromEntries(data.schedules.map((one) =>
-        [one.name, one.words])))})[datum.label]` };
+        [one.name, one.label])))})[datum.label]` };
     const own = colours();
     const look = (one, field) => (field === "colour" ? own.get(one.name) ?? one.colour : one[field]);
     const scale = (field) => ({ field: "schedule", type: "nominal", legend: words,
@@ -322,7 +342,8 @@
     const x = nominal ? { field: "name", type: "nominal", title: "schedule",
       sort: { field: "y", op: "min" }, axis: { labelAngle: -45, labelLimit: 130 } }
       : { field: "x", type: "quantitative", title: chart.x,
-        axis: { format: chart.xFormat ?? "~s", tickCount: 6, labelOverlap: true },
+        axis: { ...(chart.xFormat ? { labelExpr: NUMBER } : { format: "~s" }), tickCount: 6,
+          ...(chart.turn ? { values: values[DELTA] } : {}), labelOverlap: true, labelSeparation: 4 },
         scale: { type: "log", reverse: Boolean(chart.turn), nice: false, padding: 12 } };
     const y = { field: "y", type: "quantitative", title: chart.y,
       axis: { format: chart.format ?? "~s", tickCount: 6, labelOverlap: true },
@@ -440,7 +461,7 @@
 
   // ---- the table
   const COLUMNS = [
-    { key: "schedule", head: "schedule", text: (row) => byName.get(row.schedule).words,
+    { key: "schedule", head: "schedule", text: (row) => byName.get(row.schedule).label,
       sort: (row) => data.schedules.findIndex((one) => one.name === row.schedule) },
     { key: "trials", head: "trials", text: (row) => row.trials.toLocaleString("en-US"),
       sort: (row) => row.trials },
@@ -491,17 +512,17 @@
       one.low <= state.cost && (one.high === null || state.cost <= one.high));
     const near = (one) => one.where.some(([low, high]) =>
       low <= state.cost && (high === null || state.cost <= high));
-    const rivals = piece ? piece.rivals.filter(near).map((one) => byName.get(one.schedule).words)
+    const rivals = piece ? piece.rivals.filter(near).map((one) => byName.get(one.schedule).label)
       : [];
     const row = here().rows.find((one) => one.schedule === name);
     const { mean, sem } = row ? model.total(row, state.cost) : {};
     find("cheapest").textContent = name === null ? "" : `Cheapest at C = ${state.cost}: `
-      + `${byName.get(name).words}, total ${model.withError(mean, sem)}`;
+      + `${byName.get(name).label}, total ${model.withError(mean, sem)}`;
     find("rivals").textContent = !rivals.length ? ""
       : `Not separable from it: ${rivals.slice(0, 8).join(", ")}`
       + (rivals.length > 8 ? ` and ${rivals.length - 8} more` : "");
     find("excluded").textContent = Object.entries(here().excluded ?? {}).map(([excluded, why]) =>
-      `excluded: ${byName.get(excluded).words}, ${why}`).join("; ");
+      `excluded: ${byName.get(excluded).label}, ${why}`).join("; ");
   }
 
   function saveData() {
@@ -518,51 +539,14 @@
     save("fastfed.csv", new Blob([lines.join("\n") + "\n"], { type: "text/csv" }));
   }
 
-  // ---- the theorems
-  const table = (id, heads, rows) => {
-    find(id).tHead.replaceChildren(make("tr", {}, ...heads.map((head) =>
-      make("th", { scope: "col" }, head))));
-    find(id).tBodies[0].replaceChildren(...rows.map((row) =>
-      make("tr", {}, ...row.map((text) => make("td", {}, text)))));
-  };
-
-  // a few digits, and no power of ten where none is needed
-  const ratio = (value, digits) => model.short(Number(model.general(value, digits)));
-
-  function fillVerdicts() {
-    if (!data.claims) return;
-    find("verdicts").hidden = false;
-    const every = data.cells.flatMap((cell) => cell.lines);
-    const used = data.verdicts.map((_, at) => at).filter((at) =>
-      every.some((line) => line[6] === at));
-    table("claims", ["claim, over all cells", ...used.map((at) => data.verdicts[at]),
-      "measured / bound"], data.claims.map((claim, place) => {
-      const lines = every.filter((line) => line[0] === place);
-      const ratios = lines.map((line) => line[5]).filter((value) => value !== null);
-      return [claim, ...used.map((at) => String(lines.filter((line) => line[6] === at).length)),
-        ratios.length ? `${ratio(Math.min(...ratios), 2)} to ${ratio(Math.max(...ratios), 2)}`
-          : ""];
-    }));
-  }
-
-  function updateLines() {
-    if (!data.claims) return;
-    table("lines", ["claim", "schedule", "C", "mean", "bound", "measured / bound", "verdict"],
-      here().lines.map(([claim, schedule, cost, mean, bound, tightness, verdict, power, reason]) =>
-        [data.claims[claim], byName.get(schedule)?.words ?? schedule,
-          cost === null ? "" : model.short(cost), model.short(mean), model.short(bound),
-          tightness === null ? "" : ratio(tightness, 3), data.verdicts[verdict]
-          + (data.verdicts[verdict] === "not refuted" && power !== null
-            ? ` (power ${model.general(power, 2)})` : "")
-          + (data.reasons[reason] ? `: ${data.reasons[reason]}` : "")]));
-  }
-
   function update() {
+    follow();
     state.version += 1;
     for (const chart of drawn.keys()) draw(chart);
     updateTable();
     updateCheapest();
-    updateLines();
+    verdictView.update(here());
+    compareView.update();
   }
 
   fillAbout();
@@ -576,7 +560,8 @@
   find("bounds").parentElement.hidden = !data.cells.some((cell) => cell.bounds);
   for (const chart of CHARTS) placeChart(chart, "charts");
   fillBeside();
-  fillVerdicts();
+  verdictView.fill(data, byName);
+  compareView.fill(data, state, keys);
   dom.dark.addEventListener("change", () => {
     markNames();
     update();

@@ -15,6 +15,7 @@ from fastfed.analysis.moments import Moments
 from fastfed.analysis.quantiles import CellQuantiles
 from fastfed.analysis.summary import yardstick_of
 from fastfed.analysis.trials import BATCH_COLUMNS, Batch, Trials, collect
+from fastfed.display.report.compare import add_comparisons
 from fastfed.display.report.data import cell_data, report_data
 from fastfed.display.report.details import add_bounds, add_quantiles, add_verdicts
 from fastfed.display.report.page import page
@@ -99,6 +100,7 @@ def _data(
     found = report_data(cells, [one for each in held.values() for one in each], about, shown)
     if costs is not None:
         add_verdicts(found, judge(lines))
+    add_comparisons(found, trials, shown)
     return found
 
 

@@ -164,10 +164,6 @@ class Adaptive(Schedule):
         return self.hi
 
     @property
-    def in_words(self) -> str:
-        return self.name.replace(":", " ")
-
-    @property
     def growth(self) -> float:
         """A factor by which no time exceeds the one before: HI, unless LO and the grid ask more."""
         return max(self.hi, (self.lo + 1.0) * (1.0 + 1.0 / PARTS))

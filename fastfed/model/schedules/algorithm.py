@@ -337,8 +337,8 @@ class Algorithm(Schedule):
         return float(self.options[0]) if self.options else None
 
     @property
-    def in_words(self) -> str:
-        return self.name.replace(":", " ") + (" (knows the means)" if self.knows_means else "")
+    def label(self) -> str:
+        return self.name + (" (knows the means)" if self.knows_means else "")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(self.options)

@@ -85,8 +85,8 @@ class Schedule(Part):
         return list(self.families).index(self.family), self.value or 0.0, self.name
 
     @property
-    def in_words(self) -> str:
-        """The schedule as a legend calls it."""
+    def label(self) -> str:
+        """The schedule as figures and pages call it: its name, and a note where one is due."""
         return str(self)
 
     def kernel(self, setting: Setting) -> Any:

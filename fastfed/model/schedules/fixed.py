@@ -46,10 +46,6 @@ class Periodic(Schedule):
         self.period: int = whole
 
     @property
-    def in_words(self) -> str:
-        return "every step" if self.every_step else f"every {self.period:,} steps"
-
-    @property
     def value(self) -> float | None:
         return float(self.period)
 
@@ -73,10 +69,6 @@ class FedElim0(Periodic):
 
     def __init__(self) -> None:
         super().__init__(1)
-
-    @property
-    def in_words(self) -> str:
-        return "FedElim0 (every step)"
 
     @property
     def name(self) -> str:
@@ -119,10 +111,6 @@ class Exponential(Schedule):
             )
 
     @property
-    def in_words(self) -> str:
-        return f"powers of {plain(self.base)}"
-
-    @property
     def value(self) -> float | None:
         return self.base
 
@@ -158,10 +146,6 @@ class FedElim(Exponential):
         super().__init__(2.0)
 
     @property
-    def in_words(self) -> str:
-        return "FedElim"
-
-    @property
     def name(self) -> str:
         return self.family
 
@@ -179,10 +163,6 @@ class SuperExponential(Schedule):
     """
 
     family = "superexponential"
-
-    @property
-    def in_words(self) -> str:
-        return "super-exponential"
 
     def times(self, until: int) -> npt.NDArray[np.int64]:
         return np.array([2**2**t for t in range(6) if 2**2**t <= until], dtype=np.int64)
@@ -209,10 +189,6 @@ class At(Schedule):
     @classmethod
     def from_options(cls, options: str) -> Self:
         return cls(options.split(","))  # type: ignore[arg-type]
-
-    @property
-    def in_words(self) -> str:
-        return f"at {','.join(map(str, self._times))}"
 
     def __init__(self, times: Sequence[int] | Iterable[int]) -> None:
         listed = list(times)

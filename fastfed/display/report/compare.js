@@ -1,0 +1,138 @@
+"use strict";
+// Paired ratios between the values of one choice, as a table and as a figure.
+const compareView = (() => {
+  const { find, make } = dom;
+  const STEP = 14; // pixels of a line of the figure
+  let data = null, keys = [], state = null, view = null, drawn = "", wanted = "", busy = false;
+  const chosen = { by: null, measure: 0 };
+  const table = () => data.compare[chosen.by];
+
+  function fill(all, shown, names) {
+    [data, state, keys] = [all, shown, names];
+    const choices = Object.keys(data.compare ?? {});
+    if (!choices.length) return;
+    find("compare").hidden = false;
+    find("compare-by").append(...choices.map((by) => make("option", { value: by }, by)));
+    find("compare-by").addEventListener("change", () => choose(find("compare-by").value));
+    find("compare-measure").addEventListener("change", () => {
+      chosen.measure = Number(find("compare-measure").value);
+      update();
+    });
+    find("compare-save").append(...dom.saveButtons("Compare", save));
+    choose(choices[0], false);
+  }
+
+  function choose(by, redraw = true) {
+    chosen.by = by;
+    const measures = table().measures ?? [];
+    // the total at the highest cost is what the choice is about, if there is one
+    const totals = measures.filter((one) => one.startsWith("total")).length;
+    chosen.measure = Math.max(0, totals - 1);
+    find("compare-measure").replaceChildren(...measures.map((measure, place) =>
+      make("option", { value: place }, measure)));
+    find("compare-measure").value = chosen.measure;
+    find("compare-measure").parentElement.hidden = !measures.length;
+    if (redraw) update();
+  }
+
+  // the lines of what is chosen above
+  const lines = () => (table().lines ?? []).filter((line) => {
+    const { where } = data.cells[line.cell];
+    return !state.hidden.has(line.schedule)
+      && keys.every((key) => key === chosen.by || where[key] === state.where[key]);
+  });
+  const label = (line) => data.schedules.find((one) => one.name === line.schedule).label;
+  const value = (line) => (chosen.by === "schedule" ? label(line) : String(line.value));
+
+  // "0.293 [0.289, 0.297]", as `fastfed compare` prints it
+  function text(ratio) {
+    if (!ratio) return "";
+    if (ratio.length === 1) return "equal";
+    const ends = ratio.slice(1, 3).map((end) => (end === null ? "no limit" : model.general(end, 3)));
+    return `${model.general(ratio[0], 3)} [${ends.join(", ")}]`;
+  }
+
+  function updateTable() {
+    const { measures, message, notes, count, level } = table();
+    const found = lines();
+    const of = chosen.by === "schedule" ? [] : ["schedule"];
+    find("compare-table").tHead.replaceChildren(make("tr", {}, ...[...of, chosen.by, "reference",
+      ...(measures ?? [])].map((head) => make("th", { scope: "col" }, head))));
+    find("compare-table").tBodies[0].replaceChildren(...found.map((line) => make("tr", {},
+      ...[...(of.length ? [label(line)] : []), value(line), String(line.reference)].map((one) =>
+        make("td", {}, one)),
+      ...measures.map((_, place) => make("td", { className: line.ratios[place]?.[3] ? "single" : "" },
+        text(line.ratios[place]))))));
+    find("compare-table").hidden = !found.length;
+    find("compare-note").textContent = message ?? [...notes,
+      "Mean cost over that of the reference, in the same trials, all else equal. Intervals in "
+      + `brackets hold together with a probability of 95 % (${count.toLocaleString("en-US")} `
+      + `comparisons, each at ${model.general(100 * level, 6)} %). Bold: separated from 1.`].join(" ");
+  }
+
+  function points() {
+    return lines().filter((line) => line.ratios[chosen.measure]?.[0] > 0).map((line) => {
+      const ratio = line.ratios[chosen.measure];
+      const [mean, low, high] = ratio.length === 1 ? [1, 1, 1] : ratio;
+      // an interval without an end reaches to the edge of the figure
+      return { name: label(line), value: value(line), ratio: mean, shown: text(ratio),
+        low: low > 0 ? low : mean / 10, high: high ?? mean * 10 };
+    });
+  }
+
+  function specification(rows) {
+    const values = [...new Set(rows.map((row) => row.value))];
+    const ofSchedules = chosen.by === "schedule";
+    const y = { field: "name", type: "nominal", sort: null, title: null, axis: { labelLimit: 170 } };
+    const yOffset = ofSchedules || values.length < 2 ? {}
+      : { yOffset: { field: "value", type: "nominal", sort: null } };
+    const x = { field: "ratio", type: "quantitative", axis: { format: "~g", labelOverlap: true },
+      title: `${table().measures[chosen.measure]}, ratio to ${lines()[0].reference}`,
+      scale: { type: "log", nice: false, padding: 12 } };
+    const color = ofSchedules ? { value: data.colours[0] } : { field: "value", type: "nominal",
+      legend: { title: chosen.by, orient: "bottom", columns: 3, labelLimit: 200 },
+      scale: { domain: values, range: values.map((_, place) => data.colours[place % data.colours.length]) } };
+    const tooltip = [{ field: "name", title: "schedule" },
+      ...(ofSchedules ? [] : [{ field: "value", title: chosen.by }]), { field: "shown", title: "ratio" }];
+    return { $schema: "https://vega.github.io/schema/vega-lite/v6.json", width: "container",
+      height: STEP * rows.length + 90, autosize: { type: "fit", contains: "padding" },
+      description: "Ratios and their intervals", data: { values: rows }, layer: [
+        { data: { values: [{ one: 1 }] }, mark: { type: "rule", color: "#444", strokeDash: [4, 4] },
+          encoding: { x: { ...x, field: "one" } } },
+        { mark: { type: "rule", strokeWidth: 2 }, encoding: { y, ...yOffset, color,
+          x: { ...x, field: "low" }, x2: { field: "high" }, tooltip } },
+        { mark: { type: "point", filled: true, size: 40, opacity: 1 },
+          encoding: { y, ...yOffset, color, x, tooltip } }] };
+  }
+
+  async function draw() {
+    if (busy) return; // what changes meanwhile is drawn afterwards
+    busy = true;
+    while (drawn !== wanted) {
+      drawn = wanted;
+      const rows = points();
+      find("compare-figure").hidden = !rows.length;
+      view?.finalize();
+      view = rows.length ? await dom.draw(find("compare-chart"), specification(rows)) : null;
+    }
+    busy = false;
+  }
+
+  const title = () => `${table().measures[chosen.measure]} by ${chosen.by}, over that of `
+    + `${lines()[0].reference}`;
+  function save(kind) {
+    const where = keys.filter((key) => key !== chosen.by).map((key) => `${key} ${state.where[key]}`);
+    return dom.saveFigure(specification(points()), [title(), where.join(", ")], "compare", kind);
+  }
+
+  function update() {
+    if (!chosen.by) return;
+    updateTable();
+    const rows = points();
+    if (rows.length) find("compare-head").textContent = title();
+    wanted = JSON.stringify([rows, chosen, dom.dark.matches]);
+    draw();
+  }
+
+  return { fill, update };
+})();
