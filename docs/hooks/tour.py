@@ -71,7 +71,8 @@ def _output(output: dict[str, Any]) -> str:
     if "text/html" in shown:
         lines = "".join(shown["text/html"]).splitlines()
         # a blank line would end the block
-        return "<div>\n" + "\n".join(line for line in lines if line.strip()) + "\n</div>"
+        inside = "\n".join(line for line in lines if line.strip())
+        return f'<div class="output">\n{inside}\n</div>'
     return f"```text\n{''.join(shown['text/plain']).rstrip()}\n```"
 
 

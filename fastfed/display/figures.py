@@ -91,7 +91,7 @@ _SIZE = (4.8, 3.4)  # inches; more where labels need it
 SIZES = {"screen": _SIZE, "paper": (3.4, 2.5), "paper-wide": (7.0, 3.0)}
 """Styles of figures by name: for a screen, one column of a paper, or two. Sizes in inches."""
 _GUIDE_DASHES: tuple[Any, ...] = ("-", "--", "-.", ":")
-_GUIDE_MARKERS = ("_", "1", "2", "+")
+_GUIDE_MARKERS = ("_", "x", "+", "1")
 _CROWD = 8  # lines, beyond which their error bars are faint
 _DODGE = 0.012  # of the axis: how far lines that coincide are moved apart
 _SAME = 0.02  # of the axis: points nearer than this coincide
@@ -190,7 +190,14 @@ def draw_chart(ax: Any, drawn: Chart, own: bool) -> None:
         ax.invert_xaxis()
     with _any_font():
         ends = None if drawn.categories is not None else [_right_end(ax, line) for line in lines]
-        name_lines(ax, handles, [line.label for line in lines], ends, own)
+        named = [place for place, line in enumerate(lines) if line.label]
+        name_lines(
+            ax,
+            [handles[place] for place in named],
+            [lines[place].label for place in named],
+            None if ends is None else [ends[place] for place in named],
+            own,
+        )
         if own:
             room_for_axes(ax)
         elif drawn.categories is not None:
@@ -442,13 +449,15 @@ def plot_sweep(
     for values, rows in frame.group_by(keys, maintain_order=True):
         cell = dict(zip(keys, values, strict=True))
         stem, cost = file_stem(cell), float(cell["cost"])
-        total = chart(rows, x="delta", y="total", errors=errors, bands=bands)
+        # one delta makes no axis: its points would stand one above the other
+        x = "delta" if rows["delta"].n_unique() > 1 else "schedule"
+        total = chart(rows, x=x, y="total", errors=errors, bands=bands)
         if instances is not None:
-            total = replace(total, lines=[*total.lines, *bound_lines(rows, instances)])
-        charts = {"total-delta": total}
+            total = replace(total, lines=[*total.lines, *bound_lines(rows, instances, x)])
+        charts = {f"total-{x}": total}
         if cost > 0:
-            charts["communication-delta"] = chart(
-                rows, x="delta", y="communication", errors=errors, bands=bands
+            charts[f"communication-{x}"] = chart(
+                rows, x=x, y="communication", errors=errors, bands=bands
             )
         for (delta,), one in rows.group_by(["delta"], maintain_order=True):
             if has_periods(one):

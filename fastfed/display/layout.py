@@ -79,6 +79,8 @@ def name_lines(
     ``ends`` are the lines' last points, None where lines have no common direction. ``own`` says
     that the figure is ours and makes room; in somebody else's axes everything stays inside them.
     """
+    if not labels:
+        return
     shown = told_apart(labels, _LABEL_WIDTH)
     texts = [shown[label] for label in labels]
     makes_room = own or ax.figure.get_layout_engine() is not None

@@ -388,6 +388,8 @@ class _Series:
             self._line(self._label(key), rows, look)
             for (key, rows), look in zip(groups.items(), looks, strict=True)
         ]
+        if len(lines) == 1 and self.keys != ["schedule"]:  # the title says what it is
+            lines = [replace(lines[0], label="")]
         return [line for line in lines if line.x]
 
     def against_period(self) -> list[Line]:

@@ -160,7 +160,16 @@ def test_every_axis_that_has_bounds_has_its_own() -> None:
 def test_plot_with_bounds(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     folder = str(tmp_path / "r")
-    ff.simulate(SYNTHETIC, "fedelim", delta=DELTA, trials=2, threads=1).save(folder)
+    ff.sweep(
+        instances="synthetic",
+        deltas=[DELTA, 0.01],
+        costs=[10],
+        schedules=["fedelim"],
+        trials=2,
+        threads=1,
+        out=folder,
+        progress=False,
+    )
     for options in ([], ["--bounds"]):
         out = str(tmp_path / f"figures{len(options)}")
         assert cli.run(["plot", folder, "--out", out, "--format", "svg", *options]) == 0
@@ -182,8 +191,16 @@ def test_a_figure_with_bounds_for_each_setting(
 ) -> None:
     pytest.importorskip("matplotlib")
     folder = str(tmp_path / "r")
-    options = {"schedules": ["fedelim"], "periods": [10, 100], "trials": 2, "threads": 1}
-    ff.sweep(instances="synthetic", deltas=[0.1, 0.01], out=folder, progress=False, **options)
+    ff.sweep(
+        instances="synthetic",
+        deltas=[0.1, 0.01],
+        schedules=["fedelim"],
+        periods=[10, 100],
+        trials=2,
+        threads=1,
+        out=folder,
+        progress=False,
+    )
     ask = ["plot", folder, "--out", str(tmp_path / "f"), "--format", "svg", "--bounds", "--x"]
     assert cli.run([*ask, "period", "--cost", "10"]) == 0
     files = [Path(line).name for line in capsys.readouterr().out.splitlines()]

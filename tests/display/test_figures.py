@@ -349,6 +349,18 @@ def test_points_that_are_not_joined_differ_without_their_dashes() -> None:
         assert len(looks) == len(lines) > 3
 
 
+def test_one_delta_has_schedules_along_x_and_no_legend(tmp_path: Path) -> None:
+    """No stack of points at a single delta, and no label for what the title says."""
+    frame = made_up(["a"], ["fedelim", "periodic:100"], [0.1])
+    paths = plot_sweep(frame, tmp_path, ["svg"])
+    names = sorted(path.name.rpartition("C")[2].partition("-")[2] for path in paths)
+    assert [name for name in names if "schedule" in name]
+    assert not [name for name in names if "-delta" in name]
+    ax = plot(frame, x="schedule")
+    assert ax.get_legend() is None
+    assert "delta 0.1" in ax.get_title(loc="left")
+
+
 def test_period_one_is_fedelim0() -> None:
     frame = made_up(["a"], ["fedelim0", "periodic:1", "periodic:10", "fedelim"], [0.1])
     assert [line.label for line in chart(frame).lines] == [

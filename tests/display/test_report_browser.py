@@ -431,7 +431,7 @@ def test_too_many_comparisons_are_said(
     monkeypatch.setattr("fastfed.display.report.compare.MOST", 20)
     one = Opened(browser, ff.open_sweep(folder).report(tmp_path / "report.html"), 1400)
     note = one.page.inner_text("#compare-note")
-    assert note.startswith("60 comparisons by schedule are too many for a page: use fastfed")
+    assert note.startswith("72 comparisons by schedule are too many for a page: use fastfed")
     assert one.page.locator("#compare-figure").is_hidden()
     assert one.said == []
     one.context.close()

@@ -29,7 +29,7 @@ def add_comparisons(data: dict[str, Any], trials: Trials, costs: Sequence[float]
     for by in sorted(CHOICES, key=lambda one: (one not in _FIRST, one != "schedule")):
         if len(values_of(by, held)) < 2:
             continue
-        count = _pairs(held, by) * (len(costs) + 2)
+        count = _pairs(held, by) * (len(costs) + 3)  # pulls, uplinks and bits
         if count > MOST:
             found[by] = {
                 "message": f"{count:,} comparisons by {by} are too many for a page: use fastfed "
