@@ -117,7 +117,7 @@ try:
     _needed = (
         (FunctionCache, ("load_overload", "save_overload", "flush", "disable")),
         (IndexDataCacheFile, ("_load_index", "_save_index", "_load_data", "_dump", "_data_path")),
-        (IndexDataCacheFile, ("_open_for_write",)),
+        (IndexDataCacheFile, ("_open_for_write", "save", "_save_data")),
     )
     if not all(hasattr(cls, name) for cls, names in _needed for name in names):
         raise ImportError("the interfaces of Numba's cache are gone")
@@ -160,6 +160,17 @@ class _Files(IndexDataCacheFile):
         super().__init__(path, name, stamp)
         about = repr((numba.__version__, stamp)).encode()
         self._made_of = hashlib.sha256(about + sources).digest()
+
+    def save(self, key: Any, data: Any) -> None:
+        """Save compiled code under a name of its own, and then list the name in the index.
+
+        Numba numbers the files. Two processes that save at once can choose the same number, and one
+        would later run the code of the other. Here the worst is an entry that the index lacks.
+        """
+        digest = hashlib.sha256(super()._dump(key)).hexdigest()
+        name = Path(self._index_name).with_suffix(f".{digest[:32]}.nbc").name
+        self._save_data(name, data)
+        self._save_index({**self._load_index(), key: name})
 
     def _load_index(self) -> dict[Any, str]:
         content = None

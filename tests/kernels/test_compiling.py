@@ -174,6 +174,23 @@ def test_full_disk(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def test_processes_that_save_at_once_do_not_mix_their_code(tmp_path: Path) -> None:
+    """The second process read the index before the first wrote it, and saves before it is done."""
+    first, second = (numba_internals._Files(str(tmp_path), "run", "stamp", b"") for _ in range(2))
+    save = first._save_data
+
+    def late(name: str, data: object) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(second, "_load_index", dict)
+            second.save("key of the second", "its code")
+        save(name, data)
+
+    first._save_data = late
+    first.save("key of the first", "other code")
+    assert second.load("key of the second") == "its code"
+    assert second.load("key of the first") == "other code"
+
+
 def test_functions_of_kernels_are_compiled_for_kernels_only() -> None:
     """Python cannot call an `inner` function; `from_python` makes one that it can."""
 
