@@ -101,7 +101,7 @@ def test_replay_tells_the_row_that_is_held(held: ff.Result | ff.Sweep) -> None:
 
 def test_replay_wants_to_know_which(held: ff.Result | ff.Sweep) -> None:
     refused(lambda: held.replay(1, delta=0.1), "several rows", "schedule", "fedelim0")
-    refused(lambda: held.replay(1, "fedelim"), "2 cells", "delta")
+    refused(lambda: held.replay(1, "fedelim"), "2 values of delta", "0.1, 0.01")
     refused(lambda: held.replay(1, "periodic:9", 0.1), "periodic:9", "periodic:10")
     refused(lambda: held.replay(1, "fedelim", 0.2), "0.2", "0.1, 0.01")
     refused(lambda: held.replay(40, "fedelim", 0.1), "trial 40", "0 to 39")
