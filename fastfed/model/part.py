@@ -75,6 +75,16 @@ class Part(ABC):
         """Make the form of the part in a setting that compiled code takes: NamedTuples of numbers.
 
         It is the only way from the model to `fastfed.kernels`.
+
+        Parameters
+        ----------
+        setting
+            The setting, with the instance, delta, radii and limits.
+
+        Returns
+        -------
+        NamedTuple
+            The numbers, of a class that selects the compiled code.
         """
 
     @classmethod

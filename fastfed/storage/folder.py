@@ -64,6 +64,7 @@ class Store:
         self._parts: list[PartFile] | None = None
         self._problems: list[PartProblem] = []
         self._spans: dict[tuple[Cell, str], list[Span]] = {}
+        self._schedules: dict[str, Schedule] = {}  # by their names, parsed once
 
     @staticmethod
     def of(folder: Store | Path | str) -> Store:
@@ -159,11 +160,11 @@ class Store:
 
     def held(self) -> dict[Cell, list[Schedule]]:
         """List the cells that have rows, in the order of the record, with their schedules."""
-        names = dict.fromkeys(name for _, name in self._spans_by_key())
-        parsed = {name: Schedule.parse(name) for name in names}
         found: dict[Cell, list[Schedule]] = {}
-        for cell, name in self._spans:
-            found.setdefault(cell, []).append(parsed[name])
+        for cell, name in self._spans_by_key():
+            if name not in self._schedules:
+                self._schedules[name] = Schedule.parse(name)
+            found.setdefault(cell, []).append(self._schedules[name])
         place = {cell: number for number, cell in enumerate(self.record().cells.values())}
         return {
             cell: sorted(found[cell], key=lambda one: one.sort_key)

@@ -438,7 +438,7 @@ def test_too_many_comparisons_are_said(
 
 
 def test_the_cheapest_is_among_those_that_are_shown(browser: Any, tmp_path: Path) -> None:
-    """Of many schedules the page shows a few, which follow C until the user chooses."""
+    """A page of many schedules shows a few, which follow C until the user chooses."""
     names = ["fedelim", "fedelim0", *(f"periodic:{2**power}" for power in range(1, 21))]
     res = ff.simulate([[0.9, 0.2], [0.3, 0.7]], names, delta=0.1, trials=40, threads=1)
     one = Opened(browser, res.report(tmp_path / "report.html"), 1400)

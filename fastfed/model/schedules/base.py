@@ -90,7 +90,18 @@ class Schedule(Part):
         return str(self)
 
     def kernel(self, setting: Setting) -> Any:
-        """Make the timetable up to the last step of a trial."""
+        """Make the timetable up to the last step of a trial, for compiled code.
+
+        Parameters
+        ----------
+        setting
+            The setting, which limits the steps.
+
+        Returns
+        -------
+        Timetable
+            The period or the times, the last of them, and the step at which trials are cut off.
+        """
         limit = setting.last_step
         if self.period is not None:
             last = limit // self.period * self.period
