@@ -27,8 +27,8 @@ from fastfed.kernels.rewards import hooks
 # rows of `Tree.side`, which holds values of the arms alive, one beside the other: the sums at both
 # ends, the variance, the number of the arm, and 1.0 if a rival is not certified
 AT_A, AT_B, WIDTH, NAME, FLAG = range(5)
-# from so many arms on, rivals are compared as vectors: random:100,100 takes 0.95 of the time of a
-# loop with branches, and vectors of fewer arms cost more than they spare
+# from so many arms on, rivals are compared as vectors, by loops without branches; the vectors of
+# fewer arms cost more than they spare
 SIDE_BY_SIDE = 8
 
 
@@ -253,7 +253,7 @@ def compare_pairs(test, schedules, tree, ends, s, arms):
                 schedules.state[s, CERTIFICATES] += 1
                 continue
             unresolved[k] = unresolved[rival] = True
-            found = _add_pair(tree.pairs, found, rival, k)
+            found = _add_pair(tree.pairs, found, np.int64(rival), np.int64(k))
     return found
 
 
@@ -266,7 +266,7 @@ def _compare_side_by_side(rewards, terms, ends, arms, eliminated_at, highest, sc
     for j in range(arms[eliminated_at.shape[0]]):
         k = arms[j]
         if eliminated_at[k] == NEVER:
-            put_beside(side, alive, k, total_a[k], total_b[k], variance[k])
+            put_beside(side, alive, np.int64(k), total_a[k], total_b[k], variance[k])
             alive += 1
     found, certificates = np.int64(0), np.int64(0)
     for j in range(alive):
