@@ -170,7 +170,8 @@ def test_radii_are_compared_on_the_same_trials(paper: Path) -> None:
             assert row["ratio"] == 1
     text = (paper / "radii.md").read_text()
     assert "With the radius `mixture-pairs` FedElim's error probability is also at most" in text
-    assert "% of the cost with the paper's radius on bernoulli" in text
+    assert "% of the cost with the paper's radius on " in text
+    assert "% on bernoulli" in text or "radius on bernoulli" in text
 
 
 def test_axes_are_named_and_legends_speak(paper: Path) -> None:
