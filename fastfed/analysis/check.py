@@ -475,8 +475,8 @@ def _outside(trials: Aligned, row: int, rules: Sequence[_Rule]) -> Any:
     cut = trials.present[row] & ~trials.ended[row]
     for index, rule in enumerate(rules):
         spent = (
-            float(rule.prices.pull) * trials.pulls[row]
-            + float(rule.prices.uplink) * trials.uplinks[row]
+            rule.prices.pull / rule.prices.scale * trials.pulls[row]
+            + rule.prices.uplink / rule.prices.scale * trials.uplinks[row]
         )
         broken = trials.present[row] & (spent > rule.bound * _SLACK)
         counts[index] = broken.sum(), (cut & ~broken).sum()

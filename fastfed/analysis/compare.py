@@ -172,8 +172,8 @@ def estimates(pairs: Paired, level: float) -> dict[str, Any]:
         ratio = span = (math.nan, math.nan)
     value = pairs.ratio
     return {
-        "mean": as_float(pairs.x / pairs.count),
-        "reference_mean": as_float(pairs.y / pairs.count),
+        "mean": pairs.means[0],
+        "reference_mean": pairs.means[1],
         "ratio": value,
         "ratio_low": _finite(ratio[0]),
         "ratio_high": _finite(ratio[1]),
@@ -188,11 +188,11 @@ def estimates(pairs: Paired, level: float) -> dict[str, Any]:
 
 def _ratio_interval(pairs: Paired, level: float) -> tuple[float, float]:
     """Return all r at which the mean of x - r y cannot be told from 0 (Fieller)."""
-    n = pairs.count
+    n, scale = pairs.count, pairs.scale
     if n < LEAST_DIFFERING or not pairs.y:
         return 0.0, math.inf
     centred = [
-        as_float((product - a * b / n) / (n - 1))
+        as_float(n * product - a * b, n * (n - 1) * scale**2)
         for product, a, b in (
             (pairs.xx, pairs.x, pairs.x),
             (pairs.xy, pairs.x, pairs.y),
@@ -203,13 +203,13 @@ def _ratio_interval(pairs: Paired, level: float) -> tuple[float, float]:
     found = Difference(
         n,
         n,
-        as_float(pairs.x / n),
-        -as_float(pairs.y / n),
+        pairs.means[0],
+        -pairs.means[1],
         centred[0],
         -centred[1],
         centred[2],
-        (0.0, -as_float(pairs.y_most)),
-        (-as_float(pairs.x_most), 0.0),
+        (0.0, -as_float(pairs.y_most, scale)),
+        (-as_float(pairs.x_most, scale), 0.0),
     ).undecided(level)
     return (found[0][0], found[-1][1]) if found else (pairs.ratio or 0.0, pairs.ratio or 0.0)
 
@@ -223,8 +223,8 @@ def _difference_interval(pairs: Paired, level: float) -> tuple[float, float]:
     ends = []
     for worst in (-pairs.y_most, pairs.x_most):
         s, q, k = total + worst, squares + worst * worst, n + 1
-        sem = root((q - s * s / k) / (k - 1) / k)
-        ends.append(student(as_float(s / k), sem, k, level))
+        sem = root(k * q - s * s, (k * pairs.scale) ** 2 * (k - 1))
+        ends.append(student(as_float(s, k * pairs.scale), sem, k, level))
     return ends[0][0], ends[1][1]
 
 

@@ -35,14 +35,17 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 
 from fastfed.analysis.moments import Paired, as_float, root
+
+Number = Fraction | int
 
 LEAST_DIFFERING = 59
 """Fewer differing trials decide nothing: 0.95^59 < 5 % (Wilks)."""
 
 
+@lru_cache(maxsize=4096)
 def clopper_pearson(errors: int, trials: int, level: float = 0.95) -> tuple[float, float]:
     """Return the exact confidence interval of a rate."""
     from scipy.special import betaincinv
@@ -86,14 +89,14 @@ def student(mean: float, sem: float | None, count: int, level: float = 0.95) -> 
 
 
 def mean_tails(
-    count: int, total: Fraction, squares: Fraction, least: Fraction, most: Fraction
+    count: int, total: Number, squares: Number, least: Number, most: Number
 ) -> tuple[float, float]:
     """Return the evidence that a mean is below 0, and that it is above: the two p-values.
 
     Parameters
     ----------
     count, total, squares
-        Number, sum and sum of squares of the values that were seen.
+        Number, sum and sum of squares of the values that were seen, in any unit.
     least, most
         The limits of one further value (see the module); ``least`` <= 0 <= ``most``.
     """
@@ -105,20 +108,20 @@ def mean_tails(
     )
 
 
-def _tail(count: int, total: Fraction, squares: Fraction) -> float:
+def _tail(count: int, total: Number, squares: Number) -> float:
     """Return Student's probability of so large a sum, if the true mean is 0."""
     from scipy.special import stdtr
 
     scatter = count * squares - total * total
     if scatter == 0:
         return 1.0  # all values are the worst one
-    t = root(total * total * (count - 1) / scatter)
+    t = root(total * total * (count - 1), scatter)
     return float(stdtr(count - 1, -t if total > 0 else t))
 
 
 def paired_tails(pairs: Paired, limit: Fraction = Fraction(1)) -> tuple[float, float]:
     """Return the evidence that mean(x) < limit mean(y), and that it is larger: the two p-values."""
-    return mean_tails(*pairs.excess(limit), -limit * pairs.y_most, pairs.x_most)
+    return mean_tails(*pairs.excess(limit))
 
 
 def difference(pairs: Paired) -> tuple[float, float | None]:
@@ -129,10 +132,9 @@ def difference(pairs: Paired) -> tuple[float, float | None]:
     """
     if not pairs.count:
         return math.nan, None
-    value = as_float((pairs.x - pairs.y) / pairs.count)
-    if pairs.count < 2 or pairs.differ < 2:
+    n, total = pairs.count, pairs.x - pairs.y
+    value = as_float(total, n * pairs.scale)
+    if n < 2 or pairs.differ < 2:
         return value, None
-    squares = pairs.xx - 2 * pairs.xy + pairs.yy
-    total = pairs.x - pairs.y
-    variance = (squares - total * total / pairs.count) / (pairs.count - 1)
-    return value, root(variance / pairs.count)
+    scatter = n * (pairs.xx - 2 * pairs.xy + pairs.yy) - total * total
+    return value, root(scatter, (n * pairs.scale) ** 2 * (n - 1))

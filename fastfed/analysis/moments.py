@@ -2,14 +2,15 @@
 
 A summary needs no more of the trials than such sums: the mean and the standard error of
 pulls + C x uplinks or pulls + c x bits, for every C and c, and the ratio and the difference of two
-schedules with the errors that the paired trials give. The sums are kept as Python integers,
-without any rounding. So they do not depend on how the trials are cut into batches, nor on the
+schedules with the errors that the paired trials give. The sums are whole numbers, without any
+rounding. So they do not depend on how the trials are cut into batches, nor on the
 batches' order, and two computers agree on every bit. Nothing but the sums is kept: memory does not
 grow with the trials.
 
 How whole numbers of up to 63 bits are multiplied and added exactly at the speed of BLAS: each is
 cut into limbs of 20 bits. A product of two limbs has at most 40 bits, a sum of 2^13 products at
-most 53, and doubles add whole numbers below 2^53 without rounding, in any order.
+most 53, and doubles add whole numbers below 2^53 without rounding, in any order. A sum is kept as
+three words of 60 bits, and becomes one of Python's integers when it is asked for.
 
 Only trials that both schedules have are paired (`fastfed.analysis.trials`).
 
@@ -22,7 +23,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import reduce
+from itertools import pairwise
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -33,7 +35,10 @@ from fastfed.analysis.trials import Aligned
 
 _BITS = 20
 _CHUNK = 2**13  # trials: products of limbs below 2^40, their sums below 2^53
-_MOST_CHUNKS = 2**9  # partial sums below 2^62, within an int64
+_MOST_CHUNKS = 2**7  # four partial sums, below 2^62 together, are within an int64
+_LIMBS_OF_WORD = 3
+_WORD = _BITS * _LIMBS_OF_WORD
+_WORDS = 3  # 180 bits: 2^32 products of 126 bits need 158
 
 _Integers = npt.NDArray[np.int64]
 _Truths = npt.NDArray[np.bool_]
@@ -41,15 +46,16 @@ _Truths = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Prices:
-    """The prices of a pull, an uplink and a bit.
+    """The prices of a pull, an uplink and a bit: whole numbers, all to be divided by ``scale``.
 
     Total cost has the prices ``Prices.total(C)``, or ``Prices.total_of_bits(c)`` if every bit has a
     price. Then numbers are not paid for.
     """
 
-    pull: Fraction
-    uplink: Fraction
-    bit: Fraction = Fraction(0)
+    pull: int
+    uplink: int
+    bit: int = 0
+    scale: int = 1
 
     def __post_init__(self) -> None:
         if self.uplink and self.bit:
@@ -58,84 +64,90 @@ class Prices:
     @classmethod
     def total(cls, cost: float) -> Prices:
         """Return the prices of pulls + C x uplinks."""
-        return cls(Fraction(1), Fraction(cost))
+        price, scale = float(cost).as_integer_ratio()
+        return cls(scale, price, 0, scale)
 
     @classmethod
     def communication(cls, cost: float) -> Prices:
         """Return the prices of communication alone: C for each uplink."""
-        return cls(Fraction(0), Fraction(cost))
+        price, scale = float(cost).as_integer_ratio()
+        return cls(0, price, 0, scale)
 
     @classmethod
     def total_of_bits(cls, cost: float) -> Prices:
         """Return the prices of pulls + c x bits."""
-        return cls(Fraction(1), Fraction(0), Fraction(cost))
+        price, scale = float(cost).as_integer_ratio()
+        return cls(scale, 0, price, scale)
 
     @classmethod
     def communication_of_bits(cls, cost: float) -> Prices:
         """Return the prices of c x bits."""
-        return cls(Fraction(0), Fraction(0), Fraction(cost))
+        price, scale = float(cost).as_integer_ratio()
+        return cls(0, 0, price, scale)
 
     @property
-    def each(self) -> tuple[Fraction, Fraction, Fraction]:
+    def each(self) -> tuple[int, int, int]:
         """In the order of the products."""
         return self.pull, self.uplink, self.bit
 
-    @cached_property
-    def scale(self) -> int:
-        """The least common denominator of the prices."""
-        return math.lcm(*(one.denominator for one in self.each))
 
-    @cached_property
-    def scaled(self) -> tuple[int, ...]:
-        """The prices times ``scale``: whole numbers, which add up faster than fractions."""
-        return tuple(int(one * self.scale) for one in self.each)
-
-
-PULLS = Prices(Fraction(1), Fraction(0))
-UPLINKS = Prices(Fraction(0), Fraction(1))
-BITS = Prices(Fraction(0), Fraction(0), Fraction(1))
-_KINDS = (PULLS, UPLINKS, Prices.total(1), BITS, Prices.total_of_bits(1))
+PULLS = Prices(1, 0)
+UPLINKS = Prices(0, 1)
+BITS = Prices(0, 0, 1)
+_KINDS = ((1, 0, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1), (1, 0, 1))
 """Costs in which two schedules may differ, by which prices are not 0."""
 
 
 @dataclass(frozen=True)
 class Paired:
-    """Exact sums of the costs x and y of two schedules over the trials that both ended."""
+    """Exact sums of the costs x and y of two schedules over the trials that both ended.
+
+    They are whole numbers: costs in units of 1 / ``scale``, products in units of 1 / ``scale``^2.
+    """
 
     count: int
     differ: int
     """In how many of the trials x and y may differ; in all others they are equal."""
-    x: Fraction
-    y: Fraction
-    xx: Fraction
-    xy: Fraction
-    yy: Fraction
-    x_most: Fraction
-    y_most: Fraction
+    scale: int
+    x: int
+    y: int
+    xx: int
+    xy: int
+    yy: int
+    x_most: int
+    y_most: int
     """Bounds of the largest x and y."""
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """mean(x) and mean(y)."""
+        return as_float(self.x, self.count * self.scale), as_float(self.y, self.count * self.scale)
 
     @property
     def ratio(self) -> float | None:
         """mean(x) / mean(y); None if there is nothing to divide by."""
-        return as_float(self.x / self.y) if self.y else None
+        return as_float(self.x, self.y) if self.y else None
 
     @property
     def ratio_sem(self) -> float | None:
         """Its standard error, by the delta method: that of the mean of x - ratio y."""
-        if not self.y or self.count < 2:
+        x, y, n = self.x, self.y, self.count
+        if not y or n < 2:
             return None
-        r = self.x / self.y
-        squares = self.xx - 2 * r * self.xy + r * r * self.yy  # x - r y has the mean 0
-        return root(squares / (self.count - 1) * self.count) / abs(as_float(self.y))
+        squares = y * y * self.xx - 2 * x * y * self.xy + x * x * self.yy  # x - r y has the mean 0
+        unit = y * self.scale
+        return root(squares * n, unit * unit * (n - 1)) / abs(as_float(y, self.scale))
 
-    def excess(self, limit: Fraction = Fraction(1)) -> tuple[int, Fraction, Fraction]:
-        """Return count, sum and sum of squares of x - limit y.
+    def excess(self, limit: Fraction = Fraction(1)) -> tuple[int, int, int, int, int]:
+        """Return count, sum and sum of squares of x - limit y in some unit, and limits in it.
 
-        Only trials in which it can differ from 0 count.
+        Only trials in which it can differ from 0 count. The limits are those of a further trial:
+        see `fastfed.analysis.intervals.mean_tails`.
         """
         count = self.differ if limit == 1 else self.count
-        squares = self.xx - 2 * limit * self.xy + limit * limit * self.yy
-        return count, self.x - limit * self.y, squares
+        a, b = limit.denominator, limit.numerator
+        squares = a * a * self.xx - 2 * a * b * self.xy + b * b * self.yy
+        return count, a * self.x - b * self.y, squares, -b * self.y_most, a * self.x_most
 
 
 class Apart(NamedTuple):
@@ -159,10 +171,10 @@ class _Sums:
 
     uncounted: _Integers
     """(schedule,) Trials whose bits were not counted."""
-    own: npt.NDArray[np.object_]
-    """(schedule, 4, 4) Products of (1, pulls, uplinks, bits) with themselves."""
-    across: npt.NDArray[np.object_]
-    """(schedule, partner, 3, 3) Products of (pulls, uplinks, bits) with a partner's."""
+    own: _Integers
+    """(word, schedule, 4, 4) Products of (1, pulls, uplinks, bits) with themselves."""
+    across: _Integers
+    """(word, schedule, partner, 3, 3) Products of (pulls, uplinks, bits) with a partner's."""
     differ: _Integers
     """(schedule, partner, kind) Trials in which a cost differs from the partner's."""
     most: _Integers
@@ -171,8 +183,8 @@ class _Sums:
     def __add__(self, other: _Sums) -> _Sums:
         return _Sums(
             self.uncounted + other.uncounted,
-            self.own + other.own,
-            self.across + other.across,
+            _carried(self.own + other.own),
+            _carried(self.across + other.across),
             self.differ + other.differ,
             np.maximum(self.most, other.most),
         )
@@ -195,6 +207,7 @@ class Moments:
         self._present = np.zeros(len(self.schedules), np.int64)
         self._wrong = np.zeros(len(self.schedules), np.int64)
         self._by_ended: dict[tuple[bool, ...], _Sums] = {}
+        self._own_of: dict[tuple[int, ...], list[list[int]]] = {}  # what `_own` has found
 
     def add(self, trials: Aligned) -> None:
         """Add a batch, whose schedules are those of these sums."""
@@ -211,6 +224,7 @@ class Moments:
     def _include(self, pattern: tuple[bool, ...], sums: _Sums) -> None:
         known = self._by_ended.get(pattern)
         self._by_ended[pattern] = sums if known is None else known + sums
+        self._own_of.clear()
 
     def _sum(self, trials: Aligned, which: _Truths) -> _Sums:
         """Sum up some trials that the same schedules ended."""
@@ -222,10 +236,7 @@ class Moments:
         bits = np.maximum(counted, 0)
         columns = np.stack([one * ended for one in (np.ones_like(pulls), pulls, uplinks, bits)], 1)
         chosen = [self._row[name] for name in self.partners]
-        across = np.zeros((len(ended), len(chosen), 3, 3), dtype=object)
         differ = np.zeros((len(ended), len(chosen), len(_KINDS)), np.int64)
-        if chosen:
-            across += _cross_products(columns[:, 1:], columns[chosen, 1:])
         for place, row in enumerate(chosen):
             both = ended & ended[row]
             p, u, b = (both & (one != one[row]) for one in (pulls, uplinks, counted))
@@ -234,7 +245,7 @@ class Moments:
         return _Sums(
             (ended & (counted < 0)).sum(axis=1),
             _own_products(columns),
-            across,
+            _cross_products(columns[:, 1:], columns[chosen, 1:]),
             differ,
             columns[:, 1:].max(axis=2),
         )
@@ -282,8 +293,7 @@ class Moments:
 
     def ended(self, schedule: str) -> int:
         """Return the number of trials that ended."""
-        row = self._row[schedule]
-        return sum(int(sums.own[row, 0, 0]) for _, sums in self._ended(row))
+        return self._own(self._row[schedule])[0][0]
 
     def counted(self, schedule: str) -> bool:
         """Tell whether the bits of every trial that ended are known."""
@@ -297,24 +307,22 @@ class Moments:
         """
         if prices.bit and not self.counted(schedule):
             return None
-        count, total, _ = self._sums(schedule, prices)
-        return as_float(total / count) if count else None
+        count, total, _ = self._sums(prices, self._row[schedule])
+        return as_float(total, count * prices.scale) if count else None
 
     def std(self, schedule: str, prices: Prices) -> float | None:
         """Return the standard deviation of the cost of the trials that ended; None below two."""
         if prices.bit and not self.counted(schedule):
             return None
-        count, total, squares = self._sums(schedule, prices)
-        return root((squares - total * total / count) / (count - 1)) if count > 1 else None
+        n, total, squares = self._sums(prices, self._row[schedule])
+        return root(n * squares - total**2, n * (n - 1) * prices.scale**2) if n > 1 else None
 
     def covariance(self, schedule: str, x: Prices, y: Prices) -> float | None:
         """Return the covariance of two costs over the trials that ended; None below two trials."""
-        count, one, _ = self._sums(schedule, x)
-        _, other, _ = self._sums(schedule, y)
         row = self._row[schedule]
-        own = sum((sums.own[row] for _, sums in self._ended(row)), np.zeros((4, 4), dtype=object))
-        products = _combined(own[1:, 1:], x, y)
-        return as_float((products - one * other / count) / (count - 1)) if count > 1 else None
+        (n, one, _), (_, other, _) = self._sums(x, row), self._sums(y, row)
+        scatter = n * _combined(self._own(row), x, y) - one * other
+        return as_float(scatter, n * (n - 1) * x.scale * y.scale) if n > 1 else None
 
     def sem(self, schedule: str, prices: Prices) -> float | None:
         """Return the standard error of the mean cost."""
@@ -328,92 +336,96 @@ class Moments:
         schedules must be counted.
         """
         y = x if y is None else y
+        mine, theirs = self._row[one], self._row[other]
+        across, differing = self._across(one, other)
+        count, above, squares = self._sums(x, mine, theirs)
+        _, below, others = self._sums(y, theirs, mine)
+        differ = count
+        if x == y:
+            paid = tuple(int(price != 0) for price in x.each)
+            differ = differing[_KINDS.index(paid) if any(paid) else 0]
+        scale = math.lcm(x.scale, y.scale)
+        a, b = scale // x.scale, scale // y.scale
+        return Paired(
+            count,
+            differ,
+            scale,
+            a * above,
+            b * below,
+            a * a * squares,
+            a * b * _combined(across, x, y),
+            b * b * others,
+            a * self._most(x, mine, theirs),
+            b * self._most(y, theirs, mine),
+        )
+
+    def _across(self, one: str, other: str) -> tuple[list[list[int]], list[int]]:
+        """Return the products of a pair, and by kind the number of trials in which costs differ."""
         turned = other not in self._place
         row, place = (
             (self._row[other], self._place[one]) if turned else (self._row[one], self._place[other])
         )
         parts = [sums for _, sums in self._ended(self._row[one], self._row[other])]
-        across = sum((sums.across[row, place] for sums in parts), np.zeros((3, 3), dtype=object))
-        count, above, squares = self._sums(one, x, other)
-        _, below, others = self._sums(other, y, one)
-        differ = count
-        if x == y:
-            kinds = [tuple(map(bool, kind.each)) for kind in _KINDS]
-            mine = tuple(map(bool, x.each))
-            kind = kinds.index(mine) if any(mine) else 0
-            differ = sum(int(sums.differ[row, place, kind]) for sums in parts)
-        return Paired(
-            count,
-            differ,
-            above,
-            below,
-            squares,
-            _combined(across.T if turned else across, x, y),
-            others,
-            self.most(one, x, other),
-            self.most(other, y, one),
-        )
+        words = [sums.across[:, row, place] for sums in parts]
+        differ = sum((sums.differ[row, place] for sums in parts), np.zeros(len(_KINDS), np.int64))
+        return _added([one.swapaxes(1, 2) if turned else one for one in words], 3), differ.tolist()
 
     def apart(self, one: str, other: str, sent: Prices) -> Apart:
-        """Sum the differences of two schedules in pulls and in what is sent, in whole numbers.
+        """Sum the differences of two schedules in pulls and in what is sent.
 
-        The same sums follow from three calls of `pair`, which take ten times as long.
+        The same sums follow from three calls of `pair`, which take longer.
         """
-        turned = other not in self._place
-        row, place = (
-            (self._row[other], self._place[one]) if turned else (self._row[one], self._place[other])
-        )
         x, y = self._row[one], self._row[other]
-        c = sent.scaled.index(1)
-        count = differ = p = s = pp = ps = ss = 0
-        most = [[0, 0], [0, 0]]
-        for _, sums in self._ended(x, y):
-            mine, theirs, cross = sums.own[x], sums.own[y], sums.across[row, place]
-            cross = cross.T if turned else cross
-            count += mine[0, 0]
-            differ += int(sums.differ[row, place, 2 * c])
-            p += mine[0, 1] - theirs[0, 1]
-            s += mine[0, 1 + c] - theirs[0, 1 + c]
-            pp += mine[1, 1] - 2 * cross[0, 0] + theirs[1, 1]
-            ps += mine[1, 1 + c] - cross[0, c] - cross[c, 0] + theirs[1, 1 + c]
-            ss += mine[1 + c, 1 + c] - 2 * cross[c, c] + theirs[1 + c, 1 + c]
-            for known, of in zip(most, (x, y), strict=True):
-                known[:] = map(max, known, (int(sums.most[of, 0]), int(sums.most[of, c])))
-        return Apart(count, differ, (p, s), (pp, ps, ss), tuple(most[0]), tuple(most[1]))
+        mine, theirs = self._own(x, y), self._own(y, x)
+        cross, differing = self._across(one, other)
+        c = sent.each.index(1)
+        return Apart(
+            mine[0][0],
+            differing[2 * c],
+            (mine[0][1] - theirs[0][1], mine[0][1 + c] - theirs[0][1 + c]),
+            (
+                mine[1][1] - 2 * cross[0][0] + theirs[1][1],
+                mine[1][1 + c] - cross[0][c] - cross[c][0] + theirs[1][1 + c],
+                mine[1 + c][1 + c] - 2 * cross[c][c] + theirs[1 + c][1 + c],
+            ),
+            (self._most(PULLS, x, y), self._most(sent, x, y)),
+            (self._most(PULLS, y, x), self._most(sent, y, x)),
+        )
 
-    def excess(
-        self, schedule: str, prices: Prices, bound: float
-    ) -> tuple[int, Fraction, Fraction, Fraction, Fraction]:
+    def excess(self, schedule: str, prices: Prices, bound: float) -> tuple[int, int, int, int, int]:
         """Return count, sum and sum of squares of the cost less ``bound``, and limits.
 
-        The limits are those of a further trial: see `fastfed.analysis.intervals.mean_tails`.
+        The unit is 1 / scale of the prices and the bound. The limits are those of a further trial:
+        see `fastfed.analysis.intervals.mean_tails`.
         """
-        count, total, squares = self._sums(schedule, prices)
-        b = Fraction(bound)
-        scatter = squares - 2 * b * total + count * b * b
-        return count, total - count * b, scatter, -b, self.most(schedule, prices)
+        row = self._row[schedule]
+        count, total, squares = self._sums(prices, row)
+        b, a = bound.as_integer_ratio()
+        b *= prices.scale
+        scatter = a * a * squares - 2 * a * b * total + count * b * b
+        return count, a * total - count * b, scatter, -b, a * self._most(prices, row)
 
-    def most(self, schedule: str, prices: Prices, beside: str | None = None) -> Fraction:
-        """Bound the largest cost of a trial that ended (that both schedules ended).
+    def _most(self, prices: Prices, row: int, *beside: int) -> int:
+        """Bound the largest cost, times ``scale``, of a trial that ended (that all ended).
 
         The bound is the cost of the largest pulls, uplinks and bits, which may be those of
         different trials.
         """
-        row = self._row[schedule]
-        rows = (row,) if beside is None else (row, self._row[beside])
-        parts = [sums.most[row].tolist() for _, sums in self._ended(*rows)]
+        parts = [sums.most[row].tolist() for _, sums in self._ended(row, *beside)]
         most = [max(column) for column in zip([0, 0, 0], *parts, strict=True)]
-        return Fraction(sum(map(mul, prices.scaled, most)), prices.scale)
+        return sum(map(mul, prices.each, most))
 
-    def _sums(
-        self, schedule: str, prices: Prices, beside: str | None = None
-    ) -> tuple[int, Fraction, Fraction]:
-        """Count, sum and sum of squares over the trials that ended (that both ended)."""
-        row = self._row[schedule]
-        rows = (row,) if beside is None else (row, self._row[beside])
-        own = sum((sums.own[row] for _, sums in self._ended(*rows)), np.zeros((4, 4), dtype=object))
-        total = Fraction(sum(map(mul, prices.scaled, own[0, 1:].tolist())), prices.scale)
-        return int(own[0, 0]), total, _combined(own[1:, 1:], prices, prices)
+    def _own(self, row: int, *beside: int) -> list[list[int]]:
+        """Return the products of (1, pulls, uplinks, bits) over trials that ended (all ended)."""
+        rows = row, *beside
+        if rows not in self._own_of:
+            self._own_of[rows] = _added([sums.own[:, row] for _, sums in self._ended(*rows)], 4)
+        return self._own_of[rows]
+
+    def _sums(self, prices: Prices, row: int, *beside: int) -> tuple[int, int, int]:
+        """Count, sum and sum of squares over the trials that ended (that all ended), scaled."""
+        own = self._own(row, *beside)
+        return own[0][0], sum(map(mul, prices.each, own[0][1:])), _combined(own, prices, prices)
 
 
 class Halves:
@@ -436,40 +448,46 @@ class Halves:
         return self.even + self.odd
 
 
-def as_float(number: Fraction | int, over: int = 1) -> float:
-    """Return the double nearest to a number, or to a quotient of whole numbers."""
+def as_float(number: Fraction | int, over: Fraction | int = 1) -> float:
+    """Return the double nearest to a quotient of numbers; of whole numbers it is the fastest."""
     try:
-        return float(number) if over == 1 else number / over  # type: ignore[return-value]
+        return float(number / over)
     except OverflowError:
-        return math.inf if number > 0 else -math.inf
+        return math.inf if (number > 0) == (over > 0) else -math.inf
 
 
-def root(number: Fraction) -> float:
-    """Return the square root, also of numbers that are too large for a double."""
-    exponent = max(0, (number.numerator.bit_length() - number.denominator.bit_length()) // 2 - 400)
-    scaled = math.sqrt(number / Fraction(4) ** exponent)
-    return as_float(Fraction(scaled) * 2**exponent)
+def root(number: Fraction | int, over: Fraction | int = 1) -> float:
+    """Return the square root of a quotient, also of those that are too large for a double."""
+    size = _bit_length(number) - _bit_length(over)
+    exponent = max(0, size // 2 - 400)
+    try:
+        return math.ldexp(math.sqrt(as_float(number, over * 4**exponent)), exponent)
+    except OverflowError:
+        return math.inf
 
 
-def _combined(products: npt.NDArray[np.object_], x: Prices, y: Prices) -> Fraction:
-    """Return the sum of x times y, from the products of pulls, uplinks and bits."""
-    total = sum(
+def _bit_length(number: Fraction | int) -> int:
+    return number.numerator.bit_length() - number.denominator.bit_length()
+
+
+def _combined(products: Sequence[Sequence[int]], x: Prices, y: Prices) -> int:
+    """Return the sum of x times y, from products whose last are those of pulls, uplinks, bits."""
+    return sum(
         a * b * one
-        for a, row in zip(x.scaled, products.tolist(), strict=True)
+        for a, row in zip(x.each, products[-3:], strict=True)
         if a
-        for b, one in zip(y.scaled, row, strict=True)
+        for b, one in zip(y.each, row[-3:], strict=True)
         if b
     )
-    return Fraction(total, x.scale * y.scale)
 
 
-def _own_products(columns: _Integers) -> npt.NDArray[np.object_]:
-    """Sum products of columns over the trials: (schedule, column, column)."""
+def _own_products(columns: _Integers) -> _Integers:
+    """Sum products of columns over the trials: (word, schedule, column, column)."""
     return _summed(columns, columns, lambda a, b: np.matmul(a, b.transpose(0, 2, 1)))
 
 
-def _cross_products(columns: _Integers, others: _Integers) -> npt.NDArray[np.object_]:
-    """Sum products of columns of two schedules: (schedule, other, column, column)."""
+def _cross_products(columns: _Integers, others: _Integers) -> _Integers:
+    """Sum products of columns of two schedules: (word, schedule, other, column, column)."""
 
     def multiply(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         flat = a.reshape(-1, a.shape[-1]) @ b.reshape(-1, b.shape[-1]).T
@@ -478,14 +496,10 @@ def _cross_products(columns: _Integers, others: _Integers) -> npt.NDArray[np.obj
     return _summed(columns, others, multiply)
 
 
-def _summed(
-    columns: _Integers, others: _Integers, multiply: Callable[..., Any]
-) -> npt.NDArray[np.object_]:
-    """Sum the products limb by limb in doubles, and combine the limbs in Python's integers."""
-    width = columns.shape[1]
-    limbs = max(
-        1, -(-int(max(columns.max(initial=0), others.max(initial=0))).bit_length() // _BITS)
-    )
+def _summed(columns: _Integers, others: _Integers, multiply: Callable[..., Any]) -> _Integers:
+    """Sum the products limb by limb in doubles, and combine the limbs to words."""
+    largest = int(max(columns.max(initial=0), others.max(initial=0)))
+    limbs = max(1, -(-largest.bit_length() // _BITS))
     total: Any = 0
     partial: Any = 0
     chunks = range(0, columns.shape[-1], _CHUNK)
@@ -495,12 +509,9 @@ def _summed(
             _cut(columns[..., part], limbs), _cut(others[..., part], limbs)
         ).astype(np.int64)
         if number % _MOST_CHUNKS == 0 or number == len(chunks):
-            total = total + partial.astype(object)
+            total = _carried(total + _words(partial, limbs))
             partial = 0
-    shifts = np.array([1 << (_BITS * limb) for limb in range(limbs)], dtype=object)
-    shape = (*total.shape[:-2], width, limbs, width, limbs)
-    products = total.reshape(shape) * shifts[:, None, None] * shifts
-    return np.asarray(products.sum(axis=(-3, -1)), dtype=object)
+    return np.asarray(total)
 
 
 def _cut(columns: _Integers, limbs: int) -> npt.NDArray[np.float64]:
@@ -508,3 +519,37 @@ def _cut(columns: _Integers, limbs: int) -> npt.NDArray[np.float64]:
     cut = np.stack([columns >> (_BITS * limb) & (2**_BITS - 1) for limb in range(limbs)], axis=2)
     schedules, width, trials = columns.shape
     return cut.reshape(schedules, width * limbs, trials).astype(np.float64)
+
+
+def _words(products: _Integers, limbs: int) -> _Integers:
+    """Combine sums of products of limbs, (..., column x limb, column x limb), to words."""
+    *outer, first, second = products.shape
+    parts = products.reshape(*outer, first // limbs, limbs, second // limbs, limbs)
+    words = np.zeros((_WORDS, *outer, first // limbs, second // limbs), np.int64)
+    digit = np.zeros(words.shape[1:], np.int64)
+    for place in range(_WORDS * _LIMBS_OF_WORD):
+        for limb in range(max(0, place - limbs + 1), min(limbs, place + 1)):
+            digit = digit + parts[..., limb, :, place - limb]
+        word, shift = divmod(place, _LIMBS_OF_WORD)
+        words[word] += (digit & (2**_BITS - 1)) << (_BITS * shift)
+        digit = digit >> _BITS
+    return words
+
+
+def _carried(words: _Integers) -> _Integers:
+    """Carry what is too large for a word into the next one, in place."""
+    for low, high in pairwise(words):
+        high += low >> _WORD
+        low &= 2**_WORD - 1
+    return words
+
+
+def _added(parts: Sequence[_Integers], size: int) -> list[list[int]]:
+    """Add up matrices of words, as a matrix of Python's integers."""
+    if not parts:
+        return [[0] * size for _ in range(size)]
+    words = reduce(lambda one, other: _carried(one + other), parts)
+    return [
+        [sum(one << (_WORD * place) for place, one in enumerate(cell)) for cell in row]
+        for row in np.moveaxis(words, 0, -1).tolist()
+    ]

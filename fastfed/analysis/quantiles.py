@@ -37,10 +37,18 @@ class Quantiles:
     were counted.
     """
 
-    def __init__(self, costs: Sequence[float], bit_costs: Sequence[float] = ()) -> None:
+    def __init__(
+        self,
+        costs: Sequence[float],
+        bit_costs: Sequence[float] = (),
+        beside: list[Quantiles] | None = None,
+    ) -> None:
         self.costs, self.bit_costs = tuple(costs), tuple(bit_costs)
         self.count = 0
+        self._beside = [] if beside is None else beside
+        self._beside.append(self)
         self._kept: list[tuple[_Counts, _Counts, _Counts]] | None = []
+        self._found: dict[tuple[int, tuple[float, ...]], list[float]] = {}
         self._buckets = [_Buckets() for _ in range(3 + len(self.costs) + len(self.bit_costs))]
 
     @property
@@ -48,13 +56,13 @@ class Quantiles:
         """The largest relative error: 0 while all trials are kept."""
         return 0.0 if self._kept is not None else SKETCH_ERROR
 
-    def add(self, pulls: _Counts, uplinks: _Counts, bits: _Counts | None = None) -> None:
+    def add(self, pulls: _Counts, uplinks: _Counts, bits: _Counts) -> None:
         self.count += len(pulls)
-        columns = (pulls, uplinks, np.zeros_like(uplinks) if bits is None else np.maximum(bits, 0))
         if self._kept is None:
-            self._sort_in(*columns)
+            self._sort_in(pulls, uplinks, bits)
             return
-        self._kept.append(columns)
+        self._found.clear()
+        self._kept.append((pulls, uplinks, bits))
         if self.count > EXACT:
             for batch in self._kept:
                 self._sort_in(*batch)
@@ -83,10 +91,23 @@ class Quantiles:
     def _of(self, which: int, shares: Sequence[float]) -> list[float]:
         if self._kept is None:
             return self._buckets[which].quantiles(shares)
-        columns = (np.concatenate(column) for column in zip(*self._kept, strict=True))
-        values = self._values(which, *columns)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return [float(one) for one in np.quantile(values, shares)]
+        key = which, tuple(shares)
+        if key not in self._found:  # of all schedules at once, which is faster
+            same = [one for one in self._beside if one.count == self.count]
+            values = np.stack([one._values(which, *one._columns()) for one in same])
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = np.quantile(values, shares, axis=1).T.tolist()
+            for one, quantiles in zip(same, found, strict=True):
+                one._found[key] = quantiles
+        return self._found[key]
+
+    def _columns(self) -> tuple[_Counts, _Counts, _Counts]:
+        """Join the batches that are kept."""
+        assert self._kept is not None
+        if len(self._kept) > 1:
+            pulls, uplinks, bits = map(np.concatenate, zip(*self._kept, strict=True))
+            self._kept = [(pulls, uplinks, bits)]
+        return self._kept[0]
 
     def _values(self, which: int, pulls: _Counts, uplinks: _Counts, bits: _Counts) -> _Floats:
         if which < 3:
@@ -107,18 +128,19 @@ class CellQuantiles:
     def __init__(
         self, schedules: Sequence[str], costs: Sequence[float], bit_costs: Sequence[float] = ()
     ) -> None:
-        self._of = {name: Quantiles(costs, bit_costs) for name in schedules}
+        every: list[Quantiles] = []
+        self._of = {name: Quantiles(costs, bit_costs, every) for name in schedules}
 
     def __getitem__(self, schedule: str) -> Quantiles:
         return self._of[schedule]
 
     def add(self, trials: Aligned) -> None:
         """Add a batch."""
+        columns = trials.pulls, trials.uplinks, np.maximum(trials.bits, 0)
         for row, name in enumerate(trials.schedules):
             here = trials.present[row]
-            self._of[name].add(
-                trials.pulls[row, here], trials.uplinks[row, here], trials.bits[row, here]
-            )
+            here = slice(None) if here.all() else here
+            self._of[name].add(*(one[row, here] for one in columns))
 
 
 class _Buckets:

@@ -96,8 +96,11 @@ class Summary:
         for schedule in self.moments.schedules:
             quantiles = self.quantiles[schedule]
             if quantiles.count:
+                always = self._always(schedule, quantiles)
                 for cost in quantiles.costs:
-                    yield self._row(schedule, quantiles, cost, Prices.total(cost)) | {
+                    yield always | {
+                        "cost": cost,
+                        **self._ratio(schedule, Prices.total(cost)),
                         **self._described(
                             "communication",
                             schedule,
@@ -109,8 +112,9 @@ class Summary:
                         ),
                     }
                 for cost in quantiles.bit_costs:
-                    yield self._row(schedule, quantiles, None, Prices.total_of_bits(cost)) | {
+                    yield always | {
                         "bit_cost": cost,
+                        **self._ratio(schedule, Prices.total_of_bits(cost)),
                         **self._bits_described(schedule, cost, quantiles),
                     }
 
@@ -134,24 +138,17 @@ class Summary:
             ),
         }
 
-    def _row(
-        self, schedule: str, quantiles: Quantiles, cost: float | None, prices: Prices
-    ) -> dict[str, object]:
-        """Make the columns of a summary row that no cost changes, and the ratio to FedElim0."""
+    def _always(self, schedule: str, quantiles: Quantiles) -> dict[str, object]:
+        """Make the columns of a summary row that no cost changes."""
         moments = self.moments
         trials, errors, ended = (
             f(schedule) for f in (moments.trials, moments.errors, moments.ended)
         )
         low, high = clopper_pearson(errors, trials)
         cut_low, cut_high = clopper_pearson(trials - ended, trials)
-        pair = None
-        if self.yardstick is not None and not (
-            prices.bit and not (moments.counted(schedule) and moments.counted(self.yardstick))
-        ):
-            pair = moments.pair(schedule, self.yardstick, prices)
         return {
             "schedule": schedule,
-            "cost": cost,
+            "cost": None,
             "bit_cost": None,
             "trials": trials,
             "ended": ended,
@@ -168,9 +165,19 @@ class Summary:
             "error_rate": errors / trials,
             "error_low": low,
             "error_high": high,
-            "ratio_to_fedelim0": None if pair is None else pair.ratio,
-            "ratio_sem": None if pair is None else pair.ratio_sem,
+            "ratio_to_fedelim0": None,
+            "ratio_sem": None,
         }
+
+    def _ratio(self, schedule: str, prices: Prices) -> dict[str, float | None]:
+        """Make the columns of the ratio to FedElim0, where it is there and bits are counted."""
+        moments, other = self.moments, self.yardstick
+        if other is None or (
+            prices.bit and not (moments.counted(schedule) and moments.counted(other))
+        ):
+            return {}
+        pair = moments.pair(schedule, other, prices)
+        return {"ratio_to_fedelim0": pair.ratio, "ratio_sem": pair.ratio_sem}
 
     def _described(
         self, name: str, schedule: str, prices: Prices, quantiles: Sequence[float]

@@ -74,10 +74,11 @@ def test_every_sum_in_python_integers(high: int, partners: tuple[str, ...]) -> N
             y = [costs[other][t][0] for t in both]
             pair = found.pair(one, other, Prices.total(0.1), PULLS)
             assert (pair.count, pair.differ) == (len(both), len(both))
-            assert (pair.x, pair.y) == (sum(x), sum(y))
-            assert pair.xx == sum(a * a for a in x)
-            assert pair.yy == sum(b * b for b in y)
-            assert pair.xy == sum(a * b for a, b in zip(x, y, strict=True))
+            unit = Fraction(1, pair.scale)
+            assert (pair.x * unit, pair.y * unit) == (sum(x), sum(y))
+            assert pair.xx * unit**2 == sum(a * a for a in x)
+            assert pair.yy * unit**2 == sum(b * b for b in y)
+            assert pair.xy * unit**2 == sum(a * b for a, b in zip(x, y, strict=True))
             assert found.pair(other, one, PULLS, Prices.total(0.1)).xy == pair.xy
             same = found.pair(one, other, UPLINKS)
             assert same.differ == sum(costs[one][t][1] != costs[other][t][1] for t in both)
@@ -368,7 +369,7 @@ def test_sums_over_trials_that_some_schedules_ended() -> None:
             assert found.ended(name) == len(shared)
             assert found.trials(name) == len(given[name]["trial"])
             assert found.mean(name, PULLS) == pytest.approx(given[name]["pulls"][here].mean())
-            assert found.most(name, UPLINKS) == given[name]["uplinks"][here].max()
+            assert found.excess(name, UPLINKS, 0.0)[-1] == given[name]["uplinks"][here].max()
     assert (
         whole.common(NAMES).pair("fedelim", "fedelim0", PULLS).count
         < whole.pair("fedelim", "fedelim0", PULLS).count

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastfed.analysis.cheapest import Envelope, envelope
 from fastfed.analysis.intervals import clopper_pearson
-from fastfed.analysis.moments import PULLS, UPLINKS, Moments, as_float
+from fastfed.analysis.moments import PULLS, UPLINKS, Moments
 from fastfed.analysis.summary import yardstick_of
 from fastfed.display.styles import COLOURS, Style, styles
 from fastfed.model.schedules import Schedule
@@ -142,7 +142,7 @@ def _beside(name: str, moments: Moments, yardstick: str | None) -> list[float] |
     pulls, uplinks = (moments.pair(name, yardstick, prices) for prices in (PULLS, UPLINKS))
     if not pulls.count:
         return None
-    return [as_float(total / pulls.count) for total in (pulls.x, uplinks.x, pulls.y, uplinks.y)]
+    return [one.means[place] for place in (0, 1) for one in (pulls, uplinks)]
 
 
 def _row(name: str, moments: Moments, yardstick: str | None) -> dict[str, Any]:
