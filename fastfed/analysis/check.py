@@ -45,8 +45,8 @@ from fastfed.analysis.verdicts import (
     share,
 )
 from fastfed.errors import InputError
+from fastfed.model.choices import DEFAULTS
 from fastfed.model.goals import Best, Goal
-from fastfed.model.part import DEFAULTS
 from fastfed.model.radii import Radius
 from fastfed.model.schedules import Adaptive, Exponential, Periodic, Schedule
 from fastfed.model.setting import Cell

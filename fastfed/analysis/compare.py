@@ -38,7 +38,7 @@ from fastfed.analysis.selection import CHOICES, values_of
 from fastfed.analysis.summary import yardstick_of
 from fastfed.analysis.trials import Aligned, Batch, Trials
 from fastfed.errors import InputError, nearest
-from fastfed.model.part import DEFAULTS
+from fastfed.model.choices import DEFAULTS
 
 if TYPE_CHECKING:
     import polars as pl

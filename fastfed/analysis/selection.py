@@ -11,14 +11,11 @@ from typing import Any, TypedDict
 
 from fastfed.analysis.trials import BATCH_COLUMNS, Batch, Trials
 from fastfed.errors import InputError, nearest
-from fastfed.model.goals import Goal
+from fastfed.model.choices import DEFAULTS, ChoiceFilters, base_of
 from fastfed.model.instance import Instance
-from fastfed.model.part import DEFAULTS, base_of
-from fastfed.model.radii import Radius
 from fastfed.model.schedules import Schedule
 from fastfed.model.setting import CELL, Cell
 from fastfed.model.spec import as_list
-from fastfed.model.uplinks import Uplink
 from fastfed.validation import checked_delta, checked_sigma
 
 Held = Mapping[Cell, Sequence[Schedule]]
@@ -28,14 +25,13 @@ CHOICES = (*CELL, "schedule")
 """The columns by which rows are filtered and compared."""
 
 
-class Where(TypedDict, total=False):
-    """Values of the choices beside schedule and delta, one or several of each; None: all."""
-
+class _Where(TypedDict, total=False):
     instance: str | Sequence[str] | None
     sigma: float | Sequence[float] | None
-    radius: str | Radius | Sequence[str | Radius] | None
-    goal: str | Goal | Sequence[str | Goal] | None
-    uplink: str | Uplink | Sequence[str | Uplink] | None
+
+
+class Where(_Where, ChoiceFilters, total=False):
+    """Values of the choices beside schedule and delta, one or several of each; None: all."""
 
 
 class Which(Where, total=False):

@@ -27,7 +27,7 @@ from fastfed.analysis.intervals import clopper_pearson
 from fastfed.analysis.moments import BITS, PULLS, UPLINKS, Moments, Prices
 from fastfed.analysis.quantiles import SHARES, CellQuantiles, Quantiles
 from fastfed.analysis.trials import Batch, Trials, collect
-from fastfed.model.part import DEFAULTS
+from fastfed.model.choices import DEFAULTS
 from fastfed.model.schedules import Schedule
 from fastfed.validation import checked_costs
 

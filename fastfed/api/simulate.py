@@ -15,9 +15,9 @@ from fastfed.analysis.trials import BATCH_COLUMNS, Batch
 from fastfed.api.answers import Answers
 from fastfed.api.progress import reporting
 from fastfed.errors import InputError
+from fastfed.model.choices import DEFAULTS
 from fastfed.model.instance import Instance
 from fastfed.model.options import takes
-from fastfed.model.part import DEFAULTS
 from fastfed.model.rewards import Rewards
 from fastfed.model.schedules import Schedule
 from fastfed.model.setting import RUN, Cell, Options

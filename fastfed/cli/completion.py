@@ -6,12 +6,12 @@ that live beside NumPy are spelt again, and a test compares them with their owne
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from fastfed.files import data_folder
-from fastfed.model.part import Part
-from fastfed.model.radii import Radius
+from fastfed.model.choices import CHOICES
 
 SCHEDULES = (
     "fedelim",
@@ -28,7 +28,6 @@ SCHEDULES = (
 )
 FAMILIES = ("random:", "scaled:")
 LAWS = ("gaussian", "bernoulli", "poisson")
-GOALS = ("best", "top:", "eps:", "threshold:")
 SUFFIXES = (".toml", ".csv", ".parquet")
 
 
@@ -43,31 +42,15 @@ def schedules(incomplete: str) -> list[str]:
     return _last_of_a_list(SCHEDULES, incomplete)
 
 
-def radii(incomplete: str) -> list[str]:
-    """Complete the name of a radius."""
-    return _last_of_a_list(Radius.families, incomplete)
-
-
-def goals(incomplete: str) -> list[str]:
-    """Complete the name of a goal."""
-    return _last_of_a_list(GOALS, incomplete)
-
-
-def uplinks(incomplete: str) -> list[str]:
-    """Complete the name of an uplink."""
-    from fastfed.model.uplinks import Uplink
-
-    return _last_of_a_list(map(_beginning_of, Uplink.families.values()), incomplete)
+def choice(kind: str) -> Callable[[str], list[str]]:
+    """Return the function that completes names of a radius, a goal or another choice."""
+    beginnings = [re.sub(r"(\[:|(?<=:)).*", "", one) for one in CHOICES[kind].grammars]
+    return lambda incomplete: _last_of_a_list(beginnings, incomplete)
 
 
 def laws(incomplete: str) -> list[str]:
     """Complete the name of a reward distribution."""
     return _beginning(LAWS, incomplete)
-
-
-def _beginning_of(choice: type[Part]) -> str:
-    """Return the beginning of a name that completion offers, as in "periodic:"."""
-    return f"{choice.family}:" if ":" in choice.grammar else choice.family
 
 
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:

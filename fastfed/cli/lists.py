@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from fastfed.errors import InputError
+from fastfed.model.choices import CHOICES
 from fastfed.validation import checked_costs, read_number
 
 LISTS = (
@@ -61,12 +62,13 @@ def numbers(name: str, values: list[str] | None, whole: bool = False) -> list[st
     return list(dict.fromkeys(found))
 
 
-def goals(values: list[str] | None) -> list[str] | None:
-    """Split a comma list in which ``threshold:0.5,0.05`` is one item.
+def choices(kind: str) -> Callable[[list[str] | None], list[str] | None]:
+    """Return the function that splits a comma list of goals, or of another choice.
 
-    A number belongs to the goal before it.
+    Where options have commas, as ``threshold:0.5,0.05``, a number belongs to the item before it.
     """
-    return _joined("goal", values, lambda before, item: _is_number(item))
+    commas = "," in "".join(CHOICES[kind].grammars)
+    return lambda values: _joined(kind, values, lambda _, item: commas and _is_number(item))
 
 
 def schedules(values: list[str] | None) -> list[str] | None:

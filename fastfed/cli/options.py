@@ -20,6 +20,7 @@ import typer
 from fastfed.cli import completion, lists
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
+from fastfed.model.choices import CHOICES
 
 # Typer reads these at run time, so they stay in the form that Python 3.11 evaluates.
 Texts = Optional[list[str]]  # noqa: UP045
@@ -152,24 +153,10 @@ _CHOICES = {
         "Sub-Gaussian scale in the radius: a number, or proxy (half the range of the rewards)",
         lambda given: lists.numbers("sigma", given),
     ),
-    "radius": _Choice(
-        "Confidence radius: paper, stitched or mixture, for each mean; stitched-pairs or "
-        "mixture-pairs, for each difference of two means",
-        lambda given: lists.split("radius", given),
-        completion.radii,
-    ),
-    "goal": _Choice(
-        "Goal: best (arm), top:N (best arms), eps:E (an arm within E of the best), threshold:TAU "
-        "or threshold:TAU,E (all arms above TAU)",
-        lists.goals,
-        completion.goals,
-    ),
-    "uplink": _Choice(
-        "Format of the numbers sent: exact (64 bits), or rounded to a grid of step KAPPA x "
-        "sigma / sqrt(n) (dither:KAPPA) or 2 x C0 x radius (round:C0)",
-        lambda given: lists.split("uplink", given),
-        completion.uplinks,
-    ),
+    **{
+        kind: _Choice(one.text, lists.choices(kind), completion.choice(kind))
+        for kind, one in CHOICES.items()
+    },
 }
 
 

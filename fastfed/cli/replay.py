@@ -14,7 +14,7 @@ from fastfed.cli.options import Values
 from fastfed.cli.questions import name_problems
 from fastfed.display.tables import laws_text
 from fastfed.errors import InputError
-from fastfed.model.part import DEFAULTS
+from fastfed.model.choices import DEFAULTS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -114,7 +114,7 @@ def _show_story(story: Any, json: bool) -> None:
 
 def _show_wrong(rows: pl.DataFrame, folder: Path, json: bool) -> None:
     from fastfed.display.tables import Column, table_text
-    from fastfed.model.part import DEFAULTS
+    from fastfed.model.choices import DEFAULTS
 
     if json:
         console.show_json(rows)

@@ -15,7 +15,7 @@ from fastfed.cli.options import Option, Texts, Values
 from fastfed.display.tables import summary_text
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
-from fastfed.model.part import DEFAULTS
+from fastfed.model.choices import DEFAULTS
 from fastfed.validation import checked_seed, checked_whole, number
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from fastfed.display.styles import GUIDE, label_of
 from fastfed.display.wording import parameters, plain
 from fastfed.errors import InputError
 from fastfed.files import make_folder, replacing
-from fastfed.model.part import DEFAULTS
+from fastfed.model.choices import DEFAULTS
 from fastfed.text import short
 
 if TYPE_CHECKING:

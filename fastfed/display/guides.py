@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastfed.display.series import CATEGORIES, Line, period_of, places_of
 from fastfed.errors import InputError
-from fastfed.model.part import DEFAULTS
+from fastfed.model.choices import DEFAULTS
 from fastfed.model.schedules import Schedule
 
 if TYPE_CHECKING:

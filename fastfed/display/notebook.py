@@ -19,7 +19,7 @@ from fastfed.display.tables import (
     summary_cells,
 )
 from fastfed.display.wording import parameters, plain, with_error
-from fastfed.model.part import DEFAULTS
+from fastfed.model.choices import DEFAULTS
 from fastfed.text import printable, short
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from fastfed.display.layout import NO_BREAK
 from fastfed.display.styles import EVERY_H, Style, distinct, label_of, numbered, sort_key, style_of
 from fastfed.display.wording import parameters, plain, told_apart, trials_text
 from fastfed.errors import InputError, nearest
+from fastfed.model.choices import CHOICES, DEFAULTS
 from fastfed.model.goals import Goal
-from fastfed.model.part import DEFAULTS
 from fastfed.model.schedules import Schedule
 from fastfed.text import printable
 
@@ -26,9 +26,7 @@ X = {
     "period": "period H (steps between uplinks)",
     "cost": "cost C of an uplink (in pulls)",
     "schedule": "schedule",
-    "radius": "confidence radius",
-    "goal": "goal",
-    "uplink": "uplink",
+    **{kind: one.axis for kind, one in CHOICES.items()},
     "gap": "smallest gap of the instance",
 }
 Y = {

@@ -16,7 +16,7 @@ from fastfed.display.wording import (
     told_apart,
     with_error,
 )
-from fastfed.model.part import DEFAULTS, choices_text
+from fastfed.model.choices import DEFAULTS, choices_text
 from fastfed.text import printable, short, tidy
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ carry names; everything else carries the objects.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from fastfed.errors import InputError, UnknownNameError, nearest
@@ -18,11 +18,6 @@ from fastfed.validation import shown
 
 if TYPE_CHECKING:
     from fastfed.model.setting import Setting
-
-DEFAULTS = {"radius": "paper", "goal": "best", "uplink": "exact"}
-"""Choices of a run beside its rewards and schedules, each with what the paper does."""
-
-PLURAL = {"radius": "radii", "goal": "goals", "uplink": "uplinks"}
 
 
 class Part(ABC):
@@ -34,6 +29,8 @@ class Part(ABC):
 
     kind: ClassVar[str]
     """The column and the option that name the part, as in "goal"."""
+    plural: ClassVar[str]
+    """The option that names several; by default the kind with an s."""
     family: ClassVar[str]
     """The name up to the colon, as in "top"."""
     grammar: ClassVar[str]
@@ -55,8 +52,10 @@ class Part(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "kind" in cls.__dict__:
-            _KINDS[cls.kind] = cls
+            KINDS[cls.kind] = cls
             cls.families = {}
+            if "plural" not in cls.__dict__:
+                cls.plural = f"{cls.kind}s"
         elif "family" in cls.__dict__:
             _register(cls)
 
@@ -141,9 +140,7 @@ class Part(ABC):
             raise InputError(cls.repeats_text.format(given=twice))
         if not found:
             first = next(iter(cls.families))
-            raise InputError(
-                f"no {PLURAL.get(cls.kind, f'{cls.kind}s')}: give at least one, as in {first}"
-            )
+            raise InputError(f"no {cls.plural}: give at least one, as in {first}")
         return found
 
     @classmethod
@@ -167,12 +164,8 @@ class Part(ABC):
         return hash((self.kind, self.key))
 
 
-_KINDS: dict[str, type[Part]] = {}
-
-
-def base_of(kind: str) -> type[Part]:
-    """Return the base class of a kind, as `Goal` for "goal"."""
-    return _KINDS[kind]
+KINDS: dict[str, type[Part]] = {}
+"""Base classes of the kinds, as `Goal` for "goal"."""
 
 
 def _register(cls: type[Part]) -> None:
@@ -181,7 +174,7 @@ def _register(cls: type[Part]) -> None:
     A class that is defined again, as in a notebook, replaces itself. The name of another class is
     refused.
     """
-    base = _KINDS[cls.kind]
+    base = KINDS[cls.kind]
     name = cls.family
     if not isinstance(name, str) or not name or not name.isprintable() or set(name) & set(":, "):
         raise InputError(
@@ -215,20 +208,6 @@ def _refuse_nameless(part: Part) -> None:
 
 def _home(cls: type[Part]) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
-
-
-def not_default(choices: Mapping[str, object]) -> dict[str, str]:
-    """Select the choices that differ from the paper's; an absent one is the paper's."""
-    return {
-        kind: str(choices[kind])
-        for kind, default in DEFAULTS.items()
-        if kind in choices and str(choices[kind]) != default
-    }
-
-
-def choices_text(choices: Mapping[str, object]) -> str:
-    """Write ", radius mixture, goal top:3" for what differs from the paper; nothing otherwise."""
-    return "".join(f", {kind} {name}" for kind, name in not_default(choices).items())
 
 
 def plain(number: float) -> str:

@@ -66,6 +66,7 @@ class Radius(Part):
     """
 
     kind = "radius"
+    plural = "radii"
     formula: ClassVar[int] = OWN
     """Number of the formula in `fastfed.confidence`."""
     pairs: bool = False

@@ -10,8 +10,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict, Unpack
 
@@ -19,12 +18,17 @@ from msgspec import Meta
 
 from fastfed.confidence import Confidence
 from fastfed.errors import InputError
-from fastfed.model.goals import Goal
+from fastfed.model.choices import (
+    DEFAULTS,
+    Choices,
+    ChosenNames,
+    ChosenParts,
+    choices_text,
+    parts_of,
+)
 from fastfed.model.instance import Instance
 from fastfed.model.options import takes
-from fastfed.model.part import DEFAULTS, Part, base_of, choices_text
-from fastfed.model.radii import Radius
-from fastfed.model.uplinks import Uplink
+from fastfed.model.part import Part
 from fastfed.text import printable
 from fastfed.validation import (
     checked_delta,
@@ -39,7 +43,7 @@ CELL = ("instance", "delta", "sigma", *DEFAULTS)
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(ChosenNames):
     """A setting by names: one point of a grid, as rows and files identify it."""
 
     instance: str
@@ -49,9 +53,6 @@ class Cell:
     seed: Annotated[int, Meta(ge=0)]
     engine: Literal["auto", "skip", "dense", "python"]
     max_steps: Annotated[int, Meta(ge=1)] | None = None
-    radius: str = DEFAULTS["radius"]
-    goal: str = DEFAULTS["goal"]
-    uplink: str = DEFAULTS["uplink"]
 
     @property
     def id(self) -> str:
@@ -66,7 +67,7 @@ class Cell:
 
     @property
     def choices(self) -> dict[str, str]:
-        """Names of radius, goal and uplink."""
+        """Names of the choices."""
         return {name: getattr(self, name) for name in DEFAULTS}
 
     @property
@@ -85,11 +86,6 @@ class Cell:
             self.max_steps,
             **parts_of(self.choices),
         )
-
-
-def parts_of(choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the radius, goal and uplink that names or objects stand for."""
-    return {kind: base_of(kind).parse(choices[kind]) for kind in DEFAULTS}
 
 
 @lru_cache(maxsize=4096)
@@ -150,14 +146,6 @@ class Radii(NamedTuple):
         return replace(self.server, walks=float(self.clients))
 
 
-class Choices(TypedDict, total=False):
-    """Parts that a run chooses beside rewards and schedules; `DEFAULTS` has what the paper does."""
-
-    radius: str | Radius
-    goal: str | Goal
-    uplink: str | Uplink
-
-
 class _Run(TypedDict, total=False):
     seed: int
     engine: str
@@ -174,7 +162,7 @@ RUN: dict[str, Any] = {"seed": 0, "engine": "auto", "sigma": None, "max_steps": 
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(ChosenParts):
     """All that the rows of a run depend on, besides schedules and trials."""
 
     instance: Instance
@@ -183,9 +171,6 @@ class Setting:
     seed: int = 0
     engine: str = "auto"
     max_steps: int | None = None
-    radius: Radius = field(default_factory=lambda: Radius.parse(DEFAULTS["radius"]))
-    goal: Goal = field(default_factory=lambda: Goal.parse(DEFAULTS["goal"]))
-    uplink: Uplink = field(default_factory=lambda: Uplink.parse(DEFAULTS["uplink"]))
 
     @classmethod
     @takes(Options, RUN)
@@ -227,12 +212,12 @@ class Setting:
 
     @property
     def choices(self) -> dict[str, str]:
-        """Names of radius, goal and uplink."""
+        """Names of the choices."""
         return {name: str(getattr(self, name)) for name in DEFAULTS}
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """All parts: rewards, radius, goal and uplink."""
+        """All parts: rewards and choices."""
         return (self.instance.rewards, *(getattr(self, name) for name in DEFAULTS))
 
     @property
@@ -255,6 +240,11 @@ class Setting:
             tuple(effective.tolist()),
             clients,
         )
+
+    @property
+    def kernels(self) -> dict[str, Any]:
+        """The choices as compiled code takes them."""
+        return {kind: getattr(self, kind).kernel(self) for kind in DEFAULTS}
 
     @cached_property
     def reward_kernel(self) -> Any:

@@ -10,16 +10,15 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from msgspec import Meta, Struct, to_builtins
+from msgspec import Meta, Struct, defstruct, to_builtins
 
 from fastfed.errors import InputError, nearest
 from fastfed.files import read_regular, valid_unicode
-from fastfed.model.goals import Goal
+from fastfed.model.choices import CHOICES, DEFAULTS, GridChoices, base_of
 from fastfed.model.instance import Instance
-from fastfed.model.part import DEFAULTS, PLURAL, Part, base_of
+from fastfed.model.part import Part
 from fastfed.model.schedules import Schedule
 from fastfed.model.setting import RUN, Cell, Setting
-from fastfed.model.uplinks import Uplink
 from fastfed.validation import (
     MOST_FILE,
     MOST_TRIALS,
@@ -43,9 +42,7 @@ PERIODS = (5, 1, 10, 100, 1_000, 10_000, 100_000)
 Instances = Sequence[str | Path | Instance] | str | Path | Instance
 
 
-class GridOptions(TypedDict, total=False):
-    """Options of a sweep that its grid depends on: the keys of a spec, by their plurals."""
-
+class _Grid(TypedDict, total=False):
     instances: Instances
     deltas: Sequence[float] | float
     costs: Sequence[float]
@@ -59,9 +56,10 @@ class GridOptions(TypedDict, total=False):
     max_steps: int | None
     target_rse: float | None
     until_separated: bool
-    radii: Sequence[str] | str
-    goals: Sequence[str | Goal] | str | Goal
-    uplinks: Sequence[str | Uplink] | str | Uplink
+
+
+class GridOptions(_Grid, GridChoices, total=False):
+    """Options of a sweep that its grid depends on: the keys of a spec, by their plurals."""
 
 
 GRID: dict[str, Any] = {
@@ -78,14 +76,14 @@ GRID: dict[str, Any] = {
     "max_steps": None,
     "target_rse": None,
     "until_separated": False,
-    **{PLURAL[kind]: (name,) for kind, name in DEFAULTS.items()},
+    **{one.plural: (one.default,) for one in CHOICES.values()},
 }
 """Defaults of `GridOptions`."""
 
 
 def option_of(key: str) -> str:
     """Name the option of `GridOptions` that a key of a spec stands for."""
-    plural = PLURAL.get(key, f"{key}s")
+    plural = CHOICES[key].plural if key in CHOICES else f"{key}s"
     return plural if plural in GRID else key
 
 
@@ -96,7 +94,12 @@ class InlineInstance(Struct, frozen=True, forbid_unknown_fields=True):
     toml: str
 
 
-class Spec(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+_Chosen: Any = defstruct(
+    "_Chosen", [(kind, list[str], []) for kind in CHOICES], frozen=True, kw_only=True
+)
+
+
+class Spec(_Chosen, Struct, omit_defaults=True, forbid_unknown_fields=True):  # type: ignore[misc]
     """The whole grid by names: the keys of a spec file, all in their canonical form.
 
     A choice that is empty is the paper's.
@@ -113,9 +116,6 @@ class Spec(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     max_steps: Annotated[int, Meta(ge=1)] | None = None
     target_rse: float | None = None
     until_separated: bool = False
-    radius: list[str] = []
-    goal: list[str] = []
-    uplink: list[str] = []
     bit_cost: list[float] = []
 
     @staticmethod
@@ -162,7 +162,7 @@ class Spec(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
         return spec_hash(self.to_dict())
 
     def choices(self, kind: str) -> list[str]:
-        """List the names of the radii, goals or uplinks, with the defaults."""
+        """List the names of a choice, with the default."""
         return getattr(self, kind) or [DEFAULTS[kind]]
 
     def settings(self, instances: Iterable[Instance] | None = None) -> list[Setting]:
@@ -237,7 +237,7 @@ def _choices(kind: str, given: Any) -> list[str]:
     for one in parts:
         if not hasattr(one, "family"):  # a function's name does not bring it back
             raise InputError(
-                f"{kind} {one}: a sweep knows {PLURAL[kind]} by name only, one of {one.known()}; "
+                f"{kind} {one}: a sweep knows {one.plural} by name only, one of {one.known()}; "
                 "simulate takes a function"
             )
     return written_choices(kind, map(str, parts))

@@ -73,22 +73,22 @@ class Job:
             for one in (radii.client, radii.sums)
         )
         self._every = _lay_out([Periodic(1).kernel(setting)])[0]
-        client_radius, server_radius = setting.radius.kernel(setting)
+        choices = setting.kernels
+        client_radius, server_radius = choices.pop("radius")
         self._problem = kernel.Problem(
-            np.uint64(setting.seed),
-            setting.reward_kernel,
-            client_radius,
-            server_radius,
-            setting.uplink.kernel(setting),
-            self.engine != "dense",
-            setting.goal.kernel(setting),
-            Questions(
+            seed=np.uint64(setting.seed),
+            rewards=setting.reward_kernel,
+            local_radius=client_radius,
+            global_radius=server_radius,
+            skip=self.engine != "dense",
+            questions=Questions(
                 np.array(questions.factors),
                 questions.asked.sum(axis=1),
                 np.ones(instance.shape[1]),
                 questions.local,
                 bool(questions.asked.all()),
             ),
+            **choices,
         )
         self._limits = kernel.Limits(np.int64(self.max_steps), self._horizon)
 

@@ -1,18 +1,19 @@
 """Compilation of kernels ahead of their first use, for images and clusters.
 
 Numba compiles a kernel for the classes of its arguments, and keeps it on disk. There is one kernel
-for each combination of reward distribution, radius, goal, uplink and kind of schedule; names that
+for each combination of reward distribution, choices and kind of schedule; names that
 share their classes share a kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from multiprocessing import get_context
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from fastfed.model.choices import CHOICES, DEFAULTS
 from fastfed.model.instance import Instance
 from fastfed.model.rewards import Bernoulli, Gaussian, Poisson, Rewards
 from fastfed.simulation.job import Job
@@ -24,23 +25,18 @@ REWARDS: dict[str, Rewards] = {
     "finite": Bernoulli(),
     "poisson": Poisson(sigma=1.0),
 }
-RADII = ("paper", "mixture")
-GOALS = ("best", "top:1", "eps:0.3", "threshold:0.5")
-UPLINKS = ("exact", "dither:0.5")
 SCHEDULES = ("fedelim", "adaptive")
 
 
 class Combination(NamedTuple):
-    """The choices that a kernel is compiled for, each by one name of its class."""
+    """The rewards, choices and schedule that a kernel is compiled for, by one name of a class."""
 
     rewards: str
-    radius: str = "paper"
-    goal: str = "best"
-    uplink: str = "exact"
+    choices: Mapping[str, Any] = DEFAULTS
     schedule: str = "fedelim"
 
     def __str__(self) -> str:
-        return "; ".join(self)
+        return "; ".join([self.rewards, *self.choices.values(), self.schedule])
 
     def job(self) -> Job:
         """Make a small job that needs the kernel."""
@@ -49,17 +45,19 @@ class Combination(NamedTuple):
             self.schedule,
             delta=0.1,
             max_steps=1,
-            radius=self.radius,
-            goal=self.goal,
-            uplink=self.uplink,
+            **self.choices,
         )
 
 
 def combinations(every: bool) -> list[Combination]:
-    """List the combinations with the paper's radius, goal and uplink, or all of them."""
+    """List the combinations with the paper's choices, or all of them."""
     if not every:
         return [Combination(name) for name in REWARDS]
-    return [Combination(*one) for one in product(REWARDS, RADII, GOALS, UPLINKS, SCHEDULES)]
+    chosen = [
+        dict(zip(CHOICES, names, strict=True))
+        for names in product(*(one.kernels for one in CHOICES.values()))
+    ]
+    return [Combination(*one) for one in product(REWARDS, chosen, SCHEDULES)]
 
 
 def compile_one(one: Combination) -> Combination:

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.kernels.memory import NEVER
+from fastfed.model.choices import choices_text
 from fastfed.model.instance import Instance
 from fastfed.model.options import takes
-from fastfed.model.part import choices_text
 from fastfed.model.schedules import Adaptive, Algorithm, Schedule
 from fastfed.model.schedules.adaptive import Choice
 from fastfed.model.setting import RUN, Options

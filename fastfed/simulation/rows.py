@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfed.model.part import DEFAULTS
+from fastfed.model.choices import DEFAULTS
 
 if TYPE_CHECKING:
     import polars as pl

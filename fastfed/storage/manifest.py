@@ -21,7 +21,7 @@ from msgspec import Meta, Struct
 
 from fastfed.errors import InputError, UnknownNameError
 from fastfed.files import read_regular, replacing
-from fastfed.model.part import DEFAULTS
+from fastfed.model.choices import DEFAULTS
 from fastfed.model.schedules import Schedule
 from fastfed.model.setting import Cell, Setting
 from fastfed.model.spec import Spec, written_choices
@@ -278,12 +278,9 @@ def _united(one: Spec, other: Spec) -> Spec:
         name: list(dict.fromkeys([*getattr(one, name), *getattr(other, name)]))
         for name in ("instance", "delta", "cost", "bit_cost", "schedule", "sigma")
     }
-    for name, default in DEFAULTS.items():  # which a spec need not write down
+    for name in DEFAULTS:
         lists[name] = written_choices(
-            name,
-            dict.fromkeys(
-                [*(getattr(one, name) or [default]), *(getattr(other, name) or [default])]
-            ),
+            name, dict.fromkeys([*one.choices(name), *other.choices(name)])
         )
     return msgspec.structs.replace(
         one,

@@ -39,10 +39,10 @@ import numpy.typing as npt
 
 from fastfed.confidence import PAPER, Confidence
 from fastfed.errors import InputError
+from fastfed.model.choices import DEFAULTS, Choices, parts_of
 from fastfed.model.goals import Goal
 from fastfed.model.instance import Instance
 from fastfed.model.options import takes
-from fastfed.model.part import DEFAULTS
 from fastfed.model.schedules import (
     Adaptive,
     Exponential,
@@ -50,7 +50,7 @@ from fastfed.model.schedules import (
     Schedule,
     SuperExponential,
 )
-from fastfed.model.setting import Choices, Setting, parts_of, resolve_sigma
+from fastfed.model.setting import Setting, resolve_sigma
 from fastfed.theory.adaptive import Rounds, rounds_on_grid
 from fastfed.theory.lower_bounds import error_information, no_theorem_3, theorem_3
 from fastfed.theory.schemes import PerCell, Scheme, Schemes, Settled, sum_of_larger

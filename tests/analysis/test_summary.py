@@ -22,7 +22,7 @@ from fastfed.analysis.summary import (
 )
 from fastfed.display.tables import summary_text
 from fastfed.errors import InputError
-from fastfed.model.part import DEFAULTS
+from fastfed.model.choices import DEFAULTS
 from fastfed.model.schedules import Schedule
 
 QUANTITIES = ("pulls", "communication", "total")

@@ -208,8 +208,8 @@ def test_a_range_is_not_endless() -> None:
 
 def test_an_option_given_twice_is_two_lists() -> None:
     """Two options do not join what one list joins, such as threshold:0.4,0.05."""
-    assert lists.goals(["threshold:0.4,0.05,top:2"]) == ["threshold:0.4,0.05", "top:2"]
-    assert lists.goals(["threshold:0.4", "0.05"]) == ["threshold:0.4", "0.05"]
+    assert lists.choices("goal")(["threshold:0.4,0.05,top:2"]) == ["threshold:0.4,0.05", "top:2"]
+    assert lists.choices("goal")(["threshold:0.4", "0.05"]) == ["threshold:0.4", "0.05"]
     assert lists.schedules(["at:1,5", "25"]) == ["at:1,5", "25"]
 
 
@@ -452,13 +452,11 @@ def test_completed_names_are_those_that_are_known() -> None:
     from fastfed.cli import completion
     from fastfed.model import instance_files, rewards
     from fastfed.model import schedules as schedule
-    from fastfed.model.goals import Goal
 
     assert [name.strip(":") for name in completion.SCHEDULES] == built_in(schedule.Schedule)
     assert [name.strip(":") for name in completion.FAMILIES] == list(instance_files.FAMILIES)
     assert set(completion.instances("")) >= set(instance_files.builtin_names())
     assert set(completion.LAWS) == set(built_in(rewards.Rewards)) - {"finite"}
-    assert [name.strip(":") for name in completion.GOALS] == built_in(Goal)
     assert set(completion.SUFFIXES) == set(instance_files._READERS)
 
 

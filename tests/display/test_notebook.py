@@ -21,7 +21,7 @@ from fastfed.display.notebook import (
     replay_html,
     summary_html,
 )
-from fastfed.model.part import DEFAULTS
+from fastfed.model.choices import DEFAULTS
 
 EVIL = "<script>alert('x')</script> & \"q\" \x1b[31m"
 NAMED = ff.Instance(

@@ -9,11 +9,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import built_in
 
 import fastfed as ff
 from fastfed.cli import app as cli
 from fastfed.cli import lists
-from fastfed.model.part import DEFAULTS, choices_text, not_default
+from fastfed.model.choices import (
+    CHOICES,
+    DEFAULTS,
+    ChoiceFilters,
+    Choices,
+    ChosenNames,
+    ChosenParts,
+    GridChoices,
+    base_of,
+    choices_text,
+    not_default,
+)
 from fastfed.model.setting import Cell
 from fastfed.model.spec import Spec
 
@@ -26,6 +38,21 @@ def test_only_what_differs_from_the_paper_is_said() -> None:
     assert choices_text({"radius": "mixture", "uplink": "dither:1"}) == (
         ", radius mixture, uplink dither:1"
     )
+
+
+@pytest.mark.parametrize("kind", CHOICES)
+def test_the_table_of_choices_agrees_with_their_classes(kind: str) -> None:
+    one, base = CHOICES[kind], base_of(kind)
+    assert one.plural == base.plural
+    assert list(one.grammars) == [base.families[name].grammar for name in built_in(base)]
+    for name in one.kernels:
+        assert str(base.parse(name)) == name
+
+
+def test_every_class_of_choices_has_every_choice() -> None:
+    for typed in (Choices, ChoiceFilters, ChosenNames, ChosenParts):
+        assert list(typed.__annotations__) == list(CHOICES)
+    assert list(GridChoices.__annotations__) == [one.plural for one in CHOICES.values()]
 
 
 @pytest.mark.parametrize("name", list(DEFAULTS))
@@ -74,12 +101,12 @@ def test_objects_and_names_are_the_same_choice(tmp_path: Path) -> None:
 
 
 def test_numbers_belong_to_the_goal_before_them() -> None:
-    assert lists.goals(["threshold:0.5,0.05,best", "top:2"]) == [
+    assert lists.choices("goal")(["threshold:0.5,0.05,best", "top:2"]) == [
         "threshold:0.5,0.05",
         "best",
         "top:2",
     ]
-    assert lists.goals(None) is None
+    assert lists.choices("goal")(None) is None
 
 
 def test_the_command_line_names_a_bad_goal(

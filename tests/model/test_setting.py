@@ -6,14 +6,14 @@ import inspect
 import pickle
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 from helpers import OTHER, SMALL, refused
 
 import fastfed as ff
 from fastfed.api.sweep import SWEEP, SweepOptions
-from fastfed.model.part import DEFAULTS
+from fastfed.model.choices import DEFAULTS
 from fastfed.model.schedules import FedElim
 from fastfed.model.setting import CELL, RUN, Cell, Options, Setting
 from fastfed.model.spec import GRID, KEYS, GridOptions, Spec, option_of
@@ -71,7 +71,7 @@ def test_a_setting_travels() -> None:
 
 def test_options_are_the_fields_of_a_setting() -> None:
     taken = inspect.signature(Setting.of).parameters
-    assert set(taken) == {"instance", "delta", *get_type_hints(Options)}
+    assert set(taken) == {"instance", "delta", *Options.__annotations__}
     assert {one.name for one in fields(Setting)} == set(taken)
 
 
@@ -90,7 +90,7 @@ def test_functions_show_the_options_that_they_share(
     """Every option is a keyword of the signature, with a default; another name is refused."""
     shown = inspect.signature(function).parameters
     assert not any(one.kind is one.VAR_KEYWORD for one in shown.values())
-    for name in get_type_hints(options):
+    for name in options.__annotations__:
         assert shown[name].kind is inspect.Parameter.KEYWORD_ONLY
         assert shown[name].default is not inspect.Parameter.empty
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'sede' .*'seed'"):
@@ -98,9 +98,9 @@ def test_functions_show_the_options_that_they_share(
 
 
 def test_options_of_a_sweep_are_the_keys_of_a_spec() -> None:
-    assert {option_of(key) for key in KEYS} == set(GRID) == set(get_type_hints(GridOptions))
-    assert set(SWEEP) == set(get_type_hints(SweepOptions))
-    assert set(RUN) == set(get_type_hints(Options))
+    assert {option_of(key) for key in KEYS} == set(GRID) == set(GridOptions.__annotations__)
+    assert set(SWEEP) == set(SweepOptions.__annotations__)
+    assert set(RUN) == set(Options.__annotations__)
     assert Spec.of({}) == Spec.of({key: GRID[option_of(key)] for key in KEYS})
 
 

@@ -8,6 +8,7 @@ import pytest
 from helpers import built_in
 
 from fastfed.cli import app as cli
+from fastfed.model.choices import DEFAULTS
 from fastfed.model.goals import Goal
 from fastfed.model.radii import Radius
 from fastfed.model.uplinks import Uplink
@@ -34,9 +35,10 @@ def test_every_combination_of_classes_is_compiled() -> None:
     assert len(compiled) == len(combinations(every=True)) == 128
     some = set(precompile.REWARDS) - {"poisson"}
     for rewards, radius, uplink in product(some, names(Radius), names(Uplink)):
-        assert classes(Combination(rewards, radius, "best", uplink).job()) in compiled
+        chosen = {"radius": radius, "uplink": uplink}
+        assert classes(Combination(rewards, DEFAULTS | chosen).job()) in compiled
     for goal in names(Goal):
-        assert classes(Combination("poisson", goal=goal).job()) in compiled
+        assert classes(Combination("poisson", DEFAULTS | {"goal": goal}).job()) in compiled
 
 
 def test_the_command_compiles(

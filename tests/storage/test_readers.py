@@ -17,7 +17,7 @@ from helpers import KEYS, SMALL, Call, assert_whole, rows, run
 from scipy import stats
 
 import fastfed as ff
-from fastfed.model.part import DEFAULTS
+from fastfed.model.choices import DEFAULTS
 from fastfed.model.setting import Cell
 from fastfed.model.spec import spec_hash
 from fastfed.storage.folder import Store

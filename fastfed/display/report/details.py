@@ -13,7 +13,7 @@ from typing import Any
 from fastfed.analysis.check import Check
 from fastfed.analysis.quantiles import SHARES, CellQuantiles
 from fastfed.analysis.verdicts import VERDICTS
-from fastfed.model.part import DEFAULTS
+from fastfed.model.choices import DEFAULTS
 from fastfed.text import printable
 from fastfed.theory.bounds import Bounds
 
