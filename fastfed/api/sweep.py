@@ -24,8 +24,9 @@ from fastfed.storage.merge import merge as join
 from fastfed.storage.part_file import PartFile
 from fastfed.storage.summary_cache import stored_summary
 from fastfed.sweeps.dask import Dask
-from fastfed.sweeps.grid import Grid, Shard
+from fastfed.sweeps.grid import Grid
 from fastfed.sweeps.run import Run, iterate
+from fastfed.sweeps.shards import Shard
 from fastfed.text import printable
 from fastfed.validation import checked_threads
 

@@ -265,7 +265,7 @@ def missing(
       fastfed missing shards/* --shards 1000
       sbatch --array=$(fastfed missing shards/* --shards 16) job.sh
     """
-    from fastfed.sweeps.missing import as_ranges, missing_shards
+    from fastfed.sweeps.shards import as_ranges, missing_shards
 
     found = missing_shards(folders, how["shards"] or 1)
     if found:
