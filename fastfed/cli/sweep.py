@@ -192,10 +192,10 @@ def _client(dask: str | None, threads: str | None, dashboard: bool, quiet: bool)
 
 def _show(run: Run, out: Path, costs: list[float]) -> None:
     """Show the summary of what was asked for, and the place of everything."""
-    from fastfed.api.sweep import open_sweep
+    from fastfed.api.sweep import Sweep
 
     instances = {one.instance.name: one.instance for one in run.grid.settings}
-    frame = open_sweep(out).summary(costs, run.grid.spec.bit_cost)
+    frame = Sweep(run.store).summary(costs, run.grid.spec.bit_cost)
     console.show(summary_text(_asked_for(frame, run), instances))
     console.show(
         f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
