@@ -13,8 +13,8 @@ trials in which the two differ are too few or decide nothing, the intervals are 
 to 0: no interval excludes equality that the test of the differing trials allows.
 
 **Their number.** With m comparisons in a table every interval has the level 1 - 0.05 / m
-(Bonferroni), so that all of them hold together with a probability of 95 %. A filter that asks for
-less makes the intervals shorter.
+(Bonferroni). So all intervals of ratios hold together with a probability of 95 %, and so do all
+intervals of differences. A filter that asks for less makes the intervals shorter.
 
 **Trials that did not end** have no cost. As `fastfed.analysis.comparable` says, a value that leaves
 more trials unended than delta allows is excluded and named; the others of its group are compared

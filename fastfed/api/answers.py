@@ -228,8 +228,9 @@ class Answers(ABC):
         Returns
         -------
         fastfed.Comparison
-            Ratios and differences of mean total cost, pulls, uplinks and bits, with intervals that
-            hold together with a probability of 95 %; print it, or take its ``frame``.
+            Ratios and differences of mean total cost, pulls, uplinks and bits. The intervals of all
+            ratios hold together with a probability of 95 %, and so do those of all differences.
+            Print it, or take its ``frame``.
 
         Examples
         --------

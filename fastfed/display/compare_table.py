@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fastfed.display.tables import Column, shared_lines, table_text
+from fastfed.display.tables import Column, fits, shared_lines, table_text
 from fastfed.display.wording import parameters
 from fastfed.text import printable, short, tidy
 
@@ -16,9 +16,15 @@ _NOT_GROUP = ("reference", "measure", "mean", "reference_mean", "pairs", "differ
 
 
 def compare_text(found: Comparison) -> str:
-    """Show one line for each group, value and cost: the ratio of each measure with its interval."""
+    """Show one line for each group, value and cost: the ratio of each measure with its interval.
+
+    On a terminal the intervals of differences are left out if there is no room for them.
+    """
     shared, columns = compare_columns(found)
-    return "\n".join([*compare_lines(found), *shared_lines(shared), *table_text(columns)])
+    whole = fits(columns)
+    if not whole:
+        shared, columns = compare_columns(found, intervals=False)
+    return "\n".join([*compare_lines(found, whole), *shared_lines(shared), *table_text(columns)])
 
 
 def compare_html(found: Comparison) -> str:
@@ -29,21 +35,26 @@ def compare_html(found: Comparison) -> str:
     return columns_html([*compare_lines(found), f"all rows: {shared}" if shared else ""], columns)
 
 
-def compare_lines(found: Comparison) -> list[str]:
+def compare_lines(found: Comparison, whole: bool = True) -> list[str]:
     """Write the lines above the table: excluded values, and the meaning of the numbers."""
-    count = found.frame.height
-    return [
+    lines = [
         *found.notes,
         f"Ratios of means to those of the reference {found.by}, over the same trials. All "
-        "intervals in",
-        f"brackets hold simultaneously with probability 95 %. By Bonferroni's rule, each of the "
-        f"{count:,} has\nthe level {100 * found.level:.6g} %.",
-        "--json and the frame also have the intervals of the differences.",
+        "intervals of",
+        "ratios hold simultaneously with probability 95 %, and so do all intervals of differences.",
+        f"By Bonferroni's rule, each of the {found.frame.height:,} has the level "
+        f"{100 * found.level:.6g} %.",
     ]
+    if not whole:
+        lines.append("A wider terminal, a pipe or --json also has the intervals of differences.")
+    return lines
 
 
-def compare_columns(found: Comparison) -> tuple[str, list[Column]]:
-    """Return the values that all rows share, in words, and the columns of the others."""
+def compare_columns(found: Comparison, intervals: bool = True) -> tuple[str, list[Column]]:
+    """Return the values that all rows share, in words, and the columns of the others.
+
+    With ``intervals`` the differences have theirs.
+    """
     lines = _lines(found)
     shared: list[str] = []
     columns: list[Column] = []
@@ -65,7 +76,9 @@ def compare_columns(found: Comparison) -> tuple[str, list[Column]]:
     measures = [name for name in wanted if name in lines[0]]
     columns += [Column(name, [_ratio(line.get(name)) for line in lines]) for name in measures]
     if "total" in measures:
-        columns.append(Column("total, difference", [_difference(one["total"]) for one in lines]))
+        columns.append(
+            Column("total, difference", [_difference(one["total"], intervals) for one in lines])
+        )
     return ", ".join(shared), columns
 
 
@@ -137,7 +150,17 @@ def _three(number: float) -> str:
     return tidy(f"{number:.3g}")
 
 
-def _difference(row: Mapping[str, Any]) -> str:
+def _difference(row: Mapping[str, Any], interval: bool) -> str:
     if not row["differ"]:
         return "0"
-    return ("+" if row["difference"] > 0 else "-") + short(abs(row["difference"]))
+    text = _signed(row["difference"])
+    if not interval:
+        return text
+    ends = (row["difference_low"], row["difference_high"])
+    low, high = ("no limit" if end is None else _signed(end) for end in ends)
+    return f"{text} [{low} to {high}]"
+
+
+def _signed(number: float) -> str:
+    sign = "+" if number > 0 else "-" if number < 0 else ""
+    return sign + short(abs(number))

@@ -79,6 +79,11 @@ def table_text(columns: Sequence[Column], width: int | None = None) -> list[str]
     return lines
 
 
+def fits(columns: Sequence[Column]) -> bool:
+    """Tell whether a table fits with all its names in full."""
+    return sum(map(_width, columns)) + len(columns) - 1 <= _room()
+
+
 def _room() -> int:
     """Return the width of the terminal; a file or a pipe has no limit."""
     terminal = sys.stdout is not None and sys.stdout.isatty()

@@ -127,8 +127,8 @@ def test_the_table(swept: ff.Sweep) -> None:
     assert "reference paper" in text
     assert "mixture" in text
     assert "95 %" in text
-    assert len(text.splitlines()) == 4 + 1 + 1 + 6
-    assert "bits" not in text.splitlines()[5]  # all uplinks are exact
+    assert len(text.splitlines()) == 3 + 1 + 1 + 6
+    assert "bits" not in text.splitlines()[4]  # all uplinks are exact
     assert "<table" in swept.compare(by="radius", cost=10)._repr_html_()
 
 
