@@ -12,7 +12,7 @@ import typer
 from fastfed import console
 from fastfed.cli import lists, options
 from fastfed.cli.options import Option, Texts, Values
-from fastfed.display.tables import summary_text
+from fastfed.display.sweep_text import sweep_text
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
 from fastfed.model.choices import DEFAULTS
@@ -192,11 +192,11 @@ def _client(dask: str | None, threads: str | None, dashboard: bool, quiet: bool)
 
 def _show(run: Run, out: Path, costs: list[float]) -> None:
     """Show the summary of what was asked for, and the place of everything."""
-    from fastfed.api.sweep import Sweep
+    from fastfed.api.sweep import open_sweep
 
     instances = {one.instance.name: one.instance for one in run.grid.settings}
-    frame = Sweep(run.store).summary(costs, run.grid.spec.bit_cost)
-    console.show(summary_text(_asked_for(frame, run), instances))
+    frame = open_sweep(out).summary(costs, run.grid.spec.bit_cost)
+    console.show(sweep_text(_asked_for(frame, run), instances, out))
     console.show(
         f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
         f"spec: {out}/sweep.json"
@@ -265,7 +265,7 @@ def missing(
       fastfed missing shards/* --shards 1000
       sbatch --array=$(fastfed missing shards/* --shards 16) job.sh
     """
-    from fastfed.sweeps.shards import as_ranges, missing_shards
+    from fastfed.sweeps.missing import as_ranges, missing_shards
 
     found = missing_shards(folders, how["shards"] or 1)
     if found:
