@@ -45,6 +45,7 @@ from fastfed.analysis.moments import (
     BITS,
     PULLS,
     UPLINKS,
+    Apart,
     Moments,
     Prices,
     as_float,
@@ -135,34 +136,41 @@ class Difference:
         """Return the costs C >= 0 at which the difference is not surely above 0."""
         if not self.enough:
             return [(0.0, math.inf)]
-        tested = self._with_the_worst()
-        reach = _student(tested.differ - 1, level) ** 2 / tested.differ
-        near = where_not_positive(
-            tested.sent**2 - reach * tested.var_sent,
-            tested.pulls * tested.sent - reach * tested.covariance,
-            tested.pulls**2 - reach * tested.var_pulls,
-        )
-        below = where_not_positive(0.0, tested.sent / 2, tested.pulls)
-        return merged([*near, *below])
-
-    def _with_the_worst(self) -> Difference:
-        """Add the worst further trial, as in `fastfed.analysis.intervals`."""
+        # with the worst further trial, as in `fastfed.analysis.intervals`
         k = self.differ + 1
-        pulls, sent = self.worst[0] - self.pulls, self.worst[1] - self.sent
-        return replace(
-            self,
-            differ=k,
-            pulls=self.pulls + pulls / k,
-            sent=self.sent + sent / k,
-            var_pulls=self.var_pulls * (k - 2) / (k - 1) + pulls * pulls / k,
-            covariance=self.covariance * (k - 2) / (k - 1) + pulls * sent / k,
-            var_sent=self.var_sent * (k - 2) / (k - 1) + sent * sent / k,
+        p, s = self.worst[0] - self.pulls, self.worst[1] - self.sent
+        pulls, sent = self.pulls + p / k, self.sent + s / k
+        var_pulls, covariance, var_sent = (
+            one * (k - 2) / (k - 1) + product / k
+            for one, product in (
+                (self.var_pulls, p * p),
+                (self.covariance, p * s),
+                (self.var_sent, s * s),
+            )
         )
+        reach = _student(k - 1, level) ** 2 / k
+        near = where_not_positive(
+            sent**2 - reach * var_sent,
+            pulls * sent - reach * covariance,
+            pulls**2 - reach * var_pulls,
+        )
+        return merged([*near, *where_not_positive(0.0, sent / 2, pulls)])
 
 
 def difference(moments: Moments, one: str, other: str, unit: Unit = UPLINK) -> Difference:
-    """Compute the cost of ``one`` less that of ``other``; one of them must be a partner."""
-    found = moments.apart(one, other, unit.alone)
+    """Compute the cost of ``one`` less that of ``other``, which must be a partner."""
+    return differences(moments, [one], other, unit)[one]
+
+
+def differences(
+    moments: Moments, some: Sequence[str], other: str, unit: Unit = UPLINK
+) -> dict[str, Difference]:
+    """Compute the cost of each of ``some`` less that of ``other``, which must be a partner."""
+    found = moments.apart(some, other, unit.alone)
+    return {name: _difference(one) for name, one in zip(some, found, strict=True)}
+
+
+def _difference(found: Apart) -> Difference:
     k = found.differ
     if k == 0:
         return Difference(found.trials, 0, 0.0, 0.0, 0.0, 0.0, 0.0, (0.0, 0.0), (0.0, 0.0))
@@ -261,7 +269,7 @@ class Envelope:
         # rounding may put another line of the same cost first: those on the envelope have pairs
         winner = next(name for name in order if self.moments.has_pairs(name))
         others = [name for name in order if name != winner]
-        against = {name: difference(self.moments, name, winner, unit) for name in others}
+        against = differences(self.moments, others, winner, unit)
         equal = [name for name, other in against.items() if not other.differ]
         behind = [name for name, other in against.items() if other.differ]
         row |= {
@@ -459,35 +467,29 @@ def _pieces(moments: Moments, names: Sequence[str]) -> Iterator[Piece]:
     low, level = 0.0, _simultaneous(len(names))
     later: list[str | None] = [*(name for name, _ in walk[1:]), None]
     for (winner, high), following in zip(walk, later, strict=True):
+        against = differences(moments, [name for name in names if name != winner], winner)
         interval = None
         if following is not None:
             # differences that never vary leave no interval, but for rounding
-            spans = difference(moments, following, winner).undecided(CONFIDENCE) or [(high, high)]
+            spans = against[following].undecided(CONFIDENCE) or [(high, high)]
             interval = (min(span[0] for span in spans), max(span[1] for span in spans))
         if high > low:
-            equal, rivals = _others(moments, names, winner, (low, high), level)
-            yield Piece(winner, low, high, interval, equal, rivals)
+            equal = tuple(name for name, one in against.items() if not one.differ)
+            yield Piece(winner, low, high, interval, equal, _rivals(against, (low, high), level))
         low = high
 
 
-def _others(
-    moments: Moments, names: Sequence[str], winner: str, piece: Interval, level: float
-) -> tuple[tuple[str, ...], tuple[Rival, ...]]:
-    """List the schedules equal to the winner, and those that may be as cheap on the piece."""
-    equal, rivals = [], []
-    for name in names:
-        if name == winner:
-            continue
-        against = difference(moments, name, winner)
-        if not against.differ:
-            equal.append(name)
-            continue
-        where = [(max(a, piece[0]), min(b, piece[1])) for a, b in against.not_above(level)]
-        # one point alone is where two pieces meet
-        where = [(a, b) for a, b in where if a < b]
-        if where:
-            rivals.append(Rival(name, tuple(where), against.differ))
-    return tuple(equal), tuple(rivals)
+def _rivals(against: Mapping[str, Difference], piece: Interval, level: float) -> tuple[Rival, ...]:
+    """List the schedules that may be as cheap as the winner on a piece."""
+    rivals = []
+    for name, one in against.items():
+        if one.differ:
+            where = [(max(a, piece[0]), min(b, piece[1])) for a, b in one.not_above(level)]
+            # one point alone is where two pieces meet
+            where = [(a, b) for a, b in where if a < b]
+            if where:
+                rivals.append(Rival(name, tuple(where), one.differ))
+    return tuple(rivals)
 
 
 def _simultaneous(count: int) -> float:

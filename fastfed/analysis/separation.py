@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from fastfed.analysis.cheapest import BIT, UPLINK, Unit, difference
+from fastfed.analysis.cheapest import BIT, UPLINK, Unit, differences
 from fastfed.analysis.comparable import comparable
 from fastfed.analysis.cost_ranges import holds
 from fastfed.analysis.moments import Moments
@@ -65,11 +65,10 @@ def separated(
     comparisons = len(prices) * max(1, len(chosen.schedules) - 1)
     level = 1 - level_of_look(look) / comparisons
     for (cost, unit), winner in cheapest.items():
-        for name in _priced(shared, chosen.schedules, unit):
-            if name != winner:
-                behind = difference(shared, name, winner, unit)
-                if behind.differ and holds(cost, behind.not_above(level)):
-                    return False
+        others = [name for name in _priced(shared, chosen.schedules, unit) if name != winner]
+        for behind in differences(shared, others, winner, unit).values():
+            if behind.differ and holds(cost, behind.not_above(level)):
+                return False
     return True
 
 

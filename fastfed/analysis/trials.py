@@ -11,7 +11,7 @@ same batch for all its schedules; a schedule may lack some trials.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -153,6 +153,34 @@ def collect(batches: Iterable[Batch], schedules: Sequence[str], *collectors: Col
         aligned = Aligned.of(batch, schedules)
         for one in collectors:
             one.add(aligned)
+
+
+class Passes:
+    """Several passes over the batches of a cell, which are read once if they are small."""
+
+    MOST = 2**20
+    """Rows that are kept: 28 MB."""
+
+    def __init__(self, read: Callable[[], Iterable[Batch]], schedules: Sequence[str]) -> None:
+        self._read, self._schedules = read, schedules
+        self._kept: list[Aligned] | None = None
+
+    def collect(self, *collectors: Collector) -> None:
+        """Hand every batch to all collectors."""
+        if self._kept is None:
+            kept: list[Aligned] | None = []
+            for batch in self._read():
+                aligned = Aligned.of(batch, self._schedules)
+                for one in collectors:
+                    one.add(aligned)
+                if kept is not None:
+                    kept.append(aligned)
+                    kept = kept if sum(one.pulls.size for one in kept) <= self.MOST else None
+            self._kept = kept
+            return
+        for aligned in self._kept:
+            for one in collectors:
+                one.add(aligned)
 
 
 def samples(

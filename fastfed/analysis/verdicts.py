@@ -231,11 +231,9 @@ def decide(cells: Sequence[Cell]) -> list[Cell]:
 
     Cells that have a verdict (`does_not_apply`) keep it.
     """
-    from scipy.stats import false_discovery_control
-
     open_cells = [cell for cell in cells if "verdict" not in cell]
     two_sided = [min(1.0, 2 * min(cell["p_below"], cell["p_above"])) for cell in open_cells]
-    adjusted = iter(false_discovery_control(two_sided, method="by").tolist() if two_sided else [])
+    adjusted = iter(_adjusted(two_sided))
     decided = []
     for cell in cells:
         if "verdict" in cell:
@@ -257,6 +255,22 @@ def decide(cells: Sequence[Cell]) -> list[Cell]:
             }
         )
     return decided
+
+
+def _adjusted(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values by the procedure of Benjamini and Yekutieli.
+
+    `scipy.stats.false_discovery_control` gives the same, but takes half a second to import.
+    """
+    import numpy as np
+
+    count = len(p_values)
+    ranks = np.arange(1, count + 1)
+    order = np.argsort(p_values)
+    scaled = np.asarray(p_values)[order] * (count / ranks) * np.sum(1 / ranks)
+    adjusted = np.empty(count)
+    adjusted[order] = np.minimum.accumulate(scaled[::-1])[::-1]
+    return np.minimum(adjusted, 1.0).tolist()  # type: ignore[no-any-return]
 
 
 def conclude(

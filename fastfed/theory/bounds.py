@@ -400,7 +400,7 @@ def _bounds(setting: Setting, steps: _Steps, d: _Floats, C: _Floats, wanted: _Sc
         three_T_follows=(fedelim.summed.total <= 3.0 * T)[()],
         period_opt=period_opt[()],
         # eq. (lambda-analogue-3), differentiated
-        base_opt=_each(_best_base)(C * (sent // arms) * log_T_k.sum(-1) / np.maximum(T, 1.0))[()],
+        base_opt=_best_base(C * (sent // arms) * log_T_k.sum(-1) / np.maximum(T, 1.0))[()],
         fedelim=fedelim,
         periodic=make.periodic(
             _best_whole(period_opt, C * T, sent)
@@ -499,20 +499,15 @@ def _best_whole(period: _Floats, CT: _Floats, cells: int) -> _Floats:
     return np.asarray(below + worse)
 
 
-def _best_base(r: float) -> float:
+def _best_base(r: _Floats) -> _Floats:
     """Solve lambda (ln lambda)^2 = r for lambda > 1; 1 for r = 0.
 
-    Solved in v = ln ln lambda, where e^v + 2v = ln r: rising, and well scaled for every r.
+    With u = ln(lambda) / 2 it says u e^u = sqrt(r) / 2, which Lambert's W solves.
     """
-    from scipy.optimize import brentq
+    from scipy.special import lambertw
 
-    if r == 0.0:
-        return 1.0
-    log_r = math.log(r)
-    v = brentq(
-        lambda v: math.exp(v) + 2.0 * v - log_r, min(log_r, 0.0) / 2.0 - 1.0, log_r / 2.0 + 1.0
-    )
-    return math.exp(math.exp(v))
+    half_root: Any = np.sqrt(r) / 2.0
+    return np.asarray(np.exp(2.0 * lambertw(half_root).real))
 
 
 def _each(function: Callable[..., float]) -> Callable[..., _Floats]:

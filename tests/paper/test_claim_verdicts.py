@@ -47,7 +47,9 @@ def test_false_discoveries_are_controlled() -> None:
     assert {cell["verdict"] for cell in decide(cells)} == {NOT_ENOUGH_TRIALS}
     cells = [normal(1 + z, 1.0, 1.0) for z in rng.normal(size=100) - 4.0 * (np.arange(100) < 50)]
     p = [2 * min(cell["p_below"], cell["p_above"]) for cell in cells]
-    kept = false_discovery_control(p, method="by") <= 0.05
+    adjusted = false_discovery_control(p, method="by")
+    assert [cell["adjusted_p"] for cell in decide(cells)] == pytest.approx(adjusted, rel=1e-14)
+    kept = adjusted <= 0.05
     assert [cell["verdict"] != NOT_ENOUGH_TRIALS for cell in decide(cells)] == kept.tolist()
     assert 20 < kept.sum() < 60
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fastfed.analysis.cheapest import Envelope, envelope
+from fastfed.analysis.cheapest import Envelope, Piece, Rival, envelope
 from fastfed.analysis.intervals import clopper_pearson
 from fastfed.analysis.moments import PULLS, UPLINKS, Moments
 from fastfed.analysis.summary import yardstick_of
@@ -99,13 +99,7 @@ def cell_data(
             "interval": None
             if piece.high_interval is None
             else [_finite(end) for end in piece.high_interval],
-            "rivals": [
-                {
-                    "schedule": one.schedule,
-                    "where": [[low, _finite(high)] for low, high in one.where],
-                }
-                for one in piece.rivals
-            ],
+            "rivals": [_rival(one, piece) for one in piece.rivals],
             "equal": list(piece.equal),
         }
         for piece in found.pieces
@@ -124,6 +118,13 @@ def cell_data(
             if moments.trials(name)
         ],
     }
+
+
+def _rival(one: Rival, piece: Piece) -> str | list[Any]:
+    """Return the name of a rival, with the ranges of C if they are not the whole piece."""
+    if one.where == ((piece.low, piece.high),):
+        return one.schedule
+    return [one.schedule, [[low, _finite(high)] for low, high in one.where]]
 
 
 def _means(name: str, found: Envelope) -> list[float | None]:

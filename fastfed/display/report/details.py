@@ -12,7 +12,7 @@ from typing import Any
 
 from fastfed.analysis.check import Check
 from fastfed.analysis.quantiles import SHARES, CellQuantiles
-from fastfed.analysis.verdicts import VERDICTS
+from fastfed.analysis.verdicts import NOT_REFUTED, VERDICTS
 from fastfed.model.choices import DEFAULTS
 from fastfed.text import printable
 from fastfed.theory.bounds import Bounds
@@ -52,27 +52,27 @@ def add_bounds(cell: dict[str, Any], b: Bounds) -> None:
 
 
 def add_verdicts(data: dict[str, Any], check: Check) -> None:
-    """Add the lines of `fastfed check`, by cell.
+    """Add the lines of `fastfed check`, by cell and schedule.
 
     Texts that recur are written once and numbered, because a sweep of many schedules has tens of
-    thousands of lines.
+    thousands of lines. The page divides means by bounds itself.
     """
     claims: dict[str, int] = {}
     reasons: dict[str, int] = {}
     cells = {_key(cell["where"]): cell for cell in data["cells"]}
     for cell in data["cells"]:
-        cell["lines"] = []
-    for line in check.frame.to_dicts():
-        line["instance"] = printable(line["instance"])
-        cells[_key(line)]["lines"].append(
+        cell["lines"] = {}
+    for line in check.lines:
+        where = {**line, "instance": printable(line["instance"])}
+        power = line.get("power") if line["verdict"] == NOT_REFUTED else None
+        cells[_key(where)]["lines"].setdefault(line["schedule"], []).append(
             [
                 claims.setdefault(line["claim"], len(claims)),
-                line["schedule"],
-                line["cost"],
-                *(_rounded(line[name]) for name in ("mean", "bound", "tightness")),
+                line.get("cost"),
+                *(_rounded(line[name]) for name in ("mean", "bound")),
                 VERDICTS.index(line["verdict"]),
-                _rounded(line["power"]),
                 reasons.setdefault(printable(line["reason"] or ""), len(reasons)),
+                *([] if power is None else [_rounded(power)]),
             ]
         )
     data.update(claims=list(claims), verdicts=list(VERDICTS), reasons=list(reasons))

@@ -510,10 +510,11 @@
     const name = model.winner(here(), state.cost);
     const piece = here().pieces.find((one) =>
       one.low <= state.cost && (one.high === null || state.cost <= one.high));
-    const near = (one) => one.where.some(([low, high]) =>
+    // a rival is a name, or a name and the ranges of C where it may be as cheap
+    const near = ([, where]) => where === undefined || where.some(([low, high]) =>
       low <= state.cost && (high === null || state.cost <= high));
-    const rivals = piece ? piece.rivals.filter(near).map((one) => byName.get(one.schedule).label)
-      : [];
+    const rivals = (piece?.rivals ?? []).map((one) => [one].flat()).filter(near)
+      .map(([rival]) => byName.get(rival).label);
     const row = here().rows.find((one) => one.schedule === name);
     const { mean, sem } = row ? model.total(row, state.cost) : {};
     find("cheapest").textContent = name === null ? "" : `Cheapest at C = ${state.cost}: `

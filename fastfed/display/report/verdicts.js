@@ -11,6 +11,10 @@ const verdictView = (() => {
       make("tr", {}, ...row.map((text) => make("td", {}, text)))));
   };
 
+  // a line: claim, cost, mean, bound, verdict, reason, and the power if it is not refuted
+  const VERDICT = 4;
+  const tightness = ([, , mean, bound]) => (mean === null || !bound ? null : mean / bound);
+
   // a few digits, and no power of ten where none is needed
   const ratio = (value, digits) => model.short(Number(model.general(value, digits)));
 
@@ -18,14 +22,14 @@ const verdictView = (() => {
     [data, byName] = [all, names];
     if (!data.claims) return;
     find("verdicts").hidden = false;
-    const every = data.cells.flatMap((cell) => cell.lines);
+    const every = data.cells.flatMap((cell) => Object.values(cell.lines).flat());
     const used = data.verdicts.map((_, at) => at).filter((at) =>
-      every.some((line) => line[6] === at));
+      every.some((line) => line[VERDICT] === at));
     table("claims", ["claim, over all cells", ...used.map((at) => data.verdicts[at]),
       "measured / bound"], data.claims.map((claim, place) => {
       const lines = every.filter((line) => line[0] === place);
-      const ratios = lines.map((line) => line[5]).filter((value) => value !== null);
-      return [claim, ...used.map((at) => String(lines.filter((line) => line[6] === at).length)),
+      const ratios = lines.map(tightness).filter((value) => value !== null);
+      return [claim, ...used.map((at) => String(lines.filter((line) => line[VERDICT] === at).length)),
         ratios.length ? `${ratio(Math.min(...ratios), 2)} to ${ratio(Math.max(...ratios), 2)}`
           : ""];
     }));
@@ -34,13 +38,14 @@ const verdictView = (() => {
   function update(cell) {
     if (!data.claims) return;
     table("lines", ["claim", "schedule", "C", "mean", "bound", "measured / bound", "verdict"],
-      cell.lines.map(([claim, schedule, cost, mean, bound, tightness, verdict, power, reason]) =>
-        [data.claims[claim], byName.get(schedule)?.label ?? schedule,
+      Object.entries(cell.lines).flatMap(([schedule, lines]) => lines.map((line) => {
+        const [claim, cost, mean, bound, verdict, reason, power] = line;
+        return [data.claims[claim], byName.get(schedule)?.label ?? schedule,
           cost === null ? "" : model.short(cost), model.short(mean), model.short(bound),
-          tightness === null ? "" : ratio(tightness, 3), data.verdicts[verdict]
-          + (data.verdicts[verdict] === "not refuted" && power !== null
-            ? ` (power ${model.general(power, 2)})` : "")
-          + (data.reasons[reason] ? `: ${data.reasons[reason]}` : "")]));
+          tightness(line) === null ? "" : ratio(tightness(line), 3), data.verdicts[verdict]
+          + (power === undefined ? "" : ` (power ${model.general(power, 2)})`)
+          + (data.reasons[reason] ? `: ${data.reasons[reason]}` : "")];
+      })));
   }
 
   return { fill, update };

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from fastfed.analysis.check import CellCheck, judge
 from fastfed.analysis.moments import Moments
 from fastfed.analysis.quantiles import CellQuantiles
 from fastfed.analysis.summary import yardstick_of
-from fastfed.analysis.trials import BATCH_COLUMNS, Batch, Trials, collect
+from fastfed.analysis.trials import BATCH_COLUMNS, Batch, Passes, Trials
 from fastfed.display.report.compare import add_comparisons
 from fastfed.display.report.data import cell_data, report_data
 from fastfed.display.report.details import add_bounds, add_quantiles, add_verdicts
@@ -84,11 +85,11 @@ def _data(
         names = [str(one) for one in schedules]
         first, quantiles = Moments(names), CellQuantiles(names, shown)
         checks = [] if costs is None else [CellCheck(trials, cell, schedules, costs)]
-        batches = trials.batches(cell, names, (*BATCH_COLUMNS, "skip_error"))
-        collect(skipped.of(batches), names, first, quantiles, *checks)
+        rows = Passes(partial(skipped.batches, trials, cell, names), names)
+        rows.collect(first, quantiles, *checks)
         partners = [*winners(first, cell.delta), *filter(None, [yardstick_of(schedules)])]
         moments = Moments(names, partners)
-        collect(trials.batches(cell, names), names, moments)
+        rows.collect(moments)
         data = cell_data(cell.names, schedules, moments)
         add_quantiles(data, quantiles, shown)
         for one in checks:
@@ -130,13 +131,13 @@ def _provenance(trials: Trials, held: Mapping[Cell, Sequence[Schedule]]) -> dict
 
 
 class _SkipErrors:
-    """The largest skip_error of a trial among the batches that went by."""
+    """The largest skip_error of a trial among the batches that were read."""
 
     def __init__(self) -> None:
         self.largest = 0.0
 
-    def of(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        for batch in batches:
+    def batches(self, trials: Trials, cell: Cell, schedules: Sequence[str]) -> Iterator[Batch]:
+        for batch in trials.batches(cell, schedules, (*BATCH_COLUMNS, "skip_error")):
             for columns in batch.values():
                 self.largest = max(self.largest, float(columns["skip_error"].max(initial=0.0)))
             yield batch
