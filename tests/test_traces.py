@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -97,6 +98,34 @@ def test_questions_in_one_process_share_what_was_read(default: Path, read: Count
     assert found["added"] == 4 * PARTS
     assert found["bounds"] == CELLS
     assert found["parse"] < 150
+
+
+def test_a_sweep_reads_none_of_the_parts_that_it_writes(tmp_path: Path, read: Counter[str]) -> None:
+    done = ff.sweep(trials=6, part_size=3, out=tmp_path / "out", threads=1, progress=False)
+    assert done.summary([1, 7]).equals(ff.open_sweep(tmp_path / "out").filter().summary([1, 7]))
+    assert len(read) == PARTS  # by the folder that was opened, not by the sweep
+    assert set(read.values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("code", "without"),
+    [
+        (
+            "ff.simulate([[0.9], [0.1]], delta=0.1, trials=2)",
+            ("scipy.special", "scipy.linalg", "polars", "pyarrow", "numba.np.linalg"),
+        ),
+        ("print(ff.open_sweep({folder!r}).summary([7]).height)", ("numba", "pandas")),
+        ("print(ff.open_sweep({folder!r}).best())", ("numba", "pandas")),
+    ],
+)
+def test_what_is_not_needed_is_not_imported(
+    default: Path, code: str, without: tuple[str, ...]
+) -> None:
+    text = f"import sys, fastfed as ff; {code.format(folder=str(default))}; print(*sys.modules)"
+    for _ in range(2):  # the first may compile
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not {*without} & {*done.stdout.splitlines()[-1].split()}
 
 
 def test_a_check_of_rows_in_memory_opens_no_file(tmp_path: Path) -> None:

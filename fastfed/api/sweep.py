@@ -24,8 +24,9 @@ from fastfed.storage.merge import merge as join
 from fastfed.storage.part_file import PartFile
 from fastfed.storage.summary_cache import stored_summary
 from fastfed.sweeps.dask import Dask
-from fastfed.sweeps.grid import Grid, Shard
+from fastfed.sweeps.grid import Grid
 from fastfed.sweeps.run import Run, iterate
+from fastfed.sweeps.shards import Shard
 from fastfed.text import printable
 from fastfed.validation import checked_threads
 
@@ -55,9 +56,9 @@ class Sweep(Answers):
     (20, [])
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = checked_folder(folder)
-        self._store = Store(self.folder)
+    def __init__(self, folder: str | Path | Store) -> None:
+        self._store = folder if isinstance(folder, Store) else Store(checked_folder(folder))
+        self.folder = self._store.folder
         self._selection: Selection | None = None
         self._record = self._store.record()
         self._title = f"fastfed report: {self.folder.resolve().name}"
@@ -88,7 +89,7 @@ class Sweep(Answers):
 
         held = self._trials.held()
         parts = [part for part in self._store.parts() if part.cell in held]
-        paths = [part.path for part in parts]
+        paths = sorted(part.path for part in parts)
         if not paths:
             return pl.LazyFrame(schema=schema())
         found = pl.scan_parquet(paths, glob=False)
@@ -375,7 +376,7 @@ def sweep(*, progress: bool = True, **options: Unpack[SweepOptions]) -> Sweep:
     """
     run = watch(sweep_parts(**options), progress)
     run.refuse_failures()
-    return Sweep(run.store.folder)
+    return Sweep(run.store)
 
 
 @takes(SweepOptions, SWEEP)

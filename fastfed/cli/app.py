@@ -19,10 +19,10 @@ import typer
 
 from fastfed import console
 from fastfed.cli import (
+    answers,
     compiling,
     instances,
     options,
-    questions,
     replay,
     reproduce,
     sweep,
@@ -67,12 +67,12 @@ def _common(
 
 for _command in (
     sweep.sweep,
-    questions.summary,
-    questions.best,
-    questions.compare,
-    questions.plot,
-    questions.check,
-    questions.report,
+    answers.summary,
+    answers.best,
+    answers.compare,
+    answers.plot,
+    answers.check,
+    answers.report,
     sweep.merge,
     sweep.missing,
     replay.replay,

@@ -10,8 +10,8 @@ import typer
 
 from fastfed import console
 from fastfed.cli import completion, options
+from fastfed.cli.answers import name_problems
 from fastfed.cli.options import Values
-from fastfed.cli.questions import name_problems
 from fastfed.display.tables import laws_text
 from fastfed.errors import InputError
 from fastfed.model.choices import DEFAULTS

@@ -192,10 +192,10 @@ def _client(dask: str | None, threads: str | None, dashboard: bool, quiet: bool)
 
 def _show(run: Run, out: Path, costs: list[float]) -> None:
     """Show the summary of what was asked for, and the place of everything."""
-    from fastfed.api.sweep import open_sweep
+    from fastfed.api.sweep import Sweep
 
     instances = {one.instance.name: one.instance for one in run.grid.settings}
-    frame = open_sweep(out).summary(costs, run.grid.spec.bit_cost)
+    frame = Sweep(run.store).summary(costs, run.grid.spec.bit_cost)
     console.show(sweep_text(_asked_for(frame, run), instances, out))
     console.show(
         f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
@@ -265,7 +265,7 @@ def missing(
       fastfed missing shards/* --shards 1000
       sbatch --array=$(fastfed missing shards/* --shards 16) job.sh
     """
-    from fastfed.sweeps.missing import as_ranges, missing_shards
+    from fastfed.sweeps.shards import as_ranges, missing_shards
 
     found = missing_shards(folders, how["shards"] or 1)
     if found:

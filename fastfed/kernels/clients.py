@@ -16,7 +16,7 @@ from fastfed.kernels.adaptive import FixedTimes, intervals_around
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.elimination import run_pass
 from fastfed.kernels.goals import hooks as goals
-from fastfed.kernels.lazy import (
+from fastfed.kernels.lazy_clients import (
     all_out_by,
     begin_at,
     last_surplus,

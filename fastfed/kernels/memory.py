@@ -174,7 +174,7 @@ class Test(NamedTuple):
 
 
 class Lazy(NamedTuple):
-    """Memory of lazy clients: see `kernels.lazy`."""
+    """Memory of lazy clients: see `kernels.lazy_clients`."""
 
     lo: Ints  # (K, M) log2 of the last spine node up to which the arm is certainly in; -1: step 0
     hi: Ints  # (K, M) a step by which the arm is certainly out; 0: none is known

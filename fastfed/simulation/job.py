@@ -31,7 +31,7 @@ from fastfed.model.schedules.base import Timetable
 from fastfed.model.setting import Options, Setting
 from fastfed.model.uplinks import Exact
 from fastfed.simulation import rows
-from fastfed.simulation.rounds import RoundsRunner
+from fastfed.simulation.algorithms import RoundsRunner
 from fastfed.simulation.rows import Block, Departures
 
 if TYPE_CHECKING:

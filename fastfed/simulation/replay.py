@@ -21,11 +21,11 @@ from fastfed.model.options import takes
 from fastfed.model.schedules import Adaptive, Algorithm, Schedule
 from fastfed.model.schedules.adaptive import Choice
 from fastfed.model.setting import RUN, Options
+from fastfed.simulation.algorithm_events import round_events
 from fastfed.simulation.events import Event
 from fastfed.simulation.job import Job
 from fastfed.simulation.reference import next_time
 from fastfed.simulation.reference_uplink import wire
-from fastfed.simulation.round_events import round_events
 from fastfed.simulation.rows import Block
 from fastfed.simulation.walks import dithers, walk
 from fastfed.text import printable

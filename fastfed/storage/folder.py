@@ -44,7 +44,7 @@ from fastfed.storage.part_file import (
 from fastfed.version import ROWS
 
 _MOST_HELD = 2**27
-"""So many bytes of verified parts stay in memory; parts beyond are verified again when read."""
+"""So many bytes of parts that were written or verified stay in memory; others are read again."""
 
 Span = tuple[int, int, PartFile]
 """Trials [first, end) of a schedule, and the part that has them."""
@@ -61,6 +61,7 @@ class Store:
         self._record: Record | None = None
         self._scanned: list[tuple[Path, Footer | PartProblem, str]] | None = None
         self._verified: dict[Path, checksum.Verified] = {}
+        self._held_bytes = 0
         self._parts: list[PartFile] | None = None
         self._problems: list[PartProblem] = []
         self._spans: dict[tuple[Cell, str], list[Span]] = {}
@@ -288,15 +289,21 @@ class Store:
     def _scan(self) -> list[tuple[Path, Footer | PartProblem, str]]:
         """Read every file among the parts once, with its footer if it is a sound part."""
         if self._scanned is None:
-            self._scanned, self._verified, size = [], {}, 0
+            self._scanned, self._verified, self._held_bytes = [], {}, 0
             paths = list(self._files())
             with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
                 for path, (found, whole) in zip(paths, pool.map(read_footer, paths), strict=True):
                     self._scanned.append((path, found, "" if whole is None else whole.content))
-                    if whole is not None and size + whole.size <= _MOST_HELD:
+                    if whole is not None and self._has_room(whole.size):
                         self._verified[path] = whole
-                        size += whole.size
         return self._scanned
+
+    def _has_room(self, size: int) -> bool:
+        """Reserve memory for a part, if there is some left."""
+        if self._held_bytes + size > _MOST_HELD:
+            return False
+        self._held_bytes += size
+        return True
 
     # Rows
 
@@ -370,7 +377,9 @@ class Store:
         )
         path = self.free_path(about)
         content = checksum.write(path, table, manifest.encoded(about), count, self.check_lock)
-        part = PartFile(path, cell, first, count, schedules, content)
+        read_next = table.select(BATCH_COLUMNS)
+        held = read_next if self._has_room(read_next.nbytes) else None
+        part = PartFile(path, cell, first, count, schedules, content, rows=held)
         self.add(part)
         return part
 

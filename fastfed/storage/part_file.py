@@ -13,6 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from fastfed.errors import InputError
 from fastfed.model.setting import Cell
 from fastfed.simulation import rows
@@ -35,6 +38,8 @@ class PartFile:
     content: str  # the hash of the file's content
     verified: checksum.Verified | None = field(default=None, compare=False, repr=False)
     """Content of the file as it was verified, if it is held in memory."""
+    rows: Any = field(default=None, compare=False, repr=False)
+    """Some columns of the file as they were written, if they are held in memory."""
 
     @property
     def end(self) -> int:
@@ -119,11 +124,30 @@ def _arrow_types() -> dict[str, Any]:
 
 
 def _trials_in_order(table: Any, about: Footer | PartFile) -> None:
-    import numpy as np
-
-    trial = table["trial"].to_numpy().reshape(-1, about.count)
+    trial = _array(table["trial"]).reshape(-1, about.count)
     if (trial != np.arange(about.first, about.first + about.count)).any():
         raise Damaged("damaged (other trials than its footer says)")
+
+
+def _array(column: Any) -> npt.NDArray[Any]:
+    """Return a column of numbers or truths as an array, with -1 for nulls.
+
+    Arrow's own functions import pandas wherever it is installed, which takes half a second.
+    """
+    values = column.combine_chunks()
+    here = slice(values.offset, values.offset + len(values))
+    known, content = (
+        np.zeros(0, np.uint8) if one is None else np.frombuffer(one, np.uint8)
+        for one in values.buffers()
+    )
+    if str(values.type) == "bool":
+        return _bits(content)[here]
+    found = content[: content.size // 8 * 8].view(values.type.to_pandas_dtype())[here]
+    return np.where(_bits(known)[here], found, -1) if values.null_count else found
+
+
+def _bits(packed: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    return np.unpackbits(packed, bitorder="little").view(bool)
 
 
 def read_columns(
@@ -133,10 +157,7 @@ def read_columns(
     asked = set(schedules)
     wanted = [name for name in part.schedules if name in asked]
     table = read_rows(part, wanted, columns)
-    values = {
-        name: (table[name].fill_null(-1) if name == "bits" else table[name]).to_numpy()
-        for name in columns
-    }
+    values = {name: _array(table[name]) for name in columns}
     return {
         name: {
             column: array[place * part.count : (place + 1) * part.count]
@@ -151,21 +172,33 @@ def read_rows(
 ) -> Any:
     """Read the rows of some schedules of a part, as a pyarrow table.
 
-    They come from the bytes that were verified, if those are still in memory. Otherwise the file is
+    They come from memory, if what was written or verified is still there. Otherwise the file is
     read and verified again.
     """
+    place = {name: number for number, name in enumerate(part.schedules)}
+    places = [place[name] for name in schedules]
+    if part.rows is not None and columns is not None and {*columns} <= {*part.rows.column_names}:
+        return _slices(part.rows.select(columns), places, part.count)
     try:
         found = part.verified or checksum.read(part.path)
         if found.content != part.content:
             raise Damaged("changed while it was in use")
-        place = {name: number for number, name in enumerate(part.schedules)}
-        return _read_columns(found.file, [place[name] for name in schedules], columns)
+        return _read_columns(found.file, places, columns)
     except OSError as error:
         raise InputError(f"{part.path}: cannot be read ({error.strerror})") from None
     except Damaged as error:
         raise InputError(
             f"{part.path}: {error}; the same sweep, run again, does its trials again"
         ) from None
+
+
+def _slices(table: Any, places: Sequence[int], count: int) -> Any:
+    """Take the rows of the schedules at some places, ``count`` each."""
+    import pyarrow as pa
+
+    if [*places] == [*range(len(table) // count)]:
+        return table
+    return pa.concat_tables([table.slice(place * count, count) for place in places])
 
 
 def rows_of(part: PartFile, schedules: Sequence[str], first: int, end: int) -> Any:

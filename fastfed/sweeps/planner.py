@@ -14,7 +14,8 @@ from fastfed.analysis.trials import collect
 from fastfed.model.schedules import Schedule
 from fastfed.model.setting import Setting
 from fastfed.storage.folder import Store
-from fastfed.sweeps.grid import Grid, Shard
+from fastfed.sweeps.grid import Grid
+from fastfed.sweeps.shards import Shard
 from fastfed.sweeps.task import Done, Task
 
 _PART_SECONDS = 2.0  # what a part aims at: little is lost by a kill, and files stay few

@@ -19,8 +19,9 @@ from fastfed.storage.folder import Store
 from fastfed.storage.part_file import PartFile, PartProblem
 from fastfed.storage.save import put_aside, reject_other_sweeps
 from fastfed.storage.summary_cache import write_summary
-from fastfed.sweeps.grid import Grid, Shard
+from fastfed.sweeps.grid import Grid
 from fastfed.sweeps.planner import Planner, Progress
+from fastfed.sweeps.shards import Shard
 from fastfed.sweeps.task import Done, Executor
 from fastfed.sweeps.threads import Threads
 from fastfed.validation import checked_threads, checked_whole

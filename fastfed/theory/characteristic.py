@@ -13,9 +13,9 @@ of sum w d over half-space c, expected pulls are at least T* kl(delta, 1 - delta
 
 *Gaussian rewards.* By Cauchy-Schwarz 1 / F_c = sum over cells of A_cx / w_x with A_cx =
 2 a_cx^2 s_x / gap_c^2, s the variance: linear constraints in u = 1 / w, which
-`fastfed.theory.linear_rows` solves. Bernoulli and Poisson rewards need rounds of such programmes
-(`fastfed.theory.family_programme`). Either way a lower and an upper value are proved, and T* is
-reported by its lower value, so that it never promises too much.
+`fastfed.theory.gaussian_programme` solves. Bernoulli and Poisson rewards need rounds of such
+programmes (`fastfed.theory.family_programme`). Either way a lower and an upper value are proved,
+and T* is reported by its lower value, so that it never promises too much.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fastfed.model.instance import Instance
 from fastfed.theory.alternatives import HalfSpaces, half_spaces, no_half_spaces
 from fastfed.theory.families import family_of, gaussian_variances
 from fastfed.theory.family_programme import solve_family
-from fastfed.theory.linear_rows import solve_rows, with_data
+from fastfed.theory.gaussian_programme import solve_rows, with_data
 
 Floats = npt.NDArray[np.float64]
 

@@ -37,7 +37,7 @@ from fastfed.model.schedules import At, Periodic, Schedule
 from fastfed.model.setting import resolve_sigma
 from fastfed.simulation.rows import Block, Departures
 from fastfed.theory.error_estimates import ErrorProbability, Estimate
-from fastfed.theory.mixture import Judge, Mixture, RareEvent, Sample, improved
+from fastfed.theory.importance_sampling import Judge, Mixture, RareEvent, Sample, improved
 from fastfed.theory.tilts import RARER, Floats, Ints, Looks, RivalPair, Rivalry, Tilt, rivalry
 from fastfed.validation import (
     LEAST_DELTA,

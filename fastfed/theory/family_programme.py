@@ -11,8 +11,8 @@ Lower: changes that close a gap are alternatives, so sum_x w_x d_cx >= 1 for eve
 multipliers l >= 0 with sum_c l_c d_cx <= 1 for every cell x prove T* >= sum l.
 
 *Rounds of linear rows.* At any w, rows A_cx = w_x^2 d_cx / F_c^2 agree with 1 / F_c in value and
-slope. The programme of these rows (`fastfed.theory.linear_rows`) gives the next w; for Gaussian
-rewards the first round would end it. Most instances need five to twenty.
+slope. The programme of these rows (`fastfed.theory.gaussian_programme`) gives the next w; for
+Gaussian rewards the first round would end it. Most instances need five to twenty.
 
 *Cutting planes.* Means near 0 or 1 bend F_c so sharply that the rounds may circle. Then all
 alternatives found so far make a linear programme. Its optimum is a lower value, and the next w is
@@ -30,7 +30,7 @@ from scipy import sparse
 
 from fastfed.theory.alternatives import HalfSpaces
 from fastfed.theory.families import Family
-from fastfed.theory.linear_rows import Solution, solve_rows, with_data
+from fastfed.theory.gaussian_programme import Solution, solve_rows, with_data
 
 Floats = npt.NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from fastfed.model.setting import Cell
 from fastfed.storage import checksum
 from fastfed.storage.folder import Store
 from fastfed.storage.merge import merge
-from fastfed.sweeps.grid import Shard
+from fastfed.sweeps.shards import Shard
 
 OTHER = ff.Instance([[0.1, 0.9], [0.8, 0.4]], name="small")
 

@@ -24,7 +24,7 @@ from fastfed.paper import true_errors
 from fastfed.theory import tilts
 from fastfed.theory.error_estimates import Estimate
 from fastfed.theory.error_probability import _estimate, _Question
-from fastfed.theory.mixture import Sample
+from fastfed.theory.importance_sampling import Sample
 from fastfed.theory.tilts import Looks, RivalPair, rivalry, tilted_instance
 
 pytestmark = pytest.mark.statistical

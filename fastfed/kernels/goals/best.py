@@ -8,7 +8,7 @@ import numpy as np
 
 from fastfed.kernels.compiling import inner
 from fastfed.kernels.goals import hooks
-from fastfed.kernels.lazy import bracket
+from fastfed.kernels.lazy_clients import bracket
 from fastfed.kernels.memory import ALIVE, NEVER, WINNER
 from fastfed.kernels.radii import octave, reaches
 from fastfed.kernels.rewards import hooks as reward_hooks

@@ -6,7 +6,7 @@ exact, nothing is skipped, and they run on the walks of all other schedules of t
 
 An algorithm is one function, `Algorithm.decide`, of what is `Seen` at a round. It writes into an
 `Answer`: how often each arm of each client shall have been pulled by the next round, which of the
-new means are sent, and what is declared. `fastfed.simulation.rounds` compiles and runs it.
+new means are sent, and what is declared. `fastfed.simulation.algorithms` compiles and runs it.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ W_qk. In x = 1 / n, with s the variance of a reward, the counts n must satisfy
     s (x_km + x_lm) W_mk <= 1                     at client m with leader l,
     s sum over m of p_m^2 (x_km + x_lm) W_k <= 1  at the server with leader l,
 
-and the sum of 1 / x is to be least: the programme of `fastfed.theory.linear_rows`, with T* for
-W = 2 / gap^2. It is solved by the same iteration, without matrices: O(K M) a step.
+and the sum of 1 / x is to be least: the programme of `fastfed.theory.gaussian_programme`, with T*
+for W = 2 / gap^2. It is solved by the same iteration, without matrices: O(K M) a step.
 """
 
 from __future__ import annotations

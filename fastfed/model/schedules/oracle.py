@@ -48,7 +48,7 @@ def optimal_allocation(means: Floats, averages: Floats, weights: Floats, varianc
     needs = np.divide(2.0, gaps**2, out=np.zeros_like(gaps), where=gaps > 0.0)
     solve = cheapest
     if means.size > _MANY:
-        from fastfed.kernels.plain import compiled
+        from fastfed.kernels.user_functions import compiled
 
         solve = compiled(cheapest)
     return np.asarray(solve(needs, leaders, weights, variance, _STEPS))

@@ -1,7 +1,7 @@
 """Trials of algorithms that decide in rounds (`fastfed.model.schedules.algorithm`).
 
 Trials of a batch advance together: at each round the algorithm decides for every trial that goes
-on, then `fastfed.kernels.rounds.advance` checks the decisions and looks up the walks. The
+on, then `fastfed.kernels.algorithms.advance` checks the decisions and looks up the walks. The
 algorithm's function is compiled, or with ``engine="python"`` called as it is: nothing else differs.
 """
 
@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.errors import InputError
-from fastfed.kernels import rounds as kernel
+from fastfed.kernels import algorithms as kernel
 from fastfed.kernels import trials
-from fastfed.kernels.plain import NotCompiled, compiled_loop
+from fastfed.kernels.user_functions import NotCompiled, compiled_loop
 from fastfed.model.schedules.algorithm import UNDECIDED, Algorithm, Answer, Seen, read_only
 from fastfed.model.setting import Setting
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastfed.kernels.rounds import Batch
+from fastfed.kernels.algorithms import Batch
 from fastfed.kernels.trials import PULLS, UPLINKS
 from fastfed.model.schedules.algorithm import ABANDONED, UNDECIDED, server_weights
 from fastfed.simulation.events import Event

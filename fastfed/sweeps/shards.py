@@ -1,15 +1,50 @@
-"""Shards that have not finished: which indices of an array of jobs are still to run."""
+"""Shards: the shares of a sweep that an array of jobs runs, and those that are still to run."""
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
+from fastfed.model.setting import Cell
 from fastfed.storage.folder import Store
-from fastfed.sweeps.grid import Shard
 from fastfed.validation import checked_whole
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The index-th of count equal shares of every cell: a sweep split without a scheduler."""
+
+    index: int  # from 1
+    count: int
+
+    @staticmethod
+    def parse(text: str) -> Shard:
+        """Read a shard from its text, as in "3/16" for the third of sixteen."""
+        match = re.fullmatch(r"\s*([0-9]{1,9})\s*/\s*([0-9]{1,9})\s*", str(text))
+        if match is None:
+            raise InputError(f"shard {text!r}: must be I/N, as in 3/16 for the third of sixteen")
+        shard = Shard(int(match[1]), int(match[2]))
+        if not 1 <= shard.index <= shard.count:
+            raise InputError(
+                f"shard {text!r}: shards of {shard.count} count from 1 to {shard.count}"
+                if shard.count
+                else f"shard {text!r}: there must be at least one shard, as in 1/1"
+            )
+        return shard
+
+    def share(self, cell: Cell, trials: int) -> tuple[int, int]:
+        """Return the trials [first, end) of a cell that belong to this shard.
+
+        The shares of all shards are disjoint and cover the cell. The shard that gets the first
+        trials differs between cells, so that few trials are spread fairly.
+        """
+        turn = (self.index + zlib.crc32(cell.id.encode())) % self.count
+        return trials * turn // self.count, trials * (turn + 1) // self.count
 
 
 def missing_shards(folders: Sequence[str | Path], shards: int) -> list[int]:

@@ -9,7 +9,7 @@ from helpers import SMALL, refused
 
 import fastfed as ff
 from fastfed.cli import app as cli
-from fastfed.sweeps.missing import as_ranges, missing_shards
+from fastfed.sweeps.shards import as_ranges, missing_shards
 
 
 def shard(folder: Path, index: int) -> None:
