@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 
 _FORMULA = tuple("=+-@＝＋－＠")
 
@@ -28,6 +29,12 @@ def printable_json(text: str) -> str:
 def spreadsheet_cell(text: str) -> str:
     """Make a text printable, and begin it with ' if a spreadsheet would take it for a formula."""
     return f"'{printable(text)}" if text.lstrip().startswith(_FORMULA) else printable(text)
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Write a list of names, the first of very many."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def number(value: float, sem: float | None) -> str:

@@ -39,6 +39,7 @@ from fastfed.analysis.summary import yardstick_of
 from fastfed.analysis.trials import Aligned, Batch, Trials
 from fastfed.errors import InputError, nearest
 from fastfed.model.choices import DEFAULTS
+from fastfed.text import listed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -358,7 +359,7 @@ def _reference(by: str, values: Sequence[Any], to: object) -> str:
         wanted = [name for name, value in zip(names, values, strict=True) if _is(value, to)]
         if not wanted:
             raise InputError(
-                f"reference {to}{nearest(str(to), names)}: the rows have {by} {', '.join(names)}"
+                f"reference {to}{nearest(str(to), names)}: the rows have {by} {listed(names)}"
             )
         return wanted[0]
     if by == "schedule":

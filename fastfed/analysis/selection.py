@@ -16,6 +16,7 @@ from fastfed.model.instance import Instance
 from fastfed.model.schedules import Schedule
 from fastfed.model.setting import CELL, Cell
 from fastfed.model.spec import as_list
+from fastfed.text import listed
 from fastfed.validation import checked_delta, checked_sigma
 
 Held = Mapping[Cell, Sequence[Schedule]]
@@ -130,7 +131,7 @@ def _wanted(key: str, given: Any, known: Sequence[Any]) -> list[Any]:
         if one not in known:
             names = list(map(str, known))
             raise InputError(
-                f"{key} {one}{nearest(str(one), names)}: the rows have {key} {', '.join(names)}"
+                f"{key} {one}{nearest(str(one), names)}: the rows have {key} {listed(names)}"
             )
         found.append(known[known.index(one)])
     if not found:

@@ -72,7 +72,7 @@ def compare_columns(found: Comparison, intervals: bool = True) -> tuple[str, lis
             shared.append(f"{head} {cells[0]}")
         else:
             columns.append(Column(head, cells, left=not number, name=not number))
-    wanted = ("total", "pulls", "uplinks", *(("bits",) if _few_bits(found) else ()))
+    wanted = ("total", "pulls", "uplinks", *(("bits",) if few_bits(found) else ()))
     measures = [name for name in wanted if name in lines[0]]
     columns += [Column(name, [_ratio(line.get(name)) for line in lines]) for name in measures]
     if "total" in measures:
@@ -82,7 +82,7 @@ def compare_columns(found: Comparison, intervals: bool = True) -> tuple[str, lis
     return ", ".join(shared), columns
 
 
-def _few_bits(found: Comparison) -> bool:
+def few_bits(found: Comparison) -> bool:
     """Tell whether some uplink is not exact: if all are, bits are 64 times the uplinks."""
     frame = found.frame
     uplinks = {*frame["uplink"], *(frame["reference"] if found.by == "uplink" else ())}

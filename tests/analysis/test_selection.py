@@ -91,6 +91,8 @@ def test_values_that_no_row_has(swept: ff.Sweep, tmp_path: Path) -> None:
     refused(lambda: swept.filter(schedule="periodic:11"), "periodic:11", "did you mean")
     refused(lambda: swept.filter(instance=["small", "smal"]), "smal", "did you mean 'small'")
     refused(lambda: swept.filter(radius=[]), "no radius is chosen")
+    many = ff.simulate(SMALL, [f"periodic:{h}" for h in range(1, 31)], delta=0.1, trials=2)
+    refused(lambda: many.filter(schedule="fedelim"), "periodic:12 and 18 more")
     with pytest.raises(TypeError, match="radus"):
         swept.filter(radus="paper")  # type: ignore[call-arg]
     refused(lambda: swept.filter(delta=0.1).save(tmp_path / "copy"), "filtered", "save the whole")

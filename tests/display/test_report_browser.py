@@ -407,6 +407,7 @@ def test_comparisons_are_those_of_compare(opened: Opened, folder: Path) -> None:
         heads = opened.page.locator("#compare-table thead th").all_inner_texts()
         totals = [head for head in heads if head.startswith("total")]
         assert totals == ["total at C = 0", "total at C = 10", "total at C = 100"]
+        assert "bits" not in heads  # of exact uplinks: 64 times the uplinks
         shown = set()
         for row in opened.rows("compare-table"):
             cells = dict(zip(heads, row, strict=True))
@@ -443,6 +444,8 @@ def test_the_cheapest_is_among_those_that_are_shown(browser: Any, tmp_path: Path
     res = ff.simulate([[0.9, 0.2], [0.3, 0.7]], names, delta=0.1, trials=40, threads=1)
     one = Opened(browser, res.report(tmp_path / "report.html"), 1400)
     winners = set()
+    every = {"fedelim", "fedelim0", *res.best().frame["winner"]}
+    assert len(one.rows()) == min(10, len(every)) > 6
     for cost in ("0", "1", "30", "1000", "100000"):
         one.type_cost(cost)
         winner = one.page.inner_text("#cheapest").partition(": ")[2].partition(",")[0]

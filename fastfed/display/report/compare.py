@@ -12,6 +12,7 @@ from typing import Any
 from fastfed.analysis.compare import Comparison, compare
 from fastfed.analysis.selection import CHOICES, Held, values_of
 from fastfed.analysis.trials import Trials
+from fastfed.display.compare_table import few_bits
 from fastfed.errors import InputError
 from fastfed.text import printable
 
@@ -60,7 +61,8 @@ def _table(found: Comparison, held: Held) -> dict[str, Any]:
     keys = list(next(iter(held)).names)
     measures: dict[str, int] = {}
     lines: dict[tuple[int, str], dict[str, Any]] = {}
-    for row in found.frame.to_dicts():
+    hidden = () if few_bits(found) else ("bits",)
+    for row in found.frame.filter(~found.frame["measure"].is_in(hidden)).to_dicts():
         place = cells[tuple(row[key] for key in keys)]
         name = "total" if row["cost"] is None else f"total at C = {row['cost']:g}"
         measure = name if row["measure"] == "total" else row["measure"]

@@ -145,8 +145,8 @@
       ? `Schedules: ${count - state.hidden.size} of ${count} shown` : `Schedules: all ${count} shown`;
   }
 
-  // the paper's, the cheapest here, and those that are cheapest most often at the sweep's costs: as
-  // many as can be told apart
+  // the paper's, the cheapest here, those that are cheapest most often at the sweep's costs, and
+  // some of those that are cheapest here at another C: as many as can be told apart
   const FEW = 10;
   const wins = new Map();
   for (const cell of data.cells) for (const cost of data.costs) {
@@ -157,7 +157,13 @@
   function cheapest() {
     const own = ["fedelim", "fedelim0", "adaptive"].filter((name) => byName.has(name));
     const now = model.winner(here(), state.cost);
-    return new Set([...own, ...(now === null ? [] : [now]), ...often].slice(0, FEW));
+    const first = new Set([...own, ...(now === null ? [] : [now]), ...often]);
+    const chosen = new Set([...first].slice(0, FEW));
+    const rest = [...new Set(here().pieces.map((piece) => piece.winner))].filter((name) =>
+      !chosen.has(name));
+    const room = Math.min(FEW - chosen.size, rest.length);
+    for (let at = 0; at < room; at += 1) chosen.add(rest[Math.floor((at + 0.5) * rest.length / room)]);
+    return chosen;
   }
   // they follow C and the choices until the user shows or hides schedules
   function follow() {
