@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import hashlib
 import os
 import shutil
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +18,7 @@ from hypothesis import HealthCheck, settings
 import fastfed as ff
 from fastfed.api import progress
 from fastfed.api import sweep as api
+from fastfed.kernels.compiling import EntryCache
 from fastfed.model.rewards import Rewards
 from fastfed.sweeps import planner
 from fastfed.sweeps import task as tasks
@@ -146,13 +152,54 @@ def folder(two_parts: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _compiled_by_turns() -> None:
-    """Let each test process begin with another family of kernels.
+def _each_kernel_compiled_once() -> Iterator[None]:
+    """Let a test process wait for a kernel that another one is compiling, and load it then."""
+    load, save = EntryCache.load_overload, EntryCache.save_overload
+    locks: dict[str, IO[str]] = {}
 
-    On a fresh checkout every family is compiled once and then cached on disk. Two processes that
-    begin with the same family would both compile it. Later each process finds the families of the
-    other.
-    """
+    def name(cache: Any, sig: Any) -> str:
+        text = f"{cache._impl.filename_base} {sig}"
+        return f"{cache.place}/{hashlib.sha256(text.encode()).hexdigest()[:16]}.lock"
+
+    def release(name: str) -> None:
+        if name in locks:
+            locks.pop(name).close()
+
+    def wait_for(lock: IO[str]) -> None:
+        for _ in range(3000):  # five minutes: the other may have failed to compile
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(0.1)
+            else:
+                return
+
+    def load_in_turn(cache: Any, sig: Any, context: Any) -> Any:
+        found = load(cache, sig, context)
+        if found is None:
+            path = name(cache, sig)
+            release(path)  # of a compilation that failed
+            with contextlib.suppress(OSError):  # no such folder, or it cannot be written
+                locks[path] = open(path, "w")  # noqa: SIM115, PTH123
+                wait_for(locks[path])
+                found = load(cache, sig, context)
+            if found is not None:
+                release(path)
+        return found
+
+    def save_in_turn(cache: Any, sig: Any, data: Any) -> None:
+        save(cache, sig, data)
+        release(name(cache, sig))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EntryCache, "load_overload", load_in_turn)
+        patch.setattr(EntryCache, "save_overload", save_in_turn)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _begin_with_another_kernel(_each_kernel_compiled_once: None) -> None:
+    """Let two test processes begin with different kernels, so that neither waits for the other."""
     law = {"gw0": "gaussian", "gw1": "bernoulli"}.get(os.environ.get("PYTEST_XDIST_WORKER", ""))
     if law is not None:
         means = [[0.9, 0.1], [0.1, 0.4]]
