@@ -24,7 +24,7 @@ import numpy.typing as npt
 from fastfed.errors import InputError, UncertainWarning, nearest
 from fastfed.files import data_folder, read_regular, valid_unicode
 from fastfed.model.instance import Instance
-from fastfed.model.observed import doubtful_gaps
+from fastfed.model.observed import doubtful_gaps, with_samples
 from fastfed.model.rewards import Finite, Rewards
 from fastfed.validation import MOST_FILE, MOST_SEED, refuse_many_cells, refuse_many_weights, shown
 
@@ -149,17 +149,7 @@ def with_options(
         raise InputError(f"--empty or --columns: {named} is no file of observed rewards")
     if not bootstrap:
         return found
-    return [sample for one in found for sample in _with_samples(Instance.of(one), bootstrap, seed)]
-
-
-def _with_samples(instance: Instance, count: int, seed: int) -> list[Instance]:
-    """Return an instance and samples of it, numbered from 1."""
-    samples = [instance]
-    for number in range(1, count + 1):
-        one = instance.resample(np.random.default_rng([seed, number]))
-        one.name = f"{instance.name}#{number}"
-        samples.append(one)
-    return samples
+    return [sample for one in found for sample in with_samples(Instance.of(one), bootstrap, seed)]
 
 
 def with_weights(sources: Sequence[Any], weights: npt.ArrayLike) -> list[Any]:

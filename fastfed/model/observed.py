@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fastfed.model.instance import Instance
 
 _MOST_NAMED = 3  # gaps in one message
+_MOST_DRAWS = 1000  # of one sample, until no arms tie for the best
 
 
 def counts_of(instance: Instance) -> npt.NDArray[np.float64]:
@@ -59,6 +60,39 @@ def resample(instance: Instance, rng: np.random.Generator) -> Instance:
         name=f"{instance.name} resampled",
         description=instance.description,
     )
+
+
+def with_samples(instance: Instance, count: int, seed: int) -> list[Instance]:
+    """Return an instance and samples of it, numbered from 1.
+
+    A sample in which arms tie for the best is drawn again, because no trial of it would end. It is
+    not if they tie in the instance itself, for a goal that allows it.
+    """
+    samples = [instance]
+    tied = not _has_best(instance)
+    for number in range(1, count + 1):
+        rng = np.random.default_rng([seed, number])
+        draws = (instance.resample(rng) for _ in range(_MOST_DRAWS))
+        one = next((one for one in draws if tied or _has_best(one)), None)
+        if one is None:
+            raise InputError(
+                f"{instance.name}: arms tie for the best in {_MOST_DRAWS:,} samples; it has too "
+                "few rewards for --bootstrap"
+            )
+        one.name = f"{instance.name}#{number}"
+        samples.append(one)
+    return samples
+
+
+def _has_best(instance: Instance) -> bool:
+    """Tell whether one arm is the best at each client and in each question of the server."""
+    from fastfed.model.goals import Best
+
+    try:
+        Best().check(instance)
+    except InputError:
+        return False
+    return True
 
 
 def doubtful_gaps(instance: Instance, filled: bool = False) -> str:

@@ -13,6 +13,7 @@ from helpers import refused
 import fastfed as ff
 from fastfed.cli import app as cli
 from fastfed.errors import UncertainWarning
+from fastfed.model.observed import with_samples
 
 HEADS = "hospital,drug,day,outcome\n"
 ROLES = {"arm": "drug", "client": "hospital", "reward": "outcome"}
@@ -122,6 +123,22 @@ def test_a_sweep_of_samples() -> None:
     assert len(set(map(str, means.values()))) == 3
     assert cli.run(ask) == 0  # the same samples again: nothing is left to do
     assert cli.run([*ask[:2], "synthetic", *ask[3:-2]]) == 2
+
+
+def test_samples_with_ties_are_drawn_again() -> None:
+    """Of ten rewards 0 or 1 each, every fifth sample has a tie, of which no trial would end."""
+    few = ff.Instance(rewards=ff.Finite([0, 1], [[[3, 7]], [[5, 5]]]), name="few")
+    drawn = [few.resample(np.random.default_rng([0, number])) for number in range(1, 41)]
+    tied = [one.means[0] == one.means[1] for one in drawn]
+    assert 2 < sum(tied) < 20
+    instance, *samples = with_samples(few, 40, 0)
+    assert instance is few
+    for number, (one, first, tie) in enumerate(zip(samples, drawn, tied, strict=True), 1):
+        assert one.name == f"few#{number}"
+        assert one.means[0] != one.means[1]
+        assert tie or one.means.tolist() == first.means.tolist()
+    even = ff.Instance(rewards=ff.Finite([0, 1], [[[5, 5]], [[5, 5]]]))
+    assert any(one.means[0] == one.means[1] for one in with_samples(even, 40, 0)[1:])
 
 
 def test_rewards_of_simulate() -> None:
