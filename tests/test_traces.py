@@ -51,7 +51,7 @@ def counting() -> Iterator[Counter[str]]:
     """Count batches that are decoded and added up, bounds that are computed, and names parsed."""
     found: Counter[str] = Counter()
     codes = {
-        part_file.read_columns.__code__: "decoded",
+        part_file.read_rows.__code__: "decoded",
         Moments.add.__code__: "added",
         bounds.__code__: "bounds",
         Part.parse.__func__.__code__: "parse",  # type: ignore[attr-defined]
@@ -81,9 +81,9 @@ def test_a_report_reads_adds_up_and_bounds_once(
         sweep.report(tmp_path / "report.html")
     assert len(read) == PARTS
     assert set(read.values()) == {1}
-    assert found["decoded"] == 3 * PARTS  # for sums and pairs together, and two comparisons
-    # sums, pairs with the winners, comparisons by schedule; two batches by delta of 9 schedules
-    assert found["added"] == 3 * PARTS + 2 * 9
+    assert found["decoded"] == PARTS  # for sums, pairs and two comparisons together
+    # sums, pairs with the winners, comparisons by schedule; one batch by delta of 9 schedules
+    assert found["added"] == 3 * CELLS + 9
     assert found["bounds"] == CELLS
     assert 0 < found["parse"] < 50
 
@@ -95,7 +95,8 @@ def test_questions_in_one_process_share_what_was_read(default: Path, read: Count
         sweep.best()
         sweep.check()
     assert set(read.values()) == {1}
-    assert found["added"] == 4 * PARTS
+    assert found["decoded"] == PARTS
+    assert found["added"] == 4 * CELLS
     assert found["bounds"] == CELLS
     assert found["parse"] < 150
 

@@ -35,7 +35,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastfed.analysis.comparable import Unended, comparable
@@ -50,7 +50,7 @@ from fastfed.analysis.moments import (
     Prices,
     as_float,
 )
-from fastfed.analysis.trials import Trials, collect
+from fastfed.analysis.trials import Passes, Trials
 
 if TYPE_CHECKING:
     import polars as pl
@@ -419,10 +419,9 @@ def cheapest(trials: Trials) -> Cheapest:
     found = []
     for cell, schedules in trials.held().items():
         names = [str(one) for one in schedules]
-        first = Moments(names)
-        collect(trials.batches(cell, names), names, first)
-        moments = Moments(names, winners(first, cell.delta))
-        collect(trials.batches(cell, names), names, moments)
+        rows = Passes(partial(trials.batches, cell, names), names)
+        rows.collect(first := Moments(names))
+        rows.collect(moments := Moments(names, winners(first, cell.delta)))
         found.append(envelope(moments, cell.names))
     return Cheapest(tuple(found))
 

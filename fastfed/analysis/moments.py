@@ -8,9 +8,10 @@ batches' order, and two computers agree on every bit. Nothing but the sums is ke
 grow with the trials.
 
 How whole numbers of up to 63 bits are multiplied and added exactly at the speed of BLAS: each is
-cut into limbs of 20 bits. A product of two limbs has at most 40 bits, a sum of 2^13 products at
-most 53, and doubles add whole numbers below 2^53 without rounding, in any order. A sum is kept as
-three words of 60 bits, and becomes one of Python's integers when it is asked for.
+cut into limbs of 20 bits. A product of two limbs has at most 40 bits, a sum of 2^11 products at
+most 51, and doubles add whole numbers below 2^53 without rounding, in any order. (With 2^13
+products BLAS starts threads, which take twice the time.) A sum is kept as three words of 60 bits,
+and becomes one of Python's integers when it is asked for.
 
 Only trials that both schedules have are paired (`fastfed.analysis.trials`).
 
@@ -34,8 +35,8 @@ import numpy.typing as npt
 from fastfed.analysis.trials import Aligned
 
 _BITS = 20
-_CHUNK = 2**13  # trials: products of limbs below 2^40, their sums below 2^53
-_MOST_CHUNKS = 2**7  # four partial sums, below 2^62 together, are within an int64
+_CHUNK = 2**11  # trials: products of limbs below 2^40, their sums below 2^51
+_MOST_CHUNKS = 2**9  # four partial sums, below 2^62 together, are within an int64
 _LIMBS_OF_WORD = 3
 _WORD = _BITS * _LIMBS_OF_WORD
 _WORDS = 3  # 180 bits: 2^32 products of 126 bits need 158
@@ -502,8 +503,8 @@ def _cross_products(columns: _Integers, others: _Integers) -> _Integers:
     """Sum products of columns of two schedules: (word, schedule, other, column, column)."""
 
     def multiply(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        flat = a.reshape(-1, a.shape[-1]) @ b.reshape(-1, b.shape[-1]).T
-        return flat.reshape(*a.shape[:2], *b.shape[:2]).transpose(0, 2, 1, 3)
+        found = a @ b.reshape(-1, b.shape[-1]).T
+        return found.reshape(*a.shape[:2], *b.shape[:2]).transpose(0, 2, 1, 3)
 
     return _summed(columns, others, multiply)
 

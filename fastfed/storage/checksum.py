@@ -58,6 +58,8 @@ def write(
         plain,
         compression="zstd",
         row_group_size=row_group_size,
+        # numbers seldom repeat: dictionaries of them would take time and room
+        use_dictionary=[field.name for field in table.schema if str(field.type) == "string"],
         write_page_checksum=True,
     )
     data = plain.getbuffer()

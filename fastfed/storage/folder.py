@@ -20,6 +20,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fastfed.analysis.trials import BATCH_COLUMNS, Batch
 from fastfed.errors import InputError
 from fastfed.files import PARTIAL, make_folder, refuse_nul
@@ -36,15 +38,19 @@ from fastfed.storage.part_file import (
     REPEATS,
     PartFile,
     PartProblem,
+    by_schedule,
     part_stem,
-    read_columns,
     read_footer,
+    read_rows,
     rows_of,
 )
 from fastfed.version import ROWS
 
 _MOST_HELD = 2**27
 """So many bytes of parts that were written or verified stay in memory; others are read again."""
+
+_BATCH_ROWS = 2**16
+"""Parts are joined to batches of up to so many rows: each batch costs a millisecond to add up."""
 
 Span = tuple[int, int, PartFile]
 """Trials [first, end) of a schedule, and the part that has them."""
@@ -61,6 +67,7 @@ class Store:
         self._record: Record | None = None
         self._scanned: list[tuple[Path, Footer | PartProblem, str]] | None = None
         self._verified: dict[Path, checksum.Verified] = {}
+        self._rows: dict[Path, Any] = {}  # of parts that were written, or read as a whole
         self._held_bytes = 0
         self._parts: list[PartFile] | None = None
         self._problems: list[PartProblem] = []
@@ -289,7 +296,7 @@ class Store:
     def _scan(self) -> list[tuple[Path, Footer | PartProblem, str]]:
         """Read every file among the parts once, with its footer if it is a sound part."""
         if self._scanned is None:
-            self._scanned, self._verified, self._held_bytes = [], {}, 0
+            self._scanned, self._verified, self._rows, self._held_bytes = [], {}, {}, 0
             paths = list(self._files())
             with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
                 for path, (found, whole) in zip(paths, pool.map(read_footer, paths), strict=True):
@@ -317,8 +324,25 @@ class Store:
         """Yield the trials of a cell in batches, in order, aligned over the schedules.
 
         A batch has the schedules that hold all its trials; trials that none holds are left out.
-        At any time no more than one part of each schedule is in memory.
+        Small parts are joined. At any time no more than a batch of `_BATCH_ROWS` rows and one part
+        of each schedule are in memory.
         """
+        waiting: list[Batch] = []
+        rows = 0
+        for batch in self._batches(cell, schedules, columns, until):
+            size = sum(len(one[columns[0]]) for one in batch.values())
+            if waiting and (rows + size > _BATCH_ROWS or batch.keys() != waiting[0].keys()):
+                yield _joined(waiting)
+                waiting, rows = [], 0
+            waiting.append(batch)
+            rows += size
+        if waiting:
+            yield _joined(waiting)
+
+    def _batches(
+        self, cell: Cell, schedules: Sequence[str], columns: Sequence[str], until: int | None
+    ) -> Iterator[Batch]:
+        """Yield a batch for each range of trials that stands in the same parts."""
         spans = {name: self.spans(cell, name) for name in schedules}
         edges = sorted(
             {edge for held in spans.values() for first, end, _ in held for edge in (first, end)}
@@ -338,7 +362,7 @@ class Store:
                 continue
             used = {part.path: part for part in holders.values()}
             open_parts = {
-                path: open_parts.get(path) or read_columns(part, schedules, columns)
+                path: open_parts.get(path) or self._columns(part, schedules, columns)
                 for path, part in used.items()
             }
             end = high if until is None else min(high, until)
@@ -349,6 +373,25 @@ class Store:
                 }
                 for name, part in holders.items()
             }
+
+    def _columns(
+        self, part: PartFile, schedules: Sequence[str], columns: Sequence[str]
+    ) -> dict[str, dict[str, Any]]:
+        """Return columns of a part, by schedule; from memory, if they are there."""
+        asked = set(schedules)
+        wanted = [name for name in part.schedules if name in asked]
+        rows = self._rows.get(part.path)
+        if rows is not None and {*columns} <= {*rows.column_names}:
+            found = by_schedule(rows.select(columns), part.schedules)
+            return {name: found[name] for name in wanted}
+        rows = read_rows(part, wanted, columns)
+        if len(wanted) == len(part.schedules):
+            self._hold(part, rows)
+        return by_schedule(rows, wanted)
+
+    def _hold(self, part: PartFile, rows: Any) -> None:
+        if part.path not in self._rows and self._has_room(rows.nbytes):
+            self._rows[part.path] = rows
 
     def write_part(
         self,
@@ -377,10 +420,9 @@ class Store:
         )
         path = self.free_path(about)
         content = checksum.write(path, table, manifest.encoded(about), count, self.check_lock)
-        read_next = table.select(BATCH_COLUMNS)
-        held = read_next if self._has_room(read_next.nbytes) else None
-        part = PartFile(path, cell, first, count, schedules, content, rows=held)
+        part = PartFile(path, cell, first, count, schedules, content)
         self.add(part)
+        self._hold(part, table.select(BATCH_COLUMNS))
         return part
 
     def free_path(self, about: Footer | PartFile) -> Path:
@@ -462,6 +504,16 @@ class Store:
             for one in left:
                 with suppress(OSError):
                     (folder / one).unlink()
+
+
+def _joined(batches: Sequence[Batch]) -> Batch:
+    """Join batches of the same schedules."""
+    if len(batches) == 1:
+        return batches[0]
+    return {
+        name: {column: np.concatenate([one[name][column] for one in batches]) for column in columns}
+        for name, columns in batches[0].items()
+    }
 
 
 def _preference(scanned: tuple[Path, Footer | PartProblem, str]) -> tuple[bool, int, Path]:

@@ -38,8 +38,6 @@ class PartFile:
     content: str  # the hash of the file's content
     verified: checksum.Verified | None = field(default=None, compare=False, repr=False)
     """Content of the file as it was verified, if it is held in memory."""
-    rows: Any = field(default=None, compare=False, repr=False)
-    """Some columns of the file as they were written, if they are held in memory."""
 
     @property
     def end(self) -> int:
@@ -150,20 +148,15 @@ def _bits(packed: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
     return np.unpackbits(packed, bitorder="little").view(bool)
 
 
-def read_columns(
-    part: PartFile, schedules: Sequence[str], columns: Sequence[str]
-) -> dict[str, dict[str, Any]]:
-    """Read columns of a part, by schedule."""
-    asked = set(schedules)
-    wanted = [name for name in part.schedules if name in asked]
-    table = read_rows(part, wanted, columns)
-    values = {name: _array(table[name]) for name in columns}
+def by_schedule(table: Any, schedules: Sequence[str]) -> dict[str, dict[str, npt.NDArray[Any]]]:
+    """Return the columns of rows, which have as many trials of each schedule, as arrays."""
+    values = {name: _array(table[name]) for name in table.column_names}
+    count = len(table) // len(schedules)
     return {
         name: {
-            column: array[place * part.count : (place + 1) * part.count]
-            for column, array in values.items()
+            column: array[place * count : (place + 1) * count] for column, array in values.items()
         }
-        for place, name in enumerate(wanted)
+        for place, name in enumerate(schedules)
     }
 
 
@@ -172,13 +165,11 @@ def read_rows(
 ) -> Any:
     """Read the rows of some schedules of a part, as a pyarrow table.
 
-    They come from memory, if what was written or verified is still there. Otherwise the file is
+    They come from the bytes that were verified, if those are still in memory. Otherwise the file is
     read and verified again.
     """
     place = {name: number for number, name in enumerate(part.schedules)}
     places = [place[name] for name in schedules]
-    if part.rows is not None and columns is not None and {*columns} <= {*part.rows.column_names}:
-        return _slices(part.rows.select(columns), places, part.count)
     try:
         found = part.verified or checksum.read(part.path)
         if found.content != part.content:
@@ -190,15 +181,6 @@ def read_rows(
         raise InputError(
             f"{part.path}: {error}; the same sweep, run again, does its trials again"
         ) from None
-
-
-def _slices(table: Any, places: Sequence[int], count: int) -> Any:
-    """Take the rows of the schedules at some places, ``count`` each."""
-    import pyarrow as pa
-
-    if [*places] == [*range(len(table) // count)]:
-        return table
-    return pa.concat_tables([table.slice(place * count, count) for place in places])
 
 
 def rows_of(part: PartFile, schedules: Sequence[str], first: int, end: int) -> Any:

@@ -123,11 +123,12 @@ def test_sums_survive_many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sums(given).pair("fedelim", "fedelim0", PULLS) == whole
 
 
-def test_the_largest_numbers_fill_every_bit() -> None:
-    """All limbs of a chunk of trials are ones.
+def test_the_largest_numbers_fill_every_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All limbs of the longest chunk of trials that is possible are ones.
 
     With one more bit in a limb, doubles would round.
     """
+    monkeypatch.setattr(moments, "_CHUNK", 2**13)
     most = 2**62 - 1
     pair = paired(np.full(8_191, most), np.full(8_191, most - 1))
     assert pair.xx == 8_191 * most**2

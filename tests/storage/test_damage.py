@@ -123,7 +123,7 @@ def test_pages_have_checksums_for_other_readers(folder: Path) -> None:
     names = [group.column(i).path_in_schema for i in range(group.num_columns)]
     column = group.column(names.index("pulls"))
     content = path.read_bytes()
-    last = column.dictionary_page_offset + column.total_compressed_size
+    last = column.data_page_offset + column.total_compressed_size
     noticed = 0
     for byte in range(last - 20, last):
         changed = pa.BufferReader(flipped(content, 8 * byte))
@@ -485,16 +485,27 @@ def test_a_part_is_read_once_for_all_its_schedules(
     assert len([path for path in read if path.parent.name == "trials"]) == 1
 
 
-def test_batches_are_aligned_and_follow_the_parts(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("most", "lengths", "until"), [(1, [8, 2, 6, 4, 10], [10, 3]), (2**16, [20, 10], [13])]
+)
+def test_batches_are_aligned_and_follow_the_parts(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+    lengths: list[int],
+    until: list[int],
+) -> None:
+    monkeypatch.setattr("fastfed.storage.folder._BATCH_ROWS", most)
     out = tmp_path / "results"
     run(out, schedules=["fedelim"], trials=20, part_size=8)
     run(out, schedules=["fedelim0"], trials=30, part_size=10)
     store = Store(out)
     (cell,) = store.held()
     seen: dict[str, list[int]] = {"fedelim": [], "fedelim0": []}
-    for batch in store.batches(cell, ["fedelim", "fedelim0"], ["trial", "pulls"]):
+    batches = list(store.batches(cell, ["fedelim", "fedelim0"], ["trial", "pulls"]))
+    assert [len(batch["fedelim0"]["trial"]) for batch in batches] == lengths
+    for batch in batches:
         trials = [columns["trial"].tolist() for columns in batch.values()]
-        assert len(trials[0]) <= 10
         assert all(one == trials[0] for one in trials), "the same trials for every schedule"
         for name, columns in batch.items():
             seen[name] += columns["pulls"].tolist()
@@ -503,8 +514,6 @@ def test_batches_are_aligned_and_follow_the_parts(tmp_path: Path) -> None:
             seen[name]
             == ff.simulate(SMALL, name, delta=0.1, trials=count, threads=1).frame["pulls"].to_list()
         )
-    cut = list(store.batches(cell, ["fedelim0"], ["trial"], until=13))
-    assert [batch["fedelim0"]["trial"].tolist() for batch in cut] == [
-        list(range(10)),
-        list(range(10, 13)),
-    ]
+    cut = [batch["fedelim0"] for batch in store.batches(cell, ["fedelim0"], ["trial"], until=13)]
+    assert [len(columns["trial"]) for columns in cut] == until
+    assert np.concatenate([columns["trial"] for columns in cut]).tolist() == list(range(13))
