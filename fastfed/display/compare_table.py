@@ -37,10 +37,10 @@ def compare_html(found: Comparison) -> str:
 
 def compare_lines(found: Comparison, whole: bool = True) -> list[str]:
     """Write the lines above the table: excluded values, and the meaning of the numbers."""
+    trials = "trials of equal numbers" if found.by == "sweep" else "the same trials"
     lines = [
         *found.notes,
-        f"Ratios of means to those of the reference {found.by}, over the same trials. All "
-        "intervals of",
+        f"Ratios of means to those of the reference {found.by}, over {trials}. All intervals of",
         "ratios hold simultaneously with probability 95 %, and so do all intervals of differences.",
         f"By Bonferroni's rule, each of the {found.frame.height:,} has the level "
         f"{100 * found.level:.6g} %.",

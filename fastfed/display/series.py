@@ -454,16 +454,19 @@ class _Series:
     def _styles(self, keys: Sequence[tuple[Any, ...]]) -> list[Style]:
         """Choose styles whose colours follow the group, the first key; a schedule has its own.
 
-        Points that no line joins show no dashes, so colour and marker alone tell them apart.
+        Where other keys tell lines apart, too, markers and dashes follow these. Points that no line
+        joins show no dashes, so colour and marker alone tell them apart.
         """
         if not self.keys:
             return numbered(len(keys))
         if self.keys[0] == "schedule":
             wanted = [style_of(key[0]) for key in keys]
         else:
-            first = list(dict.fromkeys(key[0] for key in keys))
-            looks = dict(zip(first, numbered(len(first)), strict=True))
-            wanted = [looks[key[0]] for key in keys]
+            colours, marks = _looks([key[:1] for key in keys]), _looks([key[1:] for key in keys])
+            wanted = [
+                replace(marks[key[1:]], colour=colours[key[:1]].colour) if key[1:] else colours[key]
+                for key in keys
+            ]
         if self.x in CATEGORIES:
             wanted = [replace(style, dash=EVERY_H.dash) for style in wanted]
         return distinct(wanted)
@@ -486,6 +489,12 @@ class _Series:
             (list(column) for column in zip(*points, strict=True)) if points else ([], [], [], [])
         )
         return Line(label, x, y, style=look, low=low, high=high, joined=self.x not in CATEGORIES)
+
+
+def _looks(values: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], Style]:
+    """Give a style to each different value."""
+    different = list(dict.fromkeys(values))
+    return dict(zip(different, numbered(len(different)), strict=True))
 
 
 def _title(

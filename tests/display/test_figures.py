@@ -271,6 +271,14 @@ def test_several_instances_and_sigmas_get_lines_of_their_own() -> None:
     assert all(len(found) == 1 for found in colours.values())
 
 
+def test_colours_follow_the_group_and_dashes_the_rest() -> None:
+    frame = made_up(["a", "b", "c"], ["fedelim", "fedelim0"], [0.1, 0.01])
+    lines = [(line.label.split(", "), line.style) for line in chart(frame, group="instance").lines]
+    colours = {(names[0], style.colour) for names, style in lines if style}
+    dashes = {(names[1], style.dash, style.marker) for names, style in lines if style}
+    assert (len(colours), len(dashes)) == (3, 2)
+
+
 @pytest.mark.parametrize("errors", ["sem", "std", "quantiles"])
 def test_values_are_those_of_the_frame(errors: str) -> None:
     frame = made_up(["a"], ["fedelim"], [0.1, 0.01], spread=0.3)
