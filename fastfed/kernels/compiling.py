@@ -8,7 +8,8 @@ kernels; without it they were 28 us and 6 s.
 Numba gives every function a second entrance from Python and a third from C. Functions that only
 kernels call have none of them (`inner`, `inlined`), and are compiled only as far as their callers
 need it (`numba_internals`): a call from Python raises a TypeError. `from_python` makes a `kernel`
-of such a function, for tests.
+of such a function, for tests. Only a `kernel` or an `entry_point` may call such a function from
+outside: code that Numba compiles by itself lacks the functions that are called in turn.
 
 `forceinline=False` is said on purpose. A function that says nothing inherits the setting of the
 function that it is first compiled for, so that all that an inlined function calls would be inlined
@@ -35,7 +36,7 @@ from numba import njit
 from fastfed import confidence, timegrid
 from fastfed.errors import InputError
 from fastfed.kernels import numba_internals
-from fastfed.kernels.numba_internals import fragment_compiler, known_options
+from fastfed.kernels.numba_internals import compilers, known_options
 
 if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
     raise InputError(
@@ -46,13 +47,14 @@ if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
 _OPTIONS: Any = {"error_model": "numpy", **known_options(_nrt=False)}
 _FROM_PYTHON: Any = known_options(no_cfunc_wrapper=True)
 _APART: Any = known_options(forceinline=False)
-_FRAGMENT: Any = _OPTIONS
-if (_compiler := fragment_compiler()) is not None:
+_WHOLE, _FRAGMENT = {**_OPTIONS, **_APART}, _OPTIONS
+if (_compilers := compilers()) is not None:
     _NO_ENTRANCE = known_options(no_cpython_wrapper=True)
-    _FRAGMENT = {**_OPTIONS, **_FROM_PYTHON, **_NO_ENTRANCE, "pipeline_class": _compiler}
+    _WHOLE["pipeline_class"] = _compilers.whole
+    _FRAGMENT = {**_OPTIONS, **_FROM_PYTHON, **_NO_ENTRANCE, "pipeline_class": _compilers.fragment}
 INLINED: Any = {**_FRAGMENT, **known_options(forceinline=True)}
 
-kernel = njit(**_OPTIONS, **_APART)
+kernel = njit(**_WHOLE)
 inner = njit(**_FRAGMENT, **_APART)
 inlined = njit(**INLINED)
 
@@ -72,7 +74,7 @@ def under_way() -> bool:
 
 def entry_point(function: Callable[..., Any]) -> Any:
     """Make a kernel that Python calls, without the GIL, and that is kept on disk if possible."""
-    compiled = njit(**_OPTIONS, **_FROM_PYTHON, **_APART, nogil=True)(function)
+    compiled = njit(**_WHOLE, **_FROM_PYTHON, nogil=True)(function)
     if not numba_internals.CAN_CACHE:
         _say_not_kept("this version of Numba has another cache", "install another version of Numba")
         return compiled

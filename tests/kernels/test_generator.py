@@ -10,10 +10,9 @@ import itertools
 
 import numpy as np
 import pytest
-from numba import njit
 from scipy import stats
 
-from fastfed.kernels.compiling import from_python
+from fastfed.kernels.compiling import from_python, kernel
 from fastfed.kernels.random import normal
 from fastfed.kernels.random.philox import philox as inner_philox
 
@@ -117,7 +116,7 @@ def test_no_two_addresses_share_a_word():
     assert len(set(places)) == len(places)
 
 
-@njit
+@kernel
 def _fill(out, seed, first):
     """One normal an address: 8 arms x 64 steps x 4 clients x 2 seeds x as many trials as needed."""
     for i in range(out.size):
@@ -155,7 +154,7 @@ def test_tail_counts(draws, sigmas, sign):
     assert stats.poisson.sf(count - 1, expected) > ALARM / 2
 
 
-@njit
+@kernel
 def _fill_tail(out, word):
     for trial in range(out.size):
         out[trial] = normal_from(word, np.uint64(1), trial, 0, 0, 1)

@@ -27,7 +27,7 @@ def fresh(module: ModuleType) -> ModuleType:
 
 def test_this_version_has_every_interface() -> None:
     """Otherwise fastfed is slow without a word, and nothing else would tell."""
-    assert numba_internals.fragment_compiler() is not None
+    assert numba_internals.compilers() is not None
     assert numba_internals.CAN_CACHE
     wanted = {
         "_nrt": False,
@@ -46,6 +46,7 @@ def test_an_option_that_is_gone_is_left_out(monkeypatch: pytest.MonkeyPatch) -> 
 GONE = [
     (codegen.JITCodeLibrary, "_finalize_final_module"),
     (codegen.JITCodeLibrary, "_optimize_functions"),
+    (codegen.JITCodeLibrary, "add_linking_library"),
     (compiler.Compiler, "define_pipelines"),
     (codegen, "JITCodeLibrary"),
 ]
@@ -58,7 +59,7 @@ def test_no_fragments_without_their_interfaces(
     for cls in getattr(owner, "__mro__", (owner,)):
         if name in vars(cls):
             monkeypatch.delattr(cls, name)
-    assert numba_internals.fragment_compiler() is None
+    assert numba_internals.compilers() is None
 
 
 @pytest.fixture

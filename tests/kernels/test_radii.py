@@ -7,23 +7,23 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 
 from fastfed import confidence as radius
 from fastfed.kernels import radii as boundary
+from fastfed.kernels.compiling import kernel
 
 
-@njit
+@kernel
 def below(n, level, curve):
     return boundary.boundary_below(curve, n, level)
 
 
-@njit
+@kernel
 def between(a, b, g_a, g_b, level, curve, noise):
     return boundary.boundary_between(curve, a, b, g_a, g_b, level, noise)
 
 
-@njit
+@kernel
 def reaches(lead, n, level, curve):
     return boundary.reaches(curve, lead, n, level)
 

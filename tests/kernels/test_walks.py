@@ -10,11 +10,10 @@ import math
 
 import numpy as np
 import pytest
-from numba import njit
 from scipy import stats
 
 import fastfed as ff
-from fastfed.kernels.compiling import from_python
+from fastfed.kernels.compiling import from_python, kernel
 from fastfed.kernels.random import normal
 from fastfed.kernels.rewards import gaussian_walk
 from fastfed.simulation.walks import walk
@@ -28,7 +27,7 @@ value_between = from_python(gaussian_walk.value_between)
 standard_normal = from_python(normal.standard_normal)
 
 
-@njit
+@kernel
 def _sums(out, seed, arm, client, steps, mu, sigma):
     for trial in range(out.shape[0]):
         for i in range(steps.size):

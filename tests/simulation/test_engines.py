@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from helpers import BOUNDS, EIGHT
-from numba import njit
 from polars.testing import assert_frame_equal
 
 import fastfed as ff
 from fastfed.confidence import alpha_global, alpha_local, boundary, global_log, local_log
+from fastfed.kernels.compiling import kernel
 from fastfed.kernels.rewards.gaussian_walk import value_at
 from fastfed.model.schedules import Schedule
 from fastfed.simulation import reference
@@ -334,7 +334,7 @@ LONG = [  # means, noise, confidence scale, delta
 ]
 
 
-@njit
+@kernel
 def _walks(out, seed, trial, means, sigma):
     for k in range(out.shape[0]):
         for m in range(out.shape[1]):

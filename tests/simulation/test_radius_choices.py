@@ -10,12 +10,12 @@ import pytest
 from helpers import BOUNDS, SMALL, built_in, refused, rows, run
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 from polars.testing import assert_frame_equal
 
 import fastfed as ff
 from fastfed.confidence import Confidence
 from fastfed.kernels import radii as boundary
+from fastfed.kernels.compiling import kernel
 from fastfed.model.radii import Radius
 from fastfed.model.schedules import Schedule
 from fastfed.simulation import reference
@@ -112,17 +112,17 @@ def test_an_own_radius_with_the_papers_formula_gives_the_papers_rows():
     assert same[1]["radius"].unique().to_list() == ["union"]
 
 
-@njit
+@kernel
 def below(curve, n, level):
     return boundary.boundary_below(curve, n, level)
 
 
-@njit
+@kernel
 def reaches(curve, lead, n, level):
     return boundary.reaches(curve, lead, n, level)
 
 
-@njit
+@kernel
 def exact(curve, n):
     return boundary.exact(curve, n)
 
