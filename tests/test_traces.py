@@ -116,7 +116,7 @@ def test_a_sweep_reads_none_of_the_parts_that_it_writes(tmp_path: Path, read: Co
             ("scipy.special", "scipy.linalg", "polars", "pyarrow", "numba.np.linalg"),
         ),
         ("print(ff.open_sweep({folder!r}).summary([7]).height)", ("numba", "pandas")),
-        ("print(ff.open_sweep({folder!r}).best())", ("numba", "pandas")),
+        ("print(ff.open_sweep({folder!r}).best())", ("numba", "pandas", "polars")),
     ],
 )
 def test_what_is_not_needed_is_not_imported(

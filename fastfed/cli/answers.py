@@ -37,15 +37,15 @@ Table = tuple[list[str], list[Column]]
 
 def show_table(
     shape: str | None,
-    frame: pl.DataFrame,
+    frame: Callable[[], pl.DataFrame],
     columns: Callable[[], Table],
     text: Callable[[], str],
 ) -> None:
     """Print a table as text, or in the notation that was asked for."""
     if shape == "json":
-        console.show_json(frame)
+        console.show_json(frame())
     elif shape == "csv":
-        console.show_csv(frame)
+        console.show_csv(frame())
     else:
         console.show(text() if shape is None else FORMATS[shape](*columns()))
 
@@ -82,7 +82,7 @@ def summary(folder: Folder, prices: Values, which: Values, form: Values) -> None
         shared, found = summary_cells(frame, sweep.instances)
         return [*law_lines(frame, sweep.instances), f"all rows: {shared}"], found
 
-    show_table(shape, frame, columns, lambda: summary_text(frame, sweep.instances))
+    show_table(shape, lambda: frame, columns, lambda: summary_text(frame, sweep.instances))
     name_problems(sweep)
 
 
@@ -106,11 +106,13 @@ def best(folder: Folder, prices: Values, which: Values, form: Values) -> None:
     wanted, of_bits = prices["cost"] or [], prices["bit_cost"] or []
     found = sweep.best()
     everywhere = not (wanted or of_bits)
-    frame = found.frame if everywhere else found.at(wanted, of_bits)
+
+    def frame() -> pl.DataFrame:
+        return found.frame if everywhere else found.at(wanted, of_bits)
 
     def columns() -> Table:
         if everywhere:
-            return found.excluded_text(), frame_columns(frame)
+            return found.excluded_text(), frame_columns(frame())
         shared, made, notes = best_columns(found, wanted, of_bits)
         return [f"all rows: {shared}", *notes], made
 
@@ -182,7 +184,7 @@ def compare(
         shared, made = compare_columns(found)
         return [*compare_lines(found), f"all rows: {shared}"], made
 
-    show_table(shape, found.frame, columns, lambda: str(found))
+    show_table(shape, lambda: found.frame, columns, lambda: str(found))
     for sweep in sweeps:
         name_problems(sweep)
 
@@ -383,7 +385,7 @@ def check(folder: Folder, prices: Values, which: Values, form: Values) -> None:
     def text() -> str:
         return "\n".join([*laws_text(sweep.instances), check_text(found)])
 
-    show_table(options.one_of(form), found.frame, columns, text)
+    show_table(options.one_of(form), lambda: found.frame, columns, text)
     name_problems(sweep)
     if found.contradicted:
         raise typer.Exit(1)

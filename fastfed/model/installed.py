@@ -12,9 +12,12 @@ the package is installed knows its parts by name: the command line, and the work
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from fastfed.errors import InputError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "fastfed.parts"
 
@@ -41,4 +44,6 @@ def load() -> None:
 
 
 def _points() -> tuple[EntryPoint, ...]:
+    from importlib.metadata import entry_points
+
     return tuple(entry_points(group=GROUP))

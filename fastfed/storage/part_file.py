@@ -19,7 +19,6 @@ import numpy.typing as npt
 from fastfed.errors import InputError
 from fastfed.model.setting import Cell
 from fastfed.simulation import rows
-from fastfed.simulation.rows import plain_table
 from fastfed.storage import checksum, manifest
 from fastfed.storage.checksum import Damaged
 from fastfed.storage.manifest import Footer, Unfit
@@ -115,10 +114,18 @@ def _validate_layout(about: Footer, file: Any) -> None:
 @cache
 def _arrow_types() -> dict[str, Any]:
     """Return the Arrow type of every column of trial rows."""
-    import polars as pl
+    import pyarrow as pa
 
-    empty = plain_table(pl.DataFrame(schema=rows.schema(several=True)))
-    return dict(zip(empty.schema.names, empty.schema.types, strict=True))
+    kinds = {
+        "String": pa.string(),
+        "Boolean": pa.bool_(),
+        "Float64": pa.float64(),
+        "Int32": pa.int32(),
+        "Int64": pa.int64(),
+        "UInt64": pa.uint64(),
+        "List(Int32)": pa.list_(pa.int32()),
+    }
+    return {name: kinds[kind] for name, kind in {**rows.COLUMNS, **rows.OF_SEVERAL}.items()}
 
 
 def _trials_in_order(table: Any, about: Footer | PartFile) -> None:

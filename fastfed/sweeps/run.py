@@ -110,6 +110,8 @@ def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, 
         if done is None:
             yield run, None
             continue
+        import scipy.special  # noqa: F401 - the summary needs it, and now workers compute
+
         task = done.task
         if done.table is None:
             run.failures.append(_failure(done, run.grid))
