@@ -67,9 +67,11 @@ def describe(chosen: Sequence[Cell], among: Sequence[Cell]) -> str:
     """Say where the chosen cells lie: "on synthetic at C = 1,000", "at delta <= 0.001"."""
     names = list(dict.fromkeys(cell["instance"] for cell in among))
     whole = [name for name in names if len(_of(chosen, name)) == len(_of(among, name))]
-    if len(whole) == len(dict.fromkeys(cell["instance"] for cell in chosen)):
+    of_chosen = {cell["instance"] for cell in chosen}
+    if len(whole) == len(of_chosen):
         return _instances(chosen, among)
-    everywhere = _coordinate(chosen, among) if len(names) > 1 else None
+    # of one instance alone the name is said, even if no other has cells there
+    everywhere = _coordinate(chosen, among) if len(of_chosen) > 1 else None
     if everywhere is not None:
         return everywhere
     inside: dict[str, list[str]] = {}

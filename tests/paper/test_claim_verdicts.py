@@ -125,6 +125,8 @@ def test_descriptions_are_brief() -> None:
     assert words(lambda cell: cell["cost"] == 0 and cell["delta"] == 0.1) == (
         "on a, b and c in 1 of 9 cells"
     )
+    alone = [{"instance": "a", "delta": 0.5}, {"instance": "a", "delta": 0.1}]
+    assert describe(alone[:1], [*alone, {"instance": "b", "delta": 0.1}]) == "on a at delta = 0.5"
     names = [{"instance": "a", "schedule": name} for name in ("fedelim", "periodic:5", "adaptive")]
     assert describe(names[:2], names) == "on a for fedelim and H = 5"
 

@@ -131,6 +131,21 @@ def test_a_square_has_its_numbers_and_opens_its_cells(opened: Opened) -> None:
     cells.first.wait_for()
     assert cells.count() == 3
     assert {one.split("\t")[0] for one in cells.all_inner_texts()} == {"synthetic"}
+    head = opened.page.locator("#cells-total-three summary")
+    assert head.inner_text().startswith("3 of 6 cells: those on synthetic;")
+    head.click()
+    head.click()
+    cells.nth(5).wait_for()
+    assert head.inner_text() == "All 6 cells"
+
+
+def test_the_heads_of_the_matrix_are_not_broken(opened: Opened) -> None:
+    """Names of instances stand upright, each on one line, and a very long one is cut."""
+    sizes = opened.page.locator("#table thead span").evaluate_all(
+        "all => all.map(one => [one.offsetWidth, one.offsetHeight])"
+    )
+    assert len(sizes) > 1
+    assert all(width < 30 and 40 < height < 200 for width, height in sizes), sizes
 
 
 def test_every_figure_is_drawn_when_it_comes_near(opened: Opened) -> None:

@@ -64,14 +64,25 @@
 
   function fillClaim(claim) {
     const table = make("table", { className: "texts" }, make("thead"), make("tbody"));
-    const cells = make("details", { id: `cells-${claim.key}` },
-      make("summary", {}, `All ${claim.cells.length.toLocaleString("en-US")} cells`),
+    const all = `All ${claim.cells.length.toLocaleString("en-US")} cells`;
+    const head = make("summary", {}, all);
+    const cells = make("details", { id: `cells-${claim.key}` }, head,
       make("div", { className: "scroll", role: "region", tabIndex: 0,
         "aria-label": `Cells of ${claim.key}` }, table));
-    const show = (instance) => fillTable(table, claim.columns, claim.cells.filter((row) =>
-      instance === null || row[0] === instance).map((row) => row.map((one) => one ?? "")));
+    const show = (instance) => {
+      const rows = claim.cells.filter((row) => instance === null || row[0] === instance);
+      head.textContent = instance === null ? all : `${rows.length.toLocaleString("en-US")} of `
+        + `${claim.cells.length.toLocaleString("en-US")} cells: those on ${instance}; close and `
+        + "open to see all";
+      fillTable(table, claim.columns, rows.map((row) => row.map((one) => one ?? "")));
+    };
     cells.addEventListener("toggle", () => { // thousands of rows in all: only those looked at
       if (cells.open && !table.tBodies[0].rows.length) show(null);
+    });
+    head.addEventListener("click", () => {
+      if (!cells.open) return;
+      head.textContent = all;
+      table.tBodies[0].replaceChildren();
     });
     shown.set(claim.key, { cells, show });
     find("claims").append(make("section", { id: claimId(claim.key), className: "claim" },
@@ -99,7 +110,8 @@
   }
 
   function fillVerdicts() {
-    fillTable(find("table"), ["claim", ...data.instances, "verdict"], data.claims.map((claim) =>
+    const names = data.instances.map((name) => make("span", { title: name }, name)); // upright
+    fillTable(find("table"), ["claim", ...names, "verdict"], data.claims.map((claim) =>
       [[make("a", { href: `#${claimId(claim.key)}`, title: claim.claim }, claim.key)],
         ...data.instances.map((name) => squareOf(claim, name)), claim.sentence]));
     find("key").replaceChildren(...data.verdicts.flatMap(([, words, colour, symbol]) =>
