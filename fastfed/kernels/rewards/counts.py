@@ -137,14 +137,9 @@ def split_cell(left, right, kinds, half, address, out):
 def _split_by_places(left, right, kinds, half, address, out):
     words = words_at(address, _BY_PLACES, np.int64(1))
     if 2 * half <= _WORD:
-        chosen = (
-            words[0] & (~uint64(0) >> uint64(_WORD - 2 * half)),
-            uint64(0),
-            uint64(0),
-            uint64(0),
-        )
-        word = 1
-    elif 2 * half == 2 * _WORD:
+        _split_by_one_word(left, right, kinds, half, address, words, out)
+        return
+    if 2 * half == 2 * _WORD:
         chosen, word = (words[0], words[1], uint64(0), uint64(0)), 2
     else:
         chosen, word = words, 4
@@ -165,6 +160,44 @@ def _split_by_places(left, right, kinds, half, address, out):
 
 
 @inlined
+def _split_by_one_word(left, right, kinds, half, address, words, out):
+    """Split an interval of up to 64 steps: the same as below, but all places are in one word."""
+    current = words[0] & (~uint64(0) >> uint64(_WORD - 2 * half))
+    missing = half - ones(current)
+    excess = uint64(missing < 0)
+    missing = abs(missing)
+    word, block, used, picks = 1, np.int64(1), 0, uint64(0)
+    while missing != 0:
+        if used == 0:
+            picks, word, block, words = _next_word(words, word, block, address)
+            used = 8
+        place = picks & uint64(2 * half - 1)
+        flip = ((current >> place) ^ excess ^ uint64(1)) & uint64(1)
+        current ^= flip << place
+        missing -= np.int64(flip)
+        picks >>= uint64(8)
+        used -= 1
+    for v in range(kinds):
+        marked = right[v] - left[v]
+        if marked == _WORD:  # too many for a shift
+            out[v] = left[v] + half
+        else:
+            below = (uint64(1) << uint64(marked)) - uint64(1)
+            out[v] = left[v] + ones(current & below)
+            current >>= uint64(marked)
+
+
+@inlined
+def _next_word(words, word, block, address):
+    """Return the next word with random places, and where the one after it is."""
+    if word == 4:
+        word = 0
+        block += 1
+        words = words_at(address, _BY_PLACES, block)
+    return words[word], word + 1, block, words
+
+
+@inlined
 def _balanced(chosen, words, word, half, address):
     """Return four words in which exactly half of the 2 half places are set.
 
@@ -173,25 +206,23 @@ def _balanced(chosen, words, word, half, address):
     """
     c0, c1, c2, c3 = chosen
     missing = half - (ones(c0) + ones(c1) + ones(c2) + ones(c3))
+    excess = uint64(missing < 0)  # there are too many ones
+    missing = abs(missing)
     block, used, picks = np.int64(1), 0, uint64(0)
     while missing != 0:  # flip a random place, if it is one of the kind that is too frequent
         if used == 0:
-            if word == 4:
-                word = 0
-                block += 1
-                words = words_at(address, _BY_PLACES, block)
-            picks = words[word]
-            word += 1
+            picks, word, block, words = _next_word(words, word, block, address)
             used = 8
-        pick = np.int64(picks & uint64(2 * half - 1))
-        which, place = pick >> 6, uint64(1) << uint64(pick & 63)
+        pick = picks & uint64(2 * half - 1)
+        which, place = pick >> uint64(6), pick & uint64(63)
         one = c0 if which == 0 else c1 if which == 1 else c2 if which == 2 else c3
-        if (one & place != 0) == (missing < 0):
-            missing += 1 if missing < 0 else -1
-            c0 ^= place if which == 0 else uint64(0)
-            c1 ^= place if which == 1 else uint64(0)
-            c2 ^= place if which == 2 else uint64(0)
-            c3 ^= place if which == 3 else uint64(0)
+        flip = ((one >> place) ^ excess ^ uint64(1)) & uint64(1)  # no branch: about half are
+        bit = flip << place
+        c0 ^= bit if which == 0 else uint64(0)
+        c1 ^= bit if which == 1 else uint64(0)
+        c2 ^= bit if which == 2 else uint64(0)
+        c3 ^= bit if which == 3 else uint64(0)
+        missing -= np.int64(flip)
         picks >>= uint64(8)
         used -= 1
     return c0, c1, c2, c3
