@@ -88,11 +88,10 @@ def _add_rewards(before, upto, kinds, half, address, out):
         if i & 3 == 0:
             words = words_at(address, _BY_PLACES, 1 + (i >> 2))
         word = words[i & 3]
-        if word >= upto[0]:
-            v = kinds - 1
-            while v > 0 and word >= upto[kinds - v]:
-                v -= 1
-            out[v] += 1
+        passed = np.int64(0)  # no branch: values come in any order
+        for j in range(kinds):
+            passed += np.int64(word >= upto[j])
+        out[min(kinds - passed, kinds - 1)] += np.int64(passed > 0)
 
 
 @inlined
