@@ -22,7 +22,7 @@ from fastfed.model.rewards import Rewards
 from fastfed.model.schedules import Schedule
 from fastfed.model.setting import RUN, Cell, Options
 from fastfed.model.spec import COSTS
-from fastfed.simulation.job import Job, run_blocks
+from fastfed.simulation.job import Job, run_all_blocks
 from fastfed.simulation.rows import COUNTED, Block
 from fastfed.storage.manifest import versions
 from fastfed.text import printable
@@ -386,7 +386,7 @@ def simulate(
     schedules
         When clients talk to the server: names or objects, one or several.
     delta
-        The allowed error probability; several run one after the other on the same rewards.
+        The allowed error probability; several run on the same rewards.
     trials
         How many trials.
     seed
@@ -461,17 +461,19 @@ def _run_all(
     workers: int,
     progress: bool | Callable[[int, int], object],
 ) -> tuple[Block, ...]:
-    """Run the same trials of each job, one job after the other."""
-    blocks = []
+    """Run the same trials of each job: one job after the other, or all on the same spines."""
+    together = [jobs] if jobs[0].spine_is_dear else [[job] for job in jobs]
+    joined: list[Block] = []
     with reporting(progress, count * len(jobs)) as report:
-        for place, job in enumerate(jobs):
-            before = place * count
-            found = run_blocks(
-                job,
+        for some in together:
+            before = len(joined) * count
+            found = run_all_blocks(
+                some,
                 first,
                 count,
                 workers,
                 lambda done, before=before: report(before + done),  # type: ignore[misc]
             )
-            blocks.append(Block.join(sorted(found, key=lambda block: block.first)))
-    return tuple(blocks)
+            in_order = sorted(found, key=lambda blocks: blocks[0].first)
+            joined += [Block.join(blocks) for blocks in zip(*in_order, strict=True)]
+    return tuple(joined)

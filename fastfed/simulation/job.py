@@ -112,6 +112,11 @@ class Job:
         return self.setting.instance
 
     @property
+    def spine_is_dear(self) -> bool:
+        """Tell whether `run_together` should draw the spines of a trial once for all jobs."""
+        return self.instance.rewards.spine_is_dear and not self.runners
+
+    @property
     def goal(self) -> Goal:
         """The goal of the setting."""
         return self.setting.goal
@@ -322,18 +327,50 @@ def new_control() -> kernel.Control:
     return kernel.Control(np.zeros(1, np.int64), np.zeros(1, np.int64))
 
 
+def run_together(
+    jobs: Sequence[Job], first: int, count: int, control: kernel.Control | None = None
+) -> list[Block]:
+    """Run the same trials of jobs that differ in delta alone; return the block of each.
+
+    Where spines are dear, every trial is run for all jobs before the next, in one memory, which
+    keeps the spines that the job before has drawn. Rows, their errors and the counted work are
+    those of each job by itself.
+    """
+    steer = control or new_control()
+    if len(jobs) == 1 or not jobs[0].spine_is_dear:
+        return [job.run(first, count, steer) for job in jobs]
+    space = jobs[0].space()
+    found: list[list[Block]] = [[] for _ in jobs]
+    for trial in range(first, first + count):
+        for blocks, job in zip(found, jobs, strict=True):
+            blocks.append(job.run(trial, 1, steer, space))
+    return [Block.join(blocks) for blocks in found]
+
+
 def run_blocks(
     job: Job, first: int, count: int, workers: int, report: Callable[[int], object] = lambda _: None
 ) -> Iterator[Block]:
-    """Yield the trials first .. first + count - 1 in blocks, as threads finish them.
+    """Yield the blocks of one job: see `run_all_blocks`."""
+    for (block,) in run_all_blocks([job], first, count, workers, report):
+        yield block
+
+
+def run_all_blocks(
+    jobs: Sequence[Job],
+    first: int,
+    count: int,
+    workers: int,
+    report: Callable[[int], object] = lambda _: None,
+) -> Iterator[list[Block]]:
+    """Yield the trials first .. first + count - 1 of each job in blocks, as threads finish them.
 
     Block sizes follow the measured speed (they do not change a row). Leaving the iterator early,
     by an exception or Ctrl-C in the caller, stops the kernels after their current trial.
     """
     control = new_control()
-    workers = int(max(1, min(workers, physical_memory() // size_of(job.space()))))
+    workers = int(max(1, min(workers, physical_memory() // size_of(jobs[0].space()))))
     size = 1 if count < 64 else 16
-    started: dict[Future[Block], float] = {}
+    started: dict[Future[list[Block]], float] = {}
     next_first, end, done = first, first + count, 0
     pool = ThreadPoolExecutor(workers, thread_name_prefix="fastfed")
     try:
@@ -342,7 +379,7 @@ def run_blocks(
                 # the last blocks share what is left, so that no thread waits for another
                 fair = math.ceil((end - next_first) / workers)
                 length = max(1, min(size, fair))
-                future = pool.submit(job.run, next_first, length, control)
+                future = pool.submit(run_together, jobs, next_first, length, control)
                 started[future] = time.perf_counter()
                 next_first += length
             finished, _ = wait(started, timeout=0.1, return_when=FIRST_COMPLETED)
@@ -350,12 +387,12 @@ def run_blocks(
                 if future.exception() is not None:
                     _raise_first(started)
                 seconds = time.perf_counter() - started.pop(future)
-                block = future.result()
-                done += block.trials
-                wanted = int(block.trials * _CHUNK_SECONDS / max(seconds, 1e-6)) + 1
+                blocks = future.result()
+                done += len(jobs) * blocks[0].trials
+                wanted = int(blocks[0].trials * _CHUNK_SECONDS / max(seconds, 1e-6)) + 1
                 size = max(1, min(wanted, 8 * size))
                 report(done)
-                yield block
+                yield blocks
             if not finished:
                 report(done)
     finally:
@@ -366,7 +403,7 @@ def run_blocks(
             pool.shutdown(wait=True)
 
 
-def _raise_first(started: Iterable[Future[Block]]) -> None:
+def _raise_first(started: Iterable[Future[list[Block]]]) -> None:
     """Raise the error of the first block that has one, so that it does not depend on timing.
 
     ``started`` is in the order of the blocks' trials.

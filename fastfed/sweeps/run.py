@@ -116,18 +116,18 @@ def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, 
         if done.table is None:
             run.failures.append(_failure(done, run.grid))
             continue
-        yield (
-            run,
-            run.store.write_part(
-                task.setting.key,
+        rows = task.count * len(task.schedules)
+        for place, setting in enumerate(task.settings):
+            part = run.store.write_part(
+                setting.key,
                 tuple(map(str, task.schedules)),
                 task.first,
                 task.count,
-                done.table,
+                done.table.slice(place * rows, rows),
                 run.grid.spec,
                 instances,
-            ),
-        )
+            )
+            yield run, part
 
 
 def _refuse_own_parts(grid: Grid) -> None:
@@ -151,6 +151,7 @@ def _failure(done: Done, grid: Grid) -> Failure:
         ),
         cell.instance,
     )
+    others = "".join(f", and delta {one.delta:g}" for one in task.others)
     again = [
         "fastfed",
         "replay",
@@ -169,7 +170,7 @@ def _failure(done: Done, grid: Grid) -> Failure:
     if cell.max_steps is not None:
         again += ["--max-steps", str(cell.max_steps)]
     return Failure(
-        f"cell {cell} (schedules {', '.join(names)}), trials {task.first} to "
+        f"cell {cell}{others} (schedules {', '.join(names)}), trials {task.first} to "
         f"{task.first + task.count - 1}",
         f"{type(done.error).__name__}: {done.error}",
         shlex.join(again),

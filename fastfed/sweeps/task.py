@@ -22,12 +22,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """Trials first .. first + count - 1 of a setting, under each of the schedules."""
+    """Trials first .. first + count - 1 of a setting, under each of the schedules.
+
+    ``others`` are settings that differ in delta alone and run on the same walks. The rows of each
+    follow those of the one before.
+    """
 
     setting: Setting
     schedules: tuple[Schedule, ...]
     first: int
     count: int
+    others: tuple[Setting, ...] = ()
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """All settings of the task."""
+        return (self.setting, *self.others)
 
 
 @dataclass(frozen=True)
@@ -72,12 +82,18 @@ class Executor(Protocol):
 
 def compute(task: Task, control: Control | None = None) -> tuple[Any, int]:
     """Compute a task; return its rows as a pyarrow table, and the number of their pulls."""
-    job = _job(task.setting.key, task.setting, task.schedules)
-    block = job.run(task.first, task.count, control)
-    return plain_table(job.frame(block)), int(block.column("pulls").sum())
+    import pyarrow as pa
+
+    from fastfed.simulation.job import run_together
+
+    jobs = [_job(one.key, one, task.schedules) for one in task.settings]
+    blocks = run_together(jobs, task.first, task.count, control)
+    tables = [plain_table(job.frame(block)) for job, block in zip(jobs, blocks, strict=True)]
+    pulls = sum(int(block.column("pulls").sum()) for block in blocks)
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables), pulls
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def _job(key: Cell, setting: Setting, schedules: tuple[Schedule, ...]) -> Job:
     """Lay out the job of a setting, once for all its parts; threads may share it.
 

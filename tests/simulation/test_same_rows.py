@@ -47,6 +47,43 @@ def test_the_same_rows_for_any_number_of_threads(engine):
         assert_same(one, synthetic(threads=threads, engine=engine, trials=trials))
 
 
+RATED = ff.Instance(
+    rewards=ff.Finite(np.arange(6) / 2, np.random.default_rng(3).integers(0, 9, (5, 3, 6)) + 0.25),
+    name="rated",
+)
+
+
+@pytest.mark.parametrize("keep_pulls", [False, True])
+def test_several_deltas_on_one_spine_give_the_rows_of_each_alone(monkeypatch, keep_pulls):
+    """All columns, with `skip_error` and `draw_error`, and the counted work."""
+    deltas = [0.01, 0.3, 0.1]
+    given = {"trials": 40, "seed": 5, "keep_pulls": keep_pulls}
+    assert not RATED.rewards.spine_is_dear
+    alone = [ff.simulate(RATED, EIGHT, delta=delta, **given) for delta in deltas]
+    monkeypatch.setattr("fastfed.model.rewards.finite._DEAR", 0)
+    assert RATED.rewards.spine_is_dear
+    for threads in (1, 3):
+        together = ff.simulate(RATED, EIGHT, delta=deltas, threads=threads, **given)
+        assert_frame_equal(together.frame, pl.concat([one.frame for one in alone]))
+        for one, block in zip(alone, together.blocks, strict=True):
+            np.testing.assert_array_equal(block.work, one.block.work)
+            np.testing.assert_array_equal(block.pulls, one.block.pulls)
+
+
+def test_jobs_on_one_spine_draw_it_once():
+    """A job uses what the job before it has drawn: spoilt counts spoil its rows."""
+    few, many = (Job.of(RATED, EIGHT, delta=delta) for delta in (0.3, 0.01))
+    space = many.space()
+    alone = many.run(7, 1, None, space)
+    few.run(7, 1, None, space)
+    drawn = space.rewards.made.copy()
+    assert (drawn > 4).all()
+    np.testing.assert_array_equal(many.run(7, 1, None, space).ints, alone.ints)
+    space.walks.value[:5] += 100.0 * np.arange(5)[:, None]
+    assert (many.run(7, 1, None, space).ints != alone.ints).any()
+    np.testing.assert_array_equal(many.run(6, 1, None, space).ints, many.run(6, 1).ints)
+
+
 def test_more_threads_than_trials():
     assert_same(synthetic(threads=1, trials=3), synthetic(threads=7, trials=3))
 

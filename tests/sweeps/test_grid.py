@@ -248,6 +248,32 @@ def test_options_override_the_spec(
     assert_whole(rows(out), 2 * len(names), trials)
 
 
+def test_deltas_on_one_spine_share_tasks_and_give_the_same_rows(
+    out: Path, tmp_path: Path, calls: list[Call], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four settings in a task, each with parts of its own; what a folder holds is not run again."""
+    weights = [[[1, 2, 3], [4, 1, 1]], [[3, 1, 1], [1, 1, 5]]]
+    rated = ff.Instance(rewards=ff.Finite([0.0, 1.0, 2.0], weights), name="rated")
+    grid = {
+        "instances": [rated],
+        "schedules": ["fedelim", "periodic:7"],
+        "trials": 20,
+        "part_size": 10,
+    }
+    deltas = [0.3, 0.2, 0.1, 0.05, 0.02, 0.01]
+    run(out, deltas=deltas, **grid)
+    assert len(calls) == 12
+    calls.clear()
+    monkeypatch.setattr("fastfed.model.rewards.finite._DEAR", 0)
+    run(tmp_path / "shared", deltas=deltas[2:3], **grid)
+    assert len(calls) == 2
+    run(tmp_path / "shared", deltas=deltas, **grid)
+    asked = [(call[1], call[3]) for call in calls[2:]]
+    assert sorted(asked) == [(0.01, 0), (0.01, 10), (0.3, 0), (0.3, 10)]
+    assert rows(tmp_path / "shared").equals(rows(out))
+    assert len(Store(tmp_path / "shared").parts()) == 12
+
+
 # A task that raises
 
 

@@ -68,6 +68,10 @@ class FiniteMemory(NamedTuple):
     steps: Any  # (LEAF,) scratch of a shuffle
     rest: Any  # (V,)
     single: Any  # (4, V) scratch of a single value
+    # (K, M) spine nodes drawn so far in the trial of `stamp`: another job that shares the memory
+    # may have drawn more than `walks.known` says
+    made: Any
+    stamp: Any  # (2,) the seed and the trial
     pairwise: Any  # see `finite_pairwise`
 
 
@@ -111,6 +115,8 @@ class FiniteRewards(NamedTuple):
             np.zeros(LEAF),
             ints(most + 1),
             ints(4, most + 1),
+            ints(arms, clients),
+            np.full(2, 2**64 - 1, np.uint64),  # of no trial
             pairwise_memory(most),
         )
 
@@ -210,13 +216,19 @@ def _value_inside(rewards, memory, scope, walks, k, n, level):
 def _extend_spine(rewards, memory, scope, walks, tree, level):
     """Draw the counts of a pass's next spine node, and what is missing below it."""
     drawn, count = tree.drawn[0], tree.frame[0, DRAWN]
-    counts, value, known = memory.counts, walks.value, walks.known
+    counts, value, known, made = memory.counts, walks.value, walks.known, memory.made
+    seed, trial = np.uint64(scope.seed), np.uint64(scope.trial)
+    if memory.stamp[0] != seed or memory.stamp[1] != trial:
+        memory.stamp[0], memory.stamp[1] = seed, trial
+        made[:] = 0
     for i in range(count):
         k = np.int64(drawn[i])
         total = 0.0
         for m in range(scope.lo, scope.hi):
             kinds = rewards.kinds[k, m]
-            for t in range(known[k, m], level + 1):
+            if kinds > 0:  # counted as if no other job had drawn
+                walks.work[1] += max(level + 1 - known[k, m], 0)
+            for t in range(made[k, m], level + 1):
                 if kinds > 0:
                     # slot ORIGIN holds no rewards, ever
                     before, half = (ORIGIN, 1) if t == 0 else (t - 1, 1 << (t - 1))
@@ -225,11 +237,11 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
                     extend_cell(
                         counts[before, m, k], extending, kinds, half, address, counts[t, m, k]
                     )
-                    walks.work[1] += 1
                 value[t, k, m] = weigh(
                     counts[t, m, k], kinds, rewards.rise[k, m], rewards.base[k, m], np.int64(1) << t
                 )
             known[k, m] = max(known[k, m], level + 1)
+            made[k, m] = max(made[k, m], level + 1)
             total = add_client(scope, total, m, value[level, k, m])
         walks.total[level, k] = total
 

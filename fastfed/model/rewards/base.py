@@ -52,6 +52,11 @@ class Rewards(Part):
         """
         return np.zeros_like(spent.steps)
 
+    @property
+    def spine_is_dear(self) -> bool:
+        """Tell whether jobs that differ in delta alone should draw walks at powers of two once."""
+        return False
+
     @abstractmethod
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
         """Return a function of (arm, client) that draws one reward, for the reference."""
