@@ -19,7 +19,7 @@ def compile(
 ) -> None:
     """Compile the simulator now, so that later runs start faster.
 
-    Without --all, it compiles only the goal best, the paper's radius and exact uplinks.
+    Without --all, it compiles only the goal best and exact uplinks.
 
     \b
     Examples:

@@ -47,7 +47,7 @@ CHOICES = {
         "mixture-pairs, for each difference of two means",
         "confidence radius",
         ("paper", "stitched", "mixture[:N]", "stitched-pairs", "mixture-pairs[:N]"),
-        ("paper", "mixture"),
+        ("paper",),
     ),
     "goal": Choice(
         "best",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import pytest
 from helpers import built_in
+from numba import typeof
 
+import fastfed as ff
 from fastfed.cli import app as cli
 from fastfed.model.choices import DEFAULTS
 from fastfed.model.goals import Goal
@@ -30,15 +33,26 @@ def names(kind: type) -> list[str]:
 
 
 def test_every_combination_of_classes_is_compiled() -> None:
-    """128 kernels, and no two combinations with the same one."""
+    """64 kernels, and no two combinations with the same one."""
     compiled = {classes(one.job()) for one in combinations(every=True)}
-    assert len(compiled) == len(combinations(every=True)) == 128
+    assert len(compiled) == len(combinations(every=True)) == 64
     some = set(precompile.REWARDS) - {"poisson"}
     for rewards, radius, uplink in product(some, names(Radius), names(Uplink)):
         chosen = {"radius": radius, "uplink": uplink}
         assert classes(Combination(rewards, DEFAULTS | chosen).job()) in compiled
     for goal in names(Goal):
         assert classes(Combination("poisson", DEFAULTS | {"goal": goal}).job()) in compiled
+
+
+def test_all_radii_share_their_kernels() -> None:
+    kinds = set()
+    for radius in (
+        *names(Radius),
+        Radius(lambda n, a: math.log(4.0 / a) + 2.0 * math.log(n), name="own"),
+    ):
+        job = Job.of(ff.Instance([[1.0], [0.0]]), "fedelim", delta=0.1, radius=radius)
+        kinds.add(typeof(job._problem))
+    assert len(kinds) == 1
 
 
 def test_the_command_compiles(
