@@ -27,16 +27,20 @@ def sweep_text(frame: pl.DataFrame, instances: Mapping[str, Instance], folder: P
     Of more rows, those with the lowest mean total cost of each cell and C are shown, as many of
     each as there is room for.
     """
+    from fastfed.analysis.summary import not_ended_text  # NumPy, which help need not wait for
+
     if len(frame) <= MOST:
         return summary_text(frame, instances)
     groups = frame.n_unique(_GROUP)
     each = max(1, MOST // groups)
     lowest = _lowest(frame, each)
+    note = "" if not_ended_text(lowest.head(MOST)) else not_ended_text(frame)
     place = printable(shlex.quote(str(folder)))
     first = f"the first {MOST} of {len(lowest)} rows with " if len(lowest) > MOST else ""
     schedules = "schedule" if each == 1 else f"{each} schedules"
     return "\n".join(
         [
+            *filter(None, [note]),
             summary_text(lowest.head(MOST), instances),
             f"Shown: {first}the {schedules} with the lowest mean total cost of each cell and C.",
             f"All {len(frame):,} rows: fastfed summary {place}",

@@ -108,7 +108,7 @@ def _load(source: str | Path, rewards: Rewards | str | None, reading: Reading) -
     raise InputError(
         f"unknown instance {text!r}{nearest(text, known)}: a built-in "
         f"({', '.join(builtin_names())}), {', '.join(FAMILIES.values())}, or a file ending in "
-        f"{', '.join(_READERS)}"
+        f"{', '.join(_READERS)}" + ("; --instance is repeated for several" if "," in text else "")
     )
 
 

@@ -1,4 +1,4 @@
-"""What the cheapest schedule promises: intervals that cover, and few false winners."""
+"""Promises of the cheapest schedule: intervals that cover, and few false winners."""
 
 from __future__ import annotations
 

@@ -239,9 +239,11 @@ def test_table_fits_120_columns(capsys: pytest.CaptureFixture[str]) -> None:
         "--threads",
         "1",
     )
-    table = shown.splitlines()[:-1]
-    assert [line for line in table if len(line) > 120] == []
-    assert any(line.startswith("note: some trials did not end") for line in table)
+    assert cli.run(["summary", "results"]) == 0
+    for text in (shown, capsys.readouterr().out):
+        table = text.splitlines()
+        assert [line for line in table if len(line) > 120 and "trial rows:" not in line] == []
+        assert any(line.startswith("note: some trials did not end") for line in table)
 
 
 # summary

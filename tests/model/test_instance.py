@@ -225,6 +225,7 @@ def test_scaled_of_a_family_and_of_a_file(tmp_path):
         ("randm:3,2,1", ["did you mean 'random:'"]),
         ("zzzz", ["unknown instance 'zzzz'", "synthetic", ".toml", ".csv"]),
         ("", ["unknown instance ''"]),
+        ("synthetic,bernoulli", ["--instance is repeated for several"]),
         ("random:3,2", ["random:3,2", "K,M,SEED"]),
         ("random:3,x,1", ["random:3,x,1", "K,M,SEED"]),
         ("random:0,2,1", ["random:0,2,1", "at least 1"]),

@@ -126,7 +126,7 @@ def test_a_sweep_of_samples() -> None:
 
 
 def test_samples_with_ties_are_drawn_again() -> None:
-    """Of ten rewards 0 or 1 each, every fifth sample has a tie, of which no trial would end."""
+    """Ten rewards 0 or 1 tie in about every fifth sample, and no trial of it would end."""
     few = ff.Instance(rewards=ff.Finite([0, 1], [[[3, 7]], [[5, 5]]]), name="few")
     drawn = [few.resample(np.random.default_rng([0, number])) for number in range(1, 41)]
     tied = [one.means[0] == one.means[1] for one in drawn]
