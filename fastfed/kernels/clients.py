@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastfed.kernels.adaptive import FixedTimes, intervals_around
+from fastfed.kernels.adaptive import FixedTimes
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.elimination import run_pass
 from fastfed.kernels.goals import hooks as goals
@@ -45,7 +45,7 @@ from fastfed.kernels.uplinks.exact import ExactUplink, Nothing
 
 
 @inlined
-def run_clients(problem, every_step, chosen, limits, space, trial, i, rows):
+def run_clients(problem, every_step, limits, space, trial, i, rows):
     """Run the passes of all clients of a trial, after the server's; return their certificates.
 
     The steps in ``space.local_eliminated_at`` give the trial's rows, but not all of them are
@@ -89,8 +89,6 @@ def run_clients(problem, every_step, chosen, limits, space, trial, i, rows):
             for k in range(arms):
                 rows.local_accepted[i, k, m] = client.state[0, ACCEPTED + k] == 1
     if lazily:
-        around = intervals_around(chosen, space.state)
-        certificates += around * clients * arms * (arms - 1)
         certificates += _find_last(problem, every_step, space, trial)
     return certificates
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed.kernels.adaptive import is_chosen, logging
+from fastfed.kernels.adaptive import intervals_around, is_chosen, logging
 from fastfed.kernels.clients import run_clients
 from fastfed.kernels.compiling import entry_point, inlined, inner
 from fastfed.kernels.elimination import run_pass
@@ -47,6 +47,7 @@ from fastfed.kernels.questions import (
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import decided_at
 from fastfed.kernels.uplinks import hooks as uplinks
+from fastfed.kernels.uplinks.exact import ExactUplink, Nothing
 
 # columns of `Rows.ints`
 (
@@ -242,6 +243,42 @@ def _server(problem, times, space, q):
     )
 
 
+@inlined
+def _for_clients(problem):
+    """Return the problem as clients see it: their passes are compiled once for all uplinks."""
+    return Problem(
+        problem.seed,
+        problem.rewards,
+        problem.local_radius,
+        problem.global_radius,
+        ExactUplink(()),
+        problem.skip,
+        problem.goal,
+        problem.questions,
+    )
+
+
+@inlined
+def _client_space(space):
+    """Return the memory of the clients, which is that of a trial without the uplink's."""
+    return Space(
+        space.walks,
+        space.tree,
+        space.rewards,
+        space.client_state,
+        space.client_eliminated_at,
+        space.local_eliminated_at,
+        space.winners,
+        space.wrong,
+        space.local_abandoned_at,
+        space.state,
+        space.eliminated_at,
+        Nothing(()),
+        space.lazy,
+        space.log,
+    )
+
+
 @entry_point
 def run_trials(
     problem: Problem,
@@ -265,6 +302,7 @@ def run_trials(
         space.state,
         space.eliminated_at,
     )
+    local, local_space = _for_clients(problem), _client_space(space)
     for i in range(rows.ints.shape[1]):
         if control.stop[0] != 0:
             return
@@ -294,9 +332,10 @@ def run_trials(
             combine(questions, times, space.log, space.state, space.eliminated_at)
         server_draws, certificates = walks.work[1], np.int64(0)
         if questions.local:
-            certificates = run_clients(
-                problem, every_step, times.chosen, limits, space, trial, i, rows
-            )
+            certificates = run_clients(local, every_step, limits, local_space, trial, i, rows)
+            if problem.skip and rows.local_eliminated_at.shape[0] == 0:  # clients were lazy
+                around = intervals_around(times.chosen, space.state)
+                certificates += around * clients * arms * (arms - 1)
         local_draws, spine_used = walks.work[1] - server_draws, space.lazy.notes[SPINE_USED]
         server = _server(problem, times, space, np.int64(0))
         errors = uplinks.errors_per_certificate(problem.uplink)
