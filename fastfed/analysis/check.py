@@ -188,8 +188,8 @@ def judge(lines: Sequence[_Line]) -> Check:
         else pl.Float64
         for name in CHECK_COLUMNS
     }
-    rows = [{name: line.get(name) for name in CHECK_COLUMNS} for line in found]
-    return Check(pl.DataFrame(rows, schema=types), found)
+    columns = {name: [line.get(name) for line in found] for name in CHECK_COLUMNS}
+    return Check(pl.DataFrame(columns, schema=types), found)
 
 
 def _explained(line: _Line) -> _Line:
