@@ -26,7 +26,7 @@ from fastfed.sweeps import task as tasks
 if TYPE_CHECKING:
     from helpers import Call
 
-pytest.register_assert_rewrite("helpers", "bad_input", "command_line")
+pytest.register_assert_rewrite("as_printed", "helpers", "bad_input", "command_line")
 
 from helpers import SMALL, run  # noqa: E402
 

@@ -106,11 +106,11 @@ print(found.frame.hash_rows(seed=0).sum())
 def test_plain_numba_gives_the_same_rows(tmp_path: Path) -> None:
     told = []
     for how in ("plain", "overridden"):
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / how)}
+        own = {"NUMBA_CACHE_DIR": str(tmp_path)} if how == "plain" else {}
         done = subprocess.run(
             [sys.executable, "-c", PLAIN, how],
             check=True,
-            env=environment,
+            env={**os.environ, **own},
             capture_output=True,
             text=True,
         )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from helpers import BOUNDS, refused
+from helpers import BOUNDS, KINDS, refused
 from polars.testing import assert_frame_equal
 
 import fastfed as ff
@@ -24,6 +24,7 @@ from fastfed.kernels.memory import BAR, SPINE
 from fastfed.kernels.random.dither import dither_of
 from fastfed.kernels.uplinks.lattice import MOST_COUNTED, dithered_uplink
 from fastfed.model.radii import Radius
+from fastfed.model.rewards import Rewards
 from fastfed.model.schedules import Schedule
 from fastfed.model.uplinks import Uplink, messages
 from fastfed.simulation import reference
@@ -31,16 +32,8 @@ from fastfed.simulation.job import Job
 from fastfed.simulation.reference_uplink import wire
 from fastfed.simulation.rows import COUNTED, Block
 
-KINDS = [
-    "fedelim",
-    "fedelim0",
-    "periodic:7",
-    "periodic:100",
-    "exponential:1.5",
-    "superexponential",
-    "at:1,5,25,125,625,3125,15625,78125",
-]
 UPLINKS = ["dither:0.3", "dither:2", "round:0.2"]
+CELLS = ff.Gaussian([[0.5, 1, 2], [1, 1, 1], [2, 0.3, 1], [1, 2, 0.7]])
 _RNG = np.random.default_rng(20)
 
 
@@ -63,7 +56,7 @@ def _finite(arms: int, clients: int, values: list[float]) -> ff.Instance:
 # instance, scale of the radii, radius
 CASES: dict[str, tuple[ff.Instance, float, str]] = {
     "2x1": (_gaussian(2, 1), 0.5, "paper"),
-    "2x1 mixture": (_gaussian(2, 1), 1.0, "mixture"),
+    "2x1 stitched": (_gaussian(2, 1), 1.0, "stitched"),
     "2x3": (_gaussian(2, 3), 0.7, "paper"),
     "3x2 noisy": (_gaussian(3, 2, sigma=2.0), 0.8, "paper"),
     "4x3": (_gaussian(4, 3), 0.5, "paper"),
@@ -75,9 +68,8 @@ CASES: dict[str, tuple[ff.Instance, float, str]] = {
     "2x40 pairs": (_gaussian(2, 40), 1.5, "mixture-pairs"),
     "cells": (_gaussian(3, 3, sigma=[[0.5, 1, 2], [1, 1, 1], [2, 0.3, 1]]), 0.7, "paper"),
     "coins": (ff.Instance([[0.9, 0.3, 0.5], [0.3, 0.8, 0.2]], ff.Bernoulli()), 0.3, "paper"),
-    "coins mixture": (ff.Instance([[0.9, 0.3], [0.3, 0.8]], ff.Bernoulli()), 0.5, "mixture"),
     "three values": (_finite(3, 2, [-1.5, 0.25, 2.0]), 0.6, "paper"),
-    "shifted values": (_finite(2, 3, [1000.0, 1000.7, 1002.0]), 0.6, "stitched"),
+    "shifted values": (_finite(2, 3, [1000.0, 1000.7, 1002.0]), 0.6, "paper"),
     "ten values": (_finite(4, 2, [i / 3 for i in range(10)]), 0.7, "paper"),
     "events": (ff.Instance([[2.0, 0.5], [0.3, 1.5]], ff.Poisson(sigma=1)), 0.5, "paper"),
 }
@@ -532,17 +524,27 @@ def test_bad_objects_are_refused(made: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("goal", ["top:2", "eps:0.3", "threshold:0.42"])
+@pytest.mark.parametrize(
+    ("goal", "rewards", "radius"),
+    [  # kernels of `test_skip_fuzz.py`
+        ("top:2", CELLS, "mixture"),
+        ("eps:0.3", CELLS, "paper"),
+        ("threshold:0.42", ff.Bernoulli(), "paper"),
+    ],
+)
 @pytest.mark.parametrize("uplink", ["dither:1", "round:0.2"])
-def test_other_goals_hear_what_was_sent(goal: str, uplink: str) -> None:
+def test_other_goals_hear_what_was_sent(
+    goal: str, rewards: Rewards, radius: str, uplink: str
+) -> None:
     """Skipping meets no goal that forgets how far messages may lie from means."""
     means = [[0.9, 0.2, 0.5], [0.6, 0.5, 0.1], [0.1, 0.7, 0.9], [0.3, 0.1, 0.2]]
     schedules = ["fedelim", "periodic:7", "at:3,50,4000,900000", "fedelim0"]
     jobs = {
         engine: Job.of(
-            ff.Instance(means),
+            ff.Instance(means, rewards),
             schedules,
             delta=0.1,
+            radius=radius,
             goal=goal,
             uplink=uplink,
             engine=engine,
