@@ -227,31 +227,21 @@ class Job:
         draw_error = np.minimum(
             1.0, found.draws * self._problem.rewards.draw_error(drawn_to) + summed
         )
-        if len(self._pass_of) == passes:
-            return Block(
-                first,
-                found.ints,
-                found.skip_error,
-                found.pulls,
-                found.accepted,
-                found.server_arms,
-                found.work,
-                draw_error,
-                departures,
-            )
 
         def of_schedules(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            return array[self._pass_of] if len(array) else array
+            """Repeat the rows of a pass for every schedule that it serves."""
+            one_each = len(self._pass_of) == passes
+            return array if one_each or not len(array) else array[self._pass_of]
 
         return Block(
             first,
-            found.ints[self._pass_of],
-            found.skip_error[self._pass_of],
+            of_schedules(found.ints),
+            of_schedules(found.skip_error),
             of_schedules(found.pulls),
             of_schedules(found.accepted),
             of_schedules(found.server_arms),
             found.work,
-            draw_error[self._pass_of],
+            of_schedules(draw_error),
             departures,
         )
 
