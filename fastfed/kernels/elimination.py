@@ -45,9 +45,7 @@ from fastfed.kernels.memory import (
     CERTIFICATES,
     DRAWN,
     DRAWS,
-    IS_RIGHT,
     LEFT,
-    MIDDLE,
     NEVER,
     NEXT,
     NOBODY,
@@ -75,9 +73,10 @@ from fastfed.kernels.memory import (
     Unresolved,
     Walks,
 )
-from fastfed.kernels.radii import CHORD, boundary_at_node, boundary_between
+from fastfed.kernels.radii import CHORD, boundary_at_node
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import begin, communicate, communicate_through
+from fastfed.kernels.tree import next_interval, open_left
 from fastfed.kernels.unresolved import collect_arms, list_arms
 from fastfed.kernels.uplinks import hooks as uplinks
 
@@ -115,22 +114,35 @@ def run_pass(
         g[0, 0] = g[0, 1]
         g[0, 1] = boundary_at_node(radius, level)
         depth = np.int64(0)
-        while depth >= 0:
+        while True:
             # settle the interval for every schedule that can be settled, split it for the others
-            left_over = _settle(
-                rewards, memory, scope, radius, schedules, walks, tree, Interval(depth, level, skip)
-            )
+            interval = Interval(depth, level, skip)
+            left_over = _settle(rewards, memory, scope, radius, schedules, walks, tree, interval)
             frame[depth + 1, UNSETTLED] = left_over
-            if left_over > 0:
+            if left_over > 0 and not (
+                skip
+                and uplinks.arrives_as_sent(schedules.uplink)
+                and goals.follow_pair(
+                    schedules.rule,
+                    rewards,
+                    memory,
+                    scope,
+                    PassMemory(walks, tree, schedules),
+                    radius,
+                    interval,
+                )
+            ):
                 collect_arms(tree, depth)
                 if frame[depth, B] - frame[depth, A] > hooks.leaf(rewards):
                     hooks.split_interval(rewards, memory, scope, walks, tree, depth)
-                    _open_left(tree, depth, level, radius, hooks.noise_floor(rewards))
+                    open_left(tree, depth, level, radius, hooks.noise_floor(rewards))
                     depth += 1
                     continue
                 hooks.walk_interval(rewards, memory, scope, walks, tree, depth)
                 _communicate_step_by_step(rewards, scope, radius, schedules, walks, tree, depth)
-            depth = _next_interval(frame, g, depth)
+            depth = next_interval(frame, g, depth, np.int64(0))
+            if depth == 0:
+                break
 
 
 @inner
@@ -289,38 +301,3 @@ def _communicate(rewards, scope, radius, schedules, walks, tree, at_n):
     communicate(at_n.s, at_n.n, scope.senders, schedules)
     goals.decide(schedules.rule, schedules, tree, radius, walks.total[received], at_n)
     choose_next(schedules.chosen, schedules, tree, radius, walks.total[received], at_n)
-
-
-@inlined
-def _open_left(tree, depth, level, radius, noise):
-    """Open the left half of the interval at ``depth``, at depth + 1."""
-    frame, g, below = tree.frame, tree.g, depth + 1
-    a, b = frame[depth, A], frame[depth, B]
-    frame[below, A] = a
-    frame[below, B] = (a + b) // 2
-    frame[below, LEFT] = frame[depth, LEFT]
-    frame[below, RIGHT] = MIDDLE + depth
-    frame[below, IS_RIGHT] = 0
-    g[below, 0] = g[depth, 0]
-    g[below, 1] = boundary_between(radius, a, b, g[depth, 0], g[depth, 1], level, noise)
-
-
-@inlined
-def _next_interval(frame, g, depth):
-    """Open the interval that follows the one at ``depth``, and return its depth.
-
-    Return -1 if the whole interval of the spine is done.
-    """
-    b = frame[depth, B]
-    while depth > 0 and frame[depth, IS_RIGHT] == 1:
-        depth -= 1
-    if depth == 0:
-        return np.int64(-1)
-    frame[depth, A] = b
-    frame[depth, B] = frame[depth - 1, B]
-    frame[depth, LEFT] = frame[depth, RIGHT]
-    frame[depth, RIGHT] = frame[depth - 1, RIGHT]
-    frame[depth, IS_RIGHT] = 1
-    g[depth, 0] = g[depth, 1]
-    g[depth, 1] = g[depth - 1, 1]
-    return depth

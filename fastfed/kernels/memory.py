@@ -94,7 +94,9 @@ class Tree(NamedTuple):
     unresolved: Flags  # (K,)
     side: Floats  # (SIDE_ROWS, K) scratch of `unresolved`
     variance: Floats  # (K,) filled by `rewards.certificate_bound`
-    pairs: Ints  # (MOST_PAIRS, 3) two unresolved arms, then: leader, eliminated arm, step
+    # (MOST_PAIRS or S, 3) two unresolved arms, then: leader, eliminated arm, step; in `pair` a row
+    # for each schedule. An array more in this tuple makes FedElim 27 % slower.
+    pairs: Ints
     notes: Any  # memory of the goal: see `goals`
 
 
@@ -249,7 +251,7 @@ def make_space(problem: Any, arms: int, clients: int, schedules: int, logged: in
             unresolved=np.zeros(arms, np.bool_),
             side=np.zeros((SIDE_ROWS, arms)),
             variance=np.zeros(arms),
-            pairs=ints(MOST_PAIRS, 3),
+            pairs=ints(max(MOST_PAIRS, schedules), 3),
             notes=goal.notes(arms, schedules),
         ),
         rewards=rewards.memory(slots, arms, clients),

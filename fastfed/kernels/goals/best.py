@@ -10,6 +10,7 @@ from fastfed.kernels.compiling import inner
 from fastfed.kernels.goals import hooks
 from fastfed.kernels.lazy_clients import bracket
 from fastfed.kernels.memory import ALIVE, NEVER, WINNER
+from fastfed.kernels.pair import follow_pair, is_one_pair
 from fastfed.kernels.radii import octave, reaches
 from fastfed.kernels.rewards import hooks as reward_hooks
 from fastfed.kernels.schedules import conclude
@@ -132,3 +133,12 @@ def _settle_few(rule, rewards, memory, scope, held, radius, found):
     return reward_hooks.settle_few(
         rewards, memory, scope, held.walks, held.tree, held.schedules, radius, found
     )
+
+
+@hooks.follow_pair.of(BestRule)
+def _follow_pair(rule, rewards, memory, scope, held, radius, interval):
+    walks, tree, schedules = held.walks, held.tree, held.schedules
+    if not is_one_pair(rewards, schedules, tree, interval.depth):
+        return False
+    follow_pair(rewards, memory, scope, radius, schedules, walks, tree, interval)
+    return True

@@ -17,6 +17,7 @@ from fastfed.kernels.memory import (
     Flag,
     Floats,
     Int,
+    Interval,
     Ints,
     Lazy,
     Look,
@@ -122,4 +123,18 @@ def settle_few(
     found: Unresolved,
 ) -> Flag:
     """Call `rewards.settle_few`, if pairwise passes can settle the goal; False: it was not done."""
+    return False
+
+
+@generic_with_default
+def follow_pair(
+    rule: Any,
+    rewards: Any,
+    memory: Any,
+    scope: Scope,
+    held: PassMemory,
+    radius: Any,
+    interval: Interval,
+) -> Flag:
+    """Call `pair.follow_pair`, if the goal allows it and one pair is unresolved; else False."""
     return False

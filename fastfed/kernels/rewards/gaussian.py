@@ -219,20 +219,23 @@ def _split_interval(rewards, memory, scope, walks, tree, depth):
     a, half = frame[depth, A], (frame[depth, B] - frame[depth, A]) >> 1
     root = math.sqrt(0.5 * float(half))
     comes_first = not is_power_of_four(half)
+    side = np.uint64(frame[depth, IS_RIGHT])
     for j in range(frame[depth + 1, DRAWN]):
         k = np.int64(drawn[j])
+        x_left, x_right, x_middle = value[left, k], value[right, k], value[MIDDLE + depth, k]
+        kept = words[depth if comes_first or depth == 0 else depth - 1, k]
         total = 0.0
-        for m in range(lo, hi):
+        for i in range(np.uint64(lo), np.uint64(hi)):
+            m = np.int64(i)
             if comes_first:
-                w1, word, w3, _ = quarter_words(seed, trial, m, k, a, half >> 1)
-                words[depth, k, m, 0], words[depth, k, m, 1] = w1, w3
+                kept[i, 0], word, kept[i, 1], _ = quarter_words(seed, trial, m, k, a, half >> 1)
             elif depth == 0:  # a third quarter point: the first two are on the spine
                 _, _, word, _ = quarter_words(seed, trial, m, k, np.int64(0), half)
             else:
-                word = words[depth - 1, k, m, frame[depth, IS_RIGHT]]
+                word = kept[i, side]
             z = normal_from(word, seed, trial, m, k, a + half)
-            x = split(value[left, k, m], value[right, k, m], noise_at(rewards, k, m) * root, z)
-            value[MIDDLE + depth, k, m] = x
+            x = split(x_left[i], x_right[i], noise_at(rewards, k, m) * root, z)
+            x_middle[i] = x
             total = add_client(scope, total, m, x)
         walks.total[MIDDLE + depth, k] = total
     walks.work[1] += frame[depth + 1, DRAWN] * (hi - lo)
@@ -251,20 +254,23 @@ def _walk_interval(rewards, memory, scope, walks, tree, depth):
     for j in range(count):
         k = np.int64(drawn[j])
         s1 = s2 = s3 = 0.0
-        for m in range(lo, hi):
+        x_left, x_right = value[left, k], value[right, k]
+        x_1, x_2, x_3 = value[STEP + 1, k], value[STEP + 2, k], value[STEP + 3, k]
+        for i in range(np.uint64(lo), np.uint64(hi)):
+            m = np.int64(i)
             two = noise_at(rewards, k, m)
             one = two * math.sqrt(0.5)
-            x0, x4 = value[left, k, m], value[right, k, m]
+            x0, x4 = x_left[i], x_right[i]
             w1, w2, w3, _ = quarter_words(seed, trial, m, k, a & -4, np.int64(1))
             if length == 2:  # (2, 4]
                 x1 = split(x0, x4, one, normal_from(w3, seed, trial, m, k, a + 1))
-                value[STEP + 1, k, m] = x1
+                x_1[i] = x1
                 s1 = add_client(scope, s1, m, x1)
                 continue
             x2 = split(x0, x4, two, normal_from(w2, seed, trial, m, k, a + 2))
             x1 = split(x0, x2, one, normal_from(w1, seed, trial, m, k, a + 1))
             x3 = split(x2, x4, one, normal_from(w3, seed, trial, m, k, a + 3))
-            value[STEP + 1, k, m], value[STEP + 2, k, m], value[STEP + 3, k, m] = x1, x2, x3
+            x_1[i], x_2[i], x_3[i] = x1, x2, x3
             s1, s2 = add_client(scope, s1, m, x1), add_client(scope, s2, m, x2)
             s3 = add_client(scope, s3, m, x3)
         total[STEP + 1, k], total[STEP + 2, k], total[STEP + 3, k] = s1, s2, s3
