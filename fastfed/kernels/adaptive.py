@@ -46,6 +46,8 @@ HI, LO, SHARE = range(3)
 _LATEST = float(2 * MAX_STEPS)
 MOST_TIMES = timegrid.place_until(MAX_STEPS) + 2
 """Of a schedule that chooses its times."""
+PLACES = timegrid.place_until(2 * MAX_STEPS) + 1
+"""Of the grid, which a choice may compare."""
 HALVINGS = timegrid.PARTS.bit_length() - 1
 """They reach a step of the grid from its octave."""
 
@@ -63,6 +65,9 @@ class ChosenTimes(NamedTuple):
     """Schedules of which some choose their times in the trial."""
 
     options: Floats  # (S, 3) HI, LO and SHARE; HI is 0 where all times are known
+    # (places,) the server's g at each step of the grid, 0 where it was not asked for so far: all
+    # trials of a job fill it with the same values, on whatever thread
+    bounds: Floats
     # (S, times) memory for the chosen times of a question, from the second on; empty where nobody
     # asks for them: see `questions`
     log: Ints
@@ -113,44 +118,36 @@ def _intervals_around(chosen, state):
 
 @logging.of(ChosenTimes)
 def _logging(chosen, log):
-    return ChosenTimes(chosen.options, log)
+    return ChosenTimes(chosen.options, chosen.bounds, log)
 
 
 @choose_next.of(ChosenTimes)
 def _choose_next(chosen, schedules, tree, radius, total, at_n):
     state, s = schedules.state, at_n.s
     if chosen.options[s, HI] > 0.0 and state[s, WINNER] == NOBODY and state[s, ABANDONED] == 0:
-        _choose(chosen.options[s], schedules, tree, radius, total, at_n)
+        _choose(chosen.options[s], chosen.bounds, schedules, tree, radius, total, at_n)
         if chosen.log.shape[0] > 0:
             chosen.log[s, state[s, TIMES_USED]] = state[s, NEXT]
 
 
 @inner
-def _choose(options, schedules, tree, radius, total, at_n):
-    """Follow `model.schedules.Adaptive.next_time`, in sums."""
+def _choose(options, bounds, schedules, tree, radius, total, at_n):
+    """Follow `model.schedules.Adaptive.next_time`, in sums: the least place that is enough."""
     s, n = at_n.s, at_n.n
     wanted = max(1, math.ceil(options[SHARE] * float(schedules.state[s, ALIVE] - 1)))
     least = max(n + 1, np.int64(math.ceil(options[LO] * float(n))))
     most = np.int64(math.floor(min(options[HI] * float(n), _LATEST)))
     low = place_until(least - 1) + 1
     high = max(low, place_until(most))
-    if not _enough(schedules, tree, radius, total, at_n, (low, wanted)):
-        if _enough(schedules, tree, radius, total, at_n, (high, wanted)):
-            while high - low > 1:
-                middle = (low + high) // 2
-                if _enough(schedules, tree, radius, total, at_n, (middle, wanted)):
-                    high = middle
-                else:
-                    low = middle
-        low = high
+    while low < high:
+        middle = (low + high) // 2
+        later = float(step_at(middle))
+        if bounds[middle] == 0.0:
+            bounds[middle] = exact(radius, later)
+        bar = bounds[middle] * (float(n) / later)
+        if goals.decided_count(schedules.rule, schedules, tree, total, at_n, bar) >= wanted:
+            high = middle
+        else:
+            low = middle + 1
     time = step_at(low)
     schedules.state[s, NEXT] = time if time <= schedules.times[s, LAST] else NEVER
-
-
-@inner
-def _enough(schedules, tree, radius, total, at_n, aim):
-    """Tell whether enough arms would be decided at a place of the grid, with the means of n."""
-    place, wanted = aim
-    later = float(step_at(place))
-    bar = exact(radius, later) * (float(at_n.n) / later)
-    return goals.decided_count(schedules.rule, schedules, tree, total, at_n, bar) >= wanted

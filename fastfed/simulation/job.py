@@ -20,7 +20,7 @@ import numpy.typing as npt
 from fastfed.confidence import MAX_STEPS
 from fastfed.errors import InputError
 from fastfed.kernels import trials as kernel
-from fastfed.kernels.adaptive import MOST_TIMES, ChosenTimes, FixedTimes
+from fastfed.kernels.adaptive import MOST_TIMES, PLACES, ChosenTimes, FixedTimes
 from fastfed.kernels.memory import Space, make_space
 from fastfed.kernels.questions import Questions
 from fastfed.model.goals import Goal
@@ -421,7 +421,9 @@ def _lay_out(
         kernel.Times(
             np.array(plan, np.int64).reshape(-1, 4),
             np.concatenate([np.zeros(0, np.int64), *(one.listed for one in passes.values())]),
-            ChosenTimes(options, np.zeros((0, 0), np.int64)) if options.any() else FixedTimes(()),
+            ChosenTimes(options, np.zeros(PLACES), np.zeros((0, 0), np.int64))
+            if options.any()
+            else FixedTimes(()),
         ),
         np.array([one.horizon for one in passes.values()], np.int64),
         np.array([places[one.key] for one in timetables], np.int64),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed.kernels.compiling import inner
+from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.goals import hooks
 from fastfed.kernels.lazy_clients import bracket
 from fastfed.kernels.memory import ALIVE, NEVER, WINNER
@@ -100,7 +100,7 @@ def _decided_count(rule, schedules, tree, total, at_n, bar):
     return count_led(schedules, tree, total, at_n, bar)[0]
 
 
-@inner
+@inlined
 def count_led(schedules, tree, total, at_n, bar):
     """Count the undecided arms that the leader leads by ``bar``, and return its lead as well."""
     arms, eliminated_at = tree.arms[at_n.depth, at_n.place], schedules.eliminated_at
