@@ -165,7 +165,7 @@ def _split_by_one_word(left, right, kinds, half, address, words, out):
     missing = half - ones(current)
     excess = uint64(missing < 0)
     missing = abs(missing)
-    word, block, used, picks = 1, np.int64(1), 0, uint64(0)
+    word, block, used, picks = np.int64(1), np.int64(1), 0, uint64(0)
     while missing != 0:
         if used == 0:
             picks, word, block, words = _next_word(words, word, block, address)
