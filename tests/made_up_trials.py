@@ -11,8 +11,8 @@ import polars as pl
 from fastfed.analysis.moments import Halves, Moments
 from fastfed.analysis.summary import SUMMARY_COLUMNS, summary_of, to_frame
 from fastfed.analysis.trials import BATCH_COLUMNS, Aligned, Batch, collect
+from fastfed.model.cell import CELL as COLUMNS_OF_A_CELL
 from fastfed.model.choices import DEFAULTS
-from fastfed.model.setting import CELL as COLUMNS_OF_A_CELL
 
 CELL = {"instance": "here", "delta": 0.1, "sigma": 1.0}
 

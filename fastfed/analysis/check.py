@@ -45,11 +45,11 @@ from fastfed.analysis.verdicts import (
     share,
 )
 from fastfed.errors import InputError
+from fastfed.model.cell import Cell
 from fastfed.model.choices import DEFAULTS
 from fastfed.model.goals import Best, Goal
 from fastfed.model.radii import Radius
 from fastfed.model.schedules import Adaptive, Exponential, Periodic, Schedule
-from fastfed.model.setting import Cell
 from fastfed.text import short
 from fastfed.theory.bounds import bounds
 from fastfed.theory.lower_bounds import no_theorem_3, not_delta_pac
@@ -59,7 +59,7 @@ from fastfed.validation import checked_costs
 if TYPE_CHECKING:
     import polars as pl
 
-    from fastfed.model.setting import Cell
+    from fastfed.model.cell import Cell
 
 _SLACK = 1 + 1e-12  # pulls + C x uplinks, and its bound, are rounded
 _NO_PROMISE = "a fixed budget promises nothing about delta"

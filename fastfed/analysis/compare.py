@@ -44,13 +44,11 @@ from fastfed.text import listed
 if TYPE_CHECKING:
     import polars as pl
 
-    from fastfed.model.setting import Cell
+    from fastfed.model.cell import Cell
 
 CONFIDENCE = 0.95
 FOLDER = "sweep"
 """Name of the choice that is compared between two sweeps."""
-
-MEASURES = ("total", "pulls", "uplinks", "bits")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,10 +11,10 @@ from typing import Any, TypedDict
 
 from fastfed.analysis.trials import BATCH_COLUMNS, Batch, Trials
 from fastfed.errors import InputError, nearest
+from fastfed.model.cell import CELL, Cell
 from fastfed.model.choices import DEFAULTS, ChoiceFilters, base_of
 from fastfed.model.instance import Instance
 from fastfed.model.schedules import Schedule
-from fastfed.model.setting import CELL, Cell
 from fastfed.model.spec import as_list
 from fastfed.text import listed
 from fastfed.validation import checked_delta, checked_sigma

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from fastfed.model.cell import Cell
     from fastfed.model.instance import Instance
     from fastfed.model.schedules import Schedule
-    from fastfed.model.setting import Cell
 
 Batch = Mapping[str, Mapping[str, npt.NDArray[Any]]]
 """Columns of trials, by schedule and by name."""

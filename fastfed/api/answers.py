@@ -17,10 +17,10 @@ from fastfed.analysis.summary import wanted_costs
 from fastfed.analysis.trials import Trials
 from fastfed.api.progress import reporting
 from fastfed.errors import InputError
+from fastfed.model.cell import CELL
 from fastfed.model.instance import Instance
 from fastfed.model.options import takes
 from fastfed.model.schedules import Schedule
-from fastfed.model.setting import CELL
 from fastfed.validation import checked_trial
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from fastfed.analysis.check import Check
     from fastfed.analysis.compare import Comparison
-    from fastfed.model.setting import Cell
+    from fastfed.model.cell import Cell
     from fastfed.simulation.replay import Replay
 
 

@@ -15,12 +15,13 @@ from fastfed.analysis.trials import BATCH_COLUMNS, Batch
 from fastfed.api.answers import Answers
 from fastfed.api.progress import reporting
 from fastfed.errors import InputError
+from fastfed.model.cell import Cell
 from fastfed.model.choices import DEFAULTS
 from fastfed.model.instance import Instance
 from fastfed.model.options import takes
 from fastfed.model.rewards import Rewards
 from fastfed.model.schedules import Schedule
-from fastfed.model.setting import RUN, Cell, Options
+from fastfed.model.setting import RUN, Options
 from fastfed.model.spec import COSTS
 from fastfed.simulation.job import Job, run_all_blocks
 from fastfed.simulation.rows import COUNTED, Block

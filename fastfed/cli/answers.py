@@ -11,12 +11,11 @@ import typer
 from fastfed import console
 from fastfed.cli import lists, options
 from fastfed.cli.options import Folder, Values
+from fastfed.display.cheapest_text import best_columns, best_text
 from fastfed.display.compare_table import compare_columns, compare_lines
 from fastfed.display.table_formats import FORMATS, frame_columns
 from fastfed.display.tables import (
     Column,
-    best_columns,
-    best_text,
     check_text,
     law_lines,
     laws_text,

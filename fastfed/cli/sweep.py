@@ -207,7 +207,7 @@ def _asked_for(frame: pl.DataFrame, run: Run) -> pl.DataFrame:
     """Select the rows of this run's grid; the folder may hold others, from earlier runs."""
     import polars as pl
 
-    from fastfed.model.setting import CELL
+    from fastfed.model.cell import CELL
 
     wanted = pl.DataFrame([one.key.names for one in run.grid.settings])
     return frame.join(wanted, on=CELL, how="semi", maintain_order="left").filter(

@@ -1,11 +1,14 @@
-"""The cheapest schedules as text: for each cell, the ranges of C and the schedule of each."""
+"""The cheapest schedules as text: for each cell the ranges of C, or a table at given costs."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from fastfed.analysis.intervals import LEAST_DIFFERING
+from fastfed.display.tables import NUMBERS, Column, place, shared_lines, table_text
+from fastfed.display.wording import parameters, with_error
 from fastfed.errors import InputError
 from fastfed.model.schedules import Exponential, Schedule
 from fastfed.text import printable, tidy
@@ -13,6 +16,8 @@ from fastfed.text import printable, tidy
 if TYPE_CHECKING:
     from fastfed.analysis.cheapest import Cheapest, Envelope, Piece, Rival
 
+_NO_COST = "no costs known"  # none ended, or bits were not counted
+_LONG_SCHEDULE = 24  # characters, in a table with several columns of schedules
 BRACKETS = (
     "[low, high]: 95 % interval of the C at which the next schedule becomes the cheapest.",
     "not separable: a paired test at the level 5 %, corrected for the number of schedules, cannot",
@@ -130,3 +135,90 @@ def _cost(number: float) -> str:
         return "no limit"
     rounded = float(f"{number:.3g}")
     return f"{rounded:,.0f}" if 1000 <= rounded < 1e7 else tidy(f"{rounded:g}")
+
+
+def best_text(best: Cheapest, costs: Sequence[float], bit_costs: Sequence[float] = ()) -> str:
+    """Show the cheapest schedule of every cell at given costs, of an uplink or of a bit.
+
+    Each line has its mean total cost, the paired margin of the next best, and the schedules that
+    cannot be separated from it.
+    """
+    if not best.envelopes:
+        return "no rows yet"
+    shared, columns, keys = best_columns(best, costs, bit_costs)
+    return "\n".join([*shared_lines(shared), *table_text(columns), *keys])
+
+
+def best_columns(
+    best: Cheapest, costs: Sequence[float], bit_costs: Sequence[float] = ()
+) -> tuple[str, list[Column], list[str]]:
+    """Return what all rows share, the columns, and lines that explain names."""
+    rows = best.at(costs, bit_costs).to_dicts()
+    shared: list[str] = []
+    columns: list[Column] = []
+    for key in (*best.envelopes[0].cell, "cost", "bit_cost"):
+        values = [row[key] for row in rows]
+        known = [value for value in values if value is not None]
+        if not known:
+            continue
+        name = not isinstance(known[0], float)
+        shown = {value: printable(str(value)) for value in known} if name else parameters(known)
+        place(
+            shared,
+            columns,
+            Column(
+                NUMBERS.get(key, key),
+                ["" if value is None else shown[value] for value in values],
+                left=name,
+                name=name,
+            ),
+        )
+    brief = _brief_names(
+        name
+        for row in rows
+        for name in (
+            row["winner"] or _NO_COST,
+            *row["equal"],
+            row["runner_up"] or "",
+            *row["rivals"],
+        )
+    )
+
+    def listed(names: Sequence[str]) -> str:
+        return ", ".join(brief[name] for name in names)
+
+    columns += [
+        Column(
+            "cheapest",
+            [
+                brief[row["winner"] or _NO_COST]
+                + (f" (= {listed(row['equal'])})" if row["equal"] else "")
+                for row in rows
+            ],
+            left=True,
+            name=True,
+        ),
+        Column("total ± sem", [with_error(row["total_mean"], row["total_sem"]) for row in rows]),
+        Column("next best", [brief[row["runner_up"] or ""] for row in rows], left=True, name=True),
+        Column("paired margin", [with_error(row["margin"], row["margin_sem"]) for row in rows]),
+        Column(
+            "not separable", [listed(row["rivals"]) or "none" for row in rows], left=True, name=True
+        ),
+    ]
+    keys = [f"{short_name}: {name}" for name, short_name in brief.items() if name != short_name]
+    return ", ".join(shared), columns, [*keys, *best.excluded_text()]
+
+
+def _brief_names(names: Iterable[str]) -> dict[str, str]:
+    """Write schedules of many times as at#1, at#2, ..., explained below the table.
+
+    In a table with three columns of schedules, shortened long names could not be recognised.
+    """
+    shown: dict[str, str] = {}
+    for name in names:
+        if name not in shown:
+            long = sum(name != brief for name, brief in shown.items())
+            shown[name] = (
+                name if len(name) <= _LONG_SCHEDULE else (f"{name.partition(':')[0]}#{long + 1}")
+            )
+    return shown

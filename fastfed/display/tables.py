@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +22,11 @@ from fastfed.text import printable, short, tidy
 if TYPE_CHECKING:
     import polars as pl
 
-    from fastfed.analysis.cheapest import Cheapest
     from fastfed.analysis.check import Check
     from fastfed.model.instance import Instance
     from fastfed.theory.bounds import Bounds
 
 __all__ = [
-    "best_text",
     "bounds_text",
     "check_text",
     "law_lines",
@@ -40,11 +38,9 @@ __all__ = [
 
 WIDTH = 100
 _MOST_ARMS = 20  # of an instance, in a table of bounds
-_NO_COST = "no costs known"  # none ended, or bits were not counted
-_LONG_SCHEDULE = 24  # characters, in a table with several columns of schedules
 _LEAST_NAME = 12  # columns that a shortened name keeps
 _NAMES = {"instance": "instance", **{name: name for name in DEFAULTS}}
-_NUMBERS = {"delta": "delta", "sigma": "sigma", "cost": "C", "bit_cost": "c of a bit"}
+NUMBERS = {"delta": "delta", "sigma": "sigma", "cost": "C", "bit_cost": "c of a bit"}
 
 
 @dataclass(frozen=True)
@@ -155,12 +151,12 @@ def summary_cells(
     for key, head in _NAMES.items():
         if key in frame.columns:
             names = [printable(name) for name in frame[key].to_list()]
-            _place(shared, columns, Column(head, names, left=True, name=True))
-    for key, head in _NUMBERS.items():
+            place(shared, columns, Column(head, names, left=True, name=True))
+    for key, head in NUMBERS.items():
         if key in frame.columns and not frame[key].is_null().all():
             values = frame[key].to_list()  # a row costs by the scalar or by the bit
             shown = parameters([value for value in values if value is not None])
-            _place(
+            place(
                 shared,
                 columns,
                 Column(head, ["" if value is None else shown[value] for value in values]),
@@ -195,7 +191,7 @@ def summary_cells(
     return ", ".join(shared), columns
 
 
-def _place(shared: list[str], columns: list[Column], column: Column) -> None:
+def place(shared: list[str], columns: list[Column], column: Column) -> None:
     """Put a column into the table, or above it if all its cells are equal."""
     if len(set(column.cells)) == 1:
         shared.append(f"{column.head} {column.cells[0]}")
@@ -238,93 +234,6 @@ def laws_text(instances: Mapping[str, Instance]) -> list[str]:
     if len(laws) == 1:
         return [f"rewards: {next(iter(laws))}"]
     return [f"rewards: {law} ({', '.join(names)})" for law, names in laws.items()]
-
-
-def best_text(best: Cheapest, costs: Sequence[float], bit_costs: Sequence[float] = ()) -> str:
-    """Show the cheapest schedule of every cell at given costs, of an uplink or of a bit.
-
-    Each line has its mean total cost, the paired margin of the next best, and the schedules that
-    cannot be separated from it.
-    """
-    if not best.envelopes:
-        return "no rows yet"
-    shared, columns, keys = best_columns(best, costs, bit_costs)
-    return "\n".join([*shared_lines(shared), *table_text(columns), *keys])
-
-
-def best_columns(
-    best: Cheapest, costs: Sequence[float], bit_costs: Sequence[float] = ()
-) -> tuple[str, list[Column], list[str]]:
-    """Return what all rows share, the columns, and lines that explain names."""
-    rows = best.at(costs, bit_costs).to_dicts()
-    shared: list[str] = []
-    columns: list[Column] = []
-    for key in (*best.envelopes[0].cell, "cost", "bit_cost"):
-        values = [row[key] for row in rows]
-        known = [value for value in values if value is not None]
-        if not known:
-            continue
-        name = not isinstance(known[0], float)
-        shown = {value: printable(str(value)) for value in known} if name else parameters(known)
-        _place(
-            shared,
-            columns,
-            Column(
-                _NUMBERS.get(key, key),
-                ["" if value is None else shown[value] for value in values],
-                left=name,
-                name=name,
-            ),
-        )
-    brief = _brief_names(
-        name
-        for row in rows
-        for name in (
-            row["winner"] or _NO_COST,
-            *row["equal"],
-            row["runner_up"] or "",
-            *row["rivals"],
-        )
-    )
-
-    def listed(names: Sequence[str]) -> str:
-        return ", ".join(brief[name] for name in names)
-
-    columns += [
-        Column(
-            "cheapest",
-            [
-                brief[row["winner"] or _NO_COST]
-                + (f" (= {listed(row['equal'])})" if row["equal"] else "")
-                for row in rows
-            ],
-            left=True,
-            name=True,
-        ),
-        Column("total ± sem", [with_error(row["total_mean"], row["total_sem"]) for row in rows]),
-        Column("next best", [brief[row["runner_up"] or ""] for row in rows], left=True, name=True),
-        Column("paired margin", [with_error(row["margin"], row["margin_sem"]) for row in rows]),
-        Column(
-            "not separable", [listed(row["rivals"]) or "none" for row in rows], left=True, name=True
-        ),
-    ]
-    keys = [f"{short_name}: {name}" for name, short_name in brief.items() if name != short_name]
-    return ", ".join(shared), columns, [*keys, *best.excluded_text()]
-
-
-def _brief_names(names: Iterable[str]) -> dict[str, str]:
-    """Write schedules of many times as at#1, at#2, ..., explained below the table.
-
-    In a table with three columns of schedules, shortened long names could not be recognised.
-    """
-    shown: dict[str, str] = {}
-    for name in names:
-        if name not in shown:
-            long = sum(name != brief for name, brief in shown.items())
-            shown[name] = (
-                name if len(name) <= _LONG_SCHEDULE else (f"{name.partition(':')[0]}#{long + 1}")
-            )
-    return shown
 
 
 def check_text(found: Check) -> str:

@@ -2,10 +2,10 @@
 
 A row holds the pulls, max(T_local, T_global) for each arm and client, the last step at which any
 client declares, and the number of wrong declarations. So a client's eliminations are bracketed
-first (`lazy`), and located where a row depends on the exact step. Whatever chooses the passes and
-their arms is a function of values at spine nodes, and of other clients' passes: the inside of every
-interval that a pass certifies is still a bridge. So certificates may be counted as if each pass had
-been chosen beforehand. docs/explanation/skipping.md has the proof.
+first (`client_brackets`), and located where a row depends on the exact step. Whatever chooses the
+passes and their arms is a function of values at spine nodes, and of other clients' passes: the
+inside of every interval that a pass certifies is still a bridge. So certificates may be counted as
+if each pass had been chosen beforehand. docs/explanation/skipping.md has the proof.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from __future__ import annotations
 import numpy as np
 
 from fastfed.kernels.adaptive import FixedTimes
-from fastfed.kernels.compiling import inlined, inner
-from fastfed.kernels.elimination import run_pass
-from fastfed.kernels.goals import hooks as goals
-from fastfed.kernels.lazy_clients import (
+from fastfed.kernels.client_brackets import (
     all_out_by,
     begin_at,
     last_surplus,
     most_issued,
     take_eliminators,
 )
+from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.elimination import run_pass
+from fastfed.kernels.goals import hooks as goals
 from fastfed.kernels.memory import (
     ABANDONED,
     ACCEPTED,
@@ -251,7 +251,7 @@ def _find_last(problem, every_step, space, trial):
 
 @inlined
 def _all_out_by(problem, space, scope, n):
-    """Call `lazy.all_out_by` for a client."""
+    """Call `client_brackets.all_out_by` for a client."""
     return all_out_by(
         problem.rewards, space.rewards, scope, problem.local_radius, space.walks, space.lazy, n
     )

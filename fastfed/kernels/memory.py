@@ -176,7 +176,7 @@ class Test(NamedTuple):
 
 
 class Lazy(NamedTuple):
-    """Memory of lazy clients: see `kernels.lazy_clients`."""
+    """Memory of lazy clients: see `kernels.client_brackets`."""
 
     lo: Ints  # (K, M) log2 of the last spine node up to which the arm is certainly in; -1: step 0
     hi: Ints  # (K, M) a step by which the arm is certainly out; 0: none is known

@@ -1,35 +1,28 @@
 """Settings: everything that the rows of a run depend on, checked in one place.
 
-A `Setting` carries objects and is what runs. Its `key` is a `Cell`, which says the same by names:
-rows, files and tables carry cells, and a cell's id tells the parts of a folder apart.
+A `Setting` carries objects and is what runs. Its `key` is a `Cell` (`model.cell`), which says the
+same by names.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import re
-from dataclasses import MISSING, dataclass, fields, replace
-from functools import cached_property, lru_cache
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict, Unpack
-
-from msgspec import Meta
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from fastfed.confidence import Confidence
 from fastfed.errors import InputError
+from fastfed.model.cell import Cell
 from fastfed.model.choices import (
     DEFAULTS,
     Choices,
-    ChosenNames,
     ChosenParts,
-    choices_text,
     parts_of,
 )
 from fastfed.model.instance import Instance
 from fastfed.model.options import takes
 from fastfed.model.part import Part
-from fastfed.text import printable
 from fastfed.validation import (
     checked_delta,
     checked_engine,
@@ -37,73 +30,6 @@ from fastfed.validation import (
     checked_seed,
     checked_sigma,
 )
-
-CELL = ("instance", "delta", "sigma", *DEFAULTS)
-"""The columns that tell the cells of a sweep apart, in rows as in summaries."""
-
-
-@dataclass(frozen=True)
-class Cell(ChosenNames):
-    """A setting by names: one point of a grid, as rows and files identify it."""
-
-    instance: str
-    digest: str
-    delta: Annotated[float, Meta(gt=0, lt=1)]
-    sigma: Annotated[float, Meta(gt=0)]
-    seed: Annotated[int, Meta(ge=0)]
-    engine: Literal["auto", "skip", "dense", "python"]
-    max_steps: Annotated[int, Meta(ge=1)] | None = None
-
-    @property
-    def id(self) -> str:
-        """A readable name that no other cell shares."""
-        return _id(self)
-
-    def __str__(self) -> str:
-        return (
-            f"{printable(self.instance)}, delta {self.delta:g}, sigma {self.sigma:g}"
-            f"{choices_text(self.choices)}"
-        )
-
-    @property
-    def choices(self) -> dict[str, str]:
-        """Names of the choices."""
-        return {name: getattr(self, name) for name in DEFAULTS}
-
-    @property
-    def names(self) -> dict[str, Any]:
-        """Values of the columns `CELL`."""
-        return {name: getattr(self, name) for name in CELL}
-
-    def setting(self, instance: Instance) -> Setting:
-        """Make the setting again; ``instance`` is the one that the cell names."""
-        return Setting(
-            instance,
-            self.delta,
-            self.sigma,
-            self.seed,
-            self.engine,
-            self.max_steps,
-            **parts_of(self.choices),
-        )
-
-
-@lru_cache(maxsize=4096)
-def _id(cell: Cell) -> str:
-    """Make the id of a cell.
-
-    Fields that have their default are left out of the hash, so that a field which is added later
-    does not change the ids of older cells.
-    """
-    named = {
-        one.name: getattr(cell, one.name)
-        for one in fields(cell)
-        if one.default is MISSING or getattr(cell, one.name) != one.default
-    }
-    text = json.dumps({"rows": 4, **named}, sort_keys=True)  # as in folders that exist
-    slug = re.sub(r"[^A-Za-z0-9.]+", "_", cell.instance)[:40].strip("_")
-    strong = hashlib.sha256(text.encode()).hexdigest()
-    return f"{slug}-d{cell.delta:g}-s{cell.sigma:g}-{strong[:10]}"
 
 
 def resolve_sigma(instance: Instance, sigma: object) -> float:

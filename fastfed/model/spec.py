@@ -14,11 +14,12 @@ from msgspec import Meta, Struct, defstruct, to_builtins
 
 from fastfed.errors import InputError, nearest
 from fastfed.files import read_regular, valid_unicode
+from fastfed.model.cell import Cell
 from fastfed.model.choices import CHOICES, DEFAULTS, GridChoices, base_of
 from fastfed.model.instance import Instance
 from fastfed.model.part import Part
 from fastfed.model.schedules import Schedule
-from fastfed.model.setting import RUN, Cell, Setting
+from fastfed.model.setting import RUN, Setting
 from fastfed.validation import (
     MOST_FILE,
     MOST_TRIALS,

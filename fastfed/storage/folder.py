@@ -25,10 +25,10 @@ import numpy as np
 from fastfed.analysis.trials import BATCH_COLUMNS, Batch
 from fastfed.errors import InputError
 from fastfed.files import PARTIAL, make_folder, refuse_nul
+from fastfed.model.cell import Cell
 from fastfed.model.instance import Instance
 from fastfed.model.instance_files import from_toml
 from fastfed.model.schedules import Schedule
-from fastfed.model.setting import Cell
 from fastfed.model.spec import Spec, loaded
 from fastfed.storage import checksum, manifest
 from fastfed.storage.lock import Lock

@@ -21,9 +21,10 @@ from msgspec import Meta, Struct
 
 from fastfed.errors import InputError, UnknownNameError
 from fastfed.files import read_regular, replacing
+from fastfed.model.cell import Cell
 from fastfed.model.choices import DEFAULTS
 from fastfed.model.schedules import Schedule
-from fastfed.model.setting import Cell, Setting
+from fastfed.model.setting import Setting
 from fastfed.model.spec import Spec, written_choices
 from fastfed.validation import MOST_FILE
 from fastfed.version import OLDEST_ROWS, ROWS, __version__

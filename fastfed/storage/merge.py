@@ -17,7 +17,7 @@ from typing import Any
 
 from fastfed.errors import InputError
 from fastfed.files import checked_folder, replacing
-from fastfed.model.setting import CELL
+from fastfed.model.cell import CELL
 from fastfed.storage.folder import Store
 from fastfed.storage.manifest import ONE_FOR_ALL, Record, with_costs
 from fastfed.storage.part_file import REPEATS, PartFile, PartProblem, rows_of

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.errors import InputError
-from fastfed.model.setting import Cell
+from fastfed.model.cell import Cell
 from fastfed.simulation import rows
 from fastfed.storage import checksum, manifest
 from fastfed.storage.checksum import Damaged

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
-from fastfed.model.setting import Cell
+from fastfed.model.cell import Cell
 from fastfed.storage.folder import Store
 from fastfed.validation import checked_whole
 

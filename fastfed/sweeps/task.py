@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+from fastfed.model.cell import Cell
 from fastfed.model.schedules import Schedule
-from fastfed.model.setting import Cell, Setting
+from fastfed.model.setting import Setting
 from fastfed.simulation.rows import plain_table
 
 if TYPE_CHECKING:

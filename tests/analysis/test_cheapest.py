@@ -27,7 +27,7 @@ from fastfed.analysis.comparable import Unended
 from fastfed.analysis.intervals import LEAST_DIFFERING, paired_tails
 from fastfed.analysis.moments import Moments, Prices
 from fastfed.analysis.trials import collect
-from fastfed.display.tables import best_text
+from fastfed.display.cheapest_text import best_text
 
 
 def winner_at(found: Envelope, cost: float) -> str:

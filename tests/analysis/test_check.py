@@ -26,8 +26,8 @@ from fastfed.api.sweep import check
 from fastfed.cli import app as cli
 from fastfed.display.tables import check_text
 from fastfed.errors import InputError
+from fastfed.model.cell import Cell
 from fastfed.model.instance import Instance
-from fastfed.model.setting import Cell
 from fastfed.model.spec import Spec
 from fastfed.storage.folder import Store
 from fastfed.storage.summary_cache import stored_summary

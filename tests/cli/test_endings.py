@@ -357,6 +357,6 @@ def test_ctrl_c_in_this_process(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fastfed.cli.sweep.summary_text", interrupt)
+    monkeypatch.setattr("fastfed.cli.sweep.sweep_text", interrupt)
     assert cli.run(["sweep", "--instance", "small.toml", *GRID]) == 130
     assert "go on with: fastfed sweep --instance small.toml" in capsys.readouterr().err

@@ -8,8 +8,7 @@ from made_up_trials import CELL, moments_of, simulated
 from scipy import stats
 
 from fastfed.analysis.cheapest import Cheapest, envelope
-from fastfed.display.cheapest_text import BRACKETS
-from fastfed.display.tables import best_text
+from fastfed.display.cheapest_text import BRACKETS, best_text
 
 
 def test_text() -> None:

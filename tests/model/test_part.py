@@ -14,6 +14,7 @@ from helpers import built_in
 import fastfed as ff
 from fastfed.cli import app as cli
 from fastfed.cli import lists
+from fastfed.model.cell import Cell
 from fastfed.model.choices import (
     CHOICES,
     DEFAULTS,
@@ -26,7 +27,6 @@ from fastfed.model.choices import (
     choices_text,
     not_default,
 )
-from fastfed.model.setting import Cell
 from fastfed.model.spec import Spec
 
 CELL = Cell("a", "digest", 0.1, 1.0, 0, "auto")

@@ -22,7 +22,7 @@ import pytest
 from fastfed.analysis.trials import samples
 from fastfed.errors import InputError
 from fastfed.files import replacing
-from fastfed.model.setting import Cell
+from fastfed.model.cell import Cell
 from fastfed.model.spec import Spec, spec_hash
 from fastfed.storage import checksum
 from fastfed.storage.folder import Store

@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 from fastfed.cli import app as cli
 from fastfed.errors import InputError
+from fastfed.model.cell import Cell
 from fastfed.model.choices import DEFAULTS
-from fastfed.model.setting import Cell
 from fastfed.model.spec import spec_hash
 from fastfed.storage import checksum
 from fastfed.storage.folder import Store

@@ -17,7 +17,7 @@ from helpers import BOUNDS, KEYS, SMALL, rows
 import fastfed as ff
 from fastfed.cli import app as cli
 from fastfed.errors import InputError
-from fastfed.model.setting import Cell
+from fastfed.model.cell import Cell
 from fastfed.storage import checksum
 from fastfed.storage.folder import Store
 from fastfed.storage.merge import merge

@@ -17,8 +17,8 @@ from helpers import KEYS, SMALL, Call, assert_whole, rows, run
 from scipy import stats
 
 import fastfed as ff
+from fastfed.model.cell import Cell
 from fastfed.model.choices import DEFAULTS
-from fastfed.model.setting import Cell
 from fastfed.model.spec import spec_hash
 from fastfed.storage.folder import Store
 from fastfed.storage.summary_cache import stored_summary

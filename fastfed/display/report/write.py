@@ -22,9 +22,9 @@ from fastfed.display.report.details import add_bounds, add_quantiles, add_verdic
 from fastfed.display.report.page import page
 from fastfed.errors import InputError
 from fastfed.files import make_folder, replacing
+from fastfed.model.cell import Cell
 from fastfed.model.choices import DEFAULTS
 from fastfed.model.schedules import Schedule
-from fastfed.model.setting import Cell
 from fastfed.validation import checked_costs
 from fastfed.version import __version__
 

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastfed.kernels.client_brackets import bracket
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.goals import hooks
-from fastfed.kernels.lazy_clients import bracket
 from fastfed.kernels.memory import ALIVE, NEVER, WINNER
 from fastfed.kernels.pair import follow_pair, is_one_pair
 from fastfed.kernels.radii import octave, reaches

@@ -108,7 +108,7 @@ def bracket(
     held: PassMemory,
     lazy: Lazy,
 ) -> Flag:
-    """Call `lazy.bracket` for a client, if the goal allows it; False: run the whole pass."""
+    """Call `client_brackets.bracket`, if the goal allows it; False: run the whole pass."""
     return False
 
 

@@ -2,7 +2,7 @@
 
 The walk itself is in `gaussian_walk`, its normals in `kernels.random.normal`. The functions here
 serve two classes: one noise for all cells (`GaussianRewards`, in this file) and a noise for each
-arm and client (`gaussian_cells`); they draw alike but for `noise_at`.
+arm and client (`gaussian_noises`); they draw alike but for `noise_at`.
 
 Certificates. g is concave, so it lies above its chord, and the walk of a pair, S_j - S_k,
 sits inside a Brownian motion of variance rate v = 2 (hi - lo) noise^2, because the squares of the

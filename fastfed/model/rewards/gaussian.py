@@ -58,7 +58,7 @@ class Gaussian(Rewards):
 
     def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.rewards.gaussian import GaussianRewards, centred
-        from fastfed.kernels.rewards.gaussian_cells import GaussianCellsRewards
+        from fastfed.kernels.rewards.gaussian_noises import GaussianCellsRewards
 
         means = centred(setting.instance.means)
         if isinstance(self.sigma, float):

@@ -1,4 +1,4 @@
-"""All claims, judged from the evidence."""
+"""The list of all claims, judged from the evidence; `analysis.verdicts` decides each cell."""
 
 from __future__ import annotations
 
