@@ -10,7 +10,8 @@ import sys
 
 def main() -> None:
     """Run the command line of this process; end with its exit status."""
-    # a thread of OpenBLAS sleeps when it is done: by default it spins, for a second of a report
+    # threads of OpenBLAS sleep when they are done; by default they spin, which took a second of CPU
+    # time of a report
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     try:
         from fastfed.cli.app import run_process

@@ -59,8 +59,6 @@ from fastfed.validation import checked_costs
 if TYPE_CHECKING:
     import polars as pl
 
-    from fastfed.model.cell import Cell
-
 _SLACK = 1 + 1e-12  # pulls + C x uplinks, and its bound, are rounded
 _NO_PROMISE = "a fixed budget promises nothing about delta"
 CHECK_COLUMNS = (

@@ -88,7 +88,7 @@ class Prices:
 
     @property
     def each(self) -> tuple[int, int, int]:
-        """In the order of the products."""
+        """Prices of a pull, an uplink and a bit, in the order of the products."""
         return self.pull, self.uplink, self.bit
 
 

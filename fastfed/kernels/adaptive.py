@@ -45,11 +45,11 @@ from fastfed.kernels.radii import exact
 HI, LO, SHARE = range(3)
 _LATEST = float(2 * MAX_STEPS)
 MOST_TIMES = timegrid.place_until(MAX_STEPS) + 2
-"""Of a schedule that chooses its times."""
+"""The largest number of times of a schedule that chooses them."""
 PLACES = timegrid.place_until(2 * MAX_STEPS) + 1
-"""Of the grid, which a choice may compare."""
+"""The number of places of the grid that a choice may compare."""
 HALVINGS = timegrid.PARTS.bit_length() - 1
-"""They reach a step of the grid from its octave."""
+"""The number of halvings that reach a step of the grid from its octave."""
 
 step_at = inner(timegrid.step_at)
 place_until = inner(timegrid.place_until)

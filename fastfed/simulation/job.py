@@ -131,9 +131,8 @@ class Job:
     ) -> Block:
         """Run the trials first, ..., first + count - 1, on the calling thread, without the GIL.
 
-        ``space`` is scratch memory from
-        `space`, to be used by one thread at a time. Departures are those of schedules that
-        eliminate.
+        ``space`` is scratch memory from `space`, to be used by one thread at a time, and only for
+        jobs that differ in delta alone. Departures are those of schedules that eliminate.
         """
         steer = control or new_control()
         if not self.runners:
@@ -327,7 +326,9 @@ def run_together(
     those of each job by itself.
     """
     steer = control or new_control()
-    if len(jobs) == 1 or not jobs[0].spine_is_dear:
+    # schedules that one pass serves at one delta may need two at another: see `_lay_out`
+    passes = {len(job._horizon) for job in jobs}
+    if len(jobs) == 1 or len(passes) > 1 or not jobs[0].spine_is_dear:
         return [job.run(first, count, steer) for job in jobs]
     space = jobs[0].space()
     found: list[list[Block]] = [[] for _ in jobs]
@@ -335,14 +336,6 @@ def run_together(
         for blocks, job in zip(found, jobs, strict=True):
             blocks.append(job.run(trial, 1, steer, space))
     return [Block.join(blocks) for blocks in found]
-
-
-def run_blocks(
-    job: Job, first: int, count: int, workers: int, report: Callable[[int], object] = lambda _: None
-) -> Iterator[Block]:
-    """Yield the blocks of one job: see `run_all_blocks`."""
-    for (block,) in run_all_blocks([job], first, count, workers, report):
-        yield block
 
 
 def run_all_blocks(

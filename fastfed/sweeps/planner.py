@@ -83,7 +83,7 @@ class Planner:
                 return None
             self._next_stage(idle)
         settings, schedules, first, end = self._gaps[0]
-        most = max(1, _MOST_ROWS // len(schedules))
+        most = max(1, _MOST_ROWS // (len(schedules) * len(settings)))
         count = min(self._size(settings, workers), end - first, most)
         if end - first < 1.5 * count:  # no crumbs
             count = min(end - first, most)
@@ -130,9 +130,10 @@ class Planner:
         """
         alike: dict[Any, list[Setting]] = {}
         for setting in settings:
-            dear = setting.instance.rewards.spine_is_dear
-            walks = _but_delta(setting) if dear else setting.key
             for gaps, schedules in self._missing(setting, trials).items():
+                dear = setting.instance.rewards.spine_is_dear
+                dear = dear and all(one.eliminates for one in schedules)
+                walks = _but_delta(setting) if dear else setting.key
                 alike.setdefault((gaps, tuple(schedules), walks), []).append(setting)
         for (gaps, schedules, _), found in alike.items():
             for begin in range(0, len(found), _TOGETHER):

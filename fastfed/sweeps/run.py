@@ -117,8 +117,8 @@ def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, 
             run.failures.append(_failure(done, run.grid))
             continue
         rows = task.count * len(task.schedules)
-        for place, setting in enumerate(task.settings):
-            part = run.store.write_part(
+        parts = [
+            run.store.write_part(
                 setting.key,
                 tuple(map(str, task.schedules)),
                 task.first,
@@ -127,7 +127,9 @@ def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, 
                 run.grid.spec,
                 instances,
             )
-            yield run, part
+            for place, setting in enumerate(task.settings)
+        ]
+        yield from ((run, part) for part in parts)
 
 
 def _refuse_own_parts(grid: Grid) -> None:

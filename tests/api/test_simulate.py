@@ -15,7 +15,7 @@ from scipy import stats
 import fastfed as ff
 from fastfed.model.schedules import Schedule
 from fastfed.simulation import reference
-from fastfed.simulation.job import Job, new_control, run_blocks
+from fastfed.simulation.job import Job, new_control, run_all_blocks
 
 COLUMNS = {
     "instance": pl.String,
@@ -476,7 +476,7 @@ def test_leaving_early_tells_the_kernels_to_stop(monkeypatch):
 
     monkeypatch.setattr(Job, "run", watched)
     job = Job.of(ff.Instance.load("synthetic"), "fedelim", delta=0.1)
-    blocks = run_blocks(job, 0, 10**6, 2)
+    blocks = run_all_blocks([job], 0, 10**6, 2)
     next(blocks)
     assert all(control.stop[0] == 0 for control in controls)
     blocks.close()

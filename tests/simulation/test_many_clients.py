@@ -9,7 +9,7 @@ import pytest
 
 import fastfed as ff
 from fastfed.simulation import job as jobs
-from fastfed.simulation.job import Job, run_blocks
+from fastfed.simulation.job import Job, run_all_blocks
 
 
 def federation(clients: int) -> ff.Instance:
@@ -45,5 +45,5 @@ def test_threads_that_do_not_fit_are_not_started(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(
         jobs, "ThreadPoolExecutor", lambda count, **options: started.append(count) or pool(count)
     )
-    assert sum(block.trials for block in run_blocks(job, 0, 5, workers=8)) == 5
+    assert sum(block.trials for (block,) in run_all_blocks([job], 0, 5, workers=8)) == 5
     assert started == [2]

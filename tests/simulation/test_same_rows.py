@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 
 import fastfed as ff
 from fastfed.model.schedules import Schedule
-from fastfed.simulation.job import Job
+from fastfed.simulation.job import Job, run_together
 from fastfed.simulation.replay import departures
 
 # --- rows do not depend on how they are run
@@ -82,6 +82,18 @@ def test_jobs_on_one_spine_draw_it_once():
     space.walks.value[:5] += 100.0 * np.arange(5)[:, None]
     assert (many.run(7, 1, None, space).ints != alone.ints).any()
     np.testing.assert_array_equal(many.run(6, 1, None, space).ints, many.run(6, 1).ints)
+
+
+def test_deltas_that_need_other_numbers_of_passes_share_no_memory(monkeypatch):
+    """At the smaller delta no schedule has a time, so that one pass serves both."""
+    monkeypatch.setattr("fastfed.model.rewards.finite._DEAR", 0)
+    schedules, calls = ["adaptive:4,1.1,2", "adaptive:4,1.1,1"], []
+    jobs = [Job.of(RATED, schedules, delta=delta, max_steps=60) for delta in (1e-60, 0.3)]
+    assert [len(job._horizon) for job in jobs] == [1, 2]
+    assert all(job.spine_is_dear for job in jobs)
+    monkeypatch.setattr(Job, "run", lambda *given: calls.append(given))
+    run_together(jobs, 3, 5)
+    assert [(job, first, count) for job, first, count, _ in calls] == [(one, 3, 5) for one in jobs]
 
 
 def test_more_threads_than_trials():
