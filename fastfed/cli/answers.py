@@ -11,7 +11,6 @@ import typer
 from fastfed import console
 from fastfed.cli import lists, options
 from fastfed.cli.options import Folder, Values
-from fastfed.display.cheapest_text import best_columns, best_text
 from fastfed.display.compare_table import compare_columns, compare_lines
 from fastfed.display.table_formats import FORMATS, frame_columns
 from fastfed.display.tables import (
@@ -100,6 +99,8 @@ def best(folder: Folder, prices: Values, which: Values, form: Values) -> None:
       fastfed best results --cost 1,10,100
       fastfed best results --bit-cost 0.1,1
     """
+    from fastfed.display.cheapest_text import best_columns, best_text
+
     shape = options.one_of(form)
     sweep = opened(folder, which)
     wanted, of_bits = prices["cost"] or [], prices["bit_cost"] or []
