@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastfed.kernels.adaptive import FixedTimes
 from fastfed.kernels.client_brackets import (
     all_out_by,
     begin_at,
@@ -40,8 +39,8 @@ from fastfed.kernels.memory import (
     Start,
 )
 from fastfed.kernels.questions import client_scope
+from fastfed.kernels.references import by_reference
 from fastfed.kernels.schedules import decided_at
-from fastfed.kernels.uplinks.exact import ExactUplink, Nothing
 
 
 @inlined
@@ -58,8 +57,8 @@ def run_clients(problem, every_step, limits, space, trial, i, rows):
     lazily = problem.skip and rows.local_eliminated_at.shape[0] == 0
     certificates, in_vain = np.int64(0), np.int64(0)
     for m in range(clients):
-        client = _schedules_of(problem, every_step, space, np.int64(m))
-        scope = client_scope(questions, problem.seed, trial, np.int64(m))
+        client = by_reference(_schedules_of(problem, every_step, space, np.int64(m)))
+        scope = by_reference(client_scope(questions, problem.seed, trial, np.int64(m)))
         if m == 0 or not questions.alike:
             _set_due(questions, space.state, space.eliminated_at, limits.horizon, lazy, m)
         lazy.notes[ISSUED], lazy.notes[QUIET] = 0, -1
@@ -123,9 +122,9 @@ def _schedules_of(problem, every_step, space, m):
         space.client_state,
         space.client_eliminated_at,
         goals.at_client(problem.goal, m),
-        ExactUplink(()),
-        Nothing(()),
-        FixedTimes(()),
+        problem.uplink,
+        space.received,
+        every_step.chosen,
     )
 
 
@@ -228,7 +227,7 @@ def _find_last(problem, every_step, space, trial):
         m = _likeliest(problem.local_radius, space.walks, lazy, latest)
         if m < 0:
             break
-        scope = client_scope(problem.questions, problem.seed, trial, m)
+        scope = by_reference(client_scope(problem.questions, problem.seed, trial, m))
         for k in range(arms):
             lazy.taken[k] = k != lazy.winner[m] and lazy.hi[k, m] > max(lazy.low[m], latest)
         first = take_eliminators(lazy, m)
@@ -238,7 +237,7 @@ def _find_last(problem, every_step, space, trial):
             if _all_out_by(problem, space, scope, latest):
                 lazy.winner[m] = NOBODY
                 continue
-        client = _schedules_of(problem, every_step, space, m)
+        client = by_reference(_schedules_of(problem, every_step, space, m))
         certificates += _locate(problem, space, scope, client, first)
         latest = max(latest, lazy.high[m])
     # clients that were not located declare at that step or before: any such step gives the row

@@ -38,6 +38,7 @@ from fastfed.errors import InputError
 from fastfed.kernels.addresses import call_formula
 from fastfed.kernels.compiling import entry_point, inlined, inner
 from fastfed.kernels.memory import Floats, Int
+from fastfed.kernels.references import by_reference
 
 LEVELS = 54  # octaves, up to 2^53
 
@@ -64,7 +65,7 @@ class Boundary(NamedTuple):
     kind: Int  # which formula: see `formulas.exponent`
     unit: Any  # g(n)^2 / (n L(n))
     function: Int  # the address of a user's own L(n, budget); 0: a built-in radius
-    # all other numbers: an array costs as many arguments as it has pointers, shapes and strides
+    # all other numbers
     table: Floats
 
 
@@ -189,6 +190,7 @@ def boundary_above(radius, n):
 @entry_point
 def tabulate(radius):
     """Fill the table of a radius, whose numbers are there."""
+    radius = by_reference(radius)
     table = radius.table
     if radius.kind == PAPER:
         for t in range(1, LEVELS):

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from fastfed.kernels.compiling import inlined
-from fastfed.kernels.memory import Int, Scope
+from fastfed.kernels.memory import Floats, Int
 
 
 @inlined
-def add_client(scope: Scope, total: Any, m: Int, x: Any) -> Any:
+def add_client(weights: Floats, total: Any, m: Int, x: Any) -> Any:
     """Return a sum over clients with the value x of client m added to it, times its weight.
 
     Values of single clients become sums here and nowhere else; clients come in their order. The
@@ -19,4 +19,4 @@ def add_client(scope: Scope, total: Any, m: Int, x: Any) -> Any:
     sum stays in a register of its caller: in memory, or in a loop of its own over the values of a
     node, it made trials 4 to 12 % slower.
     """
-    return total + scope.weights[np.uint64(m)] * x
+    return total + weights[np.uint64(m)] * x

@@ -44,6 +44,7 @@ from fastfed.kernels.questions import (
     needed_until,
     server_scope,
 )
+from fastfed.kernels.references import by_reference
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import decided_at
 from fastfed.kernels.uplinks import hooks as uplinks
@@ -125,30 +126,16 @@ class Control(NamedTuple):
     done: Ints  # (1,) trials finished
 
 
-class Outcome(NamedTuple):
-    """The end of a trial, at the clients and at the server."""
-
-    local_eliminated_at: Ints  # (K, M)
-    winners: Ints  # (M,)
-    wrong: Ints  # (M,) whether a client's answer is wrong
-    local_abandoned_at: Ints  # (M,)
-    state: Ints  # (Q, S, ACCEPTED + K)
-    eliminated_at: Ints  # (Q, S, K)
-
-
 @inner
-def _write_row(s, i, goal, questions, limits, outcome, bits, rows):
+def _write_row(s, i, goal, questions, limits, space, bits, rows):
     """Write row i of schedule s.
 
     A trial that cannot end, or is not followed to its end, is cut off at its horizon: pulls until
     then count, declarations after it do not. A client or question that is abandoned needs no more
     pulls; the others go on.
     """
-    local_eliminated_at, eliminated_at, state = (
-        outcome.local_eliminated_at,
-        outcome.eliminated_at,
-        outcome.state,
-    )
+    state, eliminated_at = space.state, space.eliminated_at
+    local_eliminated_at, abandoned_at = space.local_eliminated_at, space.local_abandoned_at
     arms, clients = local_eliminated_at.shape
     horizon = limits.max_steps if all_over(state, s) else limits.horizon[s]
     keep = rows.pulls.shape[0] > 0
@@ -159,7 +146,7 @@ def _write_row(s, i, goal, questions, limits, outcome, bits, rows):
     undeclared = 0
     for m in range(clients):
         declared = 0
-        client_end = outcome.local_abandoned_at[m] if outcome.local_abandoned_at[m] > 0 else NEVER
+        client_end = abandoned_at[m] if abandoned_at[m] > 0 else NEVER
         for k in range(arms):
             locally = min(local_eliminated_at[k, m], client_end)
             globally = needed_until(questions, state, eliminated_at, s, k, m)
@@ -173,7 +160,7 @@ def _write_row(s, i, goal, questions, limits, outcome, bits, rows):
         if declared > horizon or client_end < NEVER:
             undeclared += 1
         else:
-            wrong += outcome.wrong[m]
+            wrong += space.wrong[m]
     global_steps = 0
     ended = True
     server_wrong = 0
@@ -212,20 +199,20 @@ def _write_answers(s, i, state, rows):
 
 
 @inner
-def _keep_departures(i, outcome, rows):
+def _keep_departures(i, space, rows):
     """Keep the steps at which arms left, and the declarations of the clients, of trial i."""
-    arms, clients = outcome.local_eliminated_at.shape
+    arms, clients = space.local_eliminated_at.shape
     for m in range(clients):
-        rows.local_arms[i, m] = outcome.winners[m]
-        rows.local_abandoned_at[i, m] = outcome.local_abandoned_at[m]
+        rows.local_arms[i, m] = space.winners[m]
+        rows.local_abandoned_at[i, m] = space.local_abandoned_at[m]
         for k in range(arms):
-            rows.local_eliminated_at[i, k, m] = outcome.local_eliminated_at[k, m]
-    for q in range(outcome.eliminated_at.shape[0]):
-        for s in range(outcome.eliminated_at.shape[1]):
-            rows.global_abandoned_at[i, s, q] = outcome.state[q, s, ABANDONED]
+            rows.local_eliminated_at[i, k, m] = space.local_eliminated_at[k, m]
+    for q in range(space.eliminated_at.shape[0]):
+        for s in range(space.eliminated_at.shape[1]):
+            rows.global_abandoned_at[i, s, q] = space.state[q, s, ABANDONED]
             for k in range(arms):
-                rows.global_eliminated_at[i, s, q, k] = outcome.eliminated_at[q, s, k]
-                rows.global_accepted[i, s, q, k] = outcome.state[q, s, ACCEPTED + k] == 1
+                rows.global_eliminated_at[i, s, q, k] = space.eliminated_at[q, s, k]
+                rows.global_accepted[i, s, q, k] = space.state[q, s, ACCEPTED + k] == 1
 
 
 @inlined
@@ -291,18 +278,12 @@ def run_trials(
     first: Int,
 ) -> None:
     """Run trials first, first + 1, ... into rows 0, 1, ..., as many as `rows` holds."""
+    problem, space, rows = by_reference(problem), by_reference(space), by_reference(rows)
+    every_step, times, limits = by_reference(every_step), by_reference(times), by_reference(limits)
     rewards, memory, walks, tree = problem.rewards, space.rewards, space.walks, space.tree
     goal, questions = problem.goal, problem.questions
     arms, clients = space.local_eliminated_at.shape
-    outcome = Outcome(
-        space.local_eliminated_at,
-        space.winners,
-        space.wrong,
-        space.local_abandoned_at,
-        space.state,
-        space.eliminated_at,
-    )
-    local, local_space = _for_clients(problem), _client_space(space)
+    local, local_space = by_reference(_for_clients(problem)), by_reference(_client_space(space))
     for i in range(rows.ints.shape[1]):
         if control.stop[0] != 0:
             return
@@ -313,13 +294,15 @@ def run_trials(
         walks.work[0] = walks.work[1] = 0
         several = questions.weights.shape[0] > 1
         if several:
-            uplinks.begin_trial(problem.uplink, _server(problem, times, space, np.int64(0)))
+            uplinks.begin_trial(
+                problem.uplink, by_reference(_server(problem, times, space, np.int64(0)))
+            )
         for q in range(questions.weights.shape[0]):
-            server = _server(problem, times, space, q)
+            server = by_reference(_server(problem, times, space, q))
             run_pass(
                 rewards,
                 memory,
-                server_scope(questions, problem.seed, trial, q),
+                by_reference(server_scope(questions, problem.seed, trial, q)),
                 problem.global_radius,
                 server,
                 walks,
@@ -337,7 +320,7 @@ def run_trials(
                 around = intervals_around(times.chosen, space.state)
                 certificates += around * clients * arms * (arms - 1)
         local_draws, spine_used = walks.work[1] - server_draws, space.lazy.notes[SPINE_USED]
-        server = _server(problem, times, space, np.int64(0))
+        server = by_reference(_server(problem, times, space, np.int64(0)))
         errors = uplinks.errors_per_certificate(problem.uplink)
         for s in range(times.times.shape[0]):
             bits = uplinks.bits_sent(problem.uplink, server, s)
@@ -348,14 +331,14 @@ def run_trials(
             ):
                 bits = np.int64(-1)  # a message follows on those of other questions: not counted
             in_all = certificates + errors * space.state[0, s, CERTIFICATES]
-            _write_row(s, i, goal, questions, limits, outcome, bits, rows)
+            _write_row(s, i, goal, questions, limits, space, bits, rows)
             _write_answers(s, i, space.state, rows)
             rows.skip_error[s, i] = SKIP_TOLERANCE * float(in_all)
             # clients use spine nodes that the server drew, perhaps for another schedule
             shared = min(server_draws, space.state[0, s, DRAWS] + spine_used)
             rows.draws[s, i] = local_draws + shared
         if rows.local_eliminated_at.shape[0] > 0:
-            _keep_departures(i, outcome, rows)
+            _keep_departures(i, space, rows)
         rows.work[i, 0], rows.work[i, 1] = walks.work[0], walks.work[1]
         control.done[0] += 1
 
@@ -363,12 +346,13 @@ def run_trials(
 @entry_point
 def value_at(rewards, memory, address):
     """Return X(n) of one walk; the address is (seed, trial, client, arm, n), n >= 1."""
-    return hooks.walk_value(rewards, memory, address)
+    return hooks.walk_value(by_reference(rewards), by_reference(memory), address)
 
 
 @entry_point
 def values_at(rewards, memory, seed, trials, steps, out):
     """Set out[i, k, m] to X(steps[i, k, m]) of trial trials[i]; 0 after no step."""
+    rewards, memory = by_reference(rewards), by_reference(memory)
     count, arms, clients = steps.shape
     for i in range(count):
         for k in range(arms):

@@ -217,7 +217,7 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
     """Draw the counts of a pass's next spine node, and what is missing below it."""
     drawn, count = tree.drawn[0], tree.frame[0, DRAWN]
     counts, value, known, made = memory.counts, walks.value, walks.known, memory.made
-    seed, trial = np.uint64(scope.seed), np.uint64(scope.trial)
+    seed, trial, weights = np.uint64(scope.seed), np.uint64(scope.trial), scope.weights
     if memory.stamp[0] != seed or memory.stamp[1] != trial:
         memory.stamp[0], memory.stamp[1] = seed, trial
         made[:] = 0
@@ -242,7 +242,7 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
                 )
             known[k, m] = max(known[k, m], level + 1)
             made[k, m] = max(made[k, m], level + 1)
-            total = add_client(scope, total, m, value[level, k, m])
+            total = add_client(weights, total, m, value[level, k, m])
         walks.total[level, k] = total
 
 
@@ -254,7 +254,7 @@ def _split_interval(rewards, memory, scope, walks, tree, depth):
     makes the block, and `words` keeps the rest (see `gaussian`).
     """
     frame, drawn = tree.frame, tree.drawn[depth + 1]
-    counts, words = memory.counts, memory.words
+    counts, words, weights = memory.counts, memory.words, scope.weights
     slot, left, right = MIDDLE + depth, frame[depth, LEFT], frame[depth, RIGHT]
     a, half = frame[depth, A], (frame[depth, B] - frame[depth, A]) >> 1
     comes_first = not is_power_of_four(half)
@@ -297,7 +297,7 @@ def _split_interval(rewards, memory, scope, walks, tree, depth):
                 draws += 1
             x = weigh(counts[slot, m, k], kinds, rewards.rise[k, m], rewards.base[k, m], a + half)
             walks.value[slot, k, m] = x
-            total = add_client(scope, total, m, x)
+            total = add_client(weights, total, m, x)
         walks.total[slot, k] = total
     walks.work[1] += draws
 
@@ -306,7 +306,7 @@ def _split_interval(rewards, memory, scope, walks, tree, depth):
 def _walk_interval(rewards, memory, scope, walks, tree, depth):
     """Shuffle the rewards of the interval at `depth` and add them up, step by step."""
     frame, drawn = tree.frame, tree.drawn[depth + 1]
-    counts, steps = memory.counts, memory.steps
+    counts, steps, weights = memory.counts, memory.steps, scope.weights
     a, length = frame[depth, A], frame[depth, B] - frame[depth, A]
     left, right = frame[depth, LEFT], frame[depth, RIGHT]
     for j in range(frame[depth + 1, DRAWN]):
@@ -329,7 +329,9 @@ def _walk_interval(rewards, memory, scope, walks, tree, depth):
                 walks.work[1] += length - 1
             for i in range(1, length):
                 walks.value[STEP + i, k, m] = steps[i]
-                walks.total[STEP + i, k] = add_client(scope, walks.total[STEP + i, k], m, steps[i])
+                walks.total[STEP + i, k] = add_client(
+                    weights, walks.total[STEP + i, k], m, steps[i]
+                )
 
 
 @inner

@@ -183,7 +183,7 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
     """Draw X(2^level), and the missing spine nodes below it, for the arms of depth 0."""
     drawn, count = tree.drawn[0], tree.frame[0, DRAWN]
     seed, trial, known = scope.seed, scope.trial, walks.known
-    value, total = walks.value, walks.total
+    value, total, means, weights = walks.value, walks.total, rewards.means, scope.weights
     for i in range(count):
         total[level, drawn[i]] = 0.0
     for m in range(scope.lo, scope.hi):
@@ -191,7 +191,7 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
         words = (np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0))
         for i in range(count):
             k = np.int64(drawn[i])
-            mean, noise = rewards.means[k, m], noise_at(rewards, k, m)
+            mean, noise = means[k, m], noise_at(rewards, k, m)
             for t in range(known[k, m], level + 1):
                 if t < level or k >> 2 != block:
                     words = spine_words(seed, trial, m, k >> 2, 1 << t)
@@ -204,7 +204,7 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
                     value[t, k, m] = extended(value[t - 1, k, m], mean, noise, half, z)
                 walks.work[1] += 1
             known[k, m] = max(known[k, m], level + 1)
-            total[level, k] = add_client(scope, total[level, k], m, value[level, k, m])
+            total[level, k] = add_client(weights, total[level, k], m, value[level, k, m])
 
 
 def _split_interval(rewards, memory, scope, walks, tree, depth):
@@ -214,8 +214,8 @@ def _split_interval(rewards, memory, scope, walks, tree, depth):
     first of them makes the block, and `words` keeps the rest.
     """
     frame, drawn, words = tree.frame, tree.drawn[depth + 1], memory.words
-    seed, trial, lo, hi, value = scope.seed, scope.trial, scope.lo, scope.hi, walks.value
-    left, right = frame[depth, LEFT], frame[depth, RIGHT]
+    seed, trial, lo, hi, weights = scope.seed, scope.trial, scope.lo, scope.hi, scope.weights
+    value, left, right = walks.value, frame[depth, LEFT], frame[depth, RIGHT]
     a, half = frame[depth, A], (frame[depth, B] - frame[depth, A]) >> 1
     root = math.sqrt(0.5 * float(half))
     comes_first = not is_power_of_four(half)
@@ -236,7 +236,7 @@ def _split_interval(rewards, memory, scope, walks, tree, depth):
             z = normal_from(word, seed, trial, m, k, a + half)
             x = split(x_left[i], x_right[i], noise_at(rewards, k, m) * root, z)
             x_middle[i] = x
-            total = add_client(scope, total, m, x)
+            total = add_client(weights, total, m, x)
         walks.total[MIDDLE + depth, k] = total
     walks.work[1] += frame[depth + 1, DRAWN] * (hi - lo)
 
@@ -247,8 +247,8 @@ def _walk_interval(rewards, memory, scope, walks, tree, depth):
     The interval is 4 long, or 2 at the foot of the spine, and its splits are written out.
     """
     frame, drawn = tree.frame, tree.drawn[depth + 1]
-    seed, trial, lo, hi, value = scope.seed, scope.trial, scope.lo, scope.hi, walks.value
-    total, count = walks.total, frame[depth + 1, DRAWN]
+    seed, trial, lo, hi, weights = scope.seed, scope.trial, scope.lo, scope.hi, scope.weights
+    value, total, count = walks.value, walks.total, frame[depth + 1, DRAWN]
     a, length = frame[depth, A], frame[depth, B] - frame[depth, A]
     left, right = frame[depth, LEFT], frame[depth, RIGHT]
     for j in range(count):
@@ -265,14 +265,14 @@ def _walk_interval(rewards, memory, scope, walks, tree, depth):
             if length == 2:  # (2, 4]
                 x1 = split(x0, x4, one, normal_from(w3, seed, trial, m, k, a + 1))
                 x_1[i] = x1
-                s1 = add_client(scope, s1, m, x1)
+                s1 = add_client(weights, s1, m, x1)
                 continue
             x2 = split(x0, x4, two, normal_from(w2, seed, trial, m, k, a + 2))
             x1 = split(x0, x2, one, normal_from(w1, seed, trial, m, k, a + 1))
             x3 = split(x2, x4, one, normal_from(w3, seed, trial, m, k, a + 3))
             x_1[i], x_2[i], x_3[i] = x1, x2, x3
-            s1, s2 = add_client(scope, s1, m, x1), add_client(scope, s2, m, x2)
-            s3 = add_client(scope, s3, m, x3)
+            s1, s2 = add_client(weights, s1, m, x1), add_client(weights, s2, m, x2)
+            s3 = add_client(weights, s3, m, x3)
         total[STEP + 1, k], total[STEP + 2, k], total[STEP + 3, k] = s1, s2, s3
     walks.work[1] += count * (hi - lo) * (length - 1)
 

@@ -186,7 +186,7 @@ def _walk_value(rewards, memory, address):
 def _extend_spine(rewards, memory, scope, walks, tree, level):
     """Draw X(2^level), and the missing spine nodes below it, for the arms of depth 0."""
     drawn, count = tree.drawn[0], tree.frame[0, DRAWN]
-    value, known = walks.value, walks.known
+    value, known, weights = walks.value, walks.known, scope.weights
     for i in range(count):
         k = np.int64(drawn[i])
         total = 0.0
@@ -197,7 +197,7 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
                 value[t, k, m] = before + poisson(half * rewards.means[k, m], address)
                 walks.work[1] += 1
             known[k, m] = max(known[k, m], level + 1)
-            total = add_client(scope, total, m, value[level, k, m])
+            total = add_client(weights, total, m, value[level, k, m])
         walks.total[level, k] = total
 
 
@@ -218,7 +218,7 @@ def _halve(scope, walks, tree, depth, slot):
     frame, drawn, value = tree.frame, tree.drawn[depth + 1], walks.value
     left, right = frame[depth, LEFT], frame[depth, RIGHT]
     middle = (frame[depth, A] + frame[depth, B]) >> 1
-    count = frame[depth + 1, DRAWN]
+    count, weights = frame[depth + 1, DRAWN], scope.weights
     for j in range(count):
         k = np.int64(drawn[j])
         total = 0.0
@@ -226,7 +226,7 @@ def _halve(scope, walks, tree, depth, slot):
             address = (scope.seed, scope.trial, m, k, middle)
             x = fair_half(value[left, k, m], value[right, k, m], address)
             value[slot, k, m] = x
-            total = add_client(scope, total, m, x)
+            total = add_client(weights, total, m, x)
         walks.total[slot, k] = total
     walks.work[1] += count * (scope.hi - scope.lo)
 

@@ -165,13 +165,13 @@ def _receive_all(uplink, scope, walks, schedules, at_n, arms, step):
     """Receive a message of every client with a weight, for every arm of the list that is alive."""
     s, n = at_n.s, at_n.n
     state, eliminated_at, means = schedules.state, schedules.eliminated_at, schedules.received.means
-    counting = state[s, TIMES_USED] < uplink.most
+    counting, weights = state[s, TIMES_USED] < uplink.most, scope.weights
     sums = walks.total[RECEIVED]
     bits = np.int64(0)
     for j in range(arms[eliminated_at.shape[1]]):
         sums[arms[j]] = 0.0
     for m in range(scope.lo, scope.hi):
-        if scope.weights[m] == 0.0:
+        if weights[m] == 0.0:
             continue
         ahead = schedules.received.ahead[m]
         block = np.int64(-1)
@@ -188,7 +188,7 @@ def _receive_all(uplink, scope, walks, schedules, at_n, arms, step):
                 dither = dither_from(words[k & 3])
             place = np.floor((walks.value[at_n.slot, k, m] + ahead) / step + dither + 0.5)
             sent = step * (place - dither)
-            sums[k] = add_client(scope, sums[k], m, sent - ahead)
+            sums[k] = add_client(weights, sums[k], m, sent - ahead)
             if counting:
                 if n > schedules.received.counted_to[s, k, m]:
                     before = np.floor(means[s, k, m] * float(n) / step + dither + 0.5)
