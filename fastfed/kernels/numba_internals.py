@@ -46,6 +46,7 @@ _LEFT_OUT = {
     "NopythonRewrites",
     "DumpParforDiagnostics",
 }
+_ENTRANCE = "_ZN7cpython"  # how names of wrappers begin
 _DIGEST = 32  # bytes of a SHA-256
 
 
@@ -80,26 +81,10 @@ def _callers_first(libraries: Iterable[Any]) -> list[Any]:
     return list(reversed(ended))
 
 
-def compilers() -> Compilers | None:
-    """Make the compilers; None where an interface is gone."""
-    try:
-        from numba import _dynfunc  # type: ignore[attr-defined]
-        from numba.core.codegen import CPUCodegen, JITCodeLibrary
-        from numba.core.compiler import Compiler
-    except ImportError:
-        return None
-    overridden = ("_optimize_functions", "_optimize_final_module", "_finalize_final_module")
-    used = ("_ensure_finalized", "_finalize_dynamic_globals", "add_linking_library")
-    if not (
-        all(hasattr(JITCodeLibrary, name) for name in overridden + used)
-        and all(hasattr(Compiler, name) for name in ("compile_extra", "define_pipelines"))
-        and hasattr(CPUCodegen, "_module_pass_manager")
-        and hasattr(_dynfunc, "make_function")
-    ):
-        return None
-    raises = ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, ctypes.c_void_p).value
+def _libraries(base: Any) -> tuple[Any, Any]:
+    """Make the classes of libraries, from that of Numba."""
 
-    class Fragment(JITCodeLibrary):
+    class Fragment(base):  # type: ignore[misc]
         """A library that is linked where it is needed: not optimised, and not made machine code."""
 
         def __init__(self, codegen: Any, name: str) -> None:
@@ -123,7 +108,7 @@ def compilers() -> Compilers | None:
             self._finalize_dynamic_globals()
             self._finalized = True
 
-    class Whole(JITCodeLibrary):
+    class Whole(base):  # type: ignore[misc]
         """A library that is made machine code, with all fragments that it needs."""
 
         def __init__(self, codegen: Any, name: str) -> None:
@@ -133,6 +118,16 @@ def compilers() -> Compilers | None:
         def add_linking_library(self, library: Any) -> None:
             super().add_linking_library(library)
             self.called.append(library)
+
+        def add_ir_module(self, ir_module: Any) -> None:
+            for function in ir_module.functions:  # the entrance from Python runs once a call
+                if function.blocks and function.name.startswith(_ENTRANCE):
+                    function.attributes.add("noinline")
+                    function.attributes.add("optnone")
+            super().add_ir_module(ir_module)
+
+        def _optimize_functions(self, ll_module: Any) -> None:
+            ll_module.data_layout = self._codegen._data_layout
 
         def _optimize_final_module(self) -> None:
             made = self._codegen._module_pass_manager()
@@ -144,6 +139,29 @@ def compilers() -> Compilers | None:
                 super().add_linking_library(one)
             super().finalize()
 
+    return Fragment, Whole
+
+
+def compilers() -> Compilers | None:
+    """Make the compilers; None where an interface is gone."""
+    try:
+        from numba import _dynfunc  # type: ignore[attr-defined]
+        from numba.core.codegen import CPUCodegen, JITCodeLibrary
+        from numba.core.compiler import Compiler
+    except ImportError:
+        return None
+    overridden = ("_optimize_functions", "_optimize_final_module", "_finalize_final_module")
+    used = ("_ensure_finalized", "_finalize_dynamic_globals", "add_linking_library")
+    if not (
+        all(hasattr(JITCodeLibrary, name) for name in overridden + used)
+        and all(hasattr(Compiler, name) for name in ("compile_extra", "define_pipelines"))
+        and hasattr(CPUCodegen, "_module_pass_manager")
+        and hasattr(_dynfunc, "make_function")
+    ):
+        return None
+    Fragment, Whole = _libraries(JITCodeLibrary)
+    raises = ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, ctypes.c_void_p).value
+
     def no_executable(library: Any, described: Any, environment: Any) -> Any:
         """Return a Python function that raises a TypeError, in place of a compiled entry point."""
         library._ensure_finalized()
@@ -153,14 +171,8 @@ def compilers() -> Compilers | None:
             module, name, "called by kernels only", raises, environment, (library,)
         )
 
-    class FragmentCompiler(Compiler):
-        """A compiler of functions that are linked into others and never called from Python."""
-
-        def compile_extra(self, func: Callable[..., Any]) -> Any:
-            context = self.state.targetctx
-            self.state.library = Fragment(context.codegen(), func.__qualname__)
-            context.get_executable = no_executable  # of this compilation: the context is its own
-            return super().compile_extra(func)
+    class KernelCompiler(Compiler):
+        """A compiler without passes for what kernels do not use."""
 
         def define_pipelines(self) -> Any:
             managers = super().define_pipelines()
@@ -169,7 +181,16 @@ def compilers() -> Compilers | None:
                 manager.finalize()
             return managers
 
-    class WholeCompiler(Compiler):
+    class FragmentCompiler(KernelCompiler):
+        """A compiler of functions that are linked into others and never called from Python."""
+
+        def compile_extra(self, func: Callable[..., Any]) -> Any:
+            context = self.state.targetctx
+            self.state.library = Fragment(context.codegen(), func.__qualname__)
+            context.get_executable = no_executable  # of this compilation: the context is its own
+            return super().compile_extra(func)
+
+    class WholeCompiler(KernelCompiler):
         """A compiler of functions that are called from Python, or by their address."""
 
         def compile_extra(self, func: Callable[..., Any]) -> Any:

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed.kernels.adaptive import is_chosen
+from fastfed.kernels.adaptive import ChosenTimes, is_chosen
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.dispatch import generic_with_default
 from fastfed.kernels.memory import (
     ABANDONED,
     BEGIN,
@@ -92,16 +93,33 @@ def combine(questions: Questions, times: Any, log: Ints, state: Ints, eliminated
     """
     count, schedules = state.shape[0], state.shape[1]
     for s in range(schedules):
-        if is_chosen(times.chosen, s):
-            # the first time is known before the trial
-            log[:, s, 0] = times.listed[times.times[s, BEGIN]]
-            sent, used = _count_chosen(questions, log, state, eliminated_at, s)
-        else:
-            sent, used = _count_fixed(questions, times, state, eliminated_at, s)
+        sent, used = _count(times.chosen, questions, times, log, state, eliminated_at, s)
         for q in range(1, count):
             for column in (BITS, CERTIFICATES, DRAWS):
                 state[0, s, column] += state[q, s, column]
         state[0, s, SENT], state[0, s, TIMES_USED] = sent, used
+
+
+@generic_with_default
+def _count(
+    chosen: Any,
+    questions: Questions,
+    times: Any,
+    log: Ints,
+    state: Ints,
+    eliminated_at: Ints,
+    s: Int,
+) -> Any:
+    """Count the messages and the rounds of schedule s."""
+    return _count_fixed(questions, times, state, eliminated_at, s)
+
+
+@_count.of(ChosenTimes)
+def _count_either(chosen, questions, times, log, state, eliminated_at, s):
+    if not is_chosen(chosen, s):
+        return _count_fixed(questions, times, state, eliminated_at, s)
+    log[:, s, 0] = times.listed[times.times[s, BEGIN]]  # known before the trial
+    return _count_chosen(questions, log, state, eliminated_at, s)
 
 
 @inner

@@ -189,26 +189,31 @@ def boundary_above(radius, n):
 
 @entry_point
 def tabulate(radius):
-    """Fill the table of a radius, whose numbers are there."""
+    """Fill the table of a radius other than the paper's, whose numbers are there."""
     radius = by_reference(radius)
     table = radius.table
-    if radius.kind == PAPER:
-        for t in range(1, LEVELS):
-            for i in range(PARTS):
-                p = float(1 << (t - 1)) * (1.0 + float(i) / PARTS)
-                table[LOGS + (t << PART_BITS) + i] = table[CONSTANT] + 2.0 * math.log(p)
-    else:
-        for j in range(_NODE_COUNT):
-            start = float(1 << (j >> GRID_BITS))
-            table[LOGS + 2 * j] = exact(radius, start * (1.0 + float(j & (GRID - 1)) / GRID))
-        for j in range(_NODE_COUNT - 1):
-            step = float(1 << (j >> GRID_BITS)) / GRID
-            here = LOGS + 2 * j
-            table[here + 1] = (table[here + 2] - table[here]) / step
-        last = LOGS + 2 * (_NODE_COUNT - 1)
-        table[last + 1] = table[last - 1]
+    for j in range(_NODE_COUNT):
+        start = float(1 << (j >> GRID_BITS))
+        table[LOGS + 2 * j] = exact(radius, start * (1.0 + float(j & (GRID - 1)) / GRID))
+    for j in range(_NODE_COUNT - 1):
+        step = float(1 << (j >> GRID_BITS)) / GRID
+        here = LOGS + 2 * j
+        table[here + 1] = (table[here + 2] - table[here]) / step
+    last = LOGS + 2 * (_NODE_COUNT - 1)
+    table[last + 1] = table[last - 1]
     for level in range(LEVELS - 1):
         table[NODES + level] = boundary_below(radius, np.int64(1) << level, level + 1)
+
+
+def _tabulate_paper(radius: Boundary) -> None:
+    """Fill the table of the paper's radius: few entries, which nothing has to be compiled for."""
+    table = radius.table
+    starts = np.ldexp(1.0, np.arange(LEVELS - 1))
+    parts = np.outer(starts, 1.0 + np.arange(PARTS) / PARTS).ravel()
+    logs = np.array([math.log(p) for p in parts.tolist()])  # NumPy's logarithm rounds otherwise
+    table[LOGS + PARTS :] = table[CONSTANT] + 2.0 * logs
+    at_starts = table[LOGS + PARTS :: PARTS]
+    table[NODES:LOGS][: LEVELS - 1] = _DOWN * np.sqrt(radius.unit * starts * at_starts)
 
 
 def make_radius(confidence: Confidence) -> Boundary:
@@ -224,7 +229,7 @@ def make_radius(confidence: Confidence) -> Boundary:
         np.int64(_compiled(confidence.function).address if confidence.function else 0),
         table,
     )
-    tabulate(radius)
+    (_tabulate_paper if radius.kind == PAPER else tabulate)(radius)
     return radius
 
 

@@ -15,8 +15,7 @@ its caller makes the reference.
 from __future__ import annotations
 
 import hashlib
-from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba import types
@@ -34,6 +33,14 @@ _BYTE, _WORD = ir.IntType(8), ir.IntType(64)
 _WORD_BYTES = 8
 
 
+class _Field(NamedTuple):
+    """A field of a tuple, as a reference reads it."""
+
+    place: int
+    kind: Any
+    lies_inside: bool  # a named tuple, which lies in the memory of the one that has it
+
+
 class Reference(types.Type):
     """Numba's type of a reference to a named tuple."""
 
@@ -43,10 +50,13 @@ class Reference(types.Type):
         # the name becomes part of every symbol, and a tuple's own has thousands of characters
         digest = hashlib.sha256(whole.name.encode()).hexdigest()[:12]
         super().__init__(f"Reference({whole.instance_class.__name__}, {digest})")
-
-    @property
-    def key(self) -> Any:
-        return self.whole
+        self.offsets: list[int] = []
+        self.fields = {
+            name: _Field(place, Reference(kind), True)
+            if isinstance(kind, types.BaseNamedTuple)
+            else _Field(place, kind, False)
+            for place, (name, kind) in enumerate(zip(whole.fields, whole.types, strict=True))
+        }
 
 
 @register_model(Reference)
@@ -62,62 +72,59 @@ class _ReferenceFields(AttributeTemplate):
     def generic_resolve(  # type: ignore[override]
         self, kind: Reference, name: str
     ) -> Any:
-        if name not in kind.whole.fields:
-            return None
-        found = kind.whole.types[kind.whole.fields.index(name)]
-        return Reference(found) if isinstance(found, types.BaseNamedTuple) else found
+        return kind.fields[name].kind if name in kind.fields else None
 
 
-@cache
-def _layout(context: Any, whole: Any) -> tuple[list[int], int]:
+def _offsets(context: Any, kind: Reference) -> list[int]:
     """Return the offset of each field in bytes, and the size of all: every field begins a word."""
-    offsets, size = [], 0
-    for kind in whole.types:
-        offsets.append(size)
-        if isinstance(kind, types.BaseNamedTuple):
-            size += _layout(context, kind)[1]
-        else:
-            words = -(-context.get_abi_sizeof(context.get_value_type(kind)) // _WORD_BYTES)
-            size += words * _WORD_BYTES
-    return offsets, size
+    if not kind.offsets:
+        made = [0]
+        for field in kind.fields.values():
+            if field.lies_inside:
+                size = _offsets(context, field.kind)[-1]
+            else:
+                size = context.get_abi_sizeof(context.get_value_type(field.kind))
+            made.append(made[-1] + -(-size // _WORD_BYTES) * _WORD_BYTES)
+        kind.offsets = made
+    return kind.offsets
 
 
-def _address_of(context: Any, builder: Any, whole: Any, address: Any, place: int) -> Any:
+def _address_of(context: Any, builder: Any, kind: Reference, address: Any, place: int) -> Any:
     """Return the address of a field, as one of bytes."""
-    offset = ir.Constant(_WORD, _layout(context, whole)[0][place])
+    offset = ir.Constant(_WORD, _offsets(context, kind)[place])
     return builder.gep(address, [offset], inbounds=True)
 
 
 @lower_getattr_generic(Reference)
 def _read_field(context: Any, builder: Any, kind: Reference, address: Any, name: str) -> Any:
-    place = kind.whole.fields.index(name)
-    found = kind.whole.types[place]
-    at = _address_of(context, builder, kind.whole, address, place)
-    if isinstance(found, types.BaseNamedTuple):
+    field = kind.fields[name]
+    at = _address_of(context, builder, kind, address, field.place)
+    if field.lies_inside:
         return at
-    return builder.load(builder.bitcast(at, context.get_value_type(found).as_pointer()))
+    return builder.load(builder.bitcast(at, context.get_value_type(field.kind).as_pointer()))
 
 
-def _write_fields(context: Any, builder: Any, whole: Any, value: Any, address: Any) -> None:
-    for place, found in enumerate(whole.types):
-        at = _address_of(context, builder, whole, address, place)
-        field = builder.extract_value(value, place)
-        if isinstance(found, types.BaseNamedTuple):
-            _write_fields(context, builder, found, field, at)
+def _write_fields(context: Any, builder: Any, kind: Reference, value: Any, address: Any) -> None:
+    for field in kind.fields.values():
+        at = _address_of(context, builder, kind, address, field.place)
+        part = builder.extract_value(value, field.place)
+        if field.lies_inside:
+            _write_fields(context, builder, field.kind, part, at)
         else:
-            builder.store(field, builder.bitcast(at, field.type.as_pointer()))
+            builder.store(part, builder.bitcast(at, part.type.as_pointer()))
 
 
 def _by_reference(typing_context: Any, whole: Any) -> Any:
     """Return a reference to a named tuple."""
+    kind = Reference(whole)
 
     def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        words = ir.ArrayType(_WORD, _layout(context, whole)[1] // _WORD_BYTES)
+        words = ir.ArrayType(_WORD, _offsets(context, kind)[-1] // _WORD_BYTES)
         address = builder.bitcast(cgutils.alloca_once(builder, words), _BYTE.as_pointer())
-        _write_fields(context, builder, whole, args[0], address)
+        _write_fields(context, builder, kind, args[0], address)
         return address
 
-    return Reference(whole)(whole), make
+    return kind(whole), make
 
 
 by_reference: Any = intrinsic(_by_reference)

@@ -46,7 +46,9 @@ def test_an_option_that_is_gone_is_left_out(monkeypatch: pytest.MonkeyPatch) -> 
 GONE = [
     (codegen.JITCodeLibrary, "_finalize_final_module"),
     (codegen.JITCodeLibrary, "_optimize_functions"),
+    (codegen.JITCodeLibrary, "_optimize_final_module"),
     (codegen.JITCodeLibrary, "add_linking_library"),
+    (codegen.CPUCodegen, "_module_pass_manager"),
     (compiler.Compiler, "define_pipelines"),
     (codegen, "JITCodeLibrary"),
 ]

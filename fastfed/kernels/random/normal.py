@@ -97,8 +97,8 @@ def _settle(layer, place, seed, trial, client, arm, n):
                 return -(_R + x) if place < 0.0 else _R + x
             continue
         x = place * _EDGE[layer]
-        outer = math.exp(-0.5 * (_EDGE[layer] ** 2 - x * x))
-        inner = math.exp(-0.5 * (_EDGE[layer + 1] ** 2 - x * x))
+        outer = math.exp(-0.5 * (_EDGE[layer] * _EDGE[layer] - x * x))
+        inner = math.exp(-0.5 * (_EDGE[layer + 1] * _EDGE[layer + 1] - x * x))
         if outer + unit(w0) * (inner - outer) < 1.0:
             return x
         layer = np.int64(w1 & uint64(255))
