@@ -69,7 +69,7 @@ class ChosenTimes(NamedTuple):
     # trials of a job fill it with the same values, on whatever thread
     bounds: Floats
     # (S, times) memory for the chosen times of a question, from the second on; empty where nobody
-    # asks for them: see `questions`
+    # asks for them: see `server_questions`
     log: Ints
 
 

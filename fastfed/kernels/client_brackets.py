@@ -44,7 +44,7 @@ from fastfed.kernels.memory import (
 from fastfed.kernels.radii import boundary_at_node, octave, reaches
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import begin
-from fastfed.kernels.unresolved import (
+from fastfed.kernels.unresolved_pairs import (
     FLAG,
     SIDE_BY_SIDE,
     Highest,

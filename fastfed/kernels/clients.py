@@ -38,9 +38,9 @@ from fastfed.kernels.memory import (
     Schedules,
     Start,
 )
-from fastfed.kernels.questions import client_scope
-from fastfed.kernels.references import by_reference
 from fastfed.kernels.schedules import decided_at
+from fastfed.kernels.server_questions import client_scope
+from fastfed.kernels.tuple_references import by_reference
 
 
 @inlined

@@ -16,8 +16,8 @@ order. In each interval, for each schedule:
   otherwise it is split and both halves are looked at, in order.
 
 The rewards certify pairs (`rewards.certified`): a certified pair crosses g in (a, b] with a
-probability of at most SKIP_TOLERANCE; the other pairs are unresolved (`unresolved`). Only the arms
-of unresolved pairs are drawn and compared further down: a certified pair needs no second look
+probability of at most SKIP_TOLERANCE; the other pairs are unresolved (`unresolved_pairs`). Only the
+arms of unresolved pairs are drawn and compared further down: a certified pair needs no second look
 anywhere inside (a, b]. Certificates are counted, and count x tolerance bounds the total variation
 between these trials and step-by-step ones (union bound): each row has it as `skip_error`.
 
@@ -38,6 +38,7 @@ import numpy as np
 from fastfed.kernels.adaptive import choose_next, is_chosen
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.goals import hooks as goals
+from fastfed.kernels.interval_tree import next_interval, open_left
 from fastfed.kernels.memory import (
     ABANDONED,
     ALIVE,
@@ -76,8 +77,7 @@ from fastfed.kernels.memory import (
 from fastfed.kernels.radii import CHORD, boundary_at_node
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import begin, communicate, communicate_through
-from fastfed.kernels.tree import next_interval, open_left
-from fastfed.kernels.unresolved import collect_arms, list_arms
+from fastfed.kernels.unresolved_pairs import collect_arms, list_arms
 from fastfed.kernels.uplinks import hooks as uplinks
 
 

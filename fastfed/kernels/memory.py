@@ -1,6 +1,6 @@
 """Memory of a pass: slots, columns, and the arrays themselves in named groups.
 
-Kernels hand the groups on by reference (`references`), and small tuples such as `Round` by
+Kernels hand the groups on by reference (`tuple_references`), and small tuples such as `Round` by
 value.
 
 Shapes: K arms, M clients, S schedules.
@@ -26,7 +26,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 SKIP_TOLERANCE = 1e-15
 BAR = -math.log(SKIP_TOLERANCE)
-SIDE_ROWS = 5  # of `Tree.side`: see `unresolved`
+SIDE_ROWS = 5  # of `Tree.side`: see `unresolved_pairs`
 MOST_PAIRS = 3  # unresolved pairs that get a pairwise pass; 1 is 7 % slower, 6 no faster
 NEVER = np.int64(2**62)
 SPINE = 53
@@ -90,7 +90,7 @@ class Tree(NamedTuple):
     arms: Indices  # (depths, S, K + 1) the unresolved arms of each; their number comes last
     drawn: Indices  # (depths, K) union of those arms
     unresolved: Flags  # (K,)
-    side: Floats  # (SIDE_ROWS, K) scratch of `unresolved`
+    side: Floats  # (SIDE_ROWS, K) scratch of `unresolved_pairs`
     variance: Floats  # (K,) filled by `rewards.certificate_bound`
     # (MOST_PAIRS or S, 3) two unresolved arms, then: leader, eliminated arm, step; in `pair` a row
     # for each schedule

@@ -17,6 +17,7 @@ import numpy as np
 
 from fastfed.kernels.adaptive import is_chosen
 from fastfed.kernels.compiling import inlined
+from fastfed.kernels.interval_tree import next_interval, open_left
 from fastfed.kernels.memory import (
     ALIVE,
     CERTIFICATES,
@@ -45,7 +46,6 @@ from fastfed.kernels.memory import (
 from fastfed.kernels.radii import CHORD, octave, reaches
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import communicate_through, conclude
-from fastfed.kernels.tree import next_interval, open_left
 
 # columns of `Tree.pairs`, a row for each schedule that is followed: its next time, the place of
 # that in `Schedules.listed`, and the step at which it eliminates an arm, negative if that is the

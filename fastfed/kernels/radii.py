@@ -38,7 +38,7 @@ from fastfed.errors import InputError
 from fastfed.kernels.addresses import call_formula
 from fastfed.kernels.compiling import entry_point, inlined, inner
 from fastfed.kernels.memory import Floats, Int
-from fastfed.kernels.references import by_reference
+from fastfed.kernels.tuple_references import by_reference
 
 LEVELS = 54  # octaves, up to 2^53
 

@@ -37,16 +37,16 @@ from fastfed.kernels.memory import (
     Space,
     Start,
 )
-from fastfed.kernels.questions import (
+from fastfed.kernels.rewards import hooks
+from fastfed.kernels.schedules import decided_at
+from fastfed.kernels.server_questions import (
     Questions,
     all_over,
     combine,
     needed_until,
     server_scope,
 )
-from fastfed.kernels.references import by_reference
-from fastfed.kernels.rewards import hooks
-from fastfed.kernels.schedules import decided_at
+from fastfed.kernels.tuple_references import by_reference
 from fastfed.kernels.uplinks import hooks as uplinks
 from fastfed.kernels.uplinks.exact import ExactUplink, Nothing
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from fastfed.analysis.verdicts import DOES_NOT_APPLY, LEVEL, Claim
+from fastfed.paper.errata import SLIPS
 from fastfed.paper.markdown import table_row
-from fastfed.paper.slips import SLIPS
 
 METHOD = f"""Schedules are compared trial by trial, on the same rewards, over the trials that both
 ended. Where a claim speaks of the best of several schedules, the trials with even numbers choose it

@@ -46,6 +46,7 @@ from fastfed.paper.claims.judging import judge as judge_claims
 from fastfed.paper.claims_text import METHOD, OURS, claims_text
 from fastfed.paper.doubling import TRIALS as TRIALS_DOUBLED
 from fastfed.paper.doubling import Doubling, doubling
+from fastfed.paper.errata import slips
 from fastfed.paper.evidence import Evidence, Place
 from fastfed.paper.good_event import good_event
 from fastfed.paper.matrix import write_matrix
@@ -57,7 +58,6 @@ from fastfed.paper.scheme_table import (
     study_bounds,
     whole_period,
 )
-from fastfed.paper.slips import slips
 from fastfed.storage.folder import Store
 from fastfed.storage.part_file import PartFile
 from fastfed.storage.summary_cache import stored_summary

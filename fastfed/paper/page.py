@@ -17,9 +17,9 @@ from fastfed.display.report.charts import vega_chart, vega_map
 from fastfed.display.report.page import CLAIMS, page
 from fastfed.display.series import Chart
 from fastfed.files import replacing
+from fastfed.paper.errata import SLIPS
 from fastfed.paper.matrix import COLOURS, SHORT, SYMBOLS, instances_of, square
 from fastfed.paper.panels import PANELS, figure_stem
-from fastfed.paper.slips import SLIPS
 from fastfed.text import printable, tidy
 
 FIGURES: dict[str, tuple[str, ...]] = {

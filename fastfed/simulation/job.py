@@ -22,7 +22,7 @@ from fastfed.errors import InputError
 from fastfed.kernels import trials as kernel
 from fastfed.kernels.adaptive import MOST_TIMES, PLACES, ChosenTimes, FixedTimes
 from fastfed.kernels.memory import Space, make_space
-from fastfed.kernels.questions import Questions
+from fastfed.kernels.server_questions import Questions
 from fastfed.model.goals import Goal
 from fastfed.model.instance import Instance
 from fastfed.model.rewards.rounding import Spent

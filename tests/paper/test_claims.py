@@ -42,9 +42,9 @@ from fastfed.paper.claims import (
 from fastfed.paper.claims.judging import judge
 from fastfed.paper.claims_text import claims_text
 from fastfed.paper.doubling import Doubling, doubling
+from fastfed.paper.errata import slips
 from fastfed.paper.evidence import Evidence
 from fastfed.paper.good_event import HORIZON, good_event
-from fastfed.paper.slips import slips
 from fastfed.simulation import reference
 from fastfed.simulation.replay import replay
 

@@ -14,7 +14,7 @@ from fastfed.kernels.pair import follow_pair, is_one_pair
 from fastfed.kernels.radii import octave, reaches
 from fastfed.kernels.rewards import hooks as reward_hooks
 from fastfed.kernels.schedules import conclude
-from fastfed.kernels.unresolved import unresolved_pairs
+from fastfed.kernels.unresolved_pairs import unresolved_pairs
 
 
 class NoNotes(NamedTuple):

@@ -32,7 +32,7 @@ from fastfed.kernels.memory import (
 )
 from fastfed.kernels.radii import octave, reaches
 from fastfed.kernels.rewards import hooks as reward_hooks
-from fastfed.kernels.unresolved import all_unresolved, compare_pairs, ends_of, list_unresolved
+from fastfed.kernels.unresolved_pairs import all_unresolved, compare_pairs, ends_of, list_unresolved
 
 
 class EpsGoal(NamedTuple):

@@ -31,7 +31,7 @@ from fastfed.kernels.memory import (
 )
 from fastfed.kernels.radii import octave, reaches
 from fastfed.kernels.rewards import hooks as reward_hooks
-from fastfed.kernels.unresolved import list_unresolved
+from fastfed.kernels.unresolved_pairs import list_unresolved
 from fastfed.kernels.uplinks import hooks as uplinks
 
 

@@ -46,7 +46,7 @@ from fastfed.kernels.memory import (
 )
 from fastfed.kernels.radii import boundary_above, octave, reaches
 from fastfed.kernels.rewards import hooks as reward_hooks
-from fastfed.kernels.unresolved import all_unresolved, ends_of, list_unresolved
+from fastfed.kernels.unresolved_pairs import all_unresolved, ends_of, list_unresolved
 from fastfed.kernels.uplinks import hooks as uplinks
 
 NO_CANDIDATE = -(2**30)  # no count of arms makes up for it
