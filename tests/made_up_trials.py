@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from fastfed.analysis.cheapest import Difference, differences
 from fastfed.analysis.moments import Halves, Moments
 from fastfed.analysis.summary import SUMMARY_COLUMNS, summary_of, to_frame
 from fastfed.analysis.trials import BATCH_COLUMNS, Aligned, Batch, collect
@@ -41,6 +42,12 @@ def moments_of(
         }
         moments.add(Aligned.of(batch, names))
     return moments
+
+
+def apart(moments: Moments) -> Difference:
+    """Return the cost of the second schedule less that of the first."""
+    first, second = NAMES[:2]
+    return differences(moments, [second], first)[second]
 
 
 def halves_of(batch: Batch, names: Sequence[str]) -> Halves:

@@ -157,11 +157,6 @@ class Difference:
         return merged([*near, *where_not_positive(0.0, sent / 2, pulls)])
 
 
-def difference(moments: Moments, one: str, other: str, unit: Unit = UPLINK) -> Difference:
-    """Compute the cost of ``one`` less that of ``other``, which must be a partner."""
-    return differences(moments, [one], other, unit)[one]
-
-
 def differences(
     moments: Moments, some: Sequence[str], other: str, unit: Unit = UPLINK
 ) -> dict[str, Difference]:

@@ -163,6 +163,12 @@ class Sweep(Answers):
             "versions": ", ".join(f"{name} {one}" for name, one in self._record.versions.items()),
         }
 
+    def __str__(self) -> str:
+        """Return the table that `fastfed sweep` prints: all rows, or those of low cost."""
+        from fastfed.display.sweep_text import sweep_text
+
+        return sweep_text(self.summary(), self.instances)
+
     def __repr__(self) -> str:
         held = self._trials.held()
         schedules = values_of("schedule", held)

@@ -21,8 +21,12 @@ MOST = 24
 """Rows that a table on a screen may have."""
 
 
-def sweep_text(frame: pl.DataFrame, instances: Mapping[str, Instance], folder: Path) -> str:
-    """Write a summary in at most `MOST` rows, and name the commands that show the others.
+def sweep_text(
+    frame: pl.DataFrame, instances: Mapping[str, Instance], folder: Path | None = None
+) -> str:
+    """Write a summary in at most `MOST` rows, and name what shows the others.
+
+    That is a command on the folder, or a method of the sweep if no folder is given.
 
     Of more rows, those with the lowest mean total cost of each cell and C are shown, as many of
     each as there is room for.
@@ -35,7 +39,7 @@ def sweep_text(frame: pl.DataFrame, instances: Mapping[str, Instance], folder: P
     each = max(1, MOST // groups)
     lowest = _lowest(frame, each)
     note = "" if not_ended_text(lowest.head(MOST)) else not_ended_text(frame)
-    place = printable(shlex.quote(str(folder)))
+    ask = "sweep.{}()" if folder is None else f"fastfed {{}} {_quoted(folder)}"
     first = f"the first {MOST} of {len(lowest)} rows with " if len(lowest) > MOST else ""
     schedules = "schedule" if each == 1 else f"{each} schedules"
     return "\n".join(
@@ -43,10 +47,15 @@ def sweep_text(frame: pl.DataFrame, instances: Mapping[str, Instance], folder: P
             *filter(None, [note]),
             summary_text(lowest.head(MOST), instances),
             f"Shown: {first}the {schedules} with the lowest mean total cost of each cell and C.",
-            f"All {len(frame):,} rows: fastfed summary {place}",
-            f"Significant differences: fastfed best {place}",
+            f"All {len(frame):,} rows: {ask.format('summary')}",
+            f"Significant differences: {ask.format('best')}",
         ]
     )
+
+
+def _quoted(folder: Path) -> str:
+    """Return a folder as a shell takes it, and as a template of a format."""
+    return printable(shlex.quote(str(folder))).replace("{", "{{").replace("}", "}}")
 
 
 def _lowest(frame: pl.DataFrame, each: int) -> pl.DataFrame:

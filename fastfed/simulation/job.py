@@ -333,6 +333,8 @@ def run_together(
     space = jobs[0].space()
     found: list[list[Block]] = [[] for _ in jobs]
     for trial in range(first, first + count):
+        if steer.stop[0] != 0:  # interrupted: nobody asks for the blocks
+            return []
         for blocks, job in zip(found, jobs, strict=True):
             blocks.append(job.run(trial, 1, steer, space))
     return [Block.join(blocks) for blocks in found]

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up_trials import CELL, NAMES, frame_batch, moments_of, simulated
+from made_up_trials import CELL, NAMES, apart, frame_batch, moments_of, simulated
 from scipy import stats
 
 import fastfed as ff
@@ -19,7 +19,6 @@ from fastfed.analysis.cheapest import (
     Cheapest,
     Envelope,
     cheapest,
-    difference,
     envelope,
     winners,
 )
@@ -96,7 +95,7 @@ def test_schedules_that_do_the_same_are_equal_and_no_rivals() -> None:
 
 def test_difference_by_hand() -> None:
     pulls, uplinks = simulated(np.random.default_rng(5), 400, 2)
-    found = difference(moments_of(pulls, uplinks), "periodic:10", "fedelim0")
+    found = apart(moments_of(pulls, uplinks))
     for cost in (0.0, 1.7, 1e4):
         d = (pulls[1] - pulls[0]) + cost * (uplinks[1] - uplinks[0])
         assert found.mean(cost) == pytest.approx(d.mean(), rel=1e-9)
@@ -109,14 +108,14 @@ def test_equal_trials_are_set_aside() -> None:
     rng = np.random.default_rng(6)
     pulls = np.tile(rng.integers(1000, 2000, 400), (2, 1))
     pulls[1, :4] += [5, 6, 7, 5]
-    found = difference(moments_of(pulls, pulls), "periodic:10", "fedelim0")
+    found = apart(moments_of(pulls, pulls))
     d = pulls[1] - pulls[0]
     assert (found.pairs, found.differ) == (400, 4)
     assert found.mean(0) == pytest.approx(d.mean())
     assert found.sem(0) == pytest.approx(stats.sem(d))
     assert found.undecided(0.95) == [(0.0, math.inf)]
     pulls[1, :LEAST_DIFFERING] += 5000
-    found = difference(moments_of(pulls, pulls * 0), "periodic:10", "fedelim0")
+    found = apart(moments_of(pulls, pulls * 0))
     assert (found.differ, found.undecided(0.95)) == (LEAST_DIFFERING, [])
 
 
@@ -129,7 +128,7 @@ def test_undecided_costs_are_those_of_the_paired_test() -> None:
         uplinks = rng.normal(300, 30, (2, 150)) + rng.normal(0, 20, (2, 1))
         pulls, uplinks = pulls.astype(np.int64), uplinks.astype(np.int64)
         moments = moments_of(pulls, uplinks)
-        found = difference(moments, "periodic:10", "fedelim0")
+        found = apart(moments)
         spans = found.undecided(0.95)
         above = found.not_above(0.95)
         for cost in [0.0, *np.geomspace(1e-3, 1e4, 100)]:

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from made_up_trials import CELL, moments_of, simulated
+from made_up_trials import CELL, apart, moments_of, simulated
 from scipy import stats
 
 import fastfed as ff
-from fastfed.analysis.cheapest import difference, envelope
+from fastfed.analysis.cheapest import envelope
 from fastfed.analysis.intervals import LEAST_DIFFERING
 
 # Coverage
@@ -29,9 +29,7 @@ def test_interval_of_a_crossover_covers_it() -> None:
     truth = (1300 - 1000) / (500 - 500 / 3)
     for _ in range(repetitions):
         pulls, uplinks = simulated(rng, 80, 2)
-        low, high = difference(moments_of(pulls, uplinks), "periodic:10", "fedelim0").undecided(
-            0.95
-        )[0]
+        low, high = apart(moments_of(pulls, uplinks)).undecided(0.95)[0]
         covered += low <= truth <= high
         long += high == math.inf
     assert stats.binom.sf(2789, repetitions, 0.95) > 1 - 1e-6
@@ -53,7 +51,7 @@ def test_interval_covers_where_the_delta_method_does_not() -> None:
         dp, du = rng.normal(40, 64, 64), rng.normal(12, 48, 64)
         pulls = np.rint([np.full(64, 10_000), 10_000 + 10 * dp])
         uplinks = np.rint([np.full(64, 10_000), 10_000 - 10 * du])
-        spans = difference(moments_of(pulls, uplinks), "periodic:10", "fedelim0").undecided(0.95)
+        spans = apart(moments_of(pulls, uplinks)).undecided(0.95)
         fieller += any(a <= truth <= b for a, b in spans)
         ratio = dp.mean() / du.mean()
         reach = stats.t.ppf(0.975, 63) * stats.sem(dp - ratio * du) / abs(du.mean())

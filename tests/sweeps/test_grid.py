@@ -16,6 +16,7 @@ from helpers import KEYS, OTHER, SMALL, Call, assert_whole, rows, run
 
 import fastfed as ff
 from fastfed.cli import app as cli
+from fastfed.display.sweep_text import MOST, sweep_text
 from fastfed.model.spec import Spec
 from fastfed.storage.folder import Store
 from fastfed.sweeps import planner as planning
@@ -53,6 +54,20 @@ def test_grid_is_the_product(out: Path) -> None:
     assert summary.height == 2 * 2 * 2 * 3 * 2
     assert set(summary["schedule"]) == {"fedelim", "periodic:1", "periodic:7"}
     assert set(summary["sigma"]) == {1.0, 2.0}
+
+
+def test_a_printed_sweep_is_what_the_command_prints(out: Path) -> None:
+    """At most `MOST` rows, and what shows the others."""
+    schedules = [f"periodic:{period}" for period in range(1, 8)]
+    deltas = [0.1, 0.2, 0.3, 0.4]
+    sweep = ff.sweep(instances=[SMALL], schedules=schedules, deltas=deltas, trials=3, out=out)
+    rows = sweep.summary()
+    assert len(rows) > MOST
+    assert str(sweep).count("periodic:") == MOST
+    assert f"All {len(rows)} rows: sweep.summary()" in str(sweep)
+    printed = sweep_text(rows, sweep.instances, out)
+    assert f"All {len(rows)} rows: fastfed summary {out}" in printed
+    assert str(sweep).splitlines()[:MOST] == printed.splitlines()[:MOST]
 
 
 def test_duplicates_in_the_grid_are_run_once(out: Path, calls: list[Call]) -> None:

@@ -1,0 +1,147 @@
+"""References to named tuples: fields are those of the tuple, wherever it lies."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numba.core.errors import TypingError
+
+from fastfed.kernels.compiling import inlined, inner, kernel
+from fastfed.kernels.dispatch import generic
+from fastfed.kernels.tuple_references import by_reference
+
+
+class Inside(NamedTuple):
+    flag: Any
+    numbers: Any
+    nothing: Any
+
+
+class Outside(NamedTuple):
+    first: Any
+    inside: Any
+    alike: Any
+    last: Any
+
+
+class Alike(NamedTuple):
+    x: Any
+    y: Any
+
+
+def made() -> Outside:
+    inside = Inside(True, np.arange(12.0).reshape(3, 4), ())
+    return Outside(np.uint32(7), inside, Alike(1.5, 2.5), np.arange(5))
+
+
+@inner
+def _read(whole: Any) -> Any:
+    inside = whole.inside
+    total = np.float64(whole.first) + whole.alike.x - whole.alike.y
+    if inside.flag:
+        total += inside.numbers[2, 3] * whole.last[4]
+    return total
+
+
+@kernel
+def read(whole: Outside) -> Any:
+    return _read(by_reference(whole)), _read(whole)
+
+
+def test_fields_are_those_of_the_tuple() -> None:
+    assert read(made()) == (50.0, 50.0)
+
+
+@inner
+def _fill(whole: Any, value: Any) -> None:
+    numbers = whole.inside.numbers
+    for k in range(numbers.shape[0]):
+        numbers[k, 0] = value + k
+
+
+@kernel
+def fill(whole: Outside) -> None:
+    _fill(by_reference(whole), 10.0)
+
+
+def test_arrays_are_not_copied() -> None:
+    whole = made()
+    fill(whole)
+    assert whole.inside.numbers[:, 0].tolist() == [10.0, 11.0, 12.0]
+
+
+class Holder(NamedTuple):
+    number: Any
+    held: Any
+
+
+@inlined
+def _held(whole: Any, m: Any) -> Holder:
+    return Holder(m, whole.inside)
+
+
+@inner
+def _sum_of_row(holder: Any) -> Any:
+    return holder.held.numbers[holder.number].sum()
+
+
+@kernel
+def rows(whole: Outside) -> Any:
+    by_ref = by_reference(whole)
+    first, total = 0.0, 0.0
+    for m in range(3):
+        holder = by_reference(_held(by_ref, m))
+        if m == 0:
+            first = _sum_of_row(holder)
+        total = 10.0 * total + _sum_of_row(holder)
+    return first, total
+
+
+def test_a_reference_may_be_held_by_a_tuple_and_made_anew_in_a_loop() -> None:
+    sums = made().inside.numbers.sum(axis=1)
+    assert rows(made()) == (sums[0], 100.0 * sums[0] + 10.0 * sums[1] + sums[2])
+
+
+@generic
+def name_of(whole: Any) -> Any:
+    """Return a number for the class."""
+
+
+@name_of.of(Outside)
+def _outside(whole: Any) -> Any:
+    return 1
+
+
+@name_of.of(Inside)
+def _inside(whole: Any) -> Any:
+    return 2
+
+
+@kernel
+def names(whole: Outside) -> Any:
+    reference = by_reference(whole)
+    return name_of(whole), name_of(reference), name_of(whole.inside), name_of(reference.inside)
+
+
+def test_generic_functions_choose_by_the_class_of_the_tuple() -> None:
+    assert names(made()) == (1, 1, 2, 2)
+
+
+def test_other_names_are_no_fields() -> None:
+    @kernel
+    def wrong(whole: Outside) -> Any:
+        return by_reference(whole).second
+
+    with pytest.raises(TypingError, match="second"):
+        wrong(made())
+
+
+def test_a_class_without_an_implementation_is_refused() -> None:
+    @kernel
+    def wrong(whole: Outside) -> Any:
+        return name_of(by_reference(whole).alike)
+
+    with pytest.raises(TypingError):
+        wrong(made())
