@@ -195,6 +195,8 @@ def _each_kernel_compiled_once() -> Iterator[None]:
         patch.setattr(EntryCache, "load_overload", load_in_turn)
         patch.setattr(EntryCache, "save_overload", save_in_turn)
         yield
+    for path in list(locks):  # of compilations that failed
+        release(path)
 
 
 @pytest.fixture(scope="session", autouse=True)

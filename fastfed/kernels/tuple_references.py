@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.imputils import impl_ret_borrowed
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
     infer_getattr,
@@ -101,7 +102,8 @@ def _read_field(context: Any, builder: Any, kind: Reference, address: Any, name:
     at = _address_of(context, builder, kind, address, field.place)
     if field.lies_inside:
         return at
-    return builder.load(builder.bitcast(at, context.get_value_type(field.kind).as_pointer()))
+    value = builder.load(builder.bitcast(at, context.get_value_type(field.kind).as_pointer()))
+    return impl_ret_borrowed(context, builder, field.kind, value)  # where references are counted
 
 
 def _write_fields(context: Any, builder: Any, kind: Reference, value: Any, address: Any) -> None:

@@ -104,7 +104,7 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
                 address = (scope.seed, scope.trial, m, k, np.int64(1) << t)
                 walks.value[t, k, m] = before + further(rewards.up[k, m], np.int64(steps), address)
             walks.known[k, m] = max(walks.known[k, m], level + 1)
-            total = add_client(scope, total, m, walks.value[level, k, m])
+            total = add_client(scope.weights, total, m, walks.value[level, k, m])
         walks.total[level, k] = total
 
 
@@ -123,7 +123,7 @@ def _split_interval(rewards, memory, scope, walks, tree, depth):
                 (scope.seed, scope.trial, m, k, (a + b) >> 1),
             )
             walks.value[MIDDLE + depth, k, m] = x
-            total = add_client(scope, total, m, x)
+            total = add_client(scope.weights, total, m, x)
         walks.total[MIDDLE + depth, k] = total
 
 
@@ -142,7 +142,7 @@ def _walk_interval(rewards, memory, scope, walks, tree, depth):
                 (scope.seed, scope.trial, m, k, a + 1),
             )
             walks.value[STEP + 1, k, m] = x
-            total = add_client(scope, total, m, x)
+            total = add_client(scope.weights, total, m, x)
         walks.total[STEP + 1, k] = total
 
 
