@@ -39,7 +39,6 @@ def sweep_text(
     each = max(1, MOST // groups)
     lowest = _lowest(frame, each)
     note = "" if not_ended_text(lowest.head(MOST)) else not_ended_text(frame)
-    ask = "sweep.{}()" if folder is None else f"fastfed {{}} {_quoted(folder)}"
     first = f"the first {MOST} of {len(lowest)} rows with " if len(lowest) > MOST else ""
     schedules = "schedule" if each == 1 else f"{each} schedules"
     return "\n".join(
@@ -47,15 +46,17 @@ def sweep_text(
             *filter(None, [note]),
             summary_text(lowest.head(MOST), instances),
             f"Shown: {first}the {schedules} with the lowest mean total cost of each cell and C.",
-            f"All {len(frame):,} rows: {ask.format('summary')}",
-            f"Significant differences: {ask.format('best')}",
+            f"All {len(frame):,} rows: {_asks('summary', folder)}",
+            f"Significant differences: {_asks('best', folder)}",
         ]
     )
 
 
-def _quoted(folder: Path) -> str:
-    """Return a folder as a shell takes it, and as a template of a format."""
-    return printable(shlex.quote(str(folder))).replace("{", "{{").replace("}", "}}")
+def _asks(name: str, folder: Path | None) -> str:
+    """Return the command, or the call, that gives another answer of the sweep."""
+    if folder is None:
+        return f"sweep.{name}()"
+    return f"fastfed {name} {printable(shlex.quote(str(folder)))}"
 
 
 def _lowest(frame: pl.DataFrame, each: int) -> pl.DataFrame:

@@ -27,6 +27,7 @@ from fastfed.kernels.trials import (
     TRUNCATED,
     UPLINKS,
 )
+from fastfed.kernels.tuple_references import by_reference
 
 # the rules of a round, as `Fault.code` names the one that was broken
 (
@@ -223,6 +224,8 @@ def advance(
     ``trials`` has the numbers of the batch's trials. A decision that breaks a rule is reported in
     ``batch.fault``, and -1 is returned.
     """
+    rewards, memory = by_reference(rewards), by_reference(memory)
+    terms, batch = by_reference(terms), by_reference(batch)
     left = np.int64(0)
     for j in range(going):
         i = batch.active[j]

@@ -9,7 +9,8 @@ Numba gives every function a second entrance from Python and a third from C. Fun
 kernels call have none of them (`inner`, `inlined`), and are compiled only as far as their callers
 need it (`numba_internals`): a call from Python raises a TypeError. `from_python` makes a `kernel`
 of such a function, for tests. Only a `kernel` or an `entry_point` may call such a function from
-outside: code that Numba compiles by itself lacks the functions that are called in turn.
+outside: code that Numba compiles by itself lacks the functions that are called in turn. Kernels
+have no closures, comprehensions or array expressions: the passes for those are left out.
 
 `forceinline=False` is said on purpose. A function that says nothing inherits the setting of the
 function that it is first compiled for, so that all that an inlined function calls would be inlined

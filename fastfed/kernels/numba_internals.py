@@ -1,19 +1,20 @@
-"""The private interfaces of Numba that are overridden, all of them, and nothing else.
+"""The private interfaces of Numba that are overridden: its compiler, its libraries, its cache.
 
 Three things are gained: options of the compiler that are not documented (`known_options`),
 functions that are compiled only as far as their callers need it (`compilers`), and a cache
 on disk that trusts no file without a checksum (`Cache`). Where a version of Numba lacks one of the
-interfaces, plain Numba compiles instead: slower, with the same rows.
+interfaces, plain Numba compiles instead: slower, with the same rows. (`dispatch` and
+`tuple_references` define types of their own, by Numba's interface for extensions.)
 
 Fragments. Numba makes every function a library of its own: it optimises it, makes machine code of
 it, and links its optimised form into every caller, where it is optimised again, with each caller of
 a caller. A fragment is neither optimised nor made machine code, and is linked once, where machine
 code is made of all that is called (`Whole`). There LLVM's module passes run once; Numba runs them
-twice, to count references in between, of which kernels have none. A fragment also leaves out passes
-of Numba for language features that kernels do not use (closures, `with` blocks, array expressions,
-parallel loops). Linking goes from callers to callees, because LLVM drops a function that nothing
-refers to yet. Measured together: first use of Gaussian rewards 12 s instead of 20, and a trial
-takes the same time.
+twice, to remove counts of references in between, of which kernels have none. All kernels do without
+the passes of Numba for language features that they do not use (closures, `with` blocks, array
+expressions, parallel loops). Linking goes from callers to callees, because LLVM drops a function
+that nothing refers to yet. Measured together: first use of Gaussian rewards 12 s instead of 20, and
+a trial takes the same time.
 
 While kernels are compiled Python collects no garbage: of 14 s it took 2, and found nothing.
 """
@@ -130,9 +131,12 @@ def _libraries(base: Any) -> tuple[Any, Any]:
             ll_module.data_layout = self._codegen._data_layout
 
         def _optimize_final_module(self) -> None:
-            made = self._codegen._module_pass_manager()
-            passes, *builder = made if isinstance(made, tuple) else (made,)  # none before 0.62
-            passes.run(self._final_module, *builder)
+            try:
+                made = self._codegen._module_pass_manager()
+                passes, *builder = made if isinstance(made, tuple) else (made,)  # none before 0.62
+                passes.run(self._final_module, *builder)
+            except (AttributeError, TypeError):  # another interface: twice, as Numba does it
+                super()._optimize_final_module()
 
         def finalize(self) -> None:
             for one in _callers_first(self.called):

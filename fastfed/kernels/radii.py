@@ -2,7 +2,7 @@
 
 A pass asks four things of its `Boundary`: `exact` is the formula, `boundary_below` and
 `boundary_between` are lower bounds on it, and `reaches` decides as the formula does whether a lead
-is g or more. `tabulate` fills the table, once for all trials. The kind of the radius is a number
+is g or more. `make_radius` fills the table, once for all trials. The kind of the radius is a number
 and not a class. So code that is compiled for one radius serves all of them, a user's own included.
 
 The paper's radius: g(n) = sqrt(unit n L), L = log_c + 2 ln n, unit = 8 walks scale^2. An octave,
@@ -210,7 +210,7 @@ def _tabulate_paper(radius: Boundary) -> None:
     table = radius.table
     starts = np.ldexp(1.0, np.arange(LEVELS - 1))
     parts = np.outer(starts, 1.0 + np.arange(PARTS) / PARTS).ravel()
-    logs = np.array([math.log(p) for p in parts.tolist()])  # NumPy's logarithm rounds otherwise
+    logs = np.array([math.log(p) for p in parts.tolist()])  # NumPy's may round otherwise
     table[LOGS + PARTS :] = table[CONSTANT] + 2.0 * logs
     at_starts = table[LOGS + PARTS :: PARTS]
     table[NODES:LOGS][: LEVELS - 1] = _DOWN * np.sqrt(radius.unit * starts * at_starts)

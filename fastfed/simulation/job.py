@@ -323,7 +323,7 @@ def run_together(
 
     Where spines are dear, every trial is run for all jobs before the next, in one memory, which
     keeps the spines that the job before has drawn. Rows, their errors and the counted work are
-    those of each job by itself.
+    those of each job by itself. Return no blocks if the control stops it.
     """
     steer = control or new_control()
     # schedules that one pass serves at one delta may need two at another: see `_lay_out`

@@ -54,6 +54,14 @@ def test_of_many_rows_the_cheapest_of_each_cell_and_cost() -> None:
     ]
 
 
+def test_in_python_methods_show_the_rest() -> None:
+    lines = sweep_text(summary_frame(*grid(9, 5, 3)), {}).splitlines()
+    assert lines[-2:] == [
+        "All 135 rows: sweep.summary()",
+        "Significant differences: sweep.best()",
+    ]
+
+
 def test_several_of_each_where_there_is_room_the_cheapest_first() -> None:
     lines = shown(*grid(61, 1, 3))
     assert schedules(lines) == [f"periodic:{61 - place}" for place in range(8)] * 3

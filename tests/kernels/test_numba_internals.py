@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import subprocess
@@ -11,6 +12,7 @@ from types import ModuleType
 
 import pytest
 from numba.core import caching, codegen, compiler, options
+from numba.core.errors import TypingError
 
 from fastfed.kernels import compiling, numba_internals
 
@@ -62,6 +64,24 @@ def test_no_fragments_without_their_interfaces(
         if name in vars(cls):
             monkeypatch.delattr(cls, name)
     assert numba_internals.compilers() is None
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_garbage_is_collected_after_compiling_as_before(enabled: bool) -> None:
+    @compiling.kernel
+    def double(x: float) -> float:
+        return 2.0 * x
+
+    before = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        assert double(21.0) == 42.0
+        assert gc.isenabled() == enabled
+        with pytest.raises(TypingError):
+            double("text")
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 @pytest.fixture

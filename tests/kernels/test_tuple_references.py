@@ -72,6 +72,23 @@ def test_arrays_are_not_copied() -> None:
     assert whole.inside.numbers[:, 0].tolist() == [10.0, 11.0, 12.0]
 
 
+def same_name() -> tuple[Any, Any]:
+    """Make two classes of one name, with the fields the other way round."""
+    one = NamedTuple("Twin", [("x", Any), ("y", Any)])  # noqa: UP014
+    other = NamedTuple("Twin", [("y", Any), ("x", Any)])  # noqa: UP014
+    return one, other
+
+
+def test_two_classes_of_one_name_stay_apart() -> None:
+    one, other = same_name()
+
+    @kernel
+    def firsts(a: Any, b: Any) -> Any:
+        return by_reference(a).x, by_reference(b).x
+
+    assert firsts(one(1, 2), other(3, 4)) == (1, 4)
+
+
 class Holder(NamedTuple):
     number: Any
     held: Any
@@ -87,19 +104,22 @@ def _sum_of_row(holder: Any) -> Any:
     return holder.held.numbers[holder.number].sum()
 
 
+@inlined
+def _add_rows(whole: Any, count: Any) -> Any:
+    total = 0.0
+    for m in range(count):
+        holder = by_reference(_held(whole, m))
+        total = 10.0 * total + _sum_of_row(holder)
+    return total
+
+
 @kernel
 def rows(whole: Outside) -> Any:
-    by_ref = by_reference(whole)
-    first, total = 0.0, 0.0
-    for m in range(3):
-        holder = by_reference(_held(by_ref, m))
-        if m == 0:
-            first = _sum_of_row(holder)
-        total = 10.0 * total + _sum_of_row(holder)
-    return first, total
+    known = by_reference(whole)
+    return _add_rows(known, 1), _add_rows(known, 3)
 
 
-def test_a_reference_may_be_held_by_a_tuple_and_made_anew_in_a_loop() -> None:
+def test_a_reference_may_be_held_by_a_tuple_and_made_anew_in_an_inlined_loop() -> None:
     sums = made().inside.numbers.sum(axis=1)
     assert rows(made()) == (sums[0], 100.0 * sums[0] + 10.0 * sums[1] + sums[2])
 
@@ -143,5 +163,5 @@ def test_a_class_without_an_implementation_is_refused() -> None:
     def wrong(whole: Outside) -> Any:
         return name_of(by_reference(whole).alike)
 
-    with pytest.raises(TypingError):
+    with pytest.raises(TypingError, match="name_of"):
         wrong(made())

@@ -11,6 +11,7 @@ from numba import typeof
 
 import fastfed as ff
 from fastfed.cli import app as cli
+from fastfed.kernels import radii
 from fastfed.model.choices import DEFAULTS
 from fastfed.model.goals import Goal
 from fastfed.model.radii import Radius
@@ -42,6 +43,16 @@ def test_every_combination_of_classes_is_compiled() -> None:
         assert classes(Combination(rewards, DEFAULTS | chosen).job()) in compiled
     for goal in names(Goal):
         assert classes(Combination("poisson", DEFAULTS | {"goal": goal}).job()) in compiled
+
+
+def test_tables_of_all_radii_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The paper's table needs no compiled code, that of any other radius does."""
+    filled = []
+    monkeypatch.setattr(radii, "tabulate", lambda radius: filled.append(radius.kind))
+    monkeypatch.setattr(Job, "run", lambda *given: None)
+    for one in combinations(every=False):
+        precompile.compile_one(one)
+    assert len(filled) >= len(combinations(every=False))
 
 
 def test_all_radii_share_their_kernels() -> None:

@@ -16,6 +16,9 @@ of `kernels.memory`. The interval at ``depth`` is ``tree.frame[depth]``; the arm
 listed in ``tree.drawn``. Rewards draw the values X of single clients into ``walks.value``, add them
 up into ``walks.total`` with `sums.add_client`, client by client in their order, and count their
 draws in ``walks.work``.
+
+All of these arrive as references (`tuple_references`): fields are read by name, and tuples are
+neither indexed nor unpacked. What a long loop reads has a local name ahead of it.
 """
 
 from __future__ import annotations
