@@ -22,9 +22,13 @@ def main() -> None:
             os.write(2, b"fastfed: stopped\n")
         finally:
             os._exit(130)
-    if status == 130:
-        os._exit(status)  # a kernel may be in the middle of a long trial: do not wait for it
-    sys.exit(status)
+    if status != 130:  # if interrupted, a kernel may be in a long trial: do not wait for it
+        import atexit
+
+        atexit._run_exitfuncs()
+    # All is written. Python's own end would run destructors of libraries whose threads still run,
+    # which aborted one process in eight on a busy machine ("terminate called without ...").
+    os._exit(status)
 
 
 if __name__ == "__main__":
