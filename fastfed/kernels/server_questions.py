@@ -118,7 +118,8 @@ def _count(
 def _count_either(chosen, questions, times, log, state, eliminated_at, s):
     if not is_chosen(chosen, s):
         return _count_fixed(questions, times, state, eliminated_at, s)
-    log[:, s, 0] = times.listed[times.times[s, BEGIN]]  # known before the trial
+    for q in range(log.shape[0]):
+        log[q, s, 0] = times.listed[times.times[s, BEGIN]]  # known before the trial
     return _count_chosen(questions, log, state, eliminated_at, s)
 
 

@@ -101,7 +101,11 @@ def _held(whole: Any, m: Any) -> Holder:
 
 @inner
 def _sum_of_row(holder: Any) -> Any:
-    return holder.held.numbers[holder.number].sum()
+    row = holder.held.numbers[holder.number]
+    total = 0.0
+    for i in range(row.shape[0]):
+        total += row[i]
+    return total
 
 
 @inlined

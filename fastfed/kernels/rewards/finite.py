@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels.compiling import inner
+from fastfed.kernels.kernel_arrays import fill
 from fastfed.kernels.memory import (
     DEPTHS,
     DRAWN,
@@ -220,7 +221,7 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
     seed, trial, weights = np.uint64(scope.seed), np.uint64(scope.trial), scope.weights
     if memory.stamp[0] != seed or memory.stamp[1] != trial:
         memory.stamp[0], memory.stamp[1] = seed, trial
-        made[:] = 0
+        fill(made, 0)
     for i in range(count):
         k = np.int64(drawn[i])
         total = 0.0

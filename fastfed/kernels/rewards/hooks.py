@@ -18,7 +18,7 @@ up into ``walks.total`` with `sums.add_client`, client by client in their order,
 draws in ``walks.work``.
 
 All of these arrive as references (`tuple_references`): fields are read by name, and tuples are
-neither indexed nor unpacked. What a long loop reads has a local name ahead of it.
+neither indexed nor unpacked. Their arrays are those of `kernel_arrays`.
 """
 
 from __future__ import annotations

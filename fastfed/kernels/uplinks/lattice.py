@@ -51,6 +51,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels.compiling import inner
+from fastfed.kernels.kernel_arrays import fill
 from fastfed.kernels.memory import (
     BAR,
     BITS,
@@ -134,7 +135,7 @@ def rounded_uplink(share: float, mass: float) -> LatticeUplink:
 
 @hooks.begin_receiving.of(LatticeUplink)
 def _begin_receiving(uplink, schedules, s):
-    schedules.received.means[s] = 0.0
+    fill(schedules.received.means[s], 0.0)
 
 
 @hooks.arrives_as_sent.of(LatticeUplink)
@@ -235,7 +236,7 @@ def _errors_per_certificate(uplink):
 
 @hooks.begin_trial.of(LatticeUplink)
 def _begin_trial(uplink, schedules):
-    schedules.received.counted_to[:] = 0
+    fill(schedules.received.counted_to, 0)
 
 
 @hooks.end_question.of(LatticeUplink)
