@@ -22,6 +22,7 @@ from fastfed import timegrid
 from fastfed.confidence import MAX_STEPS
 from fastfed.kernels.compiling import inner
 from fastfed.kernels.dispatch import generic_with_default
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.goals import hooks as goals
 from fastfed.kernels.memory import (
     ABANDONED,
@@ -134,11 +135,11 @@ def _choose_next(chosen, schedules, tree, radius, total, at_n):
 def _choose(options, bounds, schedules, tree, radius, total, at_n):
     """Follow `model.schedules.Adaptive.next_time`, in sums: the least place that is enough."""
     s, n = at_n.s, at_n.n
-    wanted = max(1, math.ceil(options[SHARE] * float(schedules.state[s, ALIVE] - 1)))
-    least = max(n + 1, np.int64(math.ceil(options[LO] * float(n))))
-    most = np.int64(math.floor(min(options[HI] * float(n), _LATEST)))
+    wanted = larger(1, math.ceil(options[SHARE] * float(schedules.state[s, ALIVE] - 1)))
+    least = larger(n + 1, np.int64(math.ceil(options[LO] * float(n))))
+    most = np.int64(math.floor(smaller(options[HI] * float(n), _LATEST)))
     low = place_until(least - 1) + 1
-    high = max(low, place_until(most))
+    high = larger(low, place_until(most))
     while low < high:
         middle = (low + high) // 2
         later = float(step_at(middle))

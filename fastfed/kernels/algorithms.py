@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels.compiling import entry_point, inner
+from fastfed.kernels.extremes import larger
 from fastfed.kernels.memory import Flags, Floats, Int, Ints
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.trials import (
@@ -138,14 +139,14 @@ def _note_declarations(batch: Batch, i: Int) -> None:
         if batch.local_before[i, m] == UNDECIDED:
             largest = np.int64(0)
             for k in range(arms):
-                largest = max(largest, batch.counts[i, k, m])
+                largest = larger(largest, batch.counts[i, k, m])
             batch.local_steps[i, m] = largest
             batch.local_before[i, m] = batch.local_arms[i, m]
     if batch.global_before[i, 0] == UNDECIDED:
         largest = np.int64(0)
         for k in range(arms):
             for m in range(clients):
-                largest = max(largest, batch.received_counts[i, k, m])
+                largest = larger(largest, batch.received_counts[i, k, m])
         batch.global_steps[i] = largest
         batch.global_before[i, 0] = batch.global_arm[i, 0]
 
@@ -167,7 +168,7 @@ def _pull(rewards: Any, memory: Any, batch: Batch, i: Int, trial: Int, terms: Te
             if n == batch.counts[i, k, m]:
                 continue
             batch.ints[i, PULLS] += n - batch.counts[i, k, m]
-            batch.ints[i, STEPS] = max(batch.ints[i, STEPS], n)
+            batch.ints[i, STEPS] = larger(batch.ints[i, STEPS], n)
             batch.counts[i, k, m] = n
             if cut:
                 continue
@@ -195,14 +196,14 @@ def _finish(batch: Batch, i: Int, terms: Terms) -> None:
     declared = batch.local_before[i]
     undeclared = np.int64(0)
     for m in range(declared.shape[0]):
-        row[LOCAL_STEPS] = max(row[LOCAL_STEPS], batch.local_steps[i, m])
+        row[LOCAL_STEPS] = larger(row[LOCAL_STEPS], batch.local_steps[i, m])
         if declared[m] < 0:
             undeclared += 1
         elif not terms.local_right[declared[m], m]:
             row[LOCAL_ERRORS] += 1
     arm = batch.global_before[i, 0]
     row[GLOBAL_STEPS] = batch.global_steps[i]
-    row[GLOBAL_ARM] = max(arm, UNDECIDED)
+    row[GLOBAL_ARM] = larger(arm, UNDECIDED)
     row[TRUNCATED] = 1 if undeclared > 0 or arm < 0 else 0
     right = row[TRUNCATED] == 0 and row[LOCAL_ERRORS] == 0 and terms.global_right[arm]
     row[CORRECT] = 1 if right else 0

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.memory import (
     ABANDONED,
     ALIVE,
@@ -65,7 +66,7 @@ def bracket(rewards, memory, scope, radius, schedules, walks, tree, lazy):
     latest = np.int64(0)  # the step from which on nothing can be saved any more
     for k in range(arms):
         lazy.lo[k, m], lazy.hi[k, m], lazy.victim[k], drawn[k] = NEVER, 0, False, k
-        latest = max(latest, lazy.due[k])
+        latest = larger(latest, lazy.due[k])
         for i in range(arms):
             lazy.by[m, k, i] = False
     count, certificates = np.int64(arms), np.int64(0)
@@ -118,8 +119,8 @@ def _extremes(value, variance, drawn, count, m):
     best, worst, widest = -np.inf, np.inf, 0.0
     for p in range(count):
         k = np.int64(drawn[p])
-        best, worst = max(best, value[k, m]), min(worst, value[k, m])
-        widest = max(widest, variance[k])
+        best, worst = larger(best, value[k, m]), smaller(worst, value[k, m])
+        widest = larger(widest, variance[k])
     return best, worst, widest
 
 
@@ -239,7 +240,7 @@ def take_eliminators(lazy, m):
     first = np.int64(SPINE)
     for k in range(arms):
         if lazy.taken[k]:
-            first = min(first, lazy.lo[k, m])
+            first = smaller(first, lazy.lo[k, m])
     return first
 
 
@@ -250,7 +251,7 @@ def begin_at(first, radius, schedules, walks, tree, lazy, m):
     arms = eliminated_at.shape[1]
     alive = np.int64(0)
     for k in range(arms):
-        eliminated_at[0, k] = NEVER if lazy.taken[k] else max(lazy.hi[k, m], 1)
+        eliminated_at[0, k] = NEVER if lazy.taken[k] else larger(lazy.hi[k, m], 1)
         alive += np.int64(lazy.taken[k])
     begin(np.int64(0), schedules)  # not a literal, which would compile `begin` once more
     state[0, ALIVE], state[0, WINNER] = alive, NOBODY
@@ -281,7 +282,7 @@ def last_surplus(radius, walks, lazy, m):
         if k != winner and n == lazy.high[m]:
             level = octave(n) - 1
             lead = walks.value[level, winner, m] - walks.value[level, k, m]
-            surplus = min(surplus, lead / boundary_at_node(radius, level))
+            surplus = smaller(surplus, lead / boundary_at_node(radius, level))
     return surplus
 
 

@@ -21,6 +21,7 @@ from fastfed.kernels.client_brackets import (
 )
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.elimination import run_pass
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.goals import hooks as goals
 from fastfed.kernels.memory import (
     ABANDONED,
@@ -108,8 +109,8 @@ def _set_due(questions, state, eliminated_at, horizon, lazy, m):
             for q in range(count):
                 if questions.weights[q, m] > 0.0:
                     known = decided_at(state[q], eliminated_at[q], s, k)
-                    latest = max(latest, min(known, state[q, s, SPINE_DECIDES]))
-            due = min(due, latest, horizon[s])
+                    latest = larger(latest, smaller(known, state[q, s, SPINE_DECIDES]))
+            due = smaller(smaller(due, latest), horizon[s])
         lazy.due[k] = due
 
 
@@ -162,7 +163,7 @@ def _follow(problem, space, scope, client):
     end = state[0, ABANDONED] if state[0, ABANDONED] > 0 else NEVER
     for k in range(space.local_eliminated_at.shape[0]):
         space.local_eliminated_at[k, m] = client.eliminated_at[0, k]
-        last = max(last, min(client.eliminated_at[0, k], end))
+        last = larger(last, smaller(client.eliminated_at[0, k], end))
     lazy.winner[m] = NOBODY
     lazy.low[m] = lazy.high[m] = last
     lazy.notes[SPINE_USED] += state[0, DRAWS]
@@ -182,7 +183,7 @@ def _needed(eliminated_at, state, lazy, m):
     for k in range(arms):
         eliminated_at[k, m] = lazy.hi[k, m]
         if k != winner:
-            low, high = max(low, lazy.lo[k, m]), max(high, lazy.hi[k, m])
+            low, high = larger(low, lazy.lo[k, m]), larger(high, lazy.hi[k, m])
     low = np.int64(1) << low if low >= 0 else np.int64(0)
     lazy.winner[m], lazy.low[m], lazy.high[m], eliminated_at[winner, m] = winner, low, high, high
     needed = high > lazy.due[winner]
@@ -190,7 +191,7 @@ def _needed(eliminated_at, state, lazy, m):
         needed |= k != winner and lazy.hi[k, m] > lazy.due[k]
     taken = np.int64(0)
     for k in range(arms):
-        late = lazy.hi[k, m] > min(lazy.due[k], low)
+        late = lazy.hi[k, m] > smaller(lazy.due[k], low)
         lazy.taken[k] = needed and k != winner and late
         taken += np.int64(lazy.taken[k])
     return taken
@@ -208,7 +209,7 @@ def _locate(problem, space, scope, client, first):
         if k != winner:
             if lazy.taken[k]:
                 out[k, m] = client.eliminated_at[0, k]
-            last = max(last, out[k, m])
+            last = larger(last, out[k, m])
     out[winner, m] = lazy.low[m] = lazy.high[m] = last
     lazy.winner[m] = NOBODY
     lazy.notes[SPINE_USED] += client.state[0, DRAWS]
@@ -222,14 +223,14 @@ def _find_last(problem, every_step, space, trial):
     arms, clients = out.shape
     certificates, latest = np.int64(0), np.int64(0)
     for m in range(clients):
-        latest = max(latest, lazy.low[m])
+        latest = larger(latest, lazy.low[m])
     while True:
         m = _likeliest(problem.local_radius, space.walks, lazy, latest)
         if m < 0:
             break
         scope = by_reference(client_scope(problem.questions, problem.seed, trial, m))
         for k in range(arms):
-            lazy.taken[k] = k != lazy.winner[m] and lazy.hi[k, m] > max(lazy.low[m], latest)
+            lazy.taken[k] = k != lazy.winner[m] and lazy.hi[k, m] > larger(lazy.low[m], latest)
         first = take_eliminators(lazy, m)
         if latest > lazy.low[m]:
             # the answer tells of the inside of these intervals, so they count whatever it is
@@ -239,12 +240,12 @@ def _find_last(problem, every_step, space, trial):
                 continue
         client = by_reference(_schedules_of(problem, every_step, space, m))
         certificates += _locate(problem, space, scope, client, first)
-        latest = max(latest, lazy.high[m])
+        latest = larger(latest, lazy.high[m])
     # clients that were not located declare at that step or before: any such step gives the row
     for m in range(clients):
         for k in range(arms):
             if out[k, m] < NEVER:
-                out[k, m] = min(out[k, m], latest)
+                out[k, m] = smaller(out[k, m], latest)
     return certificates
 
 

@@ -37,6 +37,7 @@ import numpy as np
 
 from fastfed.kernels.adaptive import choose_next, is_chosen
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.goals import hooks as goals
 from fastfed.kernels.interval_tree import next_interval, open_left
 from fastfed.kernels.memory import (
@@ -101,7 +102,7 @@ def run_pass(
         _begin(schedules)
         frame[0, B], frame[0, RIGHT] = 0, ORIGIN
     listed_arms = np.int64(0)
-    for level in range(max(where.level, 0), SPINE):
+    for level in range(larger(where.level, 0), SPINE):
         running_arms = _running_arms(schedules.state, scope.hi - scope.lo)
         if running_arms == 0:
             return
@@ -238,7 +239,7 @@ def _settle(rewards, memory, scope, radius, schedules, walks, tree, interval):
         ):
             tree.unsettled[depth + 1, left_over] = s
             if depth == 0 and not is_chosen(schedules.chosen, s):
-                state[s, SPINE_DECIDES] = min(state[s, SPINE_DECIDES], frame[0, A])
+                state[s, SPINE_DECIDES] = smaller(state[s, SPINE_DECIDES], frame[0, A])
             # one draw splits a walk, one for each step walks it: as if no other schedule ran
             length = b - frame[depth, A]
             draws = length if length <= hooks.leaf(rewards) else np.int64(1)

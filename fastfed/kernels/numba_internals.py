@@ -46,6 +46,7 @@ _LEFT_OUT = {
     "InlineOverloads",
     "NopythonRewrites",
     "DumpParforDiagnostics",
+    "IRLegalization",
 }
 _ENTRANCE = "_ZN7cpython"  # how names of wrappers begin
 _DIGEST = 32  # bytes of a SHA-256

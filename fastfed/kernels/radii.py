@@ -37,6 +37,7 @@ from fastfed.confidence import GRID, GRID_BITS, OWN, PAPER, Confidence
 from fastfed.errors import InputError
 from fastfed.kernels.addresses import call_formula
 from fastfed.kernels.compiling import entry_point, inlined, inner
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.memory import Floats, Int
 from fastfed.kernels.tuple_references import by_reference
 
@@ -169,10 +170,10 @@ def _between_chords(table, n, level):
     """Bound g at n: from below by its chord, from above by the two neighbouring chords."""
     node, beyond = _node(n, level)
     short_of = float(1 << (level - 1)) / GRID - beyond
-    before = table[node] + table[max(node - 2, LOGS) + 1] * beyond
+    before = table[node] + table[larger(node - 2, LOGS) + 1] * beyond
     after = table[node + 2] - table[node + 3] * short_of
     chord = table[node] + table[node + 1] * beyond
-    return _FAR_DOWN * chord, _FAR_UP * min(before, after)
+    return _FAR_DOWN * chord, _FAR_UP * smaller(before, after)
 
 
 @inlined

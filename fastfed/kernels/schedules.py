@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.extremes import smaller
 from fastfed.kernels.memory import (
     ABANDONED,
     ALIVE,
@@ -43,7 +44,7 @@ def advance(s: Int, b: Int, schedules: Schedules) -> Int:
     time = state[s, NEXT]
     period = times[s, PERIOD]
     if period > 0:
-        until = min(b, times[s, LAST])
+        until = smaller(b, times[s, LAST])
         count = until - time + 1 if period == 1 else (until - time) // period + 1
         time += count * period
         state[s, NEXT] = time if time <= times[s, LAST] else NEVER
@@ -87,7 +88,7 @@ def communicate_through(s: Int, b: Int, clients: Int, schedules: Schedules) -> N
 def decided_at(state: Ints, eliminated_at: Ints, s: Int, k: Int) -> Int:
     """Return the step at which a question no longer needs arm k; NEVER if it always does."""
     end = state[s, ABANDONED] if state[s, ABANDONED] > 0 else NEVER
-    return min(eliminated_at[s, k], end)
+    return smaller(eliminated_at[s, k], end)
 
 
 @inner

@@ -18,6 +18,7 @@ import numpy as np
 from fastfed.kernels.adaptive import ChosenTimes, is_chosen
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.dispatch import generic_with_default
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.memory import (
     ABANDONED,
     BEGIN,
@@ -71,7 +72,7 @@ def needed_until(
     latest: Int = np.int64(0)
     for q in range(state.shape[0]):
         if questions.weights[q, m] > 0.0:
-            latest = max(latest, decided_at(state[q], eliminated_at[q], s, k))
+            latest = larger(latest, decided_at(state[q], eliminated_at[q], s, k))
     return latest
 
 
@@ -132,7 +133,7 @@ def _count_fixed(questions, times, state, eliminated_at, s):
         for m in range(clients):
             until = needed_until(questions, state, eliminated_at, s, k, m)
             sent += _times_until(times, s, until)
-            latest = max(latest, until)
+            latest = larger(latest, until)
     return sent, _times_until(times, s, latest)
 
 
@@ -141,7 +142,7 @@ def _times_until(times, s, n):
     """Count the communication times of schedule s up to step n."""
     plan = times.times
     if plan[s, PERIOD] > 0:
-        return min(n, plan[s, LAST]) // plan[s, PERIOD]
+        return smaller(n, plan[s, LAST]) // plan[s, PERIOD]
     low, high = plan[s, BEGIN], plan[s, END]
     while low < high:
         middle = (low + high) // 2

@@ -16,6 +16,7 @@ from fastfed.kernels.adaptive import intervals_around, is_chosen, logging
 from fastfed.kernels.clients import run_clients
 from fastfed.kernels.compiling import entry_point, inlined, inner
 from fastfed.kernels.elimination import run_pass
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.goals import hooks as goals
 from fastfed.kernels.memory import (
     ABANDONED,
@@ -148,15 +149,15 @@ def _write_row(s, i, goal, questions, limits, space, bits, rows):
         declared = 0
         client_end = abandoned_at[m] if abandoned_at[m] > 0 else NEVER
         for k in range(arms):
-            locally = min(local_eliminated_at[k, m], client_end)
+            locally = smaller(local_eliminated_at[k, m], client_end)
             globally = needed_until(questions, state, eliminated_at, s, k, m)
-            declared = max(declared, locally)
-            count = min(max(locally, globally), horizon)
+            declared = larger(declared, locally)
+            count = smaller(larger(locally, globally), horizon)
             pulls += count
-            steps = max(steps, count)
+            steps = larger(steps, count)
             if keep:
                 rows.pulls[s, i, k, m] = count
-        local_steps = max(local_steps, min(declared, horizon))
+        local_steps = larger(local_steps, smaller(declared, horizon))
         if declared > horizon or client_end < NEVER:
             undeclared += 1
         else:
@@ -167,7 +168,7 @@ def _write_row(s, i, goal, questions, limits, space, bits, rows):
     for q in range(state.shape[0]):
         for k in range(arms):
             decided = decided_at(state[q], eliminated_at[q], s, k)
-            global_steps = max(global_steps, min(decided, horizon))
+            global_steps = larger(global_steps, smaller(decided, horizon))
         if state[q, s, WINNER] == NOBODY:
             ended = False
         elif goals.server_errs(goal, q, s, state[q]):
@@ -180,7 +181,7 @@ def _write_row(s, i, goal, questions, limits, space, bits, rows):
     rows.ints[s, i, STEPS] = steps
     rows.ints[s, i, LOCAL_STEPS] = local_steps
     rows.ints[s, i, GLOBAL_STEPS] = global_steps
-    rows.ints[s, i, GLOBAL_ARM] = max(state[0, s, WINNER], NOBODY)
+    rows.ints[s, i, GLOBAL_ARM] = larger(state[0, s, WINNER], NOBODY)
     rows.ints[s, i, LOCAL_ERRORS] = wrong
     rows.ints[s, i, SERVER_ERRORS] = server_wrong
     rows.ints[s, i, CORRECT] = 1 if right else 0
@@ -192,7 +193,7 @@ def _write_answers(s, i, state, rows):
     """Write the answers of the server to all questions, where the caller asks for them."""
     for q in range(state.shape[0]):
         if rows.server_arms.shape[0] > 0:
-            rows.server_arms[s, i, q] = max(state[q, s, WINNER], NOBODY)
+            rows.server_arms[s, i, q] = larger(state[q, s, WINNER], NOBODY)
         if rows.accepted.shape[0] > 0 and state[q, s, WINNER] != NOBODY:
             for k in range(rows.accepted.shape[3]):
                 rows.accepted[s, i, q, k] = state[q, s, ACCEPTED + k]
@@ -335,7 +336,7 @@ def run_trials(
             _write_answers(s, i, space.state, rows)
             rows.skip_error[s, i] = SKIP_TOLERANCE * float(in_all)
             # clients use spine nodes that the server drew, perhaps for another schedule
-            shared = min(server_draws, space.state[0, s, DRAWS] + spine_used)
+            shared = smaller(server_draws, space.state[0, s, DRAWS] + spine_used)
             rows.draws[s, i] = local_draws + shared
         if rows.local_eliminated_at.shape[0] > 0:
             _keep_departures(i, space, rows)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.memory import (
     CERTIFICATES,
     DRAWN,
@@ -199,9 +200,9 @@ def compare_pairs(test, schedules, tree, ends, s, arms):
         unresolved[k] = False
         if eliminated_at[s, k] == NEVER:
             alive += 1
-            best_a, worst_a = max(best_a, total_a[k]), min(worst_a, total_a[k])
-            best_b, worst_b = max(best_b, total_b[k]), min(worst_b, total_b[k])
-            widest = max(widest, variance[k])
+            best_a, worst_a = larger(best_a, total_a[k]), smaller(worst_a, total_a[k])
+            best_b, worst_b = larger(best_b, total_b[k]), smaller(worst_b, total_b[k])
+            widest = larger(widest, variance[k])
     if hooks.certified(
         test.rewards,
         g_a - (best_a - worst_a),
@@ -321,7 +322,7 @@ def flag_rivals(rewards, terms, lift, side, j, alive):
 def _add_pair(pairs, found, leader, rival):
     """List an unresolved pair, unless it is listed the other way round; return their number."""
     listed = False
-    for p in range(min(found, MOST_PAIRS)):
+    for p in range(smaller(found, MOST_PAIRS)):
         listed |= pairs[p, 0] == rival and pairs[p, 1] == leader
     if listed:
         return found

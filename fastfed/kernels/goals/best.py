@@ -8,6 +8,7 @@ import numpy as np
 
 from fastfed.kernels.client_brackets import bracket
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.goals import hooks
 from fastfed.kernels.memory import ALIVE, NEVER, WINNER
 from fastfed.kernels.pair import follow_pair, is_one_pair
@@ -76,8 +77,8 @@ def _decide(rule, schedules, tree, radius, total, at_n):
     for j in range(arms[eliminated_at.shape[1]]):
         k = arms[j]
         if eliminated_at[s, k] == NEVER:
-            best = max(best, total[k])
-            worst = min(worst, total[k])
+            best = larger(best, total[k])
+            worst = smaller(worst, total[k])
     if best - worst >= at_n.g_below:
         _eliminate(s, at_n.n, best, radius, schedules, arms, total)
 
@@ -108,8 +109,8 @@ def count_led(schedules, tree, total, at_n, bar):
     for j in range(arms[eliminated_at.shape[1]]):
         k = arms[j]
         if eliminated_at[at_n.s, k] == NEVER:
-            second = max(second, min(best, total[k]))
-            best = max(best, total[k])
+            second = larger(second, smaller(best, total[k]))
+            best = larger(best, total[k])
     count = np.int64(0)
     for j in range(arms[eliminated_at.shape[1]]):
         k = arms[j]

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.goals import hooks
 from fastfed.kernels.goals.best import NoNotes, count_led
 from fastfed.kernels.memory import (
@@ -92,11 +93,11 @@ def _decide(rule, schedules, tree, radius, total, at_n):
         k = np.int64(arms[j])
         if eliminated_at[s, k] == NEVER:
             listed += 1
-            worst = min(worst, total[k])
+            worst = smaller(worst, total[k])
             if total[k] > best:
                 best, second, leader = total[k], best, k
             else:
-                second = max(second, total[k])
+                second = larger(second, total[k])
     slack = float(n) * rule.slack
     if best - worst + slack >= g_below:
         if (
@@ -180,9 +181,9 @@ def _may_stop(test, schedules, tree, ends, slack, s, arms):
         k = arms[j]
         if eliminated_at[s, k] == NEVER:
             listed += 1
-            best_a, worst_a = max(best_a, total_a[k]), min(worst_a, total_a[k])
-            best_b, worst_b = max(best_b, total_b[k]), min(worst_b, total_b[k])
-            widest = max(widest, variance[k])
+            best_a, worst_a = larger(best_a, total_a[k]), smaller(worst_a, total_a[k])
+            best_b, worst_b = larger(best_b, total_b[k]), smaller(worst_b, total_b[k])
+            widest = larger(widest, variance[k])
     if listed < schedules.state[s, ALIVE]:
         return False
     if reward_hooks.certified(

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.goals import hooks
 from fastfed.kernels.goals.sets import set_errs
 from fastfed.kernels.memory import (
@@ -137,8 +138,8 @@ def _decide(rule, schedules, tree, radius, total, at_n):
     for j in range(arms[eliminated_at.shape[1]]):
         k = arms[j]
         if eliminated_at[s, k] == NEVER:
-            best = max(best, total[k])
-            worst = min(worst, total[k])
+            best = larger(best, total[k])
+            worst = smaller(worst, total[k])
             counted |= (above[k] > 0) | (below[k] > 0)
     if counted or best - worst >= at_n.g_below:
         _compare(rule, schedules, tree.notes, radius, total, at_n, arms)
@@ -319,9 +320,9 @@ def _count_pairs(test, schedules, tree, ends, s, arms):
         tree.unresolved[k] = notes.accepted[k] = notes.rejected[k] = False
         if eliminated_at[s, k] == NEVER:
             alive += 1
-            best_a, worst_a = max(best_a, total_a[k]), min(worst_a, total_a[k])
-            best_b, worst_b = max(best_b, total_b[k]), min(worst_b, total_b[k])
-            widest = max(widest, variance[k])
+            best_a, worst_a = larger(best_a, total_a[k]), smaller(worst_a, total_a[k])
+            best_b, worst_b = larger(best_b, total_b[k]), smaller(worst_b, total_b[k])
+            widest = larger(widest, variance[k])
     if reward_hooks.certified(
         test.rewards,
         g_a - (best_a - worst_a),

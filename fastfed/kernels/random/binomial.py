@@ -53,6 +53,7 @@ import math
 import numpy as np
 
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.extremes import smaller
 from fastfed.kernels.random.discrete import NO_CELL, log_ratio
 from fastfed.kernels.random.normal import unit
 from fastfed.kernels.random.words import SPARE_UNIT, spare_bits, words_at
@@ -67,7 +68,7 @@ _GUESSED = 36.0  # up to so many sigma^2 for t^2
 @inner
 def binomial(count, p, address, stream):
     """Draw the number of successes in `count` <= 2^52 independent trials of probability p."""
-    rare = min(p, 1.0 - p)
+    rare = smaller(p, 1.0 - p)
     if count == 0 or rare <= 0.0:
         return count if p > 0.5 else np.int64(0)
     words = words_at(address, stream, np.int64(1))
@@ -84,7 +85,7 @@ def binomial_from(count, p, log_rest, word_and_spare, address, stream):
     min(p, 1 - p)).
     """
     word, spare = word_and_spare
-    rare = min(p, 1.0 - p)
+    rare = smaller(p, 1.0 - p)
     if float(count) * rare < INVERTED:
         k = inverted_binomial(count, rare, log_rest, word)
     else:
@@ -99,7 +100,7 @@ def inverted_binomial(count, p, log_q, word):
     odds = p / (1.0 - p)
     share = math.exp(n * log_q)
     u = unit(word)
-    most = min(count, _LONGEST)
+    most = smaller(count, _LONGEST)
     k = np.int64(0)
     while u > share and k < most:
         u -= share

@@ -48,6 +48,7 @@ import numpy.typing as npt
 from numba import uint64
 
 from fastfed.kernels.compiling import inner
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.random.normal import unit
 from fastfed.kernels.random.philox import multiply_wide
 from fastfed.kernels.random.words import words_at
@@ -84,7 +85,7 @@ _FACTORIAL, _LOG = _shifted_logarithms()
 def log_rise(c, t):
     """Return ln (c + t)! / c! - t ln c, for whole c >= 1 and c + t >= 0."""
     after = c + t
-    if max(c, after) < _TABLE:
+    if larger(c, after) < _TABLE:
         before = np.uint32(c)
         return _FACTORIAL[np.uint32(after)] - _FACTORIAL[before] - t * _LOG[before]
     if after < 16.0:  # from 1024 or more: as good as impossible, and the series for d ends here
@@ -128,7 +129,7 @@ def _from_mode(cells, variance, address, stream):
     """Draw a variate's distance from its mode, by rejection."""
     c1, c2, c3, c4, tilt, mean = cells
     width = hat_width(variance)
-    top = min(c2, c3) + 1.0
+    top = smaller(c2, c3) + 1.0
     position = 0
     while True:
         position += 1
@@ -166,8 +167,8 @@ def hypergeometric_cells(good, draws, total):
 def hypergeometric(good, bad, draws, address, stream):
     """Draw the number of good items among `draws`, taken at random from good + bad <= 2^53."""
     total = good + bad
-    few = min(good, bad)
-    k = _hypergeometric_below(few, min(draws, total - draws), total, address, stream)
+    few = smaller(good, bad)
+    k = _hypergeometric_below(few, smaller(draws, total - draws), total, address, stream)
     if draws > total - draws:  # what was counted is left behind, not drawn
         k = few - k
     return k if good <= bad else draws - k
@@ -176,8 +177,8 @@ def hypergeometric(good, bad, draws, address, stream):
 @inner
 def _hypergeometric_below(marked, drawn, total, address, stream):
     """Draw a hypergeometric variate where neither number is above total / 2."""
-    good = min(marked, drawn)  # the law is the same with the two exchanged
-    draws = max(marked, drawn)
+    good = smaller(marked, drawn)  # the law is the same with the two exchanged
+    draws = larger(marked, drawn)
     if good == 0:
         return np.int64(0)
     if good <= _PLACED:
@@ -198,7 +199,7 @@ def _hypergeometric_below(marked, drawn, total, address, stream):
     share = math.exp(log_rise(n, -g) - log_rise(n - d, -g) + g * math.log1p(-d / n))
     u = unit(words_at(address, stream, np.int64(1))[0])
     k = 0
-    while u > share and k < min(good, _LONGEST):
+    while u > share and k < smaller(good, _LONGEST):
         u -= share
         share *= (g - k) * (d - k) / ((k + 1.0) * (n - g - d + k + 1.0))
         k += 1

@@ -82,6 +82,7 @@ from numba import types, uint64
 from numba.extending import intrinsic
 
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.random.discrete import hypergeometric, hypergeometric_cells, log_ratio
 from fastfed.kernels.random.normal import further_words, normal_from, unit
 from fastfed.kernels.random.words import SPARE_UNIT
@@ -164,7 +165,7 @@ def half(marked, length, word, spare, address):
     `length` is a power of two, or above 64. `word` is a random word, `spare` has 21 random bits,
     and further words are those of `address`, (seed, trial, client, arm, n).
     """
-    few = min(marked, 2 * length - marked)
+    few = smaller(marked, 2 * length - marked)
     if few == 0:
         k = np.int64(0)
     elif length <= _TABULATED:
@@ -185,7 +186,7 @@ def near_half(marked, total, draws, word, spare, address, stream):
     If it is not near enough, the general variate is used. Values of one address have different
     streams.
     """
-    few = min(marked, total - marked)
+    few = smaller(marked, total - marked)
     excess = abs(2 * draws - total)
     if few == 0:
         k = np.int64(0)
@@ -216,8 +217,8 @@ def log_share_of(s, length, k):
     t = float(k) - 0.5 * float(s)
     square = t * t
     rest = 2 * length - s
-    a = max(k, s - k)
-    b = max(length - k, rest - length + k)
+    a = larger(k, s - k)
+    b = larger(length - k, rest - length + k)
     if a < _TABLE:
         rise = (
             _LOG_GAMMA[np.uint64(2 * k)]
@@ -338,7 +339,7 @@ def near_shortfall(z, sigma, lean):
 @inner
 def near_log_share(s, total, draws, t):
     """Return ln p(k) less ln p at the whole number nearest to mu, t away from there."""
-    cells = hypergeometric_cells(min(s, draws), max(s, draws), total)
+    cells = hypergeometric_cells(smaller(s, draws), larger(s, draws), total)
     return log_ratio(cells[0], cells[1], cells[2], cells[3], cells[4], t)
 
 
@@ -368,7 +369,7 @@ def _from_near_normal_below(s, total, draws, word, spare, address, stream):
         share = -1.0
         if square < 4.0 and (1.0 - width - low) * sigma >= near_shortfall(abs(z), sigma, lean):
             return k
-        if 0 <= k <= min(s, draws):
+        if 0 <= k <= smaller(s, draws):
             t = float(k - np.int64(math.floor(nearest)))
             share = math.exp(
                 near_log_share(s, total, draws, t)

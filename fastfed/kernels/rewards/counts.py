@@ -25,6 +25,7 @@ import numpy as np
 from numba import uint64
 
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.extremes import smaller
 from fastfed.kernels.random.binomial import binomial_from
 from fastfed.kernels.random.halves import half as random_half
 from fastfed.kernels.random.halves import near_half, ones
@@ -91,7 +92,7 @@ def _add_rewards(before, upto, kinds, half, address, out):
         passed = np.int64(0)  # no branch: values come in any order
         for j in range(kinds):
             passed += np.int64(word >= upto[j])
-        out[min(kinds - passed, kinds - 1)] += np.int64(passed > 0)
+        out[smaller(kinds - passed, kinds - 1)] += np.int64(passed > 0)
 
 
 @inlined

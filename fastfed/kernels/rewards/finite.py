@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels.compiling import inner
+from fastfed.kernels.extremes import larger
 from fastfed.kernels.kernel_arrays import fill
 from fastfed.kernels.memory import (
     DEPTHS,
@@ -228,7 +229,7 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
         for m in range(scope.lo, scope.hi):
             kinds = rewards.kinds[k, m]
             if kinds > 0:  # counted as if no other job had drawn
-                walks.work[1] += max(level + 1 - known[k, m], 0)
+                walks.work[1] += larger(level + 1 - known[k, m], 0)
             for t in range(made[k, m], level + 1):
                 if kinds > 0:
                     # slot ORIGIN holds no rewards, ever
@@ -241,8 +242,8 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
                 value[t, k, m] = weigh(
                     counts[t, m, k], kinds, rewards.rise[k, m], rewards.base[k, m], np.int64(1) << t
                 )
-            known[k, m] = max(known[k, m], level + 1)
-            made[k, m] = max(made[k, m], level + 1)
+            known[k, m] = larger(known[k, m], level + 1)
+            made[k, m] = larger(made[k, m], level + 1)
             total = add_client(weights, total, m, value[level, k, m])
         walks.total[level, k] = total
 
@@ -360,11 +361,11 @@ def _measure(rewards, memory, scope, frame, drawn, spread, depth):
                     squares += weight * weight * square
                     distances += weight * distance
                     ranges += 0.25 * own * own
-                    reach = max(reach, own)
+                    reach = larger(reach, own)
         sums[k, SQUARES], sums[k, RANGES], sums[k, DISTANCES] = squares, ranges, distances
-        widest_squares = max(widest_squares, squares)
-        widest_ranges = max(widest_ranges, ranges)
-        widest_distances = max(widest_distances, distances)
+        widest_squares = larger(widest_squares, squares)
+        widest_ranges = larger(widest_ranges, ranges)
+        widest_distances = larger(widest_distances, distances)
     form, least, slack = choose_bound(
         length, 2.0 * widest_squares, reach, 2.0 * widest_ranges, 2.0 * widest_distances
     )

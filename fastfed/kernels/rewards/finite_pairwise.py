@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.memory import CERTIFICATES, DEPTHS, LEFT, RIGHT, A, B, ints
 from fastfed.kernels.radii import CHORD, boundary_between, reaches
 from fastfed.kernels.random.halves import half as random_half
@@ -146,11 +147,11 @@ def _certified(memory, left, right, slots):
     length = right.n - left.n
     lead_a, lead_b = left.x - left.y, right.x - right.y
     up, down = (left.g - lead_a, right.g - lead_b), (left.g + lead_a, right.g + lead_b)
-    if min(min(up[0], up[1]), min(down[0], down[1])) <= 0.0:  # nothing to be counted
+    if smaller(smaller(up[0], up[1]), smaller(down[0], down[1])) <= 0.0:  # nothing to be counted
         return False
     j, k = _spread(memory, _FIRST, slots, length), _spread(memory, _SECOND, slots, length)
     return both_stay_below(
-        up, down, length, (j[0] + k[0], max(j[1], k[1]), j[2] + k[2], j[3] + k[3])
+        up, down, length, (j[0] + k[0], larger(j[1], k[1]), j[2] + k[2], j[3] + k[3])
     )
 
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastfed.kernels.extremes import larger
 from fastfed.kernels.memory import (
     BAR,
     DEPTHS,
@@ -203,7 +204,7 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
                     half = float(1 << (t - 1))
                     value[t, k, m] = extended(value[t - 1, k, m], mean, noise, half, z)
                 walks.work[1] += 1
-            known[k, m] = max(known[k, m], level + 1)
+            known[k, m] = larger(known[k, m], level + 1)
             total[level, k] = add_client(weights, total[level, k], m, value[level, k, m])
 
 

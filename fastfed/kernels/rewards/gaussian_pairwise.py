@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.extremes import smaller
 from fastfed.kernels.memory import (
     ALIVE,
     BAR,
@@ -78,8 +79,8 @@ def _certified(left, right, least):
     lead_a, lead_b = left.x - left.y, right.x - right.y
     up_a, up_b = left.g - lead_a, right.g - lead_b
     down_a, down_b = left.g + lead_a, right.g + lead_b
-    inside = (min(up_a, up_b) > 0.0) & (min(down_a, down_b) > 0.0)
-    return inside & (min(up_a * up_b, down_a * down_b) >= least)
+    inside = (smaller(up_a, up_b) > 0.0) & (smaller(down_a, down_b) > 0.0)
+    return inside & (smaller(up_a * up_b, down_a * down_b) >= least)
 
 
 @inlined
@@ -111,7 +112,7 @@ def _middle(pair, words, left, right, root, radius, level):
     n = (left.n + right.n) >> 1
     x, y = _point(pair, words, n, left, right, root)
     g = boundary_between(
-        radius, left.n, right.n, left.g, right.g, level, min(pair.noise_j, pair.noise_k)
+        radius, left.n, right.n, left.g, right.g, level, smaller(pair.noise_j, pair.noise_k)
     )
     return End(n, x, y, g)
 
@@ -267,7 +268,7 @@ def carry_out(count, a, b, pairs, schedules):
                 pairs[p, 2] > 0
                 and eliminated_at[s, pairs[p, 0]] == eliminated_at[s, pairs[p, 1]] == NEVER
             ):
-                n = min(n, pairs[p, 2])
+                n = smaller(n, pairs[p, 2])
         communicate_through(s, n, np.int64(1), schedules)
         for p in range(count):
             if (

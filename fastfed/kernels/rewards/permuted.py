@@ -63,6 +63,7 @@ from __future__ import annotations
 import math
 
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.memory import BAR
 
 # what of the rewards in an interval each form needs to know, summed over the cells of an arm: the
@@ -87,7 +88,7 @@ def choose_bound(length, squares, reach, ranges, distances):
     # the distances asked for: d^2 = by_squares squares + slack d, and so on
     first = 0.5 * slack + math.sqrt(0.25 * slack * slack + by_squares * squares)
     second = math.sqrt(by_ranges * ranges)
-    if distances <= min(first, second):
+    if distances <= smaller(first, second):
         return DISTANCES, _ROUNDED_UP, _CERTAIN
     if second <= first:
         return RANGES, by_ranges, 0.0
@@ -101,8 +102,8 @@ def stays_below(d1, d2, least, slack, spread):
     ``spread`` is the sum of its arms' entries for the form that was chosen.
     """
     if slack < 0.0:
-        return min(d1, d2) > least * spread
-    return d1 * d2 >= least * spread + slack * max(d1, d2)
+        return smaller(d1, d2) > least * spread
+    return d1 * d2 >= least * spread + slack * larger(d1, d2)
 
 
 @inlined
@@ -113,16 +114,16 @@ def both_stay_below(up, down, length, sums):
     (squares, reach, ranges, distances) those of its cells.
     """
     squares, reach, ranges, distances = sums
-    nearest = min(min(up[0], up[1]), min(down[0], down[1]))
+    nearest = smaller(smaller(up[0], up[1]), smaller(down[0], down[1]))
     if nearest <= 0.0:
         return False
     if nearest > _ROUNDED_UP * distances:
         return True
     shares = _BAR * (1.0 + 2.0 / float(length))
     upward, downward = up[0] * up[1], down[0] * down[1]
-    if min(upward, downward) >= 0.5 * shares * float(length) * ranges:
+    if smaller(upward, downward) >= 0.5 * shares * float(length) * ranges:
         return True
     least, slack = 0.75 * shares * squares, (2.0 / 3.0) * _BAR * reach
-    return (upward >= least + slack * max(up[0], up[1])) & (
-        downward >= least + slack * max(down[0], down[1])
+    return (upward >= least + slack * larger(up[0], up[1])) & (
+        downward >= least + slack * larger(down[0], down[1])
     )

@@ -39,6 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.kernels.compiling import inner
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.memory import BAR, DRAWN, LEFT, MIDDLE, RIGHT, STEP, A, B
 from fastfed.kernels.random.binomial import binomial
 from fastfed.kernels.random.discrete import (
@@ -164,7 +165,7 @@ def _certificate_bound(rewards, memory, scope, walks, tree, depth):
     length = float(tree.frame[depth, B] - tree.frame[depth, A])
     largest = 0.0
     for m in range(scope.lo, scope.hi):
-        largest = max(largest, scope.weights[m])
+        largest = larger(largest, scope.weights[m])
     return _BAR * 0.75 * (1.0 + 2.0 / length) * largest, _BAR * (2.0 / 3.0) * largest
 
 
@@ -172,9 +173,9 @@ def _certificate_bound(rewards, memory, scope, walks, tree, depth):
 def _certified(rewards, d_a, d_b, least, slack, variance):
     if d_b <= 0.0 or d_a <= 0.0:
         return False
-    if min(d_a, d_b) >= variance:
+    if smaller(d_a, d_b) >= variance:
         return True
-    return d_a * d_b >= least * variance + slack * max(d_a, d_b)
+    return d_a * d_b >= least * variance + slack * larger(d_a, d_b)
 
 
 @hooks.walk_value.of(PoissonRewards)
@@ -196,7 +197,7 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
                 address = (scope.seed, scope.trial, m, k, np.int64(1) << t)
                 value[t, k, m] = before + poisson(half * rewards.means[k, m], address)
                 walks.work[1] += 1
-            known[k, m] = max(known[k, m], level + 1)
+            known[k, m] = larger(known[k, m], level + 1)
             total = add_client(weights, total, m, value[level, k, m])
         walks.total[level, k] = total
 

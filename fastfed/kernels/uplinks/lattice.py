@@ -51,6 +51,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels.compiling import inner
+from fastfed.kernels.extremes import larger
 from fastfed.kernels.kernel_arrays import fill
 from fastfed.kernels.memory import (
     BAR,
@@ -203,7 +204,7 @@ def _message_errors(uplink, tree, depth, level):
     g_a, g_b = tree.g[depth, 0], tree.g[depth, 1]
     if not uplink.dithered:
         return uplink.share * g_a, uplink.share * g_b
-    longest = max(level - 1 - depth, 0)
+    longest = larger(level - 1 - depth, 0)
     a, b = tree.frame[depth, A], tree.frame[depth, B]
     e_a = uplink.errors_of_pair[longest] * math.sqrt(float(a))
     if g_a < e_a:
@@ -252,7 +253,7 @@ def _count_no_more(schedules, counted_to, weights):
             until = decided_at(schedules.state, schedules.eliminated_at, s, k)
             for m in range(counted_to.shape[2]):
                 if weights[m] > 0.0:
-                    counted_to[s, k, m] = max(counted_to[s, k, m], until)
+                    counted_to[s, k, m] = larger(counted_to[s, k, m], until)
 
 
 @hooks.bits_sent.of(LatticeUplink)
