@@ -12,7 +12,6 @@ from numba import types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin
 
-
 _REAL = (types.Integer, types.Float)
 
 

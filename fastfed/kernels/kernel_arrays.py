@@ -107,7 +107,7 @@ def _shape(context: Any, builder: Any, kind: KernelArray, value: Any) -> Any:
 
 def _indices(index: Any) -> tuple[Any, ...]:
     """Return the types of the indices; empty if they are no integers."""
-    found = tuple(index.types) if isinstance(index, types.BaseTuple) else (index,)
+    found = index.types if isinstance(index, types.Tuple | types.UniTuple) else (index,)
     return found if all(isinstance(one, types.Integer) for one in found) else ()
 
 
