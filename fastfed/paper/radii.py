@@ -19,7 +19,7 @@ import polars as pl
 
 from fastfed.analysis.moments import PULLS, Moments, Prices
 from fastfed.analysis.trials import Trials, collect, samples
-from fastfed.analysis.verdicts import Cell, Claim, comparison, conclude, error_share
+from fastfed.analysis.verdicts import Cell, comparison
 from fastfed.paper.markdown import table_row
 from fastfed.text import number
 
@@ -84,57 +84,6 @@ def radius_places(panels: Trials, others: Trials) -> list[RadiusPlace]:
             instance = next(iter(by_radius.values()))[1].instance
             found.append(RadiusPlace(instance, delta, schedule, moments))
     return found
-
-
-# ---- claims ------------------------------------------------------------------------------------
-
-
-def judge_radii(places: Sequence[RadiusPlace]) -> list[Claim]:
-    """Judge the claims of this study for which there are cells."""
-    found = [delta_pac(places), saving(places), tightest(places)]
-    return [claim for claim in found if claim is not None]
-
-
-def delta_pac(places: Sequence[RadiusPlace]) -> Claim | None:
-    return conclude(
-        "radii-delta-pac",
-        "With every other radius, too, all answers are right with probability at least 1 - delta.",
-        "not in the paper: fastfed's radii, docs/explanation/radii.md",
-        "the share of trials with a wrong answer is at most delta",
-        [
-            {**place.head, "radius": radius, **error_share(place.moments, radius, place.delta)}
-            for place in places
-            for radius in OTHERS
-        ],
-    )
-
-
-def saving(places: Sequence[RadiusPlace]) -> Claim | None:
-    return conclude(
-        "radii-saving",
-        "Every other radius makes FedElim and FedElim0 cheaper, at every delta.",
-        "not in the paper: fastfed's radii, docs/explanation/radii.md",
-        f"mean cost (FedElim: total at C = {COST:g}; FedElim0: pulls) over that with the paper's "
-        "radius below 1",
-        [place.over(radius, PAPER) for place in places for radius in OTHERS],
-    )
-
-
-def tightest(places: Sequence[RadiusPlace]) -> Claim | None:
-    cells = []
-    for place in places:
-        cells += [
-            {**place.over(TIGHTEST, other), "radius": f"against {other}"}
-            for other in OTHERS
-            if other != TIGHTEST
-        ]
-    return conclude(
-        "radii-tightest",
-        f"Of all radii, {TIGHTEST} is the cheapest.",
-        "not in the paper: fastfed's radii, docs/explanation/radii.md",
-        "its mean cost over that of each of the others below 1",
-        cells,
-    )
 
 
 # ---- table -------------------------------------------------------------------------------------
