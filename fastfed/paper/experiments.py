@@ -20,7 +20,6 @@ The price of an uplink never costs a simulation. Each folder is an ordinary swee
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +37,8 @@ from fastfed.display.figures import require_matplotlib
 from fastfed.display.series import with_gaps
 from fastfed.errors import InputError, nearest
 from fastfed.files import replacing
-from fastfed.model.instance import Instance
+from fastfed.model.instance import Instance, changed
+from fastfed.model.rewards import Gaussian
 from fastfed.model.spec import Spec
 from fastfed.paper import algorithms, optimum, radii
 from fastfed.paper.claims.criteria import COST, GROWTH
@@ -64,6 +64,7 @@ from fastfed.storage.summary_cache import stored_summary
 from fastfed.sweeps.grid import Grid
 from fastfed.sweeps.run import Run, iterate
 from fastfed.theory.bounds import bounds
+from fastfed.theory.bounds_table import plain
 from fastfed.version import ROWS, __version__
 
 DATA_SETS = ("synthetic", "bernoulli", "movielens")
@@ -207,34 +208,22 @@ def write(out: Path) -> tuple[list[Claim], list[Path]]:
     minimum = next((one for one in claims if one.key == "minimum-map"), None)
     paths = drawn.write(frames, [] if minimum is None else minimum.cells, out)
     paths += write_matrix(claims, out / "claims")
-    table, saved = scheme_table(frames.studies), radii.radii_table(evidence.radii)
-    beside = optimum.optimum_table(evidence.optimum)
     stores = _studied(out, "algorithms")
     every = [row for store in stores for row in algorithms.algorithms_table(store)]
     trials = frames.panels.group_by("instance", maintain_order=True).agg(pl.col("trials").min())
-    counts = dict(trials.iter_rows())
-    warning = not_ended_text(frames.panels)
-    for name, text in (
-        ("table.md", scheme_text(table)),
-        ("table.json", _json(table)),
-        ("radii.md", radii.radii_text(saved)),
-        ("radii.json", _json(saved)),
-        ("optimum.md", optimum.optimum_text(beside)),
-        ("optimum.json", _json(beside)),
-        ("algorithms.md", algorithms.algorithms_text(every)),
-        ("algorithms.json", _json(every)),
-        ("claims.md", claims_text(claims, counts, warning, slips(evidence))),
-        (
-            "claims.json",
-            _json(
-                {
-                    "trials": counts,
-                    "claims": [one.to_dict() for one in claims],
-                    "slips": slips(evidence),
-                }
-            ),
-        ),
+    counts, warning = dict(trials.iter_rows()), not_ended_text(frames.panels)
+    texts: dict[str, str] = {}
+    for name, as_text, rows in (
+        ("table", scheme_text, scheme_table(frames.studies)),
+        ("radii", radii.radii_text, radii.radii_table(evidence.radii)),
+        ("optimum", optimum.optimum_text, optimum.optimum_table(evidence.optimum)),
+        ("algorithms", algorithms.algorithms_text, every),
     ):
+        texts |= {f"{name}.md": as_text(rows), f"{name}.json": _json(rows)}
+    judged = [one.to_dict() for one in claims]
+    texts["claims.md"] = claims_text(claims, counts, warning, slips(evidence))
+    texts["claims.json"] = _json({"trials": counts, "claims": judged, "slips": slips(evidence)})
+    for name, text in texts.items():
         with replacing(out / name) as file:
             file.write(text.encode())
         paths.append(out / name)
@@ -401,13 +390,6 @@ def tightness() -> list[dict[str, Any]]:
 
 
 def _json(content: Any) -> str:
-    def plain(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: plain(one) for key, one in value.items()}
-        if isinstance(value, list):
-            return [plain(one) for one in value]
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
     return json.dumps(plain(content), indent=1, allow_nan=False) + "\n"
 
 
@@ -427,14 +409,9 @@ def _study_schedules(name: str) -> tuple[str, ...]:
 
 
 def _gaussian() -> Instance:
+    name, description = "movielens-gaussian", "Gaussian rewards around MovieLens's means"
     real = Instance.load("movielens")
-    return Instance(
-        real.means,
-        arms=real.arms,
-        clients=real.clients,
-        name="movielens-gaussian",
-        description="Gaussian rewards around MovieLens's means",
-    )
+    return changed(real, rewards=Gaussian(), name=name, description=description)
 
 
 def _studied(out: Path, study: str) -> Iterator[Store]:

@@ -95,10 +95,7 @@ class OptimumPlace:
         if own is None or pairs is None or every is None:
             return None
         return Split(
-            own[0] / pairs[0],
-            pairs[0] / every[0],
-            self.proportions,
-            every[0] / self.proportions,
+            own[0] / pairs[0], pairs[0] / every[0], self.proportions, every[0] / self.proportions
         )
 
 
@@ -198,11 +195,7 @@ def _over_theorem_3(instance: Instance, upper: bool) -> tuple[float, float]:
 
 def _limit_cell(name: str, what: str, value: float, text: str, limit: float = 1.0) -> Cell:
     """Make a cell whose value should be at most ``limit``, up to the solver's tolerance."""
-    return {
-        "instance": name,
-        "what": what,
-        **computed(value / (1 + 2 * TOLERANCE), limit, text),
-    }
+    return {"instance": name, "what": what, **computed(value / (1 + 2 * TOLERANCE), limit, text)}
 
 
 def limits() -> list[Cell]:

@@ -6,12 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from fastfed.analysis.moments import PULLS, UPLINKS, Prices
 from fastfed.analysis.verdicts import Cell
-from fastfed.paper.claims.criteria import (
-    PAPER_COSTS,
-    claim,
-    over_pulls_of_fedelim0,
-    with_schedules,
-)
+from fastfed.paper.claims.criteria import PAPER_COSTS, claim, over_pulls_of_fedelim0, with_schedules
 from fastfed.paper.evidence import Place
 
 

@@ -32,12 +32,7 @@ CLAIMS: dict[str, tuple[Judge, ...]] = {
     "scales": (periods.minimum_everywhere,),
     "gaps": (growth.inverse_square, growth.talk_growth),
     "studies": (studies.trade_off, studies.near_best_period, studies.base_two),
-    "checked": (
-        theorems.theorem_two,
-        theorems.theorem_three,
-        theorems.two_T,
-        theorems.three_T,
-    ),
+    "checked": (theorems.theorem_two, theorems.theorem_three, theorems.two_T, theorems.three_T),
     "good_event": (theorems.good_event,),
     "tightness": (growth.tight_in_clients,),
     "radii": (radii.delta_pac, radii.saving, radii.tightest),
