@@ -14,20 +14,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfed.errors import InputError
+from fastfed.model.arrays import frozen, refuse_cells
 from fastfed.model.goals.base import MOST, ties
 from fastfed.model.goals.best import Best
 from fastfed.model.rewards import Gaussian, Rewards
 from fastfed.model.weights import Questions, personalised_rows
 from fastfed.text import printable
 from fastfed.validation import number, numbers, refuse_many_cells, shown
-
-_T = TypeVar("_T", bound=np.generic)
 
 _BEST = Best()
 
@@ -107,9 +106,9 @@ class Instance:
         self.description = description
 
         self.questions = Questions(weights, self.means.shape[1], local)
-        self.values = _frozen(self.questions.values(self.means))
-        self.local_ties = _frozen(ties(self.means))
-        self.server_ties = _frozen(np.stack([ties(row) for row in self.values]))
+        self.values = frozen(self.questions.values(self.means))
+        self.local_ties = frozen(ties(self.means))
+        self.server_ties = frozen(np.stack([ties(row) for row in self.values]))
 
     @classmethod
     def personalised(
@@ -148,15 +147,9 @@ class Instance:
         >>> mixed.weights.tolist(), mixed.server_best.tolist()
         ([[0.75, 0.25], [0.25, 0.75]], [0, 1])
         """
-        named: dict[str, Any] = {
-            "arms": arms,
-            "clients": clients,
-            "name": name,
-            "description": description,
-        }
-        clients_count = cls(means, rewards, **named).shape[1]
-        rows = personalised_rows(clients_count, alpha)
-        return cls(means, rewards, weights=rows, local=local, **named)
+        alike = cls(means, rewards, arms=arms, clients=clients, name=name, description=description)
+        rows = personalised_rows(alike.shape[1], alpha)
+        return changed(alike, weights=rows, local=local)
 
     def weighted(self, weights: npt.ArrayLike, local: bool | None = None) -> Instance:
         """Return the same instance with other weights of clients.
@@ -179,17 +172,8 @@ class Instance:
         >>> ff.Instance.load("synthetic").weighted([5, 3, 2]).name
         'synthetic weighted 5,3,2'
         """
-        own = self.rewards.own_means is not None
-        local = self.questions.local if local is None else local
-        made = Instance(
-            None if own else self.means,
-            self.rewards,
-            weights=weights,
-            local=local,
-            arms=self.arms,
-            clients=self.clients,
-            name=self.name,
-            description=self.description,
+        made = changed(
+            self, weights=weights, local=self.questions.local if local is None else local
         )
         if made.digest != self.digest:
             made.name = f"{self.name} {made.questions.label}"
@@ -216,13 +200,13 @@ class Instance:
     def local_best(self) -> npt.NDArray[np.int64]:
         """(M,): each client's best arm."""
         _BEST.check(self)
-        return _frozen(np.argmax(self.means, axis=0))
+        return frozen(np.argmax(self.means, axis=0))
 
     @cached_property
     def server_best(self) -> npt.NDArray[np.int64]:
         """(Q,): the best arm in each question of the server."""
         _BEST.check(self)
-        return _frozen(np.argmax(self.values, axis=1))
+        return frozen(np.argmax(self.values, axis=1))
 
     @property
     def global_best(self) -> int:
@@ -233,13 +217,13 @@ class Instance:
     def local_gaps(self) -> npt.NDArray[np.float64]:
         """Gaps to the best arm of each client, (K, M); the best arm has the smallest other gap."""
         _BEST.check(self)
-        return _frozen(_BEST.local_gaps(self))
+        return frozen(_BEST.local_gaps(self))
 
     @cached_property
     def server_gaps(self) -> npt.NDArray[np.float64]:
         """(Q, K): the same in each question of the server."""
         _BEST.check(self)
-        return _frozen(_BEST.server_gaps(self))
+        return frozen(_BEST.server_gaps(self))
 
     @property
     def global_gaps(self) -> npt.NDArray[np.float64]:
@@ -444,6 +428,19 @@ class Instance:
         return str(m) if self.clients[m] == str(m) else f"{m} ({self.clients[m]})"
 
 
+def changed(instance: Instance, **arguments: Any) -> Instance:
+    """Return the same instance with other arguments of `Instance`."""
+    rewards = arguments.get("rewards", instance.rewards)
+    same = {
+        "means": None if rewards.own_means is not None else instance.means,
+        "rewards": rewards,
+        "weights": instance.questions.given,
+        "local": instance.questions.local,
+        **{name: getattr(instance, name) for name in ("arms", "clients", "name", "description")},
+    }
+    return type(instance)(**same | arguments)
+
+
 def _checked_means(means: npt.ArrayLike) -> npt.NDArray[np.float64]:
     matrix = numbers(
         "means: must be a K x M matrix of numbers, one row per arm, all rows equally long", means
@@ -456,17 +453,14 @@ def _checked_means(means: npt.ArrayLike) -> npt.NDArray[np.float64]:
     if matrix.size == 0:
         raise InputError(f"means: empty ({matrix.shape[0]} x {matrix.shape[1]}), at least 1 x 1")
     refuse_many_cells("means", *matrix.shape)
-    bad = np.argwhere(~np.isfinite(matrix))
-    if len(bad):
-        k, m = bad[0]
-        raise InputError(f"means[{k}, {m}] = {matrix[k, m]}: every mean must be finite")
+    refuse_cells("means", matrix, ~np.isfinite(matrix), "every mean must be finite")
     if np.abs(matrix).max() > MOST:
         k, m = np.unravel_index(int(np.argmax(np.abs(matrix))), matrix.shape)
         raise InputError(
             f"means[{k}, {m}] = {matrix[k, m]:g}: too large, at most {MOST:g}; "
             "change the unit of the rewards"
         )
-    return _frozen(np.ascontiguousarray(matrix))
+    return frozen(np.ascontiguousarray(matrix))
 
 
 def _names(kind: str, names: Sequence[str] | None, count: int) -> tuple[str, ...]:
@@ -485,8 +479,3 @@ def _names(kind: str, names: Sequence[str] | None, count: int) -> tuple[str, ...
     if twice:
         raise InputError(f"{kind} name {shown(twice[0])} is given twice: names must differ")
     return tuple(names)
-
-
-def _frozen(array: npt.NDArray[_T]) -> npt.NDArray[_T]:
-    array.setflags(write=False)
-    return array

@@ -14,7 +14,9 @@ import math
 import re
 import tomllib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +25,7 @@ import numpy.typing as npt
 
 from fastfed.errors import InputError, UncertainWarning, nearest
 from fastfed.files import data_folder, read_regular, valid_unicode
-from fastfed.model.instance import Instance
+from fastfed.model.instance import Instance, changed
 from fastfed.model.observed import doubtful_gaps, with_samples
 from fastfed.model.rewards import Finite, Rewards
 from fastfed.validation import MOST_FILE, MOST_SEED, refuse_many_cells, refuse_many_weights, shown
@@ -73,10 +75,17 @@ def load(
     loaded = _load(source, rewards, reading)
     if weights is None:
         return loaded
-    try:
+    with _named(loaded.name):
         return loaded.weighted(weights)
+
+
+@contextmanager
+def _named(source: object) -> Iterator[None]:
+    """Name the source of whatever is refused inside."""
+    try:
+        yield
     except InputError as error:
-        raise InputError(f"{loaded.name}: {error}") from None
+        raise InputError(f"{source}: {error}") from None
 
 
 def _load(source: str | Path, rewards: Rewards | str | None, reading: Reading) -> Instance:
@@ -187,20 +196,10 @@ def _scaled(text: str, arguments: str) -> Instance:
     if not 0 < factor < math.inf:
         raise InputError(f"{text!r}: the factor must be above 0 and finite")
     base = load(name)
-    description = f"{base.name}, means x {factor:g}"
     rewards = base.rewards.scaled(factor)
     means = None if rewards.own_means is not None else base.means * factor
-    questions = base.questions
-    return Instance(
-        means,
-        rewards,
-        weights=questions.given,
-        local=questions.local,
-        arms=base.arms,
-        clients=base.clients,
-        name=text,
-        description=description,
-    )
+    description = f"{base.name}, means x {factor:g}"
+    return changed(base, means=means, rewards=rewards, name=text, description=description)
 
 
 def _load_file(
@@ -215,10 +214,8 @@ def _load_file(
         raise InputError(f"{path}: has means and no observed rewards; leave empty and columns out")
     if rewards is not None:
         content["rewards"] = rewards
-    try:
+    with _named(path):
         made = Instance(**content)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
     if observed and (doubt := doubtful_gaps(made, reading.empty is not None)):
         warnings.warn(doubt, UncertainWarning, stacklevel=5)
     return made
@@ -288,10 +285,8 @@ def _rewards(path: str, table: object) -> Rewards:
         raise InputError(f"{path}: unknown key {unknown[0]!r} in [rewards] of kind {kind}")
     if kind == "finite" and not {"values", "weights"} <= set(options):
         raise InputError(f"{path}: finite rewards need values and weights")
-    try:
+    with _named(path):
         return make(**options)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def _from_csv(path: Path, reading: Reading) -> dict[str, Any]:
@@ -332,18 +327,15 @@ def _from_csv(path: Path, reading: Reading) -> dict[str, Any]:
                 raise InputError(f"{path}: row {number}: {cell!r} is not a number")
     clients = [cell.strip() for cell in (rows[0][1:] if named else rows[0])] if header else None
     values = [[float(cell) for cell in row] for row in cells]
-    names = [row[0].strip() for row in body] if named else None
     weighs = [named and row[0].strip().lower() == "weights" for row in body]
-    if all(weighs):
+    pays = [not weight for weight in weighs]
+    if not any(pays):
         raise InputError(f"{path}: weights and no means; write one row of means per arm")
-    if not any(weighs):
-        return {"means": values, "clients": clients, "arms": names}
-    arms = [row[0].strip() for row, weight in zip(body, weighs, strict=True) if not weight]
     return {
-        "means": [row for row, weight in zip(values, weighs, strict=True) if not weight],
-        "weights": [row for row, weight in zip(values, weighs, strict=True) if weight],
+        "means": list(compress(values, pays)),
         "clients": clients,
-        "arms": arms,
+        "arms": [row[0].strip() for row in compress(body, pays)] if named else None,
+        **({"weights": list(compress(values, weighs))} if any(weighs) else {}),
     }
 
 
@@ -398,17 +390,13 @@ def _observed_text(
             columns[head] = [float(cell) for cell in cells]
         else:
             columns[head] = cells
-    try:
+    with _named(path):
         return from_rewards(pl.DataFrame(columns), reading.empty)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def _from_parquet(path: Path, reading: Reading) -> dict[str, Any]:
-    try:
+    with _named(path):
         return from_rewards(_observed(path, reading), reading.empty)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def _observed(path: Path, reading: Reading) -> pl.DataFrame:
@@ -556,13 +544,12 @@ def _client_weights(observed: pl.DataFrame) -> list[float]:
 def _movielens() -> Instance:
     from fastfed.model.movielens import builtin_histogram
 
-    content = from_rewards(builtin_histogram(), empty=0.0)
-    return Instance(
-        name="movielens",
-        description="MovieLens (HetRec 2011): genres rated in "
-        "countries; counts and means exact, reward shapes reconstructed",
-        **content,
+    description = (
+        "MovieLens (HetRec 2011): genres rated in countries; counts and means exact, reward shapes "
+        "reconstructed"
     )
+    content = from_rewards(builtin_histogram(), empty=0.0)
+    return Instance(name="movielens", description=description, **content)
 
 
 _READERS = {".toml": _from_toml, ".csv": _from_csv, ".parquet": _from_parquet}

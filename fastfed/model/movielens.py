@@ -21,7 +21,7 @@ pays; ``empty="zero"`` leaves it out of the table, to be read as an arm that alw
 from __future__ import annotations
 
 import io
-from dataclasses import astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 
 import polars as pl
@@ -70,11 +70,8 @@ class Report:
     @property
     def differences(self) -> tuple[str, ...]:
         """Names of the fields of `Counts` that are not as in the paper."""
-        return tuple(
-            field.name
-            for field in fields(Counts)
-            if getattr(self.found, field.name) != getattr(PAPER, field.name)
-        )
+        printed = asdict(PAPER)
+        return tuple(name for name, count in asdict(self.found).items() if count != printed[name])
 
     def __str__(self) -> str:
         lines = [f"{'':<16}{'paper':>12}{'found':>12}"]

@@ -42,7 +42,7 @@ def counts_of(instance: Instance) -> npt.NDArray[np.float64]:
 
 def resample(instance: Instance, rng: np.random.Generator) -> Instance:
     """Draw as many rewards of each arm at each client as were observed, with replacement."""
-    from fastfed.model.instance import Instance
+    from fastfed.model.instance import changed
 
     counts = counts_of(instance)
     rewards = instance.rewards
@@ -51,15 +51,8 @@ def resample(instance: Instance, rng: np.random.Generator) -> Instance:
     for k, m in np.ndindex(*instance.shape):
         total = int(counts[k, m].sum())
         drawn[k, m] = rng.multinomial(total, counts[k, m] / total)
-    return Instance(
-        rewards=Finite(rewards.values, drawn),
-        weights=instance.questions.given,
-        local=instance.questions.local,
-        arms=instance.arms,
-        clients=instance.clients,
-        name=f"{instance.name} resampled",
-        description=instance.description,
-    )
+    name = f"{instance.name} resampled"
+    return changed(instance, rewards=Finite(rewards.values, drawn), name=name)
 
 
 def with_samples(instance: Instance, count: int, seed: int) -> list[Instance]:

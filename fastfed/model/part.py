@@ -9,7 +9,7 @@ carry names; everything else carries the objects.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from fastfed.errors import InputError, UnknownNameError, nearest
@@ -213,3 +213,11 @@ def _home(cls: type[Part]) -> str:
 def plain(number: float) -> str:
     """Write a number in a name: as short as it can be and be read back, without ".0"."""
     return repr(number).removesuffix(".0")
+
+
+def name_with_options(family: str, options: Sequence[float], defaults: Sequence[object]) -> str:
+    """Write a family with its options, up to the last one that is not its default."""
+    count = len(options)
+    while count and options[count - 1] == defaults[count - 1]:
+        count -= 1
+    return f"{family}:{','.join(map(plain, options[:count]))}" if count else family

@@ -20,7 +20,6 @@ from fastfed.confidence import (
     Confidence,
     Exponent,
     constants,
-    global_log,
     grid,
     local_log,
 )
@@ -110,8 +109,7 @@ class Radius(Part):
         self, arms: int, clients: int, delta: float, sigma: float, pairs: int | None = None
     ) -> Confidence:
         """Make the radius of an arm, or of a pair of arms, at one client."""
-        share = 2.0 * self._compared(arms, pairs) * clients
-        return self._confidence(1.0, delta / share, sigma)
+        return self._confidence(1.0, sigma, *self._numbers(arms, clients, delta, pairs))
 
     def at_server(
         self, arms: int, walks: float, delta: float, sigma: float, pairs: int | None = None
@@ -120,8 +118,7 @@ class Radius(Part):
 
         ``walks`` is the effective number of clients: M if they count alike.
         """
-        share = 2.0 * self._compared(arms, pairs)
-        return self._confidence(float(walks), delta / share, sigma)
+        return self._confidence(float(walks), sigma, *self._numbers(arms, 1, delta, pairs))
 
     def kernel(self, setting: Setting) -> Any:
         """Make the radius at a client, and the one that the server compares sums with."""
@@ -129,34 +126,27 @@ class Radius(Part):
 
         return make_radius(setting.radii.client), make_radius(setting.radii.sums)
 
-    def _compared(self, arms: int, pairs: int | None) -> int:
-        """Return the number of walks among which the error budget is shared.
+    def _numbers(
+        self, arms: int, clients: int, delta: float, pairs: int | None
+    ) -> tuple[float, float, float]:
+        """Return the error budget of each walk, and the constants that are derived from it.
 
-        They are the arms, or the pairs whose order matters: those with the best arm, unless the
-        goal names others. A lone arm counts as 1.
+        The budget is shared among the arms, or the pairs whose order matters: those with the best
+        arm, unless the goal names others. A lone arm counts as 1.
         """
-        if not self.pairs:
-            return arms
-        return max(arms - 1, 1) if pairs is None else pairs
+        rivals = max(arms - 1, 1) if pairs is None else pairs
+        budget = delta / (2.0 * (rivals if self.pairs else arms) * clients)
+        return budget, *constants(self.formula, budget, self.pairs, self.tuned_at)
 
     def _confidence(
-        self,
-        walks: float,
-        budget: float,
-        sigma: float,
-        derived: tuple[float, float] | None = None,
+        self, walks: float, sigma: float, budget: float, constant: float, shift: float
     ) -> Confidence:
-        """Make the radius of a sum of this number of walks.
-
-        ``derived`` replaces the constants that the formula derives from the budget.
-        """
-        constant, shift = derived or constants(self.formula, budget, self.pairs, self.tuned_at)
-        made = Confidence(
+        """Make the radius of a sum of this number of walks."""
+        if self.function is not None:
+            _refuse_odd_exponent(self.name, self.function, budget)
+        return Confidence(
             self.formula, walks, sigma, self.pairs, budget, constant, shift, self.function
         )
-        if made.function is not None:
-            _refuse_odd_exponent(self.name, made.function, budget)
-        return made
 
 
 class _BuiltIn(Radius):
@@ -179,15 +169,11 @@ class Paper(_BuiltIn):
     rank = 0
     formula = PAPER
 
-    def at_client(
-        self, arms: int, clients: int, delta: float, sigma: float, pairs: int | None = None
-    ) -> Confidence:
-        return self._confidence(1.0, 0.0, sigma, (local_log(arms, clients, delta), 0.0))
-
-    def at_server(
-        self, arms: int, walks: float, delta: float, sigma: float, pairs: int | None = None
-    ) -> Confidence:
-        return self._confidence(float(walks), 0.0, sigma, (global_log(arms, delta), 0.0))
+    def _numbers(
+        self, arms: int, clients: int, delta: float, pairs: int | None
+    ) -> tuple[float, float, float]:
+        """Return the constant of the paper's logarithm: ln(8 K M / delta), at the server M = 1."""
+        return 0.0, local_log(arms, clients, delta), 0.0
 
 
 class Stitched(_BuiltIn):

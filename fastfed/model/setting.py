@@ -14,12 +14,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 from fastfed.confidence import Confidence
 from fastfed.errors import InputError
 from fastfed.model.cell import Cell
-from fastfed.model.choices import (
-    DEFAULTS,
-    Choices,
-    ChosenParts,
-    parts_of,
-)
+from fastfed.model.choices import DEFAULTS, Choices, ChosenParts, parts_of
 from fastfed.model.instance import Instance
 from fastfed.model.options import takes
 from fastfed.model.part import Part

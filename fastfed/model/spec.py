@@ -123,28 +123,29 @@ class Spec(_Chosen, Struct, omit_defaults=True, forbid_unknown_fields=True):  # 
     def of(options: Mapping[str, Any]) -> Spec:
         """Make a spec from the keys of a spec file or the options of a sweep, all checked."""
         _refuse_unknown(options, lambda key, near: f"unknown key {key!r}{near} in the spec:")
-        given = {key: value for key, value in options.items() if value is not None}
-        instances = as_list(given.get("instance", ("synthetic",)))
+        given = {key: GRID[option_of(key)] for key in KEYS}
+        given |= {key: value for key, value in options.items() if value is not None}
+        instances = as_list(given["instance"])
         if not instances:
             raise InputError("no instances: give at least one, as in synthetic")
-        deltas = list(dict.fromkeys(map(checked_delta, as_list(given.get("delta", DELTAS)))))
+        deltas = list(dict.fromkeys(map(checked_delta, as_list(given["delta"]))))
         if not deltas:
             raise InputError("no deltas: give at least one, as in 0.01")
-        most, of_bits = given.get("max_steps"), as_list(given.get("bit_cost"))
+        most, of_bits = given["max_steps"], as_list(given["bit_cost"])
         return Spec(
             instance=[_written(one) for one in instances],
             delta=deltas,
-            cost=checked_costs(as_list(given.get("cost", COSTS))),
-            schedule=_schedules(given.get("schedule"), given.get("period")),
-            trials=checked_trials(given.get("trials", 10_000)),
-            seed=checked_seed(given.get("seed", 0)),
-            engine=checked_engine(given.get("engine", "auto")),
-            sigma=list(dict.fromkeys(map(checked_sigma, as_list(given.get("sigma", ()))))),
+            cost=checked_costs(as_list(given["cost"])),
+            schedule=_schedules(given["schedule"], given["period"]),
+            trials=checked_trials(given["trials"]),
+            seed=checked_seed(given["seed"]),
+            engine=checked_engine(given["engine"]),
+            sigma=list(dict.fromkeys(map(checked_sigma, as_list(given["sigma"])))),
             max_steps=None if most is None else checked_max_steps(most),
-            target_rse=_checked_target(given.get("target_rse")),
-            until_separated=_checked_truth(given.get("until_separated", False)),
+            target_rse=_checked_target(given["target_rse"]),
+            until_separated=_checked_truth(given["until_separated"]),
             bit_cost=checked_costs(of_bits, "a bit") if of_bits else [],
-            **{kind: _choices(kind, given.get(kind, name)) for kind, name in DEFAULTS.items()},
+            **{kind: _choices(kind, given[kind]) for kind in CHOICES},
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.errors import InputError
+from fastfed.model.arrays import frozen
 from fastfed.validation import numbers, shown
 
 Floats = npt.NDArray[np.float64]
@@ -74,7 +75,7 @@ class Questions:
         )
         self._equal = equal
         for array in (self.given, self.rows, self.effective, self.factors):
-            array.setflags(write=False)
+            frozen(array)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -168,11 +169,8 @@ class Questions:
     @property
     def summary(self) -> str:
         """Describe in a few words which weighted means the server asks about."""
-        asked = (
-            f"{len(self)} questions"
-            if len(self) > 1
-            else ("equal weights" if self._equal[0] else "weighted clients")
-        )
+        weights = "equal weights" if self._equal[0] else "weighted clients"
+        asked = f"{len(self)} questions" if len(self) > 1 else weights
         return asked if self.local else f"{asked}, no local question"
 
     def text(self, question: int) -> str:

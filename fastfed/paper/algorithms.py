@@ -13,8 +13,7 @@ import numpy as np
 
 from fastfed.analysis.intervals import clopper_pearson
 from fastfed.analysis.trials import Trials, samples
-from fastfed.paper.markdown import table_row
-from fastfed.text import number
+from fastfed.paper.markdown import document, measured, table
 from fastfed.theory.bounds import bounds
 
 SCHEDULES = ("fedelim", "fedelim0", "adaptive", "rounds:2", "phases", "halving:20000", "oracle")
@@ -64,46 +63,40 @@ def _mean(column: str, values: Any) -> dict[str, float | None]:
     return {f"{column}_mean": mean, f"{column}_sem": sem}
 
 
-def algorithms_text(table: Sequence[dict[str, Any]]) -> str:
+def algorithms_text(found: Sequence[dict[str, Any]]) -> str:
     """Write algorithms.md."""
-    return (
-        "# All algorithms side by side\n\n"
+    return document(
+        "All algorithms side by side",
         f"Means ± one standard error, with the radius {RADIUS}. Within an instance all algorithms "
         "run on the same walks. The column x T* has the mean pulls over the least pulls of any "
         "delta-PAC algorithm. Rewards with many values have no such number, and an algorithm with "
         "a fixed budget promises no delta. The last two columns have the trials without a right "
-        "answer, and the 95 % interval of their share in per cent.\n\n"
-        f"{markdown(table)}\n"
+        "answer, and the 95 % interval of their share in per cent.",
+        markdown(found),
     )
 
 
-def markdown(table: Sequence[dict[str, Any]]) -> str:
+def markdown(found: Sequence[dict[str, Any]]) -> str:
     """Write the table of `algorithms_table` in Markdown."""
-    head = ["instance", "delta", "algorithm", "trials", "pulls", "x T*", "uplinks", "rounds"]
-    lines = [
-        table_row([*head, "wrong", "error %"]).replace("T*", "T\\*"),
-        table_row(["---", "---:", "---", *["---:"] * 7]),
-    ]
-    for row in table:
-        means = {
-            name: "" if row[f"{name}_mean"] is None else f"{row[f'{name}_mean']:,.{digits}f}"
+    head = ["instance", "delta", "algorithm", "trials", "pulls", "x T\\*", "uplinks", "rounds"]
+    rows = []
+    for row in found:
+        uplinks, rounds = (
+            "" if row[f"{name}_mean"] is None else f"{row[f'{name}_mean']:,.{digits}f}"
             for name, digits in (("uplinks", 0), ("rounds", 1))
-        }
-        pulls = row["pulls_mean"]
-        lines.append(
-            table_row(
-                [
-                    row["instance"],
-                    f"{row['delta']:g}",
-                    row["algorithm"],
-                    f"{row['trials']:,}",
-                    "none ended" if pulls is None else number(pulls, row["pulls_sem"]),
-                    "" if row["x_least"] is None else f"{row['x_least']:.2f}",
-                    means["uplinks"],
-                    means["rounds"],
-                    f"{row['wrong']:,}",
-                    " to ".join(f"{100 * row[f'error_{end}']:.3g}" for end in ("low", "high")),
-                ]
-            )
         )
-    return "\n".join(lines)
+        rows.append(
+            [
+                row["instance"],
+                f"{row['delta']:g}",
+                row["algorithm"],
+                f"{row['trials']:,}",
+                measured(row["pulls_mean"], row["pulls_sem"]),
+                "" if row["x_least"] is None else f"{row['x_least']:.2f}",
+                uplinks,
+                rounds,
+                f"{row['wrong']:,}",
+                " to ".join(f"{100 * row[f'error_{end}']:.3g}" for end in ("low", "high")),
+            ]
+        )
+    return table([*head, "wrong", "error %"], "lrlrrrrrrr", rows)

@@ -8,7 +8,7 @@ import polars as pl
 
 from fastfed.analysis.verdicts import DOES_NOT_APPLY, LEVEL, Claim
 from fastfed.paper.errata import SLIPS
-from fastfed.paper.markdown import table_row
+from fastfed.paper.markdown import table
 
 METHOD = f"""Schedules are compared trial by trial, on the same rewards, over the trials that both
 ended. Where a claim speaks of the best of several schedules, the trials with even numbers choose it
@@ -25,6 +25,8 @@ the uplink costs beyond 0, 10 and 100, and the number of trials. On MovieLens, c
 those of the data set, but how a cell's ratings spread over the ten values is partly reconstructed,
 and that a genre nobody has rated in a country pays 0 there is our choice (data/README.md). Its
 Gaussian twin is added to see what the discrete rewards change."""
+
+_BY_VERDICT = {True: "**{:.4f}**", False: "{:.4f}", None: "{:.4f} ?"}
 
 
 def claims_text(
@@ -44,12 +46,8 @@ def claims_text(
     lines = ["# The paper's claims", ""]
     for note in notes:
         lines += [" ".join(note.split()), ""]
-    lines += [table_row(["claim", "in the paper", "verdict"]), table_row(["---"] * 3)]
-    lines += [
-        table_row([one.claim, one.where, one.sentence])
-        for one in claims
-        if one.key != "minimum-map"
-    ]
+    rows = [[one.claim, one.where, one.sentence] for one in claims if one.key != "minimum-map"]
+    lines.append(table(["claim", "in the paper", "verdict"], "lll", rows))
     for one in claims:
         lines += [
             "",
@@ -90,19 +88,17 @@ def _map_text(claim: Claim) -> list[str]:
     )
     for (instance, sigma), rows in frame.group_by(["instance", "sigma"], maintain_order=True):
         costs = rows["cost"].unique().sort().to_list()
-        lines += [
-            "",
-            f"{instance}, confidence scale {sigma:g}",
-            "",
-            table_row(["delta", *(f"C = {cost:g}" for cost in costs)]),
-            table_row(["---:"] * (1 + len(costs))),
-        ]
-        for (delta,), some in rows.group_by(["delta"], maintain_order=True):
-            shown = [
-                {True: "**{:.4f}**", False: "{:.4f}", None: "{:.4f} ?"}[one["holds"]].format(
-                    one["value"]
-                )
-                for one in some.sort("cost").iter_rows(named=True)
+        shown = [
+            [
+                f"{delta:g}",
+                *(
+                    _BY_VERDICT[one["holds"]].format(one["value"])
+                    for one in some.sort("cost").iter_rows(named=True)
+                ),
             ]
-            lines.append(table_row([f"{delta:g}", *shown]))
+            for (delta,), some in rows.group_by(["delta"], maintain_order=True)
+        ]
+        heads = ["delta", *(f"C = {cost:g}" for cost in costs)]
+        written = table(heads, "r" * len(heads), shown)
+        lines += ["", f"{instance}, confidence scale {sigma:g}", "", written]
     return lines

@@ -11,8 +11,8 @@ look better than it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -118,47 +118,39 @@ class Place:
         best = self.cheapest(names, price)
         if best is None:
             return []
-        return [
-            self.compare(
-                one,
-                best,
-                Prices.total(price),
-                limit=limit,
-                judge=self.halves.odd,
-                note=f"best {in_words(best)}, chosen by the other half of the trials",
-                **where,
-            )
-        ]
+        where |= {"limit": limit, "judge": self.halves.odd}
+        note = f"best {in_words(best)}, chosen by the other half of the trials"
+        return [self.compare(one, best, Prices.total(price), note=note, **where)]
 
     def if_condition(self, cell: Cell, cost: float) -> Cell:
         """Return the cell, marked as not applicable where Theorem 4 is not about it."""
         return cell if self.condition[cost] else does_not_apply(cell, "C ln T_k > T_k for some arm")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Evidence:
     """Evidence by which the claims are judged; any field may be empty."""
 
-    panels: Sequence[Place] = ()
+    panels: list[Place] = field(default_factory=list)
     """Every data set at its own confidence scale, over delta."""
-    scales: Sequence[Place] = ()
+    scales: list[Place] = field(default_factory=list)
     """The same with whatever other confidence scales there are."""
-    studies: Sequence[Place] = ()
+    studies: list[Place] = field(default_factory=list)
     """One delta, many bases and periods."""
-    gaps: Sequence[Place] = ()
+    gaps: list[Place] = field(default_factory=list)
     """The synthetic instance with its gaps multiplied."""
-    checked: Sequence[Cell] = ()
+    checked: list[Cell] = field(default_factory=list)
     """The lines of `fastfed check` on the panels."""
-    good_event: Sequence[Cell] = ()
-    tightness: Sequence[Cell] = ()
-    radii: Sequence[RadiusPlace] = ()
+    good_event: list[Cell] = field(default_factory=list)
+    tightness: list[Cell] = field(default_factory=list)
+    radii: list[RadiusPlace] = field(default_factory=list)
     """FedElim and FedElim0 under every radius."""
     doubling: Doubling | None = None
-    improvements: Sequence[Cell] = ()
+    improvements: list[Cell] = field(default_factory=list)
     """T* over 2 M times Theorem 3."""
-    limits: Sequence[Cell] = ()
+    limits: list[Cell] = field(default_factory=list)
     """FedElim0 over T* as delta -> 0."""
-    optimum: Sequence[OptimumPlace] = ()
+    optimum: list[OptimumPlace] = field(default_factory=list)
     """FedElim and FedElim0 beside the least pulls."""
 
 

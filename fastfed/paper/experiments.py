@@ -20,8 +20,7 @@ The price of an uplink never costs a simulation. Each folder is an ordinary swee
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,8 @@ from fastfed.display.figures import require_matplotlib
 from fastfed.display.series import with_gaps
 from fastfed.errors import InputError, nearest
 from fastfed.files import replacing
-from fastfed.model.instance import Instance
+from fastfed.model.instance import Instance, changed
+from fastfed.model.rewards import Gaussian
 from fastfed.model.spec import Spec
 from fastfed.paper import algorithms, optimum, radii
 from fastfed.paper.claims.criteria import COST, GROWTH
@@ -64,6 +64,7 @@ from fastfed.storage.summary_cache import stored_summary
 from fastfed.sweeps.grid import Grid
 from fastfed.sweeps.run import Run, iterate
 from fastfed.theory.bounds import bounds
+from fastfed.theory.bounds_table import plain
 from fastfed.version import ROWS, __version__
 
 DATA_SETS = ("synthetic", "bernoulli", "movielens")
@@ -78,30 +79,7 @@ SCHEDULES = (
     "superexponential",
     "adaptive",
 )
-BASES = (
-    1.05,
-    1.1,
-    1.15,
-    1.2,
-    1.3,
-    1.4,
-    1.5,
-    1.6,
-    1.8,
-    2.2,
-    2.5,
-    2.8,
-    3.2,
-    3.6,
-    4,
-    4.5,
-    5,
-    6,
-    7,
-    8,
-    9,
-    10,
-)
+BASES = (1.05, 1.1, 1.15, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2.2, 2.5, 2.8, 3.2, 3.6, 4.5, *range(4, 11))
 # Confidence scales of the map: the paper's and, where rewards in [0, 1] make it valid, half of it.
 # Not on MovieLens: there it is too narrow, best arms are lost, and two that are equal never part.
 SCALES = {"bernoulli": (1.0, 0.5)}
@@ -121,11 +99,6 @@ class Plan:
     name: str
     folder: Path
     spec: Spec
-
-    @staticmethod
-    def of(name: str, folder: Path, **options: Any) -> Plan:
-        """Plan a sweep with these keys of a spec."""
-        return Plan(name, folder, Spec.of(options))
 
     def parts(self, threads: int | None = None) -> Iterator[tuple[Run, PartFile | None]]:
         """Run the trials of a plan that its folder lacks, as `fastfed.sweeps.run.iterate` does."""
@@ -151,92 +124,73 @@ def plan(
         raise InputError(
             f"only {only!r}{nearest(only, DATA_SETS)}: must be one of {', '.join(DATA_SETS)}"
         )
-    plans: list[Plan] = []
-    for name in DATA_SETS if only is None else (only,):
-        base: dict[str, Any] = {
-            "instance": name,
-            "delta": DELTAS,
-            "cost": COSTS,
-            "schedule": SCHEDULES,
-            "trials": trials,
-            "seed": seed,
-        }
-        study = base | {"delta": STUDY_DELTA, "schedule": _study_schedules(name)}
-        others = {
-            "delta": [delta for delta in radii.DELTAS if delta in DELTAS],
-            "schedule": list(radii.SCHEDULES),
-            "radius": radii.OTHERS,
-        }
-        plans += [
-            Plan.of(name, out / name, **base, sigma=SCALES.get(name)),
-            Plan.of(f"studies of {name}", out / "studies" / name, **study),
-            Plan.of(f"radii of {name}", out / "radii" / name, **base | others),
-        ]
-        twin = _gaussian() if name == "movielens" else name
-        plans.append(_optimum_plan(name, out, base | {"instance": twin}))
-        plans.append(_algorithms_plan(name, out, base))
-        if name == "synthetic":
-            gaps = {
-                "instance": [f"scaled:synthetic,{factor:g}" for factor in FACTORS],
-                "schedule": ["fedelim", "fedelim0", "superexponential"],
-            }
-            plans.append(Plan.of("gaps", out / "gaps", **study | gaps))
-        if name == "movielens":
-            around = {
-                "instance": twin,
-                "delta": [delta for delta in TWIN_DELTAS if delta in DELTAS],
-            }
-            plans.append(Plan.of("movielens-gaussian", out / "movielens-gaussian", **base | around))
+    base = {"delta": DELTAS, "cost": COSTS, "schedule": SCHEDULES, "trials": trials, "seed": seed}
+    names = DATA_SETS if only is None else (only,)
+    sweeps = [sweep for name in names for sweep in _sweeps_of(name)]
     if only is None:
-        plans.append(_optimum_plan("random", out, base | {"instance": optimum.RANDOM}))
-        plans.append(_algorithms_plan("random", out, base | {"instance": algorithms.RANDOM}))
-    return plans
+        sweeps += _sweeps_beside("random", optimum.RANDOM, algorithms.RANDOM)
+    return [Plan(name, out / folder, Spec.of(base | keys)) for name, folder, keys in sweeps]
 
 
-def _optimum_plan(name: str, out: Path, base: dict[str, Any]) -> Plan:
-    """Plan a sweep of the study of T*."""
-    options = {
+def _sweeps_of(name: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield the sweeps of a data set: name, folder, and the keys of the spec that are its own."""
+    study = {"instance": name, "delta": STUDY_DELTA, "schedule": _study_schedules(name)}
+    others = {
+        "instance": name,
+        "delta": [delta for delta in radii.DELTAS if delta in DELTAS],
+        "schedule": list(radii.SCHEDULES),
+        "radius": radii.OTHERS,
+    }
+    twin = _gaussian() if name == "movielens" else name
+    yield name, name, {"instance": name, "sigma": SCALES.get(name)}
+    yield f"studies of {name}", f"studies/{name}", study
+    yield f"radii of {name}", f"radii/{name}", others
+    yield from _sweeps_beside(name, twin, name)
+    if name == "synthetic":
+        scaled = [f"scaled:synthetic,{factor:g}" for factor in FACTORS]
+        schedules = ["fedelim", "fedelim0", "superexponential"]
+        yield "gaps", "gaps", study | {"instance": scaled, "schedule": schedules}
+    if name == "movielens":
+        deltas = [delta for delta in TWIN_DELTAS if delta in DELTAS]
+        yield "movielens-gaussian", "movielens-gaussian", {"instance": twin, "delta": deltas}
+
+
+def _sweeps_beside(
+    name: str, gaussian: Any, instance: Any
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield the sweep of the study of T*, and that of all algorithms."""
+    best = {
+        "instance": gaussian,
         "delta": optimum.DELTAS,
         "schedule": optimum.SCHEDULES,
         "radius": optimum.RADII,
         "sigma": optimum.SIGMAS.get(name),
     }
-    return Plan.of(f"optimum of {name}", out / "optimum" / name, **base | options)
-
-
-def _algorithms_plan(name: str, out: Path, base: dict[str, Any]) -> Plan:
-    """Plan a sweep of all algorithms."""
-    options = {
+    every = {
+        "instance": instance,
         "delta": algorithms.DELTA,
         "schedule": algorithms.SCHEDULES,
         "radius": algorithms.RADIUS,
     }
-    return Plan.of(f"algorithms on {name}", out / "algorithms" / name, **base | options)
+    yield f"optimum of {name}", f"optimum/{name}", best
+    yield f"algorithms on {name}", f"algorithms/{name}", every
 
 
 def true_errors(
-    out: Path,
-    *,
-    only: str | None = None,
-    quick: bool = False,
-    seed: int = 0,
-    threads: int | None = None,
-    report: Callable[[str], object] = lambda _: None,
+    out: Path, *, only: str | None = None, quick: bool = False, **options: Any
 ) -> list[Path]:
-    """Measure how often FedElim errs on the data sets; return the files written."""
+    """Measure how often FedElim errs on the data sets; return the files written.
+
+    The options are the seed, the threads and the report of `fastfed.paper.true_errors.write`.
+    """
     from fastfed.paper import true_errors as measured
 
-    trials = measured.QUICK_TRIALS if quick else measured.TRIALS
-    deltas = measured.QUICK_DELTAS if quick else measured.DELTAS
-    names = DATA_SETS if only is None else (only,)
     return measured.write(
         out,
-        instances=names,
-        deltas=deltas,
-        trials=trials,
-        seed=seed,
-        threads=threads,
-        report=report,
+        DATA_SETS if only is None else (only,),
+        measured.QUICK_DELTAS if quick else measured.DELTAS,
+        measured.QUICK_TRIALS if quick else measured.TRIALS,
+        **options,
     )
 
 
@@ -254,33 +208,22 @@ def write(out: Path) -> tuple[list[Claim], list[Path]]:
     minimum = next((one for one in claims if one.key == "minimum-map"), None)
     paths = drawn.write(frames, [] if minimum is None else minimum.cells, out)
     paths += write_matrix(claims, out / "claims")
-    table, saved = scheme_table(frames.studies), radii.radii_table(evidence.radii)
-    beside = optimum.optimum_table(evidence.optimum)
-    every = _algorithms_rows(out)
+    stores = _studied(out, "algorithms")
+    every = [row for store in stores for row in algorithms.algorithms_table(store)]
     trials = frames.panels.group_by("instance", maintain_order=True).agg(pl.col("trials").min())
-    counts = dict(trials.iter_rows())
-    warning = not_ended_text(frames.panels)
-    for name, text in (
-        ("table.md", scheme_text(table)),
-        ("table.json", _json(table)),
-        ("radii.md", radii.radii_text(saved)),
-        ("radii.json", _json(saved)),
-        ("optimum.md", optimum.optimum_text(beside)),
-        ("optimum.json", _json(beside)),
-        ("algorithms.md", algorithms.algorithms_text(every)),
-        ("algorithms.json", _json(every)),
-        ("claims.md", claims_text(claims, counts, warning, slips(evidence))),
-        (
-            "claims.json",
-            _json(
-                {
-                    "trials": counts,
-                    "claims": [one.to_dict() for one in claims],
-                    "slips": slips(evidence),
-                }
-            ),
-        ),
+    counts, warning = dict(trials.iter_rows()), not_ended_text(frames.panels)
+    texts: dict[str, str] = {}
+    for name, as_text, rows in (
+        ("table", scheme_text, scheme_table(frames.studies)),
+        ("radii", radii.radii_text, radii.radii_table(evidence.radii)),
+        ("optimum", optimum.optimum_text, optimum.optimum_table(evidence.optimum)),
+        ("algorithms", algorithms.algorithms_text, every),
     ):
+        texts |= {f"{name}.md": as_text(rows), f"{name}.json": _json(rows)}
+    judged = [one.to_dict() for one in claims]
+    texts["claims.md"] = claims_text(claims, counts, warning, slips(evidence))
+    texts["claims.json"] = _json({"trials": counts, "claims": judged, "slips": slips(evidence)})
+    for name, text in texts.items():
         with replacing(out / name) as file:
             file.write(text.encode())
         paths.append(out / name)
@@ -313,14 +256,8 @@ def write(out: Path) -> tuple[list[Claim], list[Path]]:
 
 def read(out: Path) -> tuple[Frames, Evidence]:
     """Read the summaries and evidence of all data sets whose sweeps are finished."""
-    summaries, studied = [], []
-    panels: list[Place] = []
-    scales: list[Place] = []
-    studies: list[Place] = []
-    checked: list[dict[str, Any]] = []
-    runs: list[dict[str, Any]] = []
-    under_radii: list[radii.RadiusPlace] = []
-    with_radii: list[pl.DataFrame] = []
+    evidence = Evidence()
+    summaries, studied, with_radii = [], [], []
     for name in (*DATA_SETS, "movielens-gaussian"):
         panel, study, other = (
             _finished(out / where) for where in (name, f"studies/{name}", f"radii/{name}")
@@ -329,63 +266,40 @@ def read(out: Path) -> tuple[Frames, Evidence]:
             frame, places = stored_summary(panel, COSTS), _checked_places(panel)
             own = frame["sigma"][0]  # cells stand in the spec's order: the paper's scale first
             summaries.append(frame.filter(pl.col("sigma") == own))
-            panels += [place for place, _ in places if place.sigma == own]
+            evidence.panels += [place for place, _ in places if place.sigma == own]
             lines = judge([line for place, one in places for line in one.lines(place.whole)]).lines
-            checked += [line for line in lines if line["sigma"] == own]
+            evidence.checked += [line for line in lines if line["sigma"] == own]
             if name in DATA_SETS:
-                scales += [place for place, _ in places]
+                evidence.scales += [place for place, _ in places]
             if name != "movielens":  # its Gaussian twin stands in: those walks are faster to follow
-                runs += _good_event(panel, name, frame)
+                evidence.good_event += _good_event(panel, name, frame)
             if other is not None:
-                under_radii += radii.radius_places(panel, other)
+                evidence.radii += radii.radius_places(panel, other)
                 with_radii.append(stored_summary(other, COSTS))
         if study is not None:
-            studies += places_of(study)
+            evidence.studies += places_of(study)
             studied.append(_study_frame(study, name))
     if not summaries:
         raise InputError(f"{out}: no finished sweep of the paper's in it")
-    gaps = _finished(out / "gaps")
-    beside: list[optimum.OptimumPlace] = []
-    for name in (*DATA_SETS, "random"):
-        found = _finished(out / "optimum" / name)
-        beside += [] if found is None else optimum.optimum_places(found)
-    synthetic = any(place.instance == "synthetic" for place in panels)
+    for store in _studied(out, "optimum"):
+        evidence.optimum += optimum.optimum_places(store)
+    if any(place.instance == "synthetic" for place in evidence.panels):
+        evidence.tightness, evidence.doubling = tightness(), _doubling(out / "synthetic")
+        evidence.improvements, evidence.limits = optimum.improvements(), optimum.limits()
+    gaps, scaled = _finished(out / "gaps"), pl.DataFrame()
+    if gaps is not None:
+        evidence.gaps = places_of(gaps)
+        scaled = with_gaps(stored_summary(gaps, COSTS), gaps.instances)
     every = pl.concat(summaries)
-    clients = tightness() if synthetic else []
-    return (
-        Frames(
-            every,
-            pl.concat(studied) if studied else pl.DataFrame(),
-            radii.radii_frame(every, with_radii),
-            pl.DataFrame()
-            if gaps is None
-            else with_gaps(stored_summary(gaps, COSTS), gaps.instances),
-            clients,
-            beside,
-        ),
-        Evidence(
-            panels,
-            scales,
-            studies,
-            [] if gaps is None else places_of(gaps),
-            checked,
-            runs,
-            clients,
-            under_radii,
-            _doubling(out / "synthetic") if synthetic else None,
-            optimum.improvements() if synthetic else (),
-            optimum.limits() if synthetic else (),
-            beside,
-        ),
+    frames = Frames(
+        every,
+        pl.concat(studied) if studied else pl.DataFrame(),
+        radii.radii_frame(every, with_radii),
+        scaled,
+        evidence.tightness,
+        evidence.optimum,
     )
-
-
-def _algorithms_rows(out: Path) -> list[dict[str, Any]]:
-    """Tabulate the sweeps of all algorithms that are finished."""
-    stores = (_finished(out / "algorithms" / name) for name in (*DATA_SETS, "random"))
-    return [
-        row for store in stores if store is not None for row in algorithms.algorithms_table(store)
-    ]
+    return frames, evidence
 
 
 def _good_event(store: Store, name: str, frame: pl.DataFrame) -> list[dict[str, Any]]:
@@ -476,13 +390,6 @@ def tightness() -> list[dict[str, Any]]:
 
 
 def _json(content: Any) -> str:
-    def plain(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: plain(one) for key, one in value.items()}
-        if isinstance(value, list):
-            return [plain(one) for one in value]
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
     return json.dumps(plain(content), indent=1, allow_nan=False) + "\n"
 
 
@@ -502,14 +409,15 @@ def _study_schedules(name: str) -> tuple[str, ...]:
 
 
 def _gaussian() -> Instance:
+    name, description = "movielens-gaussian", "Gaussian rewards around MovieLens's means"
     real = Instance.load("movielens")
-    return Instance(
-        real.means,
-        arms=real.arms,
-        clients=real.clients,
-        name="movielens-gaussian",
-        description="Gaussian rewards around MovieLens's means",
-    )
+    return changed(real, rewards=Gaussian(), name=name, description=description)
+
+
+def _studied(out: Path, study: str) -> Iterator[Store]:
+    """Yield the finished sweeps of a study of the data sets and of random instances."""
+    stores = (_finished(out / study / name) for name in (*DATA_SETS, "random"))
+    return (store for store in stores if store is not None)
 
 
 def _finished(folder: Path) -> Store | None:

@@ -7,10 +7,12 @@ shows where a claim holds, where it fails and where trials are missing.
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastfed.analysis.verdict_words import (
     DOES_NOT_APPLY,
@@ -23,28 +25,25 @@ from fastfed.analysis.verdict_words import (
 from fastfed.analysis.verdicts import Claim
 from fastfed.display.figures import save, style
 
-SHORT = {
-    HOLDS: "hold",
-    NOT_REFUTED: "not refuted",
-    NOT_ENOUGH_TRIALS: "undecided",
-    VIOLATED: "do not hold",
-    DOES_NOT_APPLY: "do not apply",
+
+class Look(NamedTuple):
+    """The words, the colour and the sign of a verdict in the matrix."""
+
+    words: str
+    colour: str
+    sign: str
+
+
+LOOKS = {
+    HOLDS: Look("hold", "#009e73", "✓"),
+    NOT_REFUTED: Look("not refuted", "#9bd6c3", "(✓)"),
+    NOT_ENOUGH_TRIALS: Look("undecided", "#e8c558", "?"),
+    VIOLATED: Look("do not hold", "#d55e00", "✗"),
+    DOES_NOT_APPLY: Look("do not apply", "#d9d9d9", "–"),
 }
-"""Words for the cells of a square, in the order of the stripes."""
-COLOURS = {
-    HOLDS: "#009e73",
-    NOT_REFUTED: "#9bd6c3",
-    NOT_ENOUGH_TRIALS: "#e8c558",
-    VIOLATED: "#d55e00",
-    DOES_NOT_APPLY: "#d9d9d9",
-}
-SYMBOLS = {
-    HOLDS: "✓",
-    NOT_REFUTED: "(✓)",
-    NOT_ENOUGH_TRIALS: "?",
-    VIOLATED: "✗",
-    DOES_NOT_APPLY: "–",
-}
+"""Looks of the cells of a square, in the order of the stripes."""
+SHORT = {name: look.words for name, look in LOOKS.items()}
+SYMBOLS = {name: look.sign for name, look in LOOKS.items()}
 _DPI = 110
 _WRAP = 92  # characters of a sentence beside the squares
 
@@ -71,34 +70,29 @@ class Square:
         return "/".join(SYMBOLS[name] for name, count in self.counts.items() if count)
 
 
-def instances_of(claims: Sequence[Mapping[str, Any] | Claim]) -> list[str]:
-    """List the instances of all claims, those of the most claims first."""
-    seen: dict[str, int] = {}
-    for claim in claims:
-        for name in dict.fromkeys(cell["instance"] for cell in _cells(claim)):
-            seen[name] = seen.get(name, 0) + 1
-    return sorted(seen, key=lambda name: -seen[name])
+def instances_of(claims: Sequence[Mapping[str, Any]]) -> list[str]:
+    """List the instances of all claims (the fields of each), those of the most claims first."""
+    named = (dict.fromkeys(cell["instance"] for cell in claim["cells"]) for claim in claims)
+    return [name for name, _ in Counter(chain.from_iterable(named)).most_common()]
 
 
-def square(claim: Mapping[str, Any] | Claim, instance: str) -> Square | None:
-    """Make the matrix's entry for a claim and an instance; None if nothing was judged there."""
-    cells = [cell for cell in _cells(claim) if cell["instance"] == instance]
+def square(claim: Mapping[str, Any], instance: str) -> Square | None:
+    """Make the matrix's entry for the fields of a claim and an instance.
+
+    It is None if nothing was judged there.
+    """
+    cells = [cell for cell in claim["cells"] if cell["instance"] == instance]
     if not cells:
         return None
-    counts = {name: sum(cell["verdict"] == name for cell in cells) for name in SHORT}
-    assert set(SHORT) == set(VERDICTS)
-    measured = claim.measured if isinstance(claim, Claim) else claim["measured"]
-    closest = next((text for text in measured if text.startswith(instance)), "")
+    counts = {name: sum(cell["verdict"] == name for cell in cells) for name in LOOKS}
+    assert set(LOOKS) == set(VERDICTS)
+    closest = next((text for text in claim["measured"] if text.startswith(instance)), "")
     return Square(counts, closest)
-
-
-def _cells(claim: Mapping[str, Any] | Claim) -> Sequence[Mapping[str, Any]]:
-    return claim.cells if isinstance(claim, Claim) else claim["cells"]
 
 
 def write_matrix(claims: Sequence[Claim], stem: Path) -> list[Path]:
     """Write the matrix as a PNG, with the sentence of each claim beside its squares."""
-    names = instances_of(claims)
+    names = instances_of([vars(claim) for claim in claims])
     texts = [textwrap.wrap(claim.sentence, _WRAP) for claim in claims]
     heights = [max(1.0, 0.62 * len(lines)) for lines in texts]
     with style() as plt:
@@ -117,7 +111,7 @@ def write_matrix(claims: Sequence[Claim], stem: Path) -> list[Path]:
             middle = y + 0.115 * height
             ax.text(left - 0.08, middle, claim.key, fontsize=6.5, ha="right", va="center")
             for column, name in enumerate(names):
-                found = square(claim, name)
+                found = square(vars(claim), name)
                 if found is not None:
                     _draw_square(plt, ax, left + 0.42 * column + 0.04, middle - 0.085, found)
             ax.text(
@@ -138,17 +132,14 @@ def _draw_square(plt: Any, ax: Any, x: float, y: float, found: Square) -> None:
     for name, count in found.counts.items():
         if count:
             share = count / total
-            ax.add_patch(
-                plt.Rectangle(
-                    (x + size[0] * at, y), size[0] * share, size[1], color=COLOURS[name], lw=0
-                )
-            )
+            place, colour = (x + size[0] * at, y), LOOKS[name].colour
+            ax.add_patch(plt.Rectangle(place, size[0] * share, size[1], color=colour, lw=0))
             at += share
     ax.add_patch(plt.Rectangle((x, y), *size, fill=False, edgecolor="#555555", linewidth=0.4))
 
 
 def _draw_legend(plt: Any, ax: Any, x: float, y: float) -> None:
-    for name, words in SHORT.items():
-        ax.add_patch(plt.Rectangle((x, y), 0.17, 0.13, color=COLOURS[name], lw=0))
-        ax.text(x + 0.22, y + 0.06, words, fontsize=6.5, va="center")
+    for look in LOOKS.values():
+        ax.add_patch(plt.Rectangle((x, y), 0.17, 0.13, color=look.colour, lw=0))
+        ax.text(x + 0.22, y + 0.06, look.words, fontsize=6.5, va="center")
         x += 1.0

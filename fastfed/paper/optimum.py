@@ -32,8 +32,7 @@ from fastfed.analysis.trials import Trials, collect, samples
 from fastfed.analysis.verdicts import Cell, computed
 from fastfed.model.goals import Best
 from fastfed.model.instance import Instance
-from fastfed.paper.markdown import table_row
-from fastfed.text import number
+from fastfed.paper.markdown import WORDS, document, measured, table
 from fastfed.theory.characteristic import TOLERANCE, characteristic_time
 from fastfed.theory.lower_bounds import error_information, theorem_3
 
@@ -48,7 +47,7 @@ SIGMAS = {"bernoulli": 0.5}
 """Confidence scales other than the instance's own: what rewards in [0, 1] need."""
 LIMITS = {"paper": 8.0, PAIRS: 4.0}
 """FedElim0 as delta -> 0: at most so many times T*."""
-_WORDS = {"fedelim": "FedElim", "fedelim0": "FedElim0"}
+_FACTORS = ("radius", "doubling", "proportions", "thresholds")
 
 
 @dataclass(frozen=True)
@@ -96,10 +95,7 @@ class OptimumPlace:
         if own is None or pairs is None or every is None:
             return None
         return Split(
-            own[0] / pairs[0],
-            pairs[0] / every[0],
-            self.proportions,
-            every[0] / self.proportions,
+            own[0] / pairs[0], pairs[0] / every[0], self.proportions, every[0] / self.proportions
         )
 
 
@@ -199,11 +195,7 @@ def _over_theorem_3(instance: Instance, upper: bool) -> tuple[float, float]:
 
 def _limit_cell(name: str, what: str, value: float, text: str, limit: float = 1.0) -> Cell:
     """Make a cell whose value should be at most ``limit``, up to the solver's tolerance."""
-    return {
-        "instance": name,
-        "what": what,
-        **computed(value / (1 + 2 * TOLERANCE), limit, text),
-    }
+    return {"instance": name, "what": what, **computed(value / (1 + 2 * TOLERANCE), limit, text)}
 
 
 def limits() -> list[Cell]:
@@ -231,34 +223,25 @@ def optimum_table(places: Sequence[OptimumPlace]) -> list[dict[str, Any]]:
             found = place.factor(run)
             row[run] = None if found is None else found[0]
             row[f"{run} sem"] = None if found is None else found[1]
-        for name in ("radius", "doubling", "proportions", "thresholds", "total"):
+        for name in (*_FACTORS, "total"):
             row[name] = None if split is None else getattr(split, name)
         rows.append(row)
     return rows
 
 
-def optimum_text(table: Sequence[dict[str, Any]]) -> str:
+def optimum_text(found: Sequence[dict[str, Any]]) -> str:
     """Write the table of pulls over the least pulls of any algorithm, as Markdown."""
-    runs = [f"{_WORDS[schedule]}, {radius}" for schedule, radius in RUNS]
-    lines = [
-        "# Pulls over the least pulls of any algorithm",
-        "",
+    runs = [f"{WORDS[schedule]}, {radius}" for schedule, radius in RUNS]
+    rows = []
+    for row in found:
+        shown = [measured(row[run], row[f"{run} sem"]) for run in RUNS.values()]
+        factors = ["" if row[name] is None else f"{row[name]:.2f}" for name in _FACTORS]
+        rows.append([row["instance"], f"{row['delta']:g}", *shown, *factors])
+    return document(
+        "Pulls over the least pulls of any algorithm",
         "Mean pulls over T* kl(delta, 1 - delta), ± one standard error. FedElim's factor with the "
         "paper's radius is the product of the last four columns: the radius against "
         f"{PAIRS}, communicating at powers of two and not at every step, pulling all active arms "
         "alike, and thresholds that are wider than in the limit of small delta.",
-        "",
-        table_row(["instance", "delta", *runs, "radius", "doubling", "proportions", "thresholds"]),
-        table_row(["---", *["---:"] * 9]),
-    ]
-    for row in table:
-        shown = [
-            "none ended" if row[run] is None else number(row[run], row[f"{run} sem"])
-            for run in RUNS.values()
-        ]
-        factors = [
-            "" if row[name] is None else f"{row[name]:.2f}"
-            for name in ("radius", "doubling", "proportions", "thresholds")
-        ]
-        lines.append(table_row([row["instance"], f"{row['delta']:g}", *shown, *factors]))
-    return "\n".join(lines) + "\n"
+        table(["instance", "delta", *runs, *_FACTORS], "lrrrrrrrrr", rows),
+    )

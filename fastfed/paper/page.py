@@ -18,7 +18,7 @@ from fastfed.display.report.page import CLAIMS, page
 from fastfed.display.series import Chart
 from fastfed.files import replacing
 from fastfed.paper.errata import SLIPS
-from fastfed.paper.matrix import COLOURS, SHORT, SYMBOLS, instances_of, square
+from fastfed.paper.matrix import LOOKS, instances_of, square
 from fastfed.paper.panels import PANELS, figure_stem
 from fastfed.text import printable, tidy
 
@@ -73,27 +73,11 @@ _COLUMNS = {
 }
 
 
-def write_page(
-    path: Path,
-    charts: Mapping[str, Chart],
-    claims: Sequence[Claim],
-    about: Mapping[str, object],
-    notes: Sequence[str],
-    slips: Sequence[str] = SLIPS,
-) -> Path:
-    """Write the page and return its path.
-
-    ``charts`` are by name, as in `fastfed.paper.panels.charts`. ``about`` describes the run, and
-    ``notes`` explain the verdicts.
-    """
+def write_page(path: Path, *content: Any) -> Path:
+    """Write the page of what `page_data` takes, and return its path."""
+    written = page(page_data(*content), "The paper's experiments and claims", CLAIMS)
     with replacing(path) as file:
-        file.write(
-            page(
-                page_data(charts, claims, about, notes) | {"slips": list(slips)},
-                "The paper's experiments and claims",
-                CLAIMS,
-            ).encode()
-        )
+        file.write(written.encode())
     return path
 
 
@@ -102,8 +86,13 @@ def page_data(
     claims: Sequence[Claim],
     about: Mapping[str, object],
     notes: Sequence[str],
+    slips: Sequence[str] = SLIPS,
 ) -> dict[str, Any]:
-    """Collect the content of the page, in types that JSON has."""
+    """Collect the content of the page, in types that JSON has.
+
+    ``charts`` are by name, as in `fastfed.paper.panels.charts`. ``about`` describes the run, and
+    ``notes`` explain the verdicts.
+    """
     figures: list[dict[str, Any]] = [
         {
             "name": printable(name),
@@ -126,9 +115,9 @@ def page_data(
         # the notes are Markdown, with one word in italics
         "notes": [printable(" ".join(note.replace("*", "").split())) for note in notes],
         "figures": figures,
-        "slips": list(SLIPS),
-        "instances": [printable(name) for name in instances_of(claims)],
-        "verdicts": [[name, words, COLOURS[name], SYMBOLS[name]] for name, words in SHORT.items()],
+        "slips": list(slips),
+        "instances": [printable(name) for name in instances_of([vars(claim) for claim in claims])],
+        "verdicts": [[name, *look] for name, look in LOOKS.items()],
         "claims": [_claim(claim, shown[claim.key]) for claim in claims],
     }
 
@@ -179,8 +168,8 @@ def _claim(claim: Claim, figures: Sequence[str]) -> dict[str, Any]:
                 "closest": printable(found.closest),
                 "symbol": found.symbol,
             }
-            for name in instances_of([claim])
-            if (found := square(claim, name)) is not None
+            for name in instances_of([vars(claim)])
+            if (found := square(vars(claim), name)) is not None
         },
         "figures": list(figures),
         "columns": [*(_COLUMNS[key] for key in keys), "measured", "limit", "adjusted p", "verdict"],

@@ -18,7 +18,7 @@ import polars as pl
 from fastfed.analysis.verdicts import Cell
 from fastfed.display.figures import FORMATS, chart_figure, contact_sheet, save, style
 from fastfed.display.series import Chart, Line, chart
-from fastfed.display.styles import EVERY_H, FEDELIM, distinct, style_of
+from fastfed.display.styles import EVERY_H, FEDELIM, Style, distinct, style_of
 from fastfed.display.wording import plain
 from fastfed.files import make_folder
 from fastfed.model.schedules import Schedule
@@ -141,14 +141,16 @@ def _of(rows: pl.DataFrame, schedule: str, cost: float, errors: str = _ERRORS) -
 def panel_b(rows: pl.DataFrame) -> Chart:
     """Chart the communication cost of FedElim and of short periods against delta."""
     names = ["fedelim", *(f"periodic:{period}" for period in _SHORT)]
-    drawn = chart(
-        rows.filter(pl.col("schedule").is_in(names)),
-        x="delta",
-        y="communication",
-        cost=COST,
-        errors=_ERRORS,
-    )
-    return _titled(drawn, rows, f"(b), C = {COST:g}")
+    return _against_delta(rows, names, "(b)", y="communication")
+
+
+def _against_delta(
+    rows: pl.DataFrame, names: Sequence[str], what: str, y: str = "total", errors: str = _ERRORS
+) -> Chart:
+    """Chart a cost of these schedules against delta."""
+    some = rows.filter(pl.col("schedule").is_in(names))
+    drawn = chart(some, x="delta", y=y, cost=COST, errors=errors)
+    return _titled(drawn, rows, f"{what}, C = {COST:g}")
 
 
 def panel_c(rows: pl.DataFrame) -> Chart:
@@ -172,28 +174,13 @@ def panel_c(rows: pl.DataFrame) -> Chart:
 
 def schemes(rows: pl.DataFrame) -> Chart:
     """Chart the three schemes' total cost against delta."""
-    names = ["periodic:100", "fedelim", "superexponential"]
-    drawn = chart(
-        rows.filter(pl.col("schedule").is_in(names)),
-        x="delta",
-        y="total",
-        cost=COST,
-        errors=_ERRORS,
-    )
-    return _titled(drawn, rows, f"three schemes, C = {COST:g}")
+    return _against_delta(rows, ["periodic:100", "fedelim", "superexponential"], "three schemes")
 
 
 def adaptive_study(rows: pl.DataFrame) -> Chart:
     """Chart the total cost of `adaptive` against delta, beside FedElim and three periods."""
     names = ["fedelim", "adaptive", *(f"periodic:{period}" for period in _MIDDLE)]
-    drawn = chart(
-        rows.filter(pl.col("schedule").is_in(names)),
-        x="delta",
-        y="total",
-        cost=COST,
-        errors="sem",
-    )
-    return _titled(drawn, rows, f"adaptive, C = {COST:g}")
+    return _against_delta(rows, names, "adaptive", errors="sem")
 
 
 def figure_stem(instance: str) -> str:
@@ -207,13 +194,10 @@ def optimum_study(places: Sequence[OptimumPlace]) -> Chart:
     for (schedule, radius), run in RUNS.items():
         points = [(place.delta, place.factor(run)) for place in places]
         known = [(delta, *found) for delta, found in points if found is not None]
-        look = style_of(schedule)
-        if radius != "paper":
-            look = replace(look, marker=_MARKERS[radius] or look.marker, filled=False)
         x, y, spread = (list(column) for column in zip(*known, strict=True))
         spread = [0.0 if math.isnan(error) else error for error in spread]
         label = f"{schedule}, {radius}"
-        lines.append(Line(label, x, y, spread, style=look))
+        lines.append(Line(label, x, y, spread, style=_look(schedule, radius)))
     deltas = sorted(place.delta for place in places)
     ones = [1.0, 1.0]
     lines.append(Line("no algorithm below this", [deltas[0], deltas[-1]], ones, plain=True))
@@ -287,23 +271,23 @@ def radii_study(rows: pl.DataFrame) -> Chart:
     looks as in every other figure.
     """
     lines = []
-    for radius, marker in _MARKERS.items():
+    for radius in _MARKERS:
         some = rows.filter(pl.col("radius") == radius)
         for schedule, cost in (("fedelim", COST), ("fedelim0", 0.0)):
             drawn = _of(some, schedule, cost, "sem")
-            look = (
-                style_of(schedule)
-                if marker is None
-                else replace(style_of(schedule), marker=marker, filled=False)
-            )
-            lines += [
-                replace(line, label=f"{schedule}, {radius}", style=look) for line in drawn.lines
-            ]
+            label, look = f"{schedule}, {radius}", _look(schedule, radius)
+            lines += [replace(line, label=label, style=look) for line in drawn.lines]
     return _titled(
         replace(drawn, lines=lines),
         rows,
         f"radii: FedElim's total cost at C = {COST:g}, FedElim0's pulls",
     )
+
+
+def _look(schedule: str, radius: str) -> Style:
+    """Return the style of a schedule with a radius."""
+    look, marker = style_of(schedule), _MARKERS[radius]
+    return look if marker is None else replace(look, marker=marker, filled=False)
 
 
 def _gap_study(rows: pl.DataFrame, what: str) -> Chart:

@@ -19,9 +19,8 @@ import polars as pl
 
 from fastfed.analysis.moments import PULLS, Moments, Prices
 from fastfed.analysis.trials import Trials, collect, samples
-from fastfed.analysis.verdicts import Cell, Claim, comparison, conclude, error_share
-from fastfed.paper.markdown import table_row
-from fastfed.text import number
+from fastfed.analysis.verdicts import Cell, comparison
+from fastfed.paper.markdown import WORDS, document, measured, table
 
 COST = 10.0
 PAPER, TIGHTEST = "paper", "mixture-pairs"
@@ -31,7 +30,6 @@ DELTAS = (0.1, 0.01, 1e-3)
 """Some of the panels': a study with all of theirs would cost more than the panels themselves."""
 SCHEDULES = {"fedelim": Prices.total(COST), "fedelim0": PULLS}
 """What the cost of each is."""
-_NAMES = {"fedelim": "FedElim", "fedelim0": "FedElim0"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,57 +84,6 @@ def radius_places(panels: Trials, others: Trials) -> list[RadiusPlace]:
     return found
 
 
-# ---- claims ------------------------------------------------------------------------------------
-
-
-def judge_radii(places: Sequence[RadiusPlace]) -> list[Claim]:
-    """Judge the claims of this study for which there are cells."""
-    found = [delta_pac(places), saving(places), tightest(places)]
-    return [claim for claim in found if claim is not None]
-
-
-def delta_pac(places: Sequence[RadiusPlace]) -> Claim | None:
-    return conclude(
-        "radii-delta-pac",
-        "With every other radius, too, all answers are right with probability at least 1 - delta.",
-        "not in the paper: fastfed's radii, docs/explanation/radii.md",
-        "the share of trials with a wrong answer is at most delta",
-        [
-            {**place.head, "radius": radius, **error_share(place.moments, radius, place.delta)}
-            for place in places
-            for radius in OTHERS
-        ],
-    )
-
-
-def saving(places: Sequence[RadiusPlace]) -> Claim | None:
-    return conclude(
-        "radii-saving",
-        "Every other radius makes FedElim and FedElim0 cheaper, at every delta.",
-        "not in the paper: fastfed's radii, docs/explanation/radii.md",
-        f"mean cost (FedElim: total at C = {COST:g}; FedElim0: pulls) over that with the paper's "
-        "radius below 1",
-        [place.over(radius, PAPER) for place in places for radius in OTHERS],
-    )
-
-
-def tightest(places: Sequence[RadiusPlace]) -> Claim | None:
-    cells = []
-    for place in places:
-        cells += [
-            {**place.over(TIGHTEST, other), "radius": f"against {other}"}
-            for other in OTHERS
-            if other != TIGHTEST
-        ]
-    return conclude(
-        "radii-tightest",
-        f"Of all radii, {TIGHTEST} is the cheapest.",
-        "not in the paper: fastfed's radii, docs/explanation/radii.md",
-        "its mean cost over that of each of the others below 1",
-        cells,
-    )
-
-
 # ---- table -------------------------------------------------------------------------------------
 
 
@@ -165,55 +112,32 @@ def radii_table(places: Sequence[RadiusPlace]) -> list[dict[str, Any]]:
     return rows
 
 
-def radii_text(table: Sequence[dict[str, Any]]) -> str:
+def radii_text(found: Sequence[dict[str, Any]]) -> str:
     """Write the study of radii as Markdown."""
-    lines = [
-        "# What the confidence radius costs",
-        "",
-        in_a_sentence(table),
-        "",
+    rows = []
+    for row in found:
+        paper = row["radius"] == PAPER
+        rows.append(
+            [
+                row["instance"],
+                f"{row['delta']:g}",
+                WORDS[row["schedule"]],
+                row["radius"],
+                f"{row['trials']:,}",
+                measured(row["cost_mean"], row["cost_sem"]),
+                "1" if paper else measured(row["ratio"], row["ratio_sem"], "1"),
+                f"{row['wrong']:,}",
+            ]
+        )
+    head = ["data", "delta", "schedule", "radius", "trials", "mean cost", "ratio to the paper's"]
+    return document(
+        "What the confidence radius costs",
+        f"{in_a_sentence(found)}\n\n"
         f"Cost: for FedElim pulls + {COST:g} x uplinks, for FedElim0 pulls alone. The ratio "
         "is to the paper's radius on the same trials, ± its standard error from the paired "
         "trials. Wrong: trials that ended with a wrong answer.",
-        "",
-        table_row(
-            [
-                "data",
-                "delta",
-                "schedule",
-                "radius",
-                "trials",
-                "mean cost",
-                "ratio to the paper's",
-                "wrong",
-            ]
-        ),
-        table_row(["---", "---:", "---", "---", "---:", "---:", "---:", "---:"]),
-    ]
-    for row in table:
-        shown = (
-            "1"
-            if row["radius"] == PAPER or row["ratio"] is None
-            else number(row["ratio"], row["ratio_sem"])
-        )
-        cost = (
-            "none ended" if row["cost_mean"] is None else number(row["cost_mean"], row["cost_sem"])
-        )
-        lines.append(
-            table_row(
-                [
-                    row["instance"],
-                    f"{row['delta']:g}",
-                    _NAMES[row["schedule"]],
-                    row["radius"],
-                    f"{row['trials']:,}",
-                    cost,
-                    shown,
-                    f"{row['wrong']:,}",
-                ]
-            )
-        )
-    return "\n".join(lines) + "\n"
+        table([*head, "wrong"], "lrllrrrr", rows),
+    )
 
 
 def in_a_sentence(table: Sequence[dict[str, Any]], delta: float = 0.01) -> str:

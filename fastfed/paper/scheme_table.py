@@ -9,9 +9,10 @@ import polars as pl
 
 from fastfed.model.instance import Instance
 from fastfed.paper.claims.criteria import COST
-from fastfed.paper.markdown import table_row
+from fastfed.paper.markdown import document, table
 from fastfed.text import number
 from fastfed.theory.bounds import Bounds, bounds
+from fastfed.theory.bounds_table import VARIANTS
 
 STUDY_DELTA = 0.01  # that of the studies, the table, and the panels against H
 
@@ -29,8 +30,11 @@ def whole_period(b: Bounds) -> int:
 
 def scheme_table(studies: pl.DataFrame) -> list[dict[str, Any]]:
     """Tabulate the three schemes, measured and bounded: a row for each data set and scheme."""
-    rows = []
-    for (instance, delta), frame in _groups(studies):
+    rows: list[dict[str, Any]] = []
+    if not len(studies):
+        return rows
+    here = studies.filter(pl.col("cost") == COST)
+    for (instance, delta), frame in here.group_by(["instance", "delta"], maintain_order=True):
         b = study_bounds(str(instance))
         for scheme, name in (
             (b.periodic, f"periodic:{whole_period(b)}"),
@@ -57,67 +61,41 @@ def scheme_table(studies: pl.DataFrame) -> list[dict[str, Any]]:
                     **{
                         f"{quantity}_{variant}": float(getattr(getattr(scheme, variant), quantity))
                         for quantity in ("pulls", "comm", "total")
-                        for variant in ("as_stated", "summed", "sharp")
+                        for variant in VARIANTS
                     },
                 }
             )
     return rows
 
 
-def _groups(studies: pl.DataFrame) -> Any:
-    if not len(studies):
-        return ()
-    return studies.filter(pl.col("cost") == COST).group_by(
-        ["instance", "delta"], maintain_order=True
-    )
-
-
-def scheme_text(table: Sequence[dict[str, Any]]) -> str:
+def scheme_text(found: Sequence[dict[str, Any]]) -> str:
     """Write table.md."""
-    lines = [
-        "# Periodic, exponential and super-exponential communication",
-        "",
-        f"Means ± one standard error beside the bounds; C = {COST:g}. The periodic scheme has "
-        "the whole H nearest H_opt. *Stated*: the paper's closed form, its O() worked out; "
-        "*summed*: summed over arms, with the paper's slips corrected; *sharp*: from the "
-        "steps at which the radii settle each arm.",
-        "",
-    ]
-    head = [
-        "data",
-        "delta",
-        "scheme",
-        "trials",
-        "quantity",
-        "measured",
-        "sharp",
-        "summed",
-        "stated",
-    ]
-    lines += [table_row(head), table_row(["---"] * 3 + ["---:"] + ["---"] + ["---:"] * 4)]
-    for row in table:
+    rows = [
+        [
+            row["instance"],
+            f"{row['delta']:g}",
+            row["scheme"],
+            f"{row['trials']:,}",
+            words,
+            number(row[f"{quantity}_mean"], row[f"{quantity}_sem"]),
+            *(_large(row[f"{quantity}_{variant}"]) for variant in reversed(VARIANTS)),
+        ]
+        for row in found
         for quantity, words in (
             ("pulls", "pulls"),
             ("comm", "communication cost"),
             ("total", "total cost"),
-        ):
-            lines.append(
-                table_row(
-                    [
-                        row["instance"],
-                        f"{row['delta']:g}",
-                        row["scheme"],
-                        f"{row['trials']:,}",
-                        words,
-                        number(row[f"{quantity}_mean"], row[f"{quantity}_sem"]),
-                        *(
-                            _large(row[f"{quantity}_{variant}"])
-                            for variant in ("sharp", "summed", "as_stated")
-                        ),
-                    ]
-                )
-            )
-    return "\n".join(lines) + "\n"
+        )
+    ]
+    head = ["data", "delta", "scheme", "trials", "quantity", "measured"]
+    return document(
+        "Periodic, exponential and super-exponential communication",
+        f"Means ± one standard error beside the bounds; C = {COST:g}. The periodic scheme has "
+        "the whole H nearest H_opt. *Stated*: the paper's closed form, its O() worked out; "
+        "*summed*: summed over arms, with the paper's slips corrected; *sharp*: from the "
+        "steps at which the radii settle each arm.",
+        table([*head, "sharp", "summed", "stated"], "lllrlrrrr", rows),
+    )
 
 
 def _large(value: float) -> str:

@@ -22,7 +22,6 @@ from fastfed.theory.error_estimates import error_frame
 from fastfed.theory.error_probability import error_probability
 from fastfed.version import ROWS
 
-INSTANCES = ("synthetic", "bernoulli", "movielens")
 DELTAS = (0.1, 0.03, 0.01, 0.003, 0.001)
 QUICK_DELTAS = (0.1, 0.001)
 TRIALS, QUICK_TRIALS = 20_000, 4_000  # for all estimates of an instance: MovieLens has 40
@@ -33,10 +32,9 @@ _SHEET_DPI = 100
 
 
 def measure(
-    instances: Sequence[str] = INSTANCES,
-    deltas: Sequence[float] = DELTAS,
-    *,
-    trials: int = TRIALS,
+    instances: Sequence[str],
+    deltas: Sequence[float],
+    trials: int,
     seed: int = 0,
     threads: int | None = None,
     report: Callable[[str], object] = lambda _: None,
@@ -66,13 +64,11 @@ def measure(
 
 def write(
     out: Path,
-    *,
-    instances: Sequence[str] = INSTANCES,
-    deltas: Sequence[float] = DELTAS,
-    trials: int = TRIALS,
+    instances: Sequence[str],
+    deltas: Sequence[float],
+    trials: int,
     seed: int = 0,
-    threads: int | None = None,
-    report: Callable[[str], object] = lambda _: None,
+    **options: Any,
 ) -> list[Path]:
     """Measure, and write ``true-errors`` as figures, as Markdown and as Parquet.
 
@@ -83,12 +79,12 @@ def write(
     path, asked = out / "true-errors.parquet", repr((ROWS, instances, deltas, trials, seed))
     frame = _kept(path, asked)
     if frame is None:
-        frame = measure(instances, deltas, trials=trials, seed=seed, threads=threads, report=report)
+        frame = measure(instances, deltas, trials, seed, **options)
         with replacing(path) as file:
             frame.write_parquet(file, metadata={_ASKED: asked})
     with replacing(out / "true-errors.md") as file:
         file.write(as_text(frame).encode())
-    paths = [out / "true-errors.parquet", out / "true-errors.md"]
+    paths = [path, out / "true-errors.md"]
     drawn = {stem: chart_figure(one) for stem, one in charts(frame).items()}
     for stem, figure in drawn.items():
         paths += save(figure, out / "figures" / stem, FORMATS)

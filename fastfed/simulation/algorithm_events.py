@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastfed.kernels.algorithms import Batch
 from fastfed.kernels.trials import PULLS, UPLINKS
 from fastfed.model.schedules.algorithm import ABANDONED, UNDECIDED, server_weights
@@ -16,9 +18,9 @@ def round_events(job: Job, trial: int) -> tuple[list[Event], Block]:
     job.runners[0].run(trial, 1, new_control(), watcher.see)
     block = job.run(trial, 1)
     if block.column("truncated")[0, 0]:
-        spent = (int(block.column(name)[0, 0]) for name in ("pulls", "uplinks"))
+        spent = {name: int(block.column(name)[0, 0]) for name in ("pulls", "uplinks")}
         steps = int(block.column("steps")[0, 0])
-        watcher.events.append(Event(steps, "trial", "truncated", "", None, None, None, *spent))
+        watcher.events.append(Event(steps, "trial", "truncated", "", **spent))
     return watcher.events, block
 
 
@@ -35,24 +37,23 @@ class _Watcher:
         arms, clients = self._instance.shape
         counts, targets = batch.counts[0], batch.targets[0]
         step = int(counts.max())
-        spent = int(batch.ints[0, PULLS]), int(batch.ints[0, UPLINKS])
+        pulls, uplinks = (int(batch.ints[0, column]) for column in (PULLS, UPLINKS))
+        told = partial(Event, step, pulls=pulls, uplinks=uplinks)
         declared = [int(one) for one in (*batch.local_arms[0], batch.global_arm[0, 0])]
         before = [*batch.local_before[0], batch.global_before[0, 0]]
         over = UNDECIDED not in declared
         pulled = [k for k in range(arms) if (targets[k] > counts[k]).any() and not over]
         names = ", ".join(self._instance.arms[k] for k in pulled)
-        self.events.append(
-            Event(step, "server", f"round {number}", names, None, None, None, *spent)
-        )
+        self.events.append(told("server", f"round {number}", names))
         for m, arm in enumerate(declared):
             if before[m] != UNDECIDED or arm == UNDECIDED or not -2 <= arm < arms:
                 continue
             actor = "server" if m == clients else f"client {self._instance.clients[m]}"
-            word, name = (
-                ("abandoned", "") if arm == ABANDONED else ("declared", self._instance.arms[arm])
-            )
-            mean = None if arm == ABANDONED else self._mean(batch, arm, m)
-            self.events.append(Event(step, actor, word, name, mean, None, None, *spent))
+            if arm == ABANDONED:
+                self.events.append(told(actor, "abandoned", ""))
+            else:
+                name, mean = self._instance.arms[arm], self._mean(batch, arm, m)
+                self.events.append(told(actor, "declared", name, mean))
 
     def _mean(self, batch: Batch, arm: int, m: int) -> float | None:
         """Return the mean of an arm at a client, or at the server, which comes last."""

@@ -119,26 +119,14 @@ class RoundsRunner:
             map(read_only, (batch.counts, batch.sums, batch.received_counts, batch.received_sums))
         )
         answers = Answer(batch.targets, batch.sent, batch.local_arms, batch.global_arm)
-        decide = self.algorithm.decide
         if not self._plain:
             self._run_compiled(active, np.int64(number), seen, self._given, scratch, answers)
             return
         for i in active:
-            counts, sums, received_counts, received_sums = (one[i] for one in seen)
+            known = (number, *(one[i] for one in seen), *self._given, scratch[i])
             try:
                 with np.errstate(divide="raise", invalid="raise"):
-                    decide(
-                        Seen(
-                            number,
-                            counts,
-                            sums,
-                            received_counts,
-                            received_sums,
-                            *self._given,
-                            memory=scratch[i],
-                        ),
-                        Answer(*(one[i] for one in answers)),
-                    )
+                    self.algorithm.decide(Seen(*known), Answer(*(one[i] for one in answers)))
             except Exception as error:
                 raise BrokenRule(
                     f"algorithm {self.algorithm}, round {number} of trial {trial_numbers[i]}: "
@@ -165,19 +153,17 @@ class RoundsRunner:
         """Say which rule a decision broke, in which trial."""
         code, place, arm, client, value, before = (int(one) for one in fault)
         arms = self._shape[0]
+        target = f"target {value:,} of arm {arm} at client {client} is"
+        unknown = f"{value}; arms count from 0 to {arms - 1} (-1: undecided, -2: abandoned)"
+        changed = f"{before} and now {value}; a declaration is final"
         text = {
-            kernel.TARGET_FALLS: f"target {value:,} of arm {arm} at client {client} is below its "
-            f"{before:,} pulls; targets never fall",
-            kernel.TARGET_TOO_LARGE: f"target {value:,} of arm {arm} at client {client} is above "
-            f"the limit of {before:,} pulls; set max_steps to get truncated trials",
-            kernel.LOCAL_ARM_UNKNOWN: f"client {client} declares arm {value}; arms count from 0 to "
-            f"{arms - 1} (-1: undecided, -2: abandoned)",
-            kernel.GLOBAL_ARM_UNKNOWN: f"the server declares arm {value}; arms count from 0 to "
-            f"{arms - 1} (-1: undecided, -2: abandoned)",
-            kernel.LOCAL_ARM_CHANGED: f"client {client} declared arm {before} and now {value}; "
-            "a declaration is final",
-            kernel.GLOBAL_ARM_CHANGED: f"the server declared arm {before} and now {value}; a "
-            "declaration is final",
+            kernel.TARGET_FALLS: f"{target} below its {before:,} pulls; targets never fall",
+            kernel.TARGET_TOO_LARGE: f"{target} above the limit of {before:,} pulls; set max_steps "
+            "to get truncated trials",
+            kernel.LOCAL_ARM_UNKNOWN: f"client {client} declares arm {unknown}",
+            kernel.GLOBAL_ARM_UNKNOWN: f"the server declares arm {unknown}",
+            kernel.LOCAL_ARM_CHANGED: f"client {client} declared arm {changed}",
+            kernel.GLOBAL_ARM_CHANGED: f"the server declared arm {changed}",
             kernel.NO_PULLS: "no target is above the present count, and not everybody has "
             "declared; a trial without pulls never ends",
             kernel.TOO_MANY_ROUNDS: f"more than {before:,} rounds; let targets grow faster",

@@ -27,8 +27,8 @@ class Event:
     actor: str
     event: str
     arm: str
-    mean: float | None
-    leader: float | None
-    threshold: float | None
-    pulls: int
-    uplinks: int
+    mean: float | None = None
+    leader: float | None = None
+    threshold: float | None = None
+    pulls: int = 0
+    uplinks: int = 0

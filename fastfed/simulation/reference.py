@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from fastfed.confidence import MAX_STEPS, Confidence
 from fastfed.model.goals import Goal
@@ -180,22 +181,38 @@ class _Trial:
         """Let client m eliminate, and declare."""
         if not self.S_l[m]:
             return
-        n, out = self.n, self.out
+        n = self.n
         mean = {k: self.sums[k, m] / n for k in sorted(self.S_l[m])}
-        accepted, rejected = _decided(
-            self.goal, mean, self.setting.radii.client.alpha(n), self.A_l[m]
-        )
-        out.eliminations += [(n, m, k) for k in sorted(rejected)]
-        self.A_l[m] |= accepted
-        self.S_l[m] -= accepted | rejected
-        if not self.S_l[m]:  # declaration rule
-            out.local_answers[m] = self.A_l[m]
-        elif rejected | accepted and self.goal.gives_up(
-            {int(self.instance.local_ties[k, m]) for k in self.S_l[m]}
-        ):
+        alpha, ties = self.setting.radii.client.alpha(n), self.instance.local_ties[:, m]
+        rejected, declared = self.settle(self.S_l[m], self.A_l[m], mean, alpha, ties)
+        self.out.eliminations += [(n, m, k) for k in rejected]
+        if declared:
+            self.out.local_answers[m] = self.A_l[m]
+
+    def settle(
+        self,
+        S: set[int],
+        A: set[int],
+        mean: Mapping[int, float],
+        alpha: float,
+        ties: npt.NDArray[np.int64],
+    ) -> tuple[list[int], bool]:
+        """Eliminate from S, and accept into A; return the rejected arms, and whether S is empty.
+
+        S is emptied by giving up, too, and that is no declaration. ``ties`` has equal numbers for
+        arms that tie.
+        """
+        accepted, rejected = set(mean), set[int]()
+        if self.goal.is_open(len(mean) + len(A)):
+            accepted, rejected = map(set, self.goal.decide(mean, alpha, A))
+        A |= accepted
+        S -= accepted | rejected
+        declared = not S  # declaration rule
+        if S and accepted | rejected and self.goal.gives_up({int(ties[k]) for k in S}):
             # not in the paper: no right answer is left, and the rest may take for ever
-            self.S_l[m] = set()
-            out.truncated = True
+            S.clear()
+            self.out.truncated = True
+        return sorted(rejected), declared
 
     def communicates(self, q: int) -> bool:
         """Tell whether the clients send for question q at this step: the communication rule."""
@@ -220,24 +237,17 @@ class _Trial:
 
     def decide_at_server(self, q: int, received: Mapping[tuple[int, int], float]) -> None:
         """Let the server eliminate, and declare, in question q."""
-        n, out, questions = self.n, self.out, self.instance.questions
+        n, questions = self.n, self.instance.questions
         mean = {
             k: questions.value(q, {m: received[k, m] for m in self.asks[q]})
             for k in sorted(self.S_g[q])
         }
-        radius = self.setting.radii.of(q)
-        accepted, rejected = _decided(self.goal, mean, radius.alpha(n), self.A_g[q])
+        radius, ties = self.setting.radii.of(q), self.instance.server_ties[q]
+        rejected, declared = self.settle(self.S_g[q], self.A_g[q], mean, radius.alpha(n), ties)
         if q == 0:
-            out.eliminations += [(n, None, k) for k in sorted(rejected)]
-        self.A_g[q] |= accepted
-        self.S_g[q] = self.S_g[q] - accepted - rejected
-        if not self.S_g[q]:  # declaration rule
-            out.server_answers[q] = self.A_g[q]
-        elif rejected | accepted and self.goal.gives_up(
-            {int(self.instance.server_ties[q, k]) for k in self.S_g[q]}
-        ):  # as for the clients
-            self.S_g[q] = set()
-            out.truncated = True
+            self.out.eliminations += [(n, None, k) for k in rejected]
+        if declared:
+            self.out.server_answers[q] = self.A_g[q]
         if self.S_g[q] and isinstance(self.schedule, Adaptive) and self.times is not None:
             left = {k: mean[k] for k in self.S_g[q]}
             chosen = next_time(self.schedule, n, left, radius, self.goal, self.A_g[q])
@@ -273,13 +283,3 @@ def next_time(
         return sum(map(len, goal.decide(means, radius.alpha(later), accepted)))
 
     return schedule.next_time(n, len(means), decided_at)
-
-
-def _decided(
-    goal: Goal, mean: dict[int, float], alpha: float, accepted: set[int]
-) -> tuple[set[int], set[int]]:
-    """Return the arms that are accepted, and those that are rejected."""
-    if not goal.is_open(len(mean) + len(accepted)):
-        return set(mean), set()
-    found = goal.decide(mean, alpha, accepted)
-    return set(found.accepted), set(found.rejected)

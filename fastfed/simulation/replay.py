@@ -7,6 +7,7 @@ replays as fast as it ran, and its last line adds up to its row.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -67,41 +68,26 @@ class Replay:
         rows = [REPLAY_HEADS]
         for e in self.events:
             means = ("" if x is None else f"{x:.4g}" for x in (e.mean, e.leader, e.threshold))
-            rows.append(
-                (  # type: ignore[arg-type]
-                    f"{e.step:,}",
-                    printable(e.actor),
-                    e.event,
-                    printable(e.arm),
-                    *means,
-                    f"{e.pulls:,}",
-                    f"{e.uplinks:,}",
-                )
-            )
+            told = (f"{e.step:,}", printable(e.actor), e.event, printable(e.arm))
+            rows.append((*told, *means, f"{e.pulls:,}", f"{e.uplinks:,}"))  # type: ignore[arg-type]
         # every column is as wide as its longest cell: no name is cut
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [printable(self.title)]
         for cells in rows:
-            lines.append(
-                "  ".join(
-                    f"{cell:<{width}}" if 1 <= place <= 3 else f"{cell:>{width}}"
-                    for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
-                )
+            shown = (
+                f"{cell:{side}{width}}"
+                for cell, side, width in zip(cells, "><<<>>>>>", widths, strict=True)
             )
+            lines.append("  ".join(shown))
         row = self.row
         lines += REPLAY if row["goal"] == "best" else ()
         plain = row["bits"] is None or row["uplink"] == "exact"
         sent = "" if plain else f" of {row['bits']:,} bits"
+        answers = "every answer right" if row["correct"] else "not every answer right"
         lines.append(
             f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks{sent} in "
             f"{row['rounds']:,} communication rounds, {row['steps']:,} steps, "
-            + (
-                "truncated"
-                if row["truncated"]
-                else "every answer right"
-                if row["correct"]
-                else "not every answer right"
-            )
+            f"{'truncated' if row['truncated'] else answers}"
         )
         return "\n".join(lines)
 
@@ -231,46 +217,24 @@ class _Story:
 
     def events(self) -> list[Event]:
         """List all events by step; clients before the server, the end of the trial last."""
-        told: list[tuple[int, int, list[Event]]] = []
-        if not self.job.goal.is_open(self.arms):  # a lone arm is declared without a pull
-            told = [
-                (
-                    1,
-                    m,
-                    [
-                        Event(
-                            1,
-                            self._name(m),
-                            "declared",
-                            self.instance.arms[0],
-                            None,
-                            None,
-                            None,
-                            0,
-                            0,
-                        )
-                    ],
-                )
-                for m in self._actors
-            ]
-        for m in self._actors:
-            out, _, gave_up = self._of(m)
-            for n in sorted({int(n) for n in out if 0 < n <= self.left.horizon}):
-                told.append((n, m, self._departed(m, n)))
-            if 0 < gave_up <= self.left.horizon:
-                told.append((gave_up, m, self._given_up(m, gave_up)))
-        for (m, n), choice in self._choices.items():
-            told.append((n, m, self._chose(m, n, choice)))
+        told = [(m, event) for m in self._actors for event in self._left_arms(m)]
+        told += [(m, self._chose(m, n, choice)) for (m, n), choice in self._choices.items()]
         if self.left.truncated:
             ended = int(self.left.block.column("steps")[0, 0])
-            told.append(
-                (
-                    ended,
-                    self._server.stop,
-                    [Event(ended, "trial", "truncated", "", None, None, None, *self._spent(ended))],
-                )
-            )
-        return [event for _, _, group in sorted(told, key=lambda one: one[:2]) for event in group]
+            pulls, uplinks = self._spent(ended)
+            last = Event(ended, "trial", "truncated", "", pulls=pulls, uplinks=uplinks)
+            told.append((self._server.stop, last))
+        return [event for _, event in sorted(told, key=lambda one: (one[1].step, one[0]))]
+
+    def _left_arms(self, m: int) -> Iterator[Event]:
+        """Yield how the arms of a client, or of a question, were decided or given up."""
+        if not self.job.goal.is_open(self.arms):  # a lone arm is declared without a pull
+            yield Event(1, self._name(m), "declared", self.instance.arms[0])
+        out, _, gave_up = self._of(m)
+        for n in sorted({int(n) for n in out if 0 < n <= self.left.horizon}):
+            yield from self._departed(m, n)
+        if 0 < gave_up <= self.left.horizon:
+            yield from self._given_up(m, gave_up)
 
     def _chosen_times(self, schedule: Adaptive, m: int) -> npt.NDArray[np.int64]:
         """Follow the choices of a question, which are kept with the times of their making."""
@@ -295,23 +259,21 @@ class _Story:
         accepted = {k for k in range(self.arms) if out[k] <= n and called[k]}
         return means, set() if self.job.goal.one_arm else accepted
 
-    def _chose(self, m: int, n: int, choice: Choice) -> list[Event]:
+    def _chose(self, m: int, n: int, choice: Choice) -> Event:
         """Return the server's choice of its next time: the arms due there by the means of n."""
         means, accepted = self._undecided(m, n)
         due = self.job.goal.decide(means, 0.5 * self._threshold(m, choice.step), accepted)
         arms = sorted(due.rejected if self.job.goal.one_arm else due.accepted | due.rejected)
-        return [
-            Event(
-                n,
-                self._name(m),
-                f"next at {choice.step:,}" + (f" ({choice.reason})" if choice.reason else ""),
-                ", ".join(self.instance.arms[k] for k in arms),
-                means[arms[0]] if len(arms) == 1 else None,
-                max(means.values()) if self.job.goal.compares else None,
-                self._threshold(m, choice.step),
-                *self._spent(n),
-            )
-        ]
+        return Event(
+            n,
+            self._name(m),
+            f"next at {choice.step:,}" + (f" ({choice.reason})" if choice.reason else ""),
+            ", ".join(self.instance.arms[k] for k in arms),
+            means[arms[0]] if len(arms) == 1 else None,
+            max(means.values()) if self.job.goal.compares else None,
+            self._threshold(m, choice.step),
+            *self._spent(n),
+        )
 
     def _of(self, m: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], int]:
         """Return the steps at which arms left, the arms of the answer, and the step of abandoning.
@@ -356,19 +318,11 @@ class _Story:
         means = {k: self._mean(k, m, n) for k in range(self.arms) if out[k] >= n}
         gone = sorted((k for k in means if out[k] == n), key=lambda k: (bool(called[k]), k))
         leader = max(means.values()) if self.job.goal.compares else None
-        threshold = self._threshold(m, n)
+        name, compared, spent = self._name(m), (leader, self._threshold(m, n)), self._spent(n)
+        arms = self.instance.arms
         words = ("eliminated", "declared") if self.job.goal.one_arm else ("rejected", "accepted")
         return [
-            Event(
-                n,
-                self._name(m),
-                words[int(called[k])],
-                self.instance.arms[k],
-                means[k],
-                leader,
-                threshold,
-                *self._spent(n),
-            )
+            Event(n, name, words[int(called[k])], arms[k], means[k], *compared, *spent)
             for k in gone
         ]
 
@@ -376,19 +330,10 @@ class _Story:
         """Return the tied arms that are left at step n."""
         out = self._of(m)[0]
         means = {k: self._mean(k, m, n) for k in range(self.arms) if out[k] > n}
-        return [
-            Event(
-                n,
-                self._name(m),
-                "given up",
-                self.instance.arms[k],
-                mean,
-                max(means.values()),
-                self._threshold(m, n),
-                *self._spent(n),
-            )
-            for k, mean in means.items()
-        ]
+        name, leader, threshold = self._name(m), max(means.values()), self._threshold(m, n)
+        seen = leader, threshold, *self._spent(n)
+        arms = self.instance.arms
+        return [Event(n, name, "given up", arms[k], mean, *seen) for k, mean in means.items()]
 
     def _spent(self, n: int) -> tuple[int, int]:
         """Return pulls and uplinks up to and including step n."""

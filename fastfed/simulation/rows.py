@@ -62,6 +62,10 @@ NULLABLE = ("bits", "global_answer")
 """The columns that may lack values."""
 
 
+_BY_SCHEDULE = ("ints", "skip_error", "pulls", "called", "server_arms", "draw_error")
+"""The arrays of a `Block` that begin with (S, trials); S is 0 in those that a run does not need."""
+
+
 def schema(several: bool = False) -> dict[str, Any]:
     """Return the columns as Polars wants them; ``several``: with those of several questions."""
     import polars as pl
@@ -122,15 +126,9 @@ class Block:
 
     def of_schedules(self, rows: list[int]) -> Block:
         """Keep the rows of some schedules, by their places."""
-        return replace(
-            self,
-            ints=self.ints[rows],
-            skip_error=self.skip_error[rows],
-            pulls=self.pulls[rows] if len(self.pulls) else self.pulls,
-            called=self.called[rows] if len(self.called) else self.called,
-            draw_error=self.draw_error[rows],
-            departures=None,
-        )
+        arrays = {name: getattr(self, name) for name in _BY_SCHEDULE}
+        kept = {name: array[rows] for name, array in arrays.items() if len(array)}
+        return replace(self, departures=None, **kept)
 
     @property
     def server_errors(self) -> npt.NDArray[np.int64]:
@@ -145,23 +143,12 @@ class Block:
         block.
         """
         order = np.argsort(places)
-        last = blocks[-1]
-
-        def every(name: str) -> Any:
-            found = np.concatenate([getattr(block, name) for block in blocks])
-            return found[order] if len(found) else found
-
-        return Block(
-            last.first,
-            every("ints"),
-            every("skip_error"),
-            every("pulls"),
-            last.called,
-            last.server_arms,
-            last.work,
-            every("draw_error"),
-            last.departures,
-        )
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(block, name) for block in blocks])
+            for name in ("ints", "skip_error", "pulls", "draw_error")
+        }
+        ordered = {name: array[order] for name, array in joined.items() if len(array)}
+        return replace(blocks[-1], **ordered)
 
     @staticmethod
     def join(blocks: Sequence[Block]) -> Block:
@@ -169,16 +156,15 @@ class Block:
         if len(blocks) == 1:
             return blocks[0]
         departures = [block.departures for block in blocks if block.departures is not None]
-        return Block(
-            blocks[0].first,
-            np.concatenate([block.ints for block in blocks], axis=1),
-            np.concatenate([block.skip_error for block in blocks], axis=1),
-            np.concatenate([block.pulls for block in blocks], axis=1),
-            np.concatenate([block.called for block in blocks], axis=1),
-            np.concatenate([block.server_arms for block in blocks], axis=1),
-            np.concatenate([block.work for block in blocks]),
-            np.concatenate([block.draw_error for block in blocks], axis=1),
-            Departures.join(departures) if len(departures) == len(blocks) else None,
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(block, name) for block in blocks], axis=1)
+            for name in _BY_SCHEDULE
+        }
+        return replace(
+            blocks[0],
+            work=np.concatenate([block.work for block in blocks]),
+            departures=Departures.join(departures) if len(departures) == len(blocks) else None,
+            **joined,
         )
 
 
@@ -200,11 +186,10 @@ def frame(
     }
     columns["schedule"] = pl.Series(list(schedules), dtype=pl.String).gather(order)
     columns["trial"] = np.tile(np.arange(block.first, block.first + trials), count)
-    columns["skip_error"] = block.skip_error.reshape(count * trials)
-    columns["draw_error"] = block.draw_error.reshape(count * trials)
+    columns["skip_error"] = block.skip_error.ravel()
+    columns["draw_error"] = block.draw_error.ravel()
     for name in COUNTED:
-        values = np.ascontiguousarray(block.column(name)).reshape(count * trials)
-        columns[name] = pl.Series(values).cast(types[name])
+        columns[name] = pl.Series(block.column(name).ravel()).cast(types[name])
     if (block.column("bits") < 0).any():  # they were not counted
         bits = columns["bits"]
         columns["bits"] = pl.select(pl.when(bits >= 0).then(bits)).to_series()
@@ -213,8 +198,7 @@ def frame(
     names = list(COLUMNS)
     if len(block.server_arms):
         names += OF_SEVERAL
-        errors = np.ascontiguousarray(block.server_errors).reshape(count * trials)
-        columns["server_errors"] = pl.Series(errors).cast(pl.Int32)
+        columns["server_errors"] = pl.Series(block.server_errors.ravel()).cast(pl.Int32)
         columns["server_answers"] = _all_answers(block, count * trials)
     return pl.DataFrame({name: columns[name] for name in names})
 

@@ -43,13 +43,7 @@ from fastfed.model.choices import DEFAULTS, Choices, parts_of
 from fastfed.model.goals import Goal
 from fastfed.model.instance import Instance
 from fastfed.model.options import takes
-from fastfed.model.schedules import (
-    Adaptive,
-    Exponential,
-    Periodic,
-    Schedule,
-    SuperExponential,
-)
+from fastfed.model.schedules import Adaptive, Exponential, Periodic, Schedule, SuperExponential
 from fastfed.model.setting import Setting, resolve_sigma
 from fastfed.theory.adaptive import Rounds, rounds_on_grid
 from fastfed.theory.lower_bounds import error_information, no_theorem_3, theorem_3
@@ -474,8 +468,8 @@ def _settled_by(setting: Setting, delta: _Floats) -> _Steps:
 
 def _steps(radii: list[Confidence], gaps: _Floats, shape: tuple[int, ...]) -> _Floats:
     """Return the first step at which the radius is at most a quarter of each gap."""
-    found = [_each(one.resolved_by)(gaps) for one in radii]
-    return np.reshape(np.array(found), (*shape, *gaps.shape))
+    found = [[one.resolved_by(gap) for gap in gaps.ravel().tolist()] for one in radii]
+    return np.reshape(np.array(found, np.float64), (*shape, *gaps.shape))
 
 
 def _closed_form(gaps: _Floats, walks: float | _Floats, log_c: _Floats, sigma: float) -> _Floats:
@@ -508,17 +502,6 @@ def _best_base(r: _Floats) -> _Floats:
 
     half_root: Any = np.sqrt(r) / 2.0
     return np.asarray(np.exp(2.0 * lambertw(half_root).real))
-
-
-def _each(function: Callable[..., float]) -> Callable[..., _Floats]:
-    """Make a function of floats one of arrays of them."""
-    vectorised = np.vectorize(function, otypes=[np.float64])
-
-    def apply(*arrays: npt.ArrayLike) -> _Floats:
-        with np.errstate(all="ignore"):  # else NumPy reports flags of the function's own arithmetic
-            return np.asarray(vectorised(*arrays), dtype=np.float64)
-
-    return apply
 
 
 def _common_shape(delta: _Floats, cost: _Floats) -> tuple[int, ...]:

@@ -151,7 +151,7 @@ def to_dict(b: Bounds) -> dict[str, Any]:
         "goal": b.goal,
         "arms": list(b.instance.arms),
         "clients": list(b.instance.clients),
-        **{name: _plain(getattr(b, name)) for name in names},
+        **{name: plain(getattr(b, name)) for name in names},
         "notes": list(b.notes),
         "schemes": {scheme.name: _scheme(scheme) for scheme in b.schemes},
     }
@@ -159,18 +159,17 @@ def to_dict(b: Bounds) -> dict[str, Any]:
 
 def _scheme(scheme: Scheme) -> dict[str, Any]:
     return {
-        "parameter": _plain(scheme.parameter),
-        **{
-            variant: {name: _plain(getattr(getattr(scheme, variant), name)) for name in _COSTS}
-            for variant in VARIANTS
-        },
+        "parameter": plain(scheme.parameter),
+        **{variant: plain(vars(getattr(scheme, variant))) for variant in VARIANTS},
     }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return lists and Python numbers; None for infinity, which JSON does not know."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

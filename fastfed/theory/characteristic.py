@@ -55,9 +55,7 @@ class Characteristic:
 
 
 def characteristic_time(
-    instance: Instance,
-    goal: Goal,
-    tolerance: float = TOLERANCE,
+    instance: Instance, goal: Goal, tolerance: float = TOLERANCE
 ) -> Characteristic:
     """Compute T*, what every delta-PAC algorithm pays per unit of kl(delta, 1 - delta).
 

@@ -157,16 +157,8 @@ class ErrorProbability:
         import polars as pl
 
         rows = [
-            {
-                "answer": answer,
-                "arm": tilt.arm,
-                "client": tilt.client,
-                "step": tilt.step,
-                "share": share,
-                "trials": trials,
-                "errors": errors,
-            }
-            for answer, tilt, share, trials, errors in self.shares
+            (answer, tilt.arm, tilt.client, tilt.step, *counted)
+            for answer, tilt, *counted in self.shares
         ]
         schema = {
             "answer": pl.String,
@@ -177,7 +169,7 @@ class ErrorProbability:
             "trials": pl.Int64,
             "errors": pl.Int64,
         }
-        return pl.DataFrame(rows, schema=schema)
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def __str__(self) -> str:
         from fastfed.display.legends import ERRORS

@@ -23,21 +23,22 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from fastfed.confidence import Confidence
 from fastfed.errors import InputError
 from fastfed.kernels.memory import NEVER
 from fastfed.model.instance import Instance
 from fastfed.model.radii import Radius
 from fastfed.model.schedules import At, Periodic, Schedule
-from fastfed.model.setting import resolve_sigma
+from fastfed.model.setting import Setting, resolve_sigma
 from fastfed.simulation.rows import Block, Departures
 from fastfed.theory.error_estimates import ErrorProbability, Estimate
-from fastfed.theory.importance_sampling import Judge, Mixture, RareEvent, Sample, improved
+from fastfed.theory.importance_sampling import Judge, Judged, Mixture, RareEvent, Sample, improved
 from fastfed.theory.tilts import RARER, Floats, Ints, Looks, RivalPair, Rivalry, Tilt, rivalry
 from fastfed.validation import (
     LEAST_DELTA,
@@ -47,9 +48,6 @@ from fastfed.validation import (
     checked_whole,
     shown,
 )
-
-if TYPE_CHECKING:
-    pass
 
 _LN10 = math.log(10.0)
 _NEXT_TO_NOTHING = math.log(1e-6)  # of the largest step's bound may lie past the last step
@@ -115,18 +113,16 @@ def error_probability(
             f"{one.name} has {one.questions.summary}: error_probability is for one question of the "
             "server beside those of all clients; simulate counts errors of any others"
         )
-    run = _Run(
+    setting = Setting(
         one,
-        times,
         _checked_delta(delta, one),
         resolve_sigma(one, sigma),
-        Radius.parse(radius),
-        checked_whole("trials", trials, 100, 2**32),
         checked_seed(seed),
-        checked_threads(threads),
-        progress or (lambda done, total: None),
+        "skip",
+        radius=Radius.parse(radius),
     )
-    return run.result()
+    count, cores = checked_whole("trials", trials, 100, 2**32), checked_threads(threads)
+    return _Run(setting, times, count, cores, progress or (lambda done, total: None)).result()
 
 
 def _checked_delta(delta: object, instance: Instance) -> float:
@@ -162,18 +158,14 @@ class _Answered:
 class _Run:
     """The questions of one call, in turn."""
 
-    instance: Instance
+    setting: Setting
     schedule: Schedule
-    delta: float
-    sigma: float
-    radius: Radius
     trials: int
-    seed: int
     threads: int
     report: Callable[[int, int], object]
 
     def result(self) -> ErrorProbability:
-        clients = self.instance.shape[1]
+        setting, clients = self.setting, self.setting.instance.shape[1]
         questions = [*(self._local(m) for m in range(clients)), self._server()]
         answered = []
         for number, question in enumerate(questions):
@@ -195,12 +187,12 @@ class _Run:
             )
         )
         return ErrorProbability(
-            self.instance,
+            setting.instance,
             self.schedule,
-            self.delta,
-            self.sigma,
-            str(self.radius),
-            self.seed,
+            setting.delta,
+            setting.sigma,
+            str(setting.radius),
+            setting.seed,
             tuple(one.estimate for one in answered[:clients]),
             answered[clients].estimate,
             joint.estimate,
@@ -208,48 +200,21 @@ class _Run:
         )
 
     def _local(self, m: int) -> _Question:
-        arms, clients = self.instance.shape
-        best = int(self.instance.local_best[m])
-        confidence = self.radius.at_client(arms, clients, self.delta, self.sigma)
-        alone = _one_client(self.instance, m)
-        looks = Looks.of(Periodic(1), alone.most_steps)
-        rivals = [
-            rivalry(RivalPair(alone, k, best, np.ones(1)), looks, confidence.boundary)
-            for k in range(arms)
-            if k != best
-        ]
+        instance = self.setting.instance
+        best, clients = int(instance.local_best[m]), instance.shape[1]
+        alone = _one_client(instance, m)
+        rivals = _rivals(alone, best, np.ones(1), Periodic(1), self.setting.radii.client)
+        setting = replace(self.setting, instance=alone, delta=self.setting.delta / clients)
         # the server of this instance is of no interest: it talks once and is done
-        event = RareEvent(
-            alone,
-            At([1]),
-            self.delta / clients,
-            self.sigma,
-            self.radius,
-            _last_step(rivals),
-            _local_judge(best),
-        )
-        return _question(f"client {self.instance.clients[m]}", event, rivals, m)
+        event = _event(setting, At([1]), _last_step(rivals), partial(_local_judge, best))
+        return _question(f"client {instance.clients[m]}", event, rivals, m)
 
     def _server(self) -> _Question:
-        arms, clients = self.instance.shape
-        best = self.instance.global_best
-        confidence = self.radius.at_server(arms, clients, self.delta, self.sigma)
-        weights = self.instance.questions.factors[0]
-        looks = Looks.of(self.schedule, self.instance.most_steps)
-        rivals = [
-            rivalry(RivalPair(self.instance, k, best, weights), looks, confidence.boundary)
-            for k in range(arms)
-            if k != best
-        ]
-        event = RareEvent(
-            self.instance,
-            self.schedule,
-            self.delta,
-            self.sigma,
-            self.radius,
-            _last_step(rivals),
-            _server_judge(best),
-        )
+        instance, weights = self.setting.instance, self.setting.instance.questions.factors[0]
+        best = instance.global_best
+        rivals = _rivals(instance, best, weights, self.schedule, self.setting.radii.sums)
+        judge = partial(_server_judge, best)
+        event = _event(self.setting, self.schedule, _last_step(rivals), judge)
         return _question("server", event, rivals, None)
 
     def _answer(self, question: _Question, number: int) -> _Answered:
@@ -278,7 +243,7 @@ class _Run:
         answer. Tilts with tiny shares are not run. If an answer has no tilt left, its Chernoff
         bound is added to ``left_out``.
         """
-        instance = self.instance
+        instance = self.setting.instance
         weights = _relative([one.estimate.log10 for one in answered])
         tilts: list[Tilt] = []
         shares: list[float] = []
@@ -296,16 +261,9 @@ class _Run:
             tilts += [tilt for tilt, _ in found]
             shares += [share for _, share in found]
             missed.append(question.log_left_out if found else question.log_bound)
-        last = max(question.event.last for question in questions)
-        event = RareEvent(
-            instance,
-            self.schedule,
-            self.delta,
-            self.sigma,
-            self.radius,
-            last,
-            _joint_judge(instance),
-        )
+        last = max(question.event.setting.last_step for question in questions)
+        judge = partial(_joint_judge, instance.local_best, instance.global_best)
+        event = _event(self.setting, self.schedule, last, judge)
         question = _Question(
             "any", event, tilts, _log_total([q.log_bound for q in questions]), _log_total(missed)
         )
@@ -319,58 +277,64 @@ class _Run:
     def _mixture(self, question: _Question) -> Mixture | None:
         if not question.tilts:
             return None
-        mixture = Mixture(question.event, question.tilts, self.seed, self.threads)
+        mixture = Mixture(question.event, question.tilts, self.threads)
         return mixture if mixture.tilts else None
+
+
+def _rivals(
+    instance: Instance, best: int, weights: Floats, schedule: Schedule, confidence: Confidence
+) -> list[Rivalry]:
+    """Compare every other arm with the best, at the looks of a schedule."""
+    looks = Looks.of(schedule, instance.most_steps)
+    return [
+        rivalry(RivalPair(instance, k, best, weights), looks, confidence.boundary)
+        for k in range(instance.shape[0])
+        if k != best
+    ]
+
+
+def _event(setting: Setting, schedule: Schedule, last: int, judge: Judge) -> RareEvent:
+    """Make the event of trials that are followed up to the step ``last``."""
+    return RareEvent(replace(setting, max_steps=last), schedule, judge)
 
 
 def _question(
     answer: str, event: RareEvent, rivals: Sequence[Rivalry], client: int | None
 ) -> _Question:
     """Choose the tilts that are worth trying; bound the event, and the rest that they miss."""
-    least = _least(rivals)
+    least, last = _least(rivals), event.setting.last_step
     near = [rival for rival in rivals if rival.least <= least + RARER]
-    tilts = [tilt for rival in near for tilt in rival.tilts(least + RARER, event.last, client)]
-    missed = [rival.beyond(event.last if rival in near else 0) for rival in rivals]
+    tilts = [tilt for rival in near for tilt in rival.tilts(least + RARER, last, client)]
+    missed = [rival.beyond(last if rival in near else 0) for rival in rivals]
     return _Question(
         answer, event, tilts, _log_total([rival.beyond(0) for rival in rivals]), _log_total(missed)
     )
 
 
-def _local_judge(best: int) -> Judge:
-    def judge(block: Block) -> tuple[npt.NDArray[np.bool_], Ints]:
-        found = _departures(block)
-        out = found.local_out
-        wrong = _eliminated(out[:, best, 0], found.local_arms[:, 0] != best)
-        return wrong, np.minimum(out, out[:, best, None, :])
-
-    return judge
+def _local_judge(best: int, block: Block) -> Judged:
+    found = _departures(block)
+    out = found.local_out
+    wrong = _eliminated(out[:, best, 0], found.local_arms[:, 0] != best)
+    return wrong, np.minimum(out, out[:, best, None, :])
 
 
-def _server_judge(best: int) -> Judge:
-    def judge(block: Block) -> tuple[npt.NDArray[np.bool_], Ints]:
-        found = _departures(block)
-        out = found.global_out[:, 0, 0]
-        wrong = _eliminated(out[:, best], block.column("global_arm")[0] != best)
-        stops = np.minimum(out, out[:, best, None])
-        return wrong, np.repeat(stops[:, :, None], found.local_out.shape[2], axis=2)
-
-    return judge
+def _server_judge(best: int, block: Block) -> Judged:
+    found = _departures(block)
+    out = found.global_out[:, 0, 0]
+    wrong = _eliminated(out[:, best], block.column("global_arm")[0] != best)
+    stops = np.minimum(out, out[:, best, None])
+    return wrong, np.repeat(stops[:, :, None], found.local_out.shape[2], axis=2)
 
 
-def _joint_judge(instance: Instance) -> Judge:
-    best, overall = instance.local_best, instance.global_best
-
-    def judge(block: Block) -> tuple[npt.NDArray[np.bool_], Ints]:
-        found = _departures(block)
-        server_out = found.global_out[:, 0, 0]
-        local = found.local_out[:, best, np.arange(len(best))]
-        local = np.where(found.local_arms != best, local, NEVER).min(axis=1)
-        server = np.where(block.column("global_arm")[0] != overall, server_out[:, overall], NEVER)
-        first = np.minimum(local, server)
-        used = np.maximum(found.local_out, server_out[:, :, None])
-        return first < NEVER, np.minimum(used, first[:, None, None])
-
-    return judge
+def _joint_judge(best: Ints, overall: int, block: Block) -> Judged:
+    found = _departures(block)
+    server_out = found.global_out[:, 0, 0]
+    local = found.local_out[:, best, np.arange(len(best))]
+    local = np.where(found.local_arms != best, local, NEVER).min(axis=1)
+    server = np.where(block.column("global_arm")[0] != overall, server_out[:, overall], NEVER)
+    first = np.minimum(local, server)
+    used = np.maximum(found.local_out, server_out[:, :, None])
+    return first < NEVER, np.minimum(used, first[:, None, None])
 
 
 def _departures(block: Block) -> Departures:

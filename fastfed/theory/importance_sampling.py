@@ -22,7 +22,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +31,8 @@ import numpy.typing as npt
 
 from fastfed.kernels.trials import Control
 from fastfed.model.instance import Instance
-from fastfed.model.radii import Radius
 from fastfed.model.schedules import Schedule
+from fastfed.model.setting import Setting
 from fastfed.simulation.job import Job, new_control
 from fastfed.simulation.rows import Block
 from fastfed.simulation.walks import values_at
@@ -44,34 +45,23 @@ _CELLS = 2**20  # trials x arms x clients that are looked at together: 8 MB an a
 _APART = 2**34  # trial numbers of one run lie this far from the next one's
 
 
-Judge = Callable[[Block], tuple[npt.NDArray[np.bool_], Ints]]
-"""Tells which trials have the event, and how many rewards of each cell decided it (trials, K, M).
-The block has departures."""
+Judged = tuple[npt.NDArray[np.bool_], Ints]
+"""Which trials have the event, and how many rewards of each cell decided it (trials, K, M)."""
+Judge = Callable[[Block], Judged]
+"""Judges the trials of a block, which has departures."""
 
 
 @dataclass(frozen=True)
 class RareEvent:
     """Something rare about trials of an instance, and how to see it."""
 
-    instance: Instance
+    setting: Setting  # trials are not followed past its last step
     schedule: Schedule
-    delta: float
-    sigma: float
-    radius: Radius
-    last: int  # trials are not followed past this step
     judge: Judge
 
-    def job(self, instance: Instance, seed: int) -> Job:
-        return Job.of(
-            instance,
-            self.schedule,
-            delta=self.delta,
-            seed=seed,
-            engine="skip",
-            sigma=self.sigma,
-            max_steps=self.last,
-            radius=self.radius,
-        )
+    def job(self, instance: Instance) -> Job:
+        """Make the job of another instance, in the same setting otherwise."""
+        return Job(replace(self.setting, instance=instance), self.schedule)
 
 
 @dataclass(frozen=True)
@@ -131,18 +121,21 @@ class _Part(NamedTuple):
     steps: Ints
 
 
+def _joined(parts: Sequence[_Part]) -> _Part:
+    return _Part(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
 class Mixture:
     """Tilts of one event, made ready to run."""
 
-    def __init__(self, event: RareEvent, tilts: Sequence[Tilt], seed: int, threads: int) -> None:
-        self.event = event
-        self._seed, self._threads = seed, threads
-        made = [(tilt, tilted_instance(event.instance, tilt)) for tilt in tilts]
+    def __init__(self, event: RareEvent, tilts: Sequence[Tilt], threads: int) -> None:
+        self.event, self._threads, instance = event, threads, event.setting.instance
+        made = [(tilt, tilted_instance(instance, tilt)) for tilt in tilts]
         self.tilts = [tilt for tilt, found in made if found is not None]
         self._instances = [found[0] for _, found in made if found is not None]
         thetas = [found[1] for _, found in made if found is not None]
-        self._touched = np.array(thetas).reshape(-1, *event.instance.shape).any(axis=0)
-        law, means = event.instance.rewards, event.instance.means
+        self._touched = np.array(thetas).reshape(-1, *instance.shape).any(axis=0)
+        law, means = instance.rewards, instance.means
         self._thetas = np.array([theta[self._touched] for theta in thetas])
         self._psis = np.array([law.cumulants(means, theta)[0][self._touched] for theta in thetas])
         self._means = means[self._touched]
@@ -158,41 +151,27 @@ class Mixture:
         control = new_control()
         pool = ThreadPoolExecutor(self._threads, thread_name_prefix="fastfed")
         try:
-            parts = list(
-                pool.map(
-                    lambda t: self._stratum(
-                        t, int(firsts[t]), int(counts[t]), log_shares, keep_ratios, control
-                    ),
-                    range(len(counts)),
-                )
-            )
+            run = partial(self._stratum, log_shares, keep_ratios, control)
+            parts = list(pool.map(run, self._instances, firsts.tolist(), counts.tolist()))
         finally:  # also on Ctrl-C: the kernels leave after their current trial
             control.stop[0] = 1
             pool.shutdown(wait=True, cancel_futures=True)
         stratum = np.repeat(np.arange(len(counts)), [len(part.steps) for part in parts])
-        return Sample(
-            counts,
-            stratum,
-            np.concatenate([part.log_ratios for part in parts]),
-            np.concatenate([part.log_weights for part in parts]),
-            np.concatenate([part.steps for part in parts]),
-        )
+        return Sample(counts, stratum, *_joined(parts))
 
     def _stratum(
         self,
-        t: int,
-        first: int,
-        count: int,
         log_shares: Floats,
         keep_ratios: bool,
         control: Control,
+        instance: Instance,
+        first: int,
+        count: int,
     ) -> _Part:
-        """Run the trials of tilt t; return those that had the event."""
-        instance = self._instances[t]
-        job = self.event.job(instance, self._seed)
+        """Run the trials of one tilted instance; return those that had the event."""
+        job = self.event.job(instance)
         space = job.space()
-        arms, clients = instance.shape
-        length = max(1, _CELLS // (arms * clients))
+        length = max(1, _CELLS // instance.means.size)
         parts = []
         for begin in range(first, first + count, length):
             block = job.run(
@@ -202,7 +181,7 @@ class Mixture:
             trials = np.flatnonzero(happened)
             stops = stops[trials]
             sums = values_at(
-                instance, self._seed, begin + trials, np.where(self._touched, stops, 0)
+                instance, job.setting.seed, begin + trials, np.where(self._touched, stops, 0)
             )[:, self._touched]
             n = stops[:, self._touched]
             ratios = (sums - n * self._means) @ self._thetas.T - n @ self._psis.T
@@ -213,7 +192,7 @@ class Mixture:
                     stops.max(axis=(1, 2), initial=0),
                 )
             )
-        return _Part(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        return _joined(parts)
 
 
 def improved(sample: Sample, before: Floats) -> Floats:

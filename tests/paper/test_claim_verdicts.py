@@ -175,7 +175,7 @@ def test_a_single_trial_decides_nothing() -> None:
         for name in NAMES
     }
     alone = Place("synthetic", 0.1, 1.0, halves_of(batch, NAMES), COSTS, dict.fromkeys(COSTS, True))
-    for claim in judging.PANELS:
+    for claim in judging.CLAIMS["panels"]:
         one = claim([alone])
         assert one is None or one.verdict.startswith(("undecided", "not refuted"))
 

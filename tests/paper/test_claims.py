@@ -51,14 +51,10 @@ from fastfed.simulation.replay import replay
 
 def test_all_hold_in_the_good_world() -> None:
     verdicts = {one.key: one.verdict for one in judge(whole(good))}
-    assert len(verdicts) == (
-        len(judging.PANELS)
-        + len(judging.STUDIES)
-        + len(judging.GAPS)
-        + len(judging.CHECKED)
-        + 6
-        - 1
-    )  # no cell is outside the condition
+    # the made-up world has no radii, and no cell is outside the condition
+    assert (
+        len(verdicts) == sum(map(len, judging.CLAIMS.values())) - len(judging.CLAIMS["radii"]) - 1
+    )
     assert {key for key, verdict in verdicts.items() if verdict != "holds"} <= {
         "delta-pac",
         "periodic-gap",
@@ -123,7 +119,7 @@ FALSE = [
         [{"instance": "a", "delta": 0.1, **normal(3.0, 1.25, 0.0)}],
         "does not hold",
     ),
-    *((claim, checked(5000), "does not hold") for claim in judging.CHECKED),
+    *((claim, checked(5000), "does not hold") for claim in judging.CLAIMS["checked"]),
     (
         adaptive.adaptive_beats_fedelim,
         frame(changed("adaptive", pulls=5, uplinks=99)),
@@ -155,18 +151,8 @@ def test_the_verdict_turns(
 
 def test_every_claim_has_a_false_world() -> None:
     tried = {claim for claim, _, _ in FALSE}
-    assert tried == {
-        *judging.PANELS,
-        *judging.STUDIES,
-        *judging.GAPS,
-        *judging.CHECKED,
-        periods.minimum_everywhere,
-        theorems.good_event,
-        growth.tight_in_clients,
-        optimum.theorem_3_improved,
-        optimum.within_eight,
-        optimum.mostly_the_radius,
-    }
+    every = {claim for claims in judging.CLAIMS.values() for claim in claims}
+    assert tried == every - set(judging.CLAIMS["radii"])
 
 
 def test_cells_outside_the_condition_are_apart() -> None:

@@ -297,6 +297,14 @@ def test_questions_that_repeat_each_other_cost_nothing_more() -> None:
     assert three["server_errors"].to_list() == (3 * server_errors(alone.instance, one)).tolist()
 
 
+@pytest.mark.parametrize("goal", ["best", "top:2"])
+def test_a_schedule_that_is_kept_keeps_its_answers(goal: str) -> None:
+    instance = gaussian(4, 3, weights=[[5, 3, 2], [0, 1, 1]])
+    done = ff.simulate(instance, SCHEDULES[:3], delta=0.1, trials=4, goal=goal)
+    kept = done.filter(schedule="fedelim0").frame
+    assert_frame_equal(kept, done.frame.filter(pl.col("schedule") == "fedelim0"))
+
+
 def test_rows_do_not_depend_on_other_schedules_or_threads() -> None:
     case = SEVERAL["4x3"]
     whole = rows(case)

@@ -145,13 +145,10 @@ class Threshold(Goal):
         from fastfed.kernels.goals.threshold import ThresholdGoal
 
         instance = setting.instance
-        here, overall = self.local_right(instance), self.server_right(instance)
         questions, tau = instance.questions, self.tau - setting.reward_kernel.origin
         return ThresholdGoal(
-            here.must,
-            here.must_not,
-            overall.must,
-            overall.must_not,
+            *self.local_right(instance),
+            *self.server_right(instance),
             tau,
             np.cumsum(questions.factors * tau, axis=1)[:, -1].copy(),  # client by client, as sums
             self.slack,

@@ -84,14 +84,10 @@ class Top(Goal):
     def check(self, instance: Instance) -> None:
         arms = instance.shape[0]
         if self.count >= arms:
-            raise InputError(
-                f"goal {self}: {instance.name} has {arms} arm{'s' if arms > 1 else ''}, "
-                + (
-                    f"so N must be from 1 to {arms - 1}"
-                    if arms > 1
-                    else "and nothing to choose from; the goal best declares it"
-                )
-            )
+            reason = f"{arms} arms, so N must be from 1 to {arms - 1}"
+            if arms == 1:
+                reason = "1 arm, and nothing to choose from; the goal best declares it"
+            raise InputError(f"goal {self}: {instance.name} has {reason}")
         super().check(instance)
 
     def refuse(self, values: Floats, where: str, arms: Sequence[str]) -> None:
@@ -151,13 +147,10 @@ class Top(Goal):
         from fastfed.kernels.goals.top import TopGoal
 
         instance = setting.instance
-        here, overall = self.local_right(instance), self.server_right(instance)
         return TopGoal(
             np.int64(self.count),
-            here.must,
-            here.must_not,
-            overall.must,
-            overall.must_not,
+            *self.local_right(instance),
+            *self.server_right(instance),
             np.array(instance.local_ties.T, order="C"),
             np.array(instance.server_ties),
         )

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.errors import InputError
+from fastfed.model.arrays import frozen, refuse_cells
 from fastfed.model.rewards.base import Floats, Rewards
 from fastfed.validation import SCALES, number, numbers, refuse_many_weights, shown
 
@@ -35,12 +36,8 @@ class Bernoulli(Rewards):
     rank = 1
 
     def check(self, means: Floats) -> None:
-        outside = np.argwhere((means < 0) | (means > 1))
-        if len(outside):
-            k, m = outside[0]
-            raise InputError(
-                f"means[{k}, {m}] = {means[k, m]:g}: a Bernoulli mean is a probability, from 0 to 1"
-            )
+        rule = "a Bernoulli mean is a probability, from 0 to 1"
+        refuse_cells("means", means, (means < 0) | (means > 1), rule)
 
     def as_finite(self, means: Floats) -> Finite:
         """Return the same distribution as a histogram."""
@@ -128,9 +125,8 @@ class Finite(Rewards):
         _refuse_odd_weights(weight, len(value))
         value, weight = _filled(value, weight, empty)
         order = np.argsort(value)
-        self.values, self.weights = value[order], np.ascontiguousarray(weight[:, :, order])
-        self.values.setflags(write=False)
-        self.weights.setflags(write=False)
+        self.values = frozen(value[order])
+        self.weights = frozen(np.ascontiguousarray(weight[:, :, order]))
 
     @property
     def own_means(self) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.errors import InputError
+from fastfed.model.arrays import frozen, refuse_cells
 from fastfed.model.part import plain
 from fastfed.model.rewards.base import Floats, Rewards
 from fastfed.model.rewards.rounding import Spent, sum_error
@@ -140,16 +141,10 @@ def _checked_array(sigma: npt.ArrayLike) -> Floats:
             f"sigma = {shown(sigma)}: {array.ndim}-dimensional, must be a number or "
             "K x M numbers, one for each arm and client"
         )
-    bad = np.argwhere(~((array >= SCALES[0]) & (array <= SCALES[1])))
-    if len(bad):
-        k, m = bad[0]
-        raise InputError(
-            f"sigma[{k}, {m}] = {array[k, m]:g}: the noise must be finite and above "
-            f"0, from {SCALES[0]:g} to {SCALES[1]:g}"
-        )
-    array = np.ascontiguousarray(array)
-    array.setflags(write=False)
-    return array
+    least, most = SCALES
+    rule = f"the noise must be finite and above 0, from {least:g} to {most:g}"
+    refuse_cells("sigma", array, ~((array >= least) & (array <= most)), rule)
+    return frozen(np.ascontiguousarray(array))
 
 
 def _shape(shape: tuple[int, ...]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastfed.errors import InputError
+from fastfed.model.arrays import refuse_cells
 from fastfed.model.part import plain
 from fastfed.model.rewards.base import Floats, Rewards
 from fastfed.validation import number, refuse_odd_scale
@@ -54,12 +55,8 @@ class Poisson(Rewards):
         refuse_odd_scale(self.sigma, sigma, "the confidence scale must be finite and above 0")
 
     def check(self, means: Floats) -> None:
-        outside = np.argwhere((means < 0) | (means > MOST))
-        if len(outside):
-            k, m = outside[0]
-            raise InputError(
-                f"means[{k}, {m}] = {means[k, m]:g}: a Poisson mean lies from 0 to {MOST:g}"
-            )
+        rule = f"a Poisson mean lies from 0 to {MOST:g}"
+        refuse_cells("means", means, (means < 0) | (means > MOST), rule)
 
     def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.rewards.poisson import PoissonRewards

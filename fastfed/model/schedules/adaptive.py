@@ -50,7 +50,7 @@ import numpy.typing as npt
 
 from fastfed.confidence import Confidence
 from fastfed.errors import InputError
-from fastfed.model.part import plain
+from fastfed.model.part import name_with_options, plain
 from fastfed.model.schedules.base import Schedule, Timetable
 from fastfed.timegrid import PARTS, place_from, place_until, step_at
 from fastfed.validation import MAX_STEPS, number, shown
@@ -111,11 +111,7 @@ class Adaptive(Schedule):
     chosen = True
 
     def __init__(
-        self,
-        hi: float = HI,
-        lo: float = LO,
-        first: float = FIRST,
-        share: float = SHARE,
+        self, hi: float = HI, lo: float = LO, first: float = FIRST, share: float = SHARE
     ) -> None:
         self.hi = _option("HI", hi, 1.0, _MOST)
         self.lo = _option("LO", lo, 1.0, _MOST)
@@ -154,10 +150,7 @@ class Adaptive(Schedule):
 
     @property
     def name(self) -> str:
-        given = list(self.options)
-        while given and given[-1] == _DEFAULTS[len(given) - 1]:
-            given.pop()
-        return f"adaptive:{','.join(map(plain, given))}" if given else self.family
+        return name_with_options(self.family, self.options, _DEFAULTS)
 
     @property
     def value(self) -> float | None:
@@ -211,11 +204,8 @@ class Adaptive(Schedule):
 
 def _option(name: str, value: object, least: float, most: float, closed: bool = False) -> float:
     """Check one of the options: a number above ``least``, or (``closed``) equal to it."""
-    rule = (
-        f"must be a number from {least:g} to {most:g}"
-        if closed
-        else f"must be a number above {least:g}, at most {most:g}"
-    )
+    limits = f"from {least:g} to {most:g}" if closed else f"above {least:g}, at most {most:g}"
+    rule = f"must be a number {limits}"
     found = number(f"schedule adaptive: {name}", value, rule)
     if not (least <= found <= most) or (found == least and not closed):
         raise InputError(f"schedule adaptive: {name} = {shown(value)}: {rule}")

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from fastfed.confidence import OWN, Confidence, exponent
 from fastfed.errors import InputError
-from fastfed.model.part import plain
+from fastfed.model.part import name_with_options
 from fastfed.model.schedules.base import Schedule
 from fastfed.validation import number, shown
 
@@ -326,11 +326,7 @@ class Algorithm(Schedule):
 
     @property
     def name(self) -> str:
-        given = list(self.options)
-        defaults = list(self.parameters.values())
-        while given and given[-1] == defaults[len(given) - 1]:
-            given.pop()
-        return f"{self.family}:{','.join(map(plain, given))}" if given else self.family
+        return name_with_options(self.family, self.options, list(self.parameters.values()))
 
     @property
     def value(self) -> float | None:

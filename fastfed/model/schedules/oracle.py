@@ -17,13 +17,7 @@ import numpy as np
 from fastfed.errors import InputError
 from fastfed.model.schedules.algorithm import UNDECIDED, Algorithm, server_weights
 from fastfed.model.schedules.allocation import cheapest
-from fastfed.model.schedules.evidence import (
-    Boundaries,
-    Floats,
-    boundaries,
-    declare,
-    memory_length,
-)
+from fastfed.model.schedules.evidence import Boundaries, Floats, boundaries, declare, memory_length
 
 if TYPE_CHECKING:
     from fastfed.model.setting import Setting

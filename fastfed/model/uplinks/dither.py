@@ -41,7 +41,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fastfed.confidence import PAPER, Confidence
-from fastfed.model.uplinks.lattice import LEAST, MOST, Lattice, checked_number, name_of
+from fastfed.model.uplinks.lattice import LEAST, MOST, Lattice
 
 if TYPE_CHECKING:
     from fastfed.model.setting import Setting
@@ -72,13 +72,6 @@ class Dither(Lattice):
     rank = 1
     option = "KAPPA"
     dithered = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kappa", checked_number(self.family, self.option, self.kappa))
-
-    @property
-    def name(self) -> str:
-        return name_of(self.family, self.kappa)
 
     def step(self, n: int, server: Confidence) -> float:
         return self.kappa * server.sigma / math.sqrt(n)

@@ -24,7 +24,30 @@ class Lattice(Uplink):
 
     dithered: ClassVar[bool]
     option: ClassVar[str]
-    """Name of the number after the colon, as in dither:KAPPA."""
+    """Name of the number after the colon, as in dither:KAPPA; in small letters, of its field."""
+
+    def __post_init__(self) -> None:
+        number: object = self._number
+        is_number = isinstance(number, Real) and not isinstance(number, bool)
+        if not is_number or not LEAST <= float(number) <= MOST:  # type: ignore[arg-type]
+            fix = "; exact sends means as they are" if is_number and number == 0 else ""
+            raise InputError(
+                f"{self.option} {shown(number)} of uplink {self.family}: must be a number from "
+                f"{LEAST:g} to {MOST:g}{fix}"
+            )
+        object.__setattr__(self, self.option.lower(), float(number))  # type: ignore[arg-type]
+
+    @property
+    def name(self) -> str:
+        """The family and the number, as in dither:0.5; whole numbers have no decimal point."""
+        number = self._number
+        short = f"{number:g}"
+        return f"{self.family}:{short if float(short) == number else repr(number)}"
+
+    @property
+    def _number(self) -> float:
+        """The number after the colon, which the subclass calls by the name of the option."""
+        return getattr(self, self.option.lower())  # type: ignore[no-any-return]
 
     @abstractmethod
     def step(self, n: int, server: Confidence) -> float:
@@ -37,20 +60,3 @@ class Lattice(Uplink):
         except ValueError:
             raise InputError(f"uplink {shown(f'{cls.family}:{options}')}: {cls.missing}") from None
         return cls(number)  # type: ignore[call-arg]
-
-
-def checked_number(family: str, option: str, number: object) -> float:
-    """Check the option of an uplink: a number that is neither too small nor too large."""
-    is_number = isinstance(number, Real) and not isinstance(number, bool)
-    if not is_number or not LEAST <= float(number) <= MOST:  # type: ignore[arg-type]
-        fix = "; exact sends means as they are" if is_number and number == 0 else ""
-        raise InputError(
-            f"{option} {shown(number)} of uplink {family}: must be a number from "
-            f"{LEAST:g} to {MOST:g}{fix}"
-        )
-    return float(number)  # type: ignore[arg-type]
-
-
-def name_of(family: str, number: float) -> str:
-    """Write the name of an uplink, as in dither:0.5; whole numbers have no decimal point."""
-    return f"{family}:{number:g}" if float(f"{number:g}") == number else f"{family}:{number!r}"

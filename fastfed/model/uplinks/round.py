@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fastfed.confidence import Confidence
-from fastfed.model.uplinks.lattice import LEAST, MOST, Lattice, checked_number, name_of
+from fastfed.model.uplinks.lattice import LEAST, MOST, Lattice
 
 if TYPE_CHECKING:
     from fastfed.model.setting import Setting
@@ -49,13 +49,6 @@ class Round(Lattice):
     rank = 2
     option = "C0"
     dithered = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "c0", checked_number(self.family, self.option, self.c0))
-
-    @property
-    def name(self) -> str:
-        return name_of(self.family, self.c0)
 
     def step(self, n: int, server: Confidence) -> float:
         return 2.0 * self._share * server.alpha(n)

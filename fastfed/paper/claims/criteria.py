@@ -1,4 +1,4 @@
-"""Limits of the criteria, and comparisons that several claims share.
+"""Limits of the criteria, the form of a claim, and comparisons that several claims share.
 
 No figure is typed but these limits. Each of them is named in the criterion of its claim.
 """
@@ -6,10 +6,12 @@ No figure is typed but these limits. Each of them is named in the criterion of i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import Any
 
 from fastfed.analysis.moments import PULLS, Prices
-from fastfed.analysis.verdicts import Cell
+from fastfed.analysis.verdicts import Cell, Claim, conclude
 from fastfed.paper.evidence import Place
 
 COST = 10.0  # the C of the paper's panels (b) and (c)
@@ -20,6 +22,24 @@ POWER = 0.15  # an exponent is 1 if it is no further off: the bounds have a loga
 GROWTH = 1.25  # what is O(f) grows no more than that relative to f, from the least T to the largest
 
 TOTAL = Prices.total(COST)
+
+Judge = Callable[[Sequence[Any]], Claim | None]
+"""A claim, as a function of a field of the evidence; None if the evidence has no cell for it."""
+
+
+def claim(
+    key: str, text: str, where: str, criterion: str
+) -> Callable[[Callable[[Sequence[Any]], Iterable[Cell]]], Judge]:
+    """Make a claim of a function that yields its cells, as a decorator."""
+
+    def make(cells: Callable[[Sequence[Any]], Iterable[Cell]]) -> Judge:
+        @wraps(cells)
+        def judge(evidence: Sequence[Any]) -> Claim | None:
+            return conclude(key, text, where, criterion, list(cells(evidence)))
+
+        return judge
+
+    return make
 
 
 def over_pulls_of_fedelim0(place: Place, cost: float, limit: float) -> Cell:
