@@ -434,7 +434,7 @@ def changed(instance: Instance, **arguments: Any) -> Instance:
     same = {
         "means": None if rewards.own_means is not None else instance.means,
         "rewards": rewards,
-        "weights": instance.questions.given,
+        "weights": None if instance.questions.plain else instance.questions.given,
         "local": instance.questions.local,
         **{name: getattr(instance, name) for name in ("arms", "clients", "name", "description")},
     }

@@ -207,6 +207,10 @@ def test_scaled_family(factor):
     assert inst.name == f"scaled:synthetic,{factor}"
 
 
+def test_scaled_takes_more_clients_than_weights_may_have():
+    assert ff.Instance.load("scaled:random:1,1000001,1,0.5").means.shape == (1, 1_000_001)
+
+
 def test_scaled_of_a_family_and_of_a_file(tmp_path):
     inner = ff.Instance.load("random:3,2,1")
     assert ff.Instance.load("scaled:random:3,2,1,0.5") == ff.Instance(inner.means * 0.5)
