@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -41,8 +42,29 @@ settings.register_profile(
 settings.load_profile("fixed")
 
 
-LONG = ("simulation", "theory", "paper", "sweeps", "kernels")
-"""Folders of tests that compile many kernels, or run many trials."""
+LONG = (
+    "paper/test_reproduce.py",
+    "simulation",
+    "test_docs.py",
+    "kernels",
+    "paper",
+    "sweeps",
+    "theory",
+    "test_users.py",
+    "cli/test_smoke.py",
+    "display/test_report_browser.py",
+)
+"""Files and folders of tests that take long, in the order in which they begin.
+
+They compile many kernels, run many trials or start many processes.
+"""
+
+
+@cache
+def turn(path: Path) -> int:
+    """Return the place of a file of tests in `LONG`, or the place after all of them."""
+    tests = Path(__file__).parent
+    return next((i for i, name in enumerate(LONG) if path.is_relative_to(tests / name)), len(LONG))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,8 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files that may take long, so that no process waits for another at the end."""
-    folders = [Path(__file__).parent / name for name in LONG]
-    items.sort(key=lambda item: not any(folder in item.path.parents for folder in folders))
+    items.sort(key=lambda item: turn(item.path))
 
 
 @pytest.fixture(autouse=True)

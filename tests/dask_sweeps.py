@@ -40,8 +40,20 @@ def collect_sockets() -> None:
         gc.collect()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def only_new_garbage() -> Iterator[None]:
+    """Look for garbage only among what the tests of a file make.
+
+    A process that has compiled kernels holds so much that looking at all of it takes 0.7 seconds.
+    """
+    gc.freeze()
+    yield
+    gc.unfreeze()
+    collect_sockets()
+
+
 @pytest.fixture(autouse=True)
-def left_sockets() -> Iterator[None]:
+def left_sockets(only_new_garbage: None) -> Iterator[None]:
     """Collect the sockets of failed connections after every test."""
     yield
     collect_sockets()

@@ -114,7 +114,7 @@ def test_false_winners_of_constructed_differences(rare: float, differing: int) -
     [
         ("synthetic", ["periodic:100", "periodic:101"], 20_000),
         ("synthetic", ["exponential:2", "exponential:2.1"], 20_000),
-        ("movielens", ["fedelim", "periodic:10"], 2_000),
+        ("movielens", ["fedelim", "periodic:10"], 1_000),
     ],
 )
 def test_false_winners_of_real_near_ties(instance: str, names: list[str], pool: int) -> None:

@@ -513,8 +513,11 @@ def test_names_are_shown_as_text(opened: Opened) -> None:
 
 
 def test_two_goals_and_two_uplinks(browser: Any, tmp_path: Path) -> None:
-    """Each choice shows its own rows and lines, and numbers in one notation."""
-    goals, uplinks = ["best", "eps:0.1"], ["exact", "dither:1"]
+    """Each choice shows its own rows and lines, and numbers in one notation.
+
+    The kernels are those of `test_part.py`.
+    """
+    goals, uplinks = ["best", "threshold:0.3"], ["exact", "dither:1"]
     swept = ff.sweep(
         instances="synthetic",
         deltas=[0.1],

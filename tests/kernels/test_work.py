@@ -6,11 +6,6 @@ that makes them cheaper should come with new figures.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 import fastfed as ff
@@ -60,36 +55,3 @@ def test_safe_verdicts_are_counted(
     """
     job = Job.of(ff.Instance.load(name), schedules, delta=0.01, engine="skip")
     assert round(job.run(0, count).skip_error.sum() / SKIP_TOLERANCE) == verdicts
-
-
-SIGNATURES = """
-import importlib, pkgutil, sys
-from numba.core.dispatcher import Dispatcher
-import fastfed as ff
-from fastfed import kernels
-
-instance = ff.Instance.load(sys.argv[1])
-for schedules in (["fedelim"], ["fedelim0", "periodic:7", "superexponential"]):
-    for delta in (0.1, 0.01):
-        ff.simulate(instance, schedules, delta=delta, trials=2, engine="skip")
-        ff.simulate(instance, schedules, delta=delta, trials=2, engine="skip", keep_pulls=True)
-modules = [importlib.import_module(found.name) for found in
-           pkgutil.walk_packages(kernels.__path__, "fastfed.kernels.")]
-functions = {function for module in modules for function in vars(module).values()
-             if isinstance(function, Dispatcher)}
-compiled = [function for function in functions if function.signatures]
-assert len(compiled) > 20
-for function in compiled:
-    assert len(function.signatures) == 1, (function, function.signatures)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["synthetic", "bernoulli"])
-def test_every_kernel_is_compiled_once(name: str, tmp_path: Path) -> None:
-    """One kernel serves all schedules, deltas and sizes of a kind of rewards.
-
-    A literal 0 in place of an int64 makes Numba compile a function again.
-    """
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", SIGNATURES, name], check=True, env=environment)

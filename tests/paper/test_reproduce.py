@@ -40,7 +40,7 @@ def small() -> Any:
         patch.setattr(reproduce, "DELTAS", FEW)
         patch.setattr(reproduce, "BASES", (1.05, 1.5, 10))
         patch.setattr(optimum, "DELTAS", (0.1, 1e-12))
-        patch.setattr(true_errors, "DELTAS", (0.1, 0.01))
+        patch.setattr(true_errors, "DELTAS", (0.1,))
         patch.setattr(true_errors, "TRIALS", 500)
         yield patch
 
@@ -257,7 +257,14 @@ def test_the_map_covers_delta_cost_and_scale(paper: Path) -> None:
     assert set(cells.filter(pl.col("instance") == "bernoulli")["sigma"]) == {1.0, 0.5}
 
 
-def test_twice_does_nothing_new(paper: Path, small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_python_and_twice_does_nothing_new(
+    paper: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`fastfed.reproduce`, which the command calls, goes on in the folder of the command.
+
+    It computes no trial again, writes the same files and returns the verdicts.
+    """
+
     def refuse(*_: Any) -> None:
         raise AssertionError("computed again")
 
@@ -265,19 +272,9 @@ def test_twice_does_nothing_new(paper: Path, small: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr(panels, "FORMATS", ("png",))
     kinds = (".png", ".parquet", ".json", ".md")
     before = contents(paper, *kinds)
-    assert (
-        cli.run(["reproduce", "--out", str(paper), "--trials", "3", "--seed", "5", "--quiet"]) == 0
-    )
-    assert contents(paper, *kinds) == before
-
-
-def test_in_python(
-    paper: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`fastfed.reproduce` goes on in the folder of the command and returns its verdicts."""
-    monkeypatch.setattr(panels, "FORMATS", ("png",))
     done = ff.reproduce(paper, trials=3, seed=5, progress=False)
     assert capsys.readouterr() == ("", "")
+    assert contents(paper, *kinds) == before
     written = json.loads((paper / "claims.json").read_text())["claims"]
     assert [(one.key, one.verdict) for one in done.claims] == [
         (one["key"], one["verdict"]) for one in written

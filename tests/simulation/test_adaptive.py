@@ -190,8 +190,8 @@ def test_the_reference_on_independent_rewards_has_the_same_law(sigma: float) -> 
 
     Four Kolmogorov-Smirnov tests and one on errors, each at 1e-7.
     """
-    instance = ff.Instance([[0.5, 0.1], [0.2, 0.3], [0.0, 0.2]])
-    count, most = 1500, 4000  # steps, which both must be cut off at
+    instance = ff.Instance([[1.0, 0.2], [0.4, 0.6], [0.0, 0.4]])
+    count, most = 1500, 1000  # steps, which both must be cut off at
     frame = ff.simulate(
         instance, "adaptive", delta=0.3, sigma=sigma, trials=4000, seed=8, max_steps=most
     ).frame

@@ -8,21 +8,20 @@ binomial draw and split by a hypergeometric one.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from helpers import BOUNDS, refused
+from numba.core import config
 from polars.testing import assert_frame_equal
 from scipy import stats
 
 import fastfed as ff
-from fastfed.kernels.compiling import kernel
+from fastfed.kernels import numba_internals, trials
+from fastfed.kernels.compiling import EntryCache, kernel, sources
 from fastfed.kernels.memory import BAR, DRAWN, LEFT, MIDDLE, RIGHT, STEP, A, B
 from fastfed.kernels.random.binomial import binomial
 from fastfed.kernels.random.discrete import (
@@ -231,6 +230,17 @@ class Signs(Rewards):
 # --8<-- [end:rewards]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give the kernel of trials a cache of its own, so that its files can be counted."""
+    place, run_trials = tmp_path_factory.mktemp("cache"), trials.run_trials
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(config, "CACHE_DIR", str(place))
+        patch.setattr(run_trials, "_cache", run_trials._cache)  # and attached again at the end
+        numba_internals.attach(run_trials, EntryCache(run_trials.py_func, sources()))
+        yield place
+
+
 INSTANCE = ff.Instance([[0.8, -0.1], [0.1, 0.5], [-0.6, 0.3]], Signs(), name="signs")
 SCHEDULES = ["fedelim", "fedelim0", "periodic:7", "superexponential"]
 
@@ -268,25 +278,12 @@ def test_everything_else_works_with_it() -> None:
     refused(lambda: ff.error_probability(INSTANCE, delta=0.1), "signs", "tilt")
 
 
-def test_a_foreign_law_leaves_the_cache_as_it_was(tmp_path: Path) -> None:
+def test_a_foreign_law_leaves_the_cache_as_it_was(cache: Path) -> None:
     """Compiled code of a class that other processes lack is not cached.
 
     Other processes could not even read the index that lists the code.
     """
-    code = (
-        "import sys, test_adding_rewards as one, fastfed as ff\n"
-        "ff.simulate(one.INSTANCE, delta=0.1, trials=1, threads=1)"
-    )
-    paths = os.pathsep.join(
-        [
-            str(Path(__file__).parent),
-            str(Path(__file__).parents[1]),
-            str(Path(ff.__file__).parents[1]),
-        ]
-    )
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": paths}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert not list(tmp_path.rglob("*run_trials*.nb?"))
+    ff.simulate(INSTANCE, delta=0.1, trials=1, threads=1)
+    missed = [kind for kind in trials.run_trials.stats.cache_misses if "SignRewards" in str(kind)]
+    assert len(missed) == 1  # so the cache was asked, and what was compiled then is used above
+    assert not list(cache.rglob("*run_trials*.nb?"))

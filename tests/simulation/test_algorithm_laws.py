@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,17 @@ COINS = ff.Instance([[0.9, 0.2], [0.1, 0.7]], rewards=ff.Bernoulli(), name="coin
 NAMES = ("rounds:2", "phases", "halving:120", "oracle")
 
 
+@cache
+def prepared(
+    instance: ff.Instance, name: str, delta: float, sigma: float | None
+) -> tuple[Algorithm, Setting, Any]:
+    """Return an algorithm, its setting and what it prepares, which all trials share."""
+    algorithm = ff.Schedule.parse(name)
+    assert isinstance(algorithm, Algorithm)
+    setting = Setting.of(instance, delta=delta, sigma=sigma)
+    return algorithm, setting, algorithm.prepare(setting)
+
+
 def step_by_step(
     instance: ff.Instance, name: str, delta: float, rng: Any, sigma: float | None = None
 ) -> tuple[int, int, int, bool]:
@@ -26,9 +38,7 @@ def step_by_step(
 
     Returns pulls, uplinks, rounds, and whether an answer is wrong.
     """
-    algorithm = ff.Schedule.parse(name)
-    assert isinstance(algorithm, Algorithm)
-    setting = Setting.of(instance, delta=delta, sigma=sigma)
+    algorithm, setting, told = prepared(instance, name, delta, sigma)
     arms, clients = instance.shape
     counts, sums = np.zeros((arms, clients), np.int64), np.zeros((arms, clients))
     received_counts, received_sums = counts.copy(), sums.copy()
@@ -36,14 +46,13 @@ def step_by_step(
         counts.copy(), np.ones((arms, clients), bool), np.full(clients, -1), np.full(1, -1)
     )
     memory = np.zeros(algorithm.memory(arms, clients))
-    prepared = algorithm.prepare(setting)
     pulls = uplinks = rounds = number = 0
     while True:
         seen = Seen(
             number, counts, sums, received_counts, received_sums, delta, setting.sigma,
             np.full(clients, 1 / clients), RadiusNumbers.of(setting.radii.client),
             RadiusNumbers.of(setting.radii.server), setting.last_step, algorithm.options,
-            prepared, memory,
+            told, memory,
         )  # fmt: skip
         algorithm.decide(seen, answer)
         if (answer.local_arms != -1).all() and answer.global_arm[0] != -1:
@@ -56,12 +65,11 @@ def step_by_step(
                 new = int(answer.targets[k, m] - counts[k, m])
                 if not new:
                     continue
-                for _ in range(new):
-                    mean = instance.means[k, m]
-                    if isinstance(instance.rewards, ff.Gaussian):
-                        sums[k, m] += rng.normal(mean, 1.0)
-                    else:
-                        sums[k, m] += rng.random() < mean
+                mean = instance.means[k, m]
+                if isinstance(instance.rewards, ff.Gaussian):
+                    sums[k, m] += rng.normal(mean, 1.0, new).sum()
+                else:
+                    sums[k, m] += (rng.random(new) < mean).sum()
                 counts[k, m] += new
                 pulls += new
                 if answer.sent[k, m]:

@@ -22,7 +22,7 @@ from fastfed.simulation.walks import dithers, walk
 pytestmark = pytest.mark.statistical
 
 ALARM = 1e-7
-INSTANCE = ff.Instance([[0.6, 0.2], [0.2, 0.5], [0.1, -0.1]])
+INSTANCE = ff.Instance([[1.2, 0.4], [0.4, 1.0], [0.2, -0.2]])
 
 
 def test_errors_of_messages_are_uniform_and_independent_of_the_rewards() -> None:

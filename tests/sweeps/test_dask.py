@@ -31,6 +31,7 @@ from dask_sweeps import (
     collect_sockets,
     left_sockets,  # noqa: F401
     one_line,
+    only_new_garbage,  # noqa: F401
 )
 from distributed import Client, LocalCluster
 from helpers import SMALL, rows

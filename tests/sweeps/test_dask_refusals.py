@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dask_sweeps import GRID, OPTIONS, PATIENCE, left_sockets, one_line  # noqa: F401
+from dask_sweeps import (
+    GRID,
+    OPTIONS,
+    PATIENCE,
+    left_sockets,  # noqa: F401
+    one_line,
+    only_new_garbage,  # noqa: F401
+)
 
 import fastfed as ff
 from fastfed.cli import app as cli

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from dask_sweeps import left_sockets, only_new_garbage  # noqa: F401
 from helpers import refused, rows
 
 import fastfed as ff
