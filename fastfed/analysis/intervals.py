@@ -45,6 +45,11 @@ LEAST_DIFFERING = 59
 """Fewer differing trials decide nothing: 0.95^59 < 5 % (Wilks)."""
 
 
+def finite(number: float) -> float | None:
+    """Return None for an end of an interval that is infinite or not known, for frames and JSON."""
+    return number if math.isfinite(number) else None
+
+
 @lru_cache(maxsize=4096)
 def clopper_pearson(errors: int, trials: int, level: float = 0.95) -> tuple[float, float]:
     """Return the exact confidence interval of a rate."""

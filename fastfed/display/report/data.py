@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fastfed.analysis.cheapest import Envelope, Piece, Rival, envelope
-from fastfed.analysis.intervals import clopper_pearson
+from fastfed.analysis.intervals import clopper_pearson, finite
 from fastfed.analysis.moments import PULLS, UPLINKS, Moments
 from fastfed.analysis.summary import yardstick_of
 from fastfed.display.styles import COLOURS, Style, styles
@@ -95,10 +94,10 @@ def cell_data(
         {
             "winner": piece.winner,
             "low": piece.low,
-            "high": _finite(piece.high),
+            "high": finite(piece.high),
             "interval": None
             if piece.high_interval is None
-            else [_finite(end) for end in piece.high_interval],
+            else [finite(end) for end in piece.high_interval],
             "rivals": [_rival(one, piece) for one in piece.rivals],
             "equal": list(piece.equal),
         }
@@ -124,7 +123,7 @@ def _rival(one: Rival, piece: Piece) -> str | list[Any]:
     """Return the name of a rival, with the ranges of C if they are not the whole piece."""
     if one.where == ((piece.low, piece.high),):
         return one.schedule
-    return [one.schedule, [[low, _finite(high)] for low, high in one.where]]
+    return [one.schedule, [[low, finite(high)] for low, high in one.where]]
 
 
 def _means(name: str, found: Envelope) -> list[float | None]:
@@ -163,8 +162,3 @@ def _row(name: str, moments: Moments, yardstick: str | None) -> dict[str, Any]:
         "var_uplinks": moments.covariance(name, UPLINKS, UPLINKS),
         "beside": _beside(name, moments, yardstick),
     }
-
-
-def _finite(number: float) -> float | None:
-    """Return None for infinity, which JSON does not have."""
-    return number if math.isfinite(number) else None

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastfed.analysis.check import Check
-from fastfed.analysis.quantiles import SHARES, CellQuantiles
+from fastfed.analysis.intervals import finite
+from fastfed.analysis.moments import PULLS, UPLINK, UPLINKS
+from fastfed.analysis.quantiles import CellQuantiles
 from fastfed.analysis.verdicts import NOT_REFUTED, VERDICTS
 from fastfed.model.choices import DEFAULTS
 from fastfed.text import printable
@@ -29,9 +31,9 @@ def add_quantiles(cell: dict[str, Any], quantiles: CellQuantiles, costs: Sequenc
     for row in cell["rows"]:
         found = quantiles[row["schedule"]]
         row["quantiles"] = {
-            "pulls": _finite(found.pulls(SHARES)),
-            "uplinks": _finite(found.uplinks(SHARES)),
-            "total": [_finite(found.total(cost, SHARES)) for cost in costs],
+            "pulls": list(map(finite, found.of(PULLS))),
+            "uplinks": list(map(finite, found.of(UPLINKS))),
+            "total": [list(map(finite, found.of(UPLINK.total(cost)))) for cost in costs],
             "error": found.error,
         }
 
@@ -85,11 +87,6 @@ def _key(where: Mapping[str, Any]) -> tuple[Any, ...]:
         where["sigma"],
         *(where.get(name, usual) for name, usual in DEFAULTS.items()),
     )
-
-
-def _finite(numbers: Sequence[float]) -> list[float | None]:
-    """Return None for infinity, which JSON does not have."""
-    return [one if math.isfinite(one) else None for one in numbers]
 
 
 def _rounded(number: float | None) -> float | None:
