@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import cycle, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -451,19 +452,16 @@ def plot_sweep(
         stem, cost = file_stem(cell), float(cell["cost"])
         # one delta makes no axis: its points would stand one above the other
         x = "delta" if rows["delta"].n_unique() > 1 else "schedule"
-        total = chart(rows, x=x, y="total", errors=errors, bands=bands)
+        draw = partial(chart, errors=errors, bands=bands)
+        total = draw(rows, x=x, y="total")
         if instances is not None:
             total = replace(total, lines=[*total.lines, *bound_lines(rows, instances, x)])
         charts = {f"total-{x}": total}
         if cost > 0:
-            charts[f"communication-{x}"] = chart(
-                rows, x=x, y="communication", errors=errors, bands=bands
-            )
+            charts[f"communication-{x}"] = draw(rows, x=x, y="communication")
         for (delta,), one in rows.group_by(["delta"], maintain_order=True):
             if has_periods(one):
-                charts[f"total-period-d{plain(float(delta))}"] = chart(
-                    one, x="period", y="total", errors=errors, bands=bands
-                )
+                charts[f"total-period-d{plain(float(delta))}"] = draw(one, x="period", y="total")
         for kind, drawn in charts.items():
             paths += write_chart(drawn, out / f"{stem}-{kind}", formats, size)
     if not paths:
