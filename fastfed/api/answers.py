@@ -295,8 +295,7 @@ class Answers(ABC):
         from fastfed.display.figures import plot
 
         frame = self.plot_frame(x, y, None if cost is None else [cost])
-        choice = {"x": x, "y": y, "group": group, "cost": cost, "errors": errors}
-        return plot(frame, **choice, bands=bands, ax=ax)  # type: ignore[arg-type]
+        return plot(frame, ax, x=x, y=y, group=group, cost=cost, errors=errors, bands=bands)
 
     def plot_frame(
         self, x: str = "delta", y: str = "total", costs: Sequence[float] | None = None

@@ -28,15 +28,8 @@ from fastfed.display.layout import (
     thin_ticks,
     write_title,
 )
-from fastfed.display.series import (
-    Chart,
-    Line,
-    chart,
-    has_periods,
-    logarithmic_span,
-    styled,
-)
-from fastfed.display.styles import GUIDE, label_of
+from fastfed.display.series import Chart, Line, chart, has_periods, logarithmic_span, styled
+from fastfed.display.styles import GUIDE
 from fastfed.display.wording import parameters, plain
 from fastfed.errors import InputError
 from fastfed.files import make_folder, replacing
@@ -49,22 +42,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fastfed.model.instance import Instance
-
-__all__ = [
-    "FORMATS",
-    "Line",
-    "chart_figure",
-    "checked_formats",
-    "contact_sheet",
-    "draw_chart",
-    "label_of",
-    "plot",
-    "plot_sweep",
-    "require_matplotlib",
-    "save",
-    "style",
-    "write_chart",
-]
 
 FORMATS = ("png", "pdf", "svg")
 _STYLE = {
@@ -117,46 +94,22 @@ def style() -> Iterator[Any]:
     require_matplotlib().use("Agg")
     import matplotlib.pyplot as plt
 
-    with plt.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
-        # a name in a script that the font lacks is drawn as boxes, which says enough
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+    with plt.rc_context(_STYLE), _any_font():  # type: ignore[arg-type]
         yield plt
         plt.close("all")
 
 
-def plot(
-    frame: pl.DataFrame,
-    x: str = "delta",
-    y: str = "total",
-    group: str | None = None,
-    cost: float | None = None,
-    errors: str = "sem",
-    bands: bool = False,
-    ax: Axes | None = None,
-) -> Axes:
+def plot(frame: pl.DataFrame, ax: Axes | None = None, **choice: Any) -> Axes:
     """Draw a summary.
 
     Parameters
     ----------
     frame
         Rows of a summary, for instance ``sweep.summary(costs=[1, 10])``.
-    x
-        "delta", "period", "cost", "schedule", "radius", "goal", "uplink" or "gap" (the
-        smallest gap of an instance, a column that `fastfed.display.series.with_gaps` adds).
-    y
-        "total", "pulls", "communication", "error_rate" or "steps".
-    group
-        The column that has a line for each of its values: as a rule "schedule", or "delta" where
-        the schedules stand along x. What else differs between rows gets lines of its own.
-    cost
-        The cost C of an uplink; needed where the frame has several.
-    errors
-        "sem" (mean and one standard error), "std" (mean and one standard deviation) or
-        "quantiles" (median, 5 % and 95 %). An error rate always has its exact 95 % interval.
-    bands
-        Errors as bands around the lines, and not as bars.
     ax
         Axes to draw into; without them a figure is made, as large as its labels need.
+    choice
+        As of `fastfed.display.series.chart`.
 
     Returns
     -------
@@ -164,15 +117,13 @@ def plot(
         On a logarithmic axis a bar that would end at or below 0 ends in a small triangle at the
         foot of the axes. Points that would hide each other are moved a little to the side.
     """
-    drawn = chart(frame, x=x, y=y, group=group, cost=cost, errors=errors, bands=bands)
+    drawn, own = chart(frame, **choice), ax is None
     with require_matplotlib().rc_context(_STYLE):
         if ax is None:
             import matplotlib.pyplot as plt
 
             _, ax = plt.subplots(figsize=_SIZE, layout="constrained")
-            draw_chart(ax, drawn, own=True)
-        else:
-            draw_chart(ax, drawn, own=False)
+        draw_chart(ax, drawn, own)
     return ax
 
 
@@ -232,8 +183,8 @@ def _set_scales(ax: Any, lines: Sequence[Line], drawn: Chart) -> None:
 def _dodged(ax: Any, lines: Sequence[Line]) -> list[Line]:
     """Move points that would hide each other side by side."""
     along, up = ax.xaxis.get_transform(), ax.yaxis.get_transform()
-    low, high = (float(up.transform(end)) for end in _y_range(ax, lines))
-    foot = _y_range(ax, lines)[0]
+    foot, top = _y_range(ax, lines)
+    low, high = float(up.transform(foot)), float(up.transform(top))
     height = (high - low) or 1.0
     at = [[float(along.transform(x)) for x in line.x] for line in lines]
     steps = sorted({x for xs in at for x in xs})
@@ -385,11 +336,9 @@ def _set_ticks(ax: Any, drawn: Chart) -> None:
 
 
 def _tick(value: float) -> str:
-    return (
-        f"{value:,.0f}"
-        if abs(value) >= 1000 and abs(value) < 1e7
-        else (short(value) if value >= 0 else f"-{short(-value)}")
-    )
+    if 1000 <= abs(value) < 1e7:
+        return f"{value:,.0f}"
+    return short(value) if value >= 0 else f"-{short(-value)}"
 
 
 @contextmanager
@@ -454,9 +403,7 @@ def plot_sweep(
         x = "delta" if rows["delta"].n_unique() > 1 else "schedule"
         draw = partial(chart, errors=errors, bands=bands)
         total = draw(rows, x=x, y="total")
-        if instances is not None:
-            total = replace(total, lines=[*total.lines, *bound_lines(rows, instances, x)])
-        charts = {f"total-{x}": total}
+        charts = {f"total-{x}": _with_bounds(total, rows, instances, x, "total")}
         if cost > 0:
             charts[f"communication-{x}"] = draw(rows, x=x, y="communication")
         for (delta,), one in rows.group_by(["delta"], maintain_order=True):
@@ -482,12 +429,17 @@ def plot_files(
     With ``instances``, by name, the figure has the bounds of the theorems.
     """
     checked_formats(formats)
-    drawn = chart(frame, **choice)
-    if instances is not None:
-        guides = bound_lines(frame, instances, choice["x"], choice["y"])
-        drawn = replace(drawn, lines=[*drawn.lines, *guides])
+    drawn = _with_bounds(chart(frame, **choice), frame, instances, choice["x"], choice["y"])
     make_folder(stem.parent)
     return write_chart(drawn, stem, formats, size)
+
+
+def _with_bounds(
+    drawn: Chart, frame: pl.DataFrame, instances: Mapping[str, Instance] | None, x: str, y: str
+) -> Chart:
+    """Add the bounds of the theorems to a chart, if instances are given."""
+    guides = [] if instances is None else bound_lines(frame, instances, x, y)
+    return replace(drawn, lines=[*drawn.lines, *guides])
 
 
 def checked_style(name: str) -> str:

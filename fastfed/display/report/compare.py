@@ -13,12 +13,12 @@ from fastfed.analysis.compare import Comparison, compare
 from fastfed.analysis.selection import CHOICES, Held, values_of
 from fastfed.analysis.trials import Trials
 from fastfed.display.compare_table import few_bits
+from fastfed.display.report.data import rounded
 from fastfed.errors import InputError
 from fastfed.text import printable
 
 MOST = 1500
 """Comparisons by one choice. Each takes a third of a millisecond: more would make the page slow."""
-_DIGITS = 9  # shown with three: enough that rounding twice does not show
 _FIRST = ("radius", "uplink", "goal", "sigma")
 """Choices that a user makes come before what the problem prescribes."""
 
@@ -92,15 +92,8 @@ def _ratio(row: Mapping[str, Any]) -> list[Any] | None:
         return None
     if not row["differ"]:
         return [1.0]
-    ends = (None if row[name] is None else _rounded(row[name]) for name in _ENDS)
-    return [_rounded(row["ratio"]), *ends, row["separated"]]
-
-
-_ENDS = ("ratio_low", "ratio_high")
-
-
-def _rounded(number: float) -> float:
-    return float(f"{number:.{_DIGITS}g}")
+    ends = (row[name] for name in ("ratio", "ratio_low", "ratio_high"))
+    return [*map(rounded, ends), row["separated"]]
 
 
 def _shown(value: object) -> object:

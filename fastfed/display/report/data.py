@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ _SHAPES = {
     "h": "M0,-1L0.87,-0.5L0.87,0.5L0,1L-0.87,0.5L-0.87,-0.5Z",
 }
 """matplotlib's markers as Vega's shapes."""
+_DIGITS = 9  # shown with at most seven: enough that rounding twice does not show
 
 
 def report_data(
@@ -162,3 +164,10 @@ def _row(name: str, moments: Moments, yardstick: str | None) -> dict[str, Any]:
         "var_uplinks": moments.covariance(name, UPLINKS, UPLINKS),
         "beside": _beside(name, moments, yardstick),
     }
+
+
+def rounded(number: float | None) -> float | None:
+    """Round to more digits than are ever shown; None for infinity and NaN."""
+    if number is None or not math.isfinite(number):
+        return None
+    return float(f"{number:.{_DIGITS}g}")

@@ -6,7 +6,6 @@ report of rows without a folder, or of an instance that is gone, simply has less
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,11 +14,10 @@ from fastfed.analysis.intervals import finite
 from fastfed.analysis.moments import PULLS, UPLINK, UPLINKS
 from fastfed.analysis.quantiles import CellQuantiles
 from fastfed.analysis.verdicts import NOT_REFUTED, VERDICTS
+from fastfed.display.report.data import rounded
 from fastfed.model.choices import DEFAULTS
 from fastfed.text import printable
 from fastfed.theory.bounds import Bounds
-
-_DIGITS = 9  # of bounds and what is measured against them, which are shown with at most seven
 
 
 def add_quantiles(cell: dict[str, Any], quantiles: CellQuantiles, costs: Sequence[float]) -> None:
@@ -47,9 +45,9 @@ def add_bounds(cell: dict[str, Any], b: Bounds) -> None:
     T, summed = float(b.T[0]), b.fedelim.summed
     uplinks = float(summed.uplinks[0])  # none with a single arm: then the claim holds for every C
     cell["bounds"] = {
-        "T": _rounded(T),
-        "lower": _rounded(None if b.least_pulls is None else float(b.least_pulls[0])),
-        "three": _rounded((3 * T - float(summed.pulls[0])) / uplinks if uplinks else None),
+        "T": rounded(T),
+        "lower": rounded(None if b.least_pulls is None else float(b.least_pulls[0])),
+        "three": rounded((3 * T - float(summed.pulls[0])) / uplinks if uplinks else None),
     }
 
 
@@ -71,10 +69,10 @@ def add_verdicts(data: dict[str, Any], check: Check) -> None:
             [
                 claims.setdefault(line["claim"], len(claims)),
                 line.get("cost"),
-                *(_rounded(line[name]) for name in ("mean", "bound")),
+                *(rounded(line[name]) for name in ("mean", "bound")),
                 VERDICTS.index(line["verdict"]),
                 reasons.setdefault(printable(line["reason"] or ""), len(reasons)),
-                *([] if power is None else [_rounded(power)]),
+                *([] if power is None else [rounded(power)]),
             ]
         )
     data.update(claims=list(claims), verdicts=list(VERDICTS), reasons=list(reasons))
@@ -87,10 +85,3 @@ def _key(where: Mapping[str, Any]) -> tuple[Any, ...]:
         where["sigma"],
         *(where.get(name, usual) for name, usual in DEFAULTS.items()),
     )
-
-
-def _rounded(number: float | None) -> float | None:
-    """Round to more digits than are ever shown; None for infinity and NaN."""
-    if number is None or not math.isfinite(number):
-        return None
-    return float(f"{number:.{_DIGITS}g}")
