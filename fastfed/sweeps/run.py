@@ -105,7 +105,6 @@ def iterate(
 
 
 def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, PartFile | None]]:
-    instances = manifest.custom_instances(run.grid.settings)
     for done in executor.run(planner):
         if done is None:
             yield run, None
@@ -125,7 +124,6 @@ def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, 
                 task.count,
                 done.table.slice(place * rows, rows),
                 run.grid.spec,
-                instances,
             )
             for place, setting in enumerate(task.settings)
         ]
