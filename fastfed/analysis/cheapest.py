@@ -35,13 +35,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastfed.analysis.columns import column_types
 from fastfed.analysis.comparable import Unended, comparable, excluded_text
 from fastfed.analysis.cost_ranges import Interval, common, holds, merged, where_not_positive
-from fastfed.analysis.intervals import LEAST_DIFFERING
+from fastfed.analysis.intervals import LEAST_DIFFERING, student_quantile
 from fastfed.analysis.moments import (
     BIT,
     PULLS,
@@ -158,7 +158,7 @@ class Difference:
                 (self.var_sent, s * s),
             )
         )
-        reach = _student(k - 1, level) ** 2 / k
+        reach = student_quantile(k - 1, level) ** 2 / k
         near = where_not_positive(
             sent**2 - reach * var_sent,
             pulls * sent - reach * covariance,
@@ -458,13 +458,6 @@ def _rivals(against: Mapping[str, Difference], piece: Interval, level: float) ->
 def _simultaneous(count: int) -> float:
     """Return the level at which all comparisons of one with the others hold together."""
     return 1 - (1 - CONFIDENCE) / max(1, count - 1)
-
-
-@lru_cache(maxsize=1024)
-def _student(freedom: int, level: float) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, (1 + level) / 2))
 
 
 def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
