@@ -287,19 +287,17 @@ class CellCheck:
             _Rule("uplinks <= sharp", UPLINKS, float(scheme.sharp.uplinks[0])),
         ]
         three = _doubles(schedule)
-        total = scheme.as_stated.total if three else scheme.summed.total
-        for index, cost in enumerate(self.costs):
-            follows = not three or self.bounds.three_T_follows[index]
-            rules.append(
-                _Rule(
-                    "total <= 3T" if three else "total <= summed",
-                    Prices.total(cost),
-                    float(total[index]),
-                    cost,
-                    "" if follows else "3T does not follow at this cost",
-                )
-            )
+        claim = "total <= 3T" if three else "total <= summed"
+        totals = scheme.as_stated.total if three else scheme.summed.total
+        for cost, total in zip(self.costs, totals, strict=True):
+            reason = self._no_three_T(cost) if three else ""
+            rules.append(_Rule(claim, Prices.total(cost), float(total), cost, reason))
         return rules
+
+    def _no_three_T(self, cost: float) -> str:
+        """Say why FedElim's total <= 3T is not claimed at a cost; empty if it is."""
+        follows = self.bounds.three_T_follows[self.costs.index(cost)]
+        return "" if follows else "3T does not follow at this cost"
 
     def _scheme(self, schedule: Schedule) -> tuple[Scheme, str, float] | None:
         """Find the bounds of a schedule, with the name and value of the paper's on pulls."""
@@ -405,9 +403,8 @@ class CellCheck:
                 "low": finite(low),
                 "high": finite(high),
             }
-            if cost is not None and not self.bounds.three_T_follows[self.costs.index(cost)]:
-                line = does_not_apply(line, "3T does not follow at this cost")
-            yield line
+            reason = "" if cost is None else self._no_three_T(cost)
+            yield does_not_apply(line, reason) if reason else line
 
     def _best_period(self, moments: Moments) -> Iterator[_Line]:
         for index, cost in enumerate(self.costs):

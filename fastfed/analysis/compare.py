@@ -24,13 +24,14 @@ over the trials that all of them ended.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastfed.analysis.cheapest import Difference
+from fastfed.analysis.columns import column_types
 from fastfed.analysis.comparable import Comparable, Unended, comparable, excluded_text
 from fastfed.analysis.intervals import LEAST_DIFFERING, difference, finite, paired_tails, student
 from fastfed.analysis.moments import (
@@ -48,7 +49,7 @@ from fastfed.analysis.moments import (
 )
 from fastfed.analysis.selection import CHOICES, values_of
 from fastfed.analysis.summary import yardstick_of
-from fastfed.analysis.trials import Aligned, Batch, Trials
+from fastfed.analysis.trials import Aligned, Batch, Trials, collect
 from fastfed.errors import InputError, nearest
 from fastfed.model.choices import DEFAULTS
 from fastfed.text import listed
@@ -109,7 +110,10 @@ class _Group:
     """Values of the other choices."""
     moments: Moments
     deltas: Mapping[str, float]
-    reference: str
+
+    @property
+    def reference(self) -> str:
+        return self.moments.partners[0]
 
 
 def compare(
@@ -141,13 +145,10 @@ def compare(
         raise InputError(f"by {by}: nothing to compare" + (f"; excluded {out}" if out else ""))
     level = 1 - (1 - CONFIDENCE) / len(found)
     rows = [{**row, **estimates(pairs, level)} for row, pairs in found]
-    floats = ("delta", "sigma", "cost", "bit_cost")
-    overrides = {name: pl.Float64 for name in floats if name in rows[0] and name != by}
     front = [name for name in (*CHOICES, FOLDER) if name in rows[0]]
-    frame = pl.DataFrame(rows, schema_overrides=overrides, infer_schema_length=None)
-    frame = frame.select(*front, *(name for name in frame.columns if name not in front))
-    if by in ("delta", "sigma"):
-        frame = frame.with_columns(pl.col(by, "reference").cast(pl.Float64))
+    types = column_types(dict.fromkeys([*front, *rows[0]]))
+    frame = pl.DataFrame(rows, schema=types | {by: pl.String})
+    frame = frame.cast(dict.fromkeys((by, "reference"), types[by]))
     return Comparison(by, frame, level, tuple(excluded_text(excluded, "groups")))
 
 
@@ -246,36 +247,37 @@ def _groups(trials: Trials, by: str, to: object) -> Iterator[_Group]:
         for cell, schedules in held.items():
             names = list(map(str, schedules))
             sums = Moments(names, [reference] if reference in names else names[:1])
-            for batch in trials.batches(cell, names):
-                sums.add(Aligned.of(batch, names))
-            yield _Group(cell.names, sums, dict.fromkeys(names, cell.delta), sums.partners[0])
+            collect(trials.batches(cell, names), names, sums)
+            yield _Group(cell.names, sums, dict.fromkeys(names, cell.delta))
         return
-    together: dict[tuple[Any, ...], list[Cell]] = {}
-    for cell in held:
-        key = tuple(value for name, value in cell.names.items() if name != by)
-        together.setdefault(key, []).append(cell)
-    for cells in together.values():
-        other = {name: value for name, value in cells[0].names.items() if name != by}
-        by_value = {str(getattr(cell, by)): (trials, cell) for cell in cells}
-        yield from _paired(other, by_value, reference)
+    every = ((str(getattr(cell, by)), trials, cell) for cell in held)
+    for other, cells in _together(by, every):
+        yield from _paired(other, cells, reference)
 
 
 def _groups_of_sweeps(sweeps: Mapping[str, Trials], to: object) -> Iterator[_Group]:
     """Sum up the rows of several sweeps: cells of equal names form a group."""
     reference = _reference(FOLDER, list(sweeps), to)
-    together: dict[tuple[Any, ...], dict[str, tuple[Trials, Cell]]] = {}
-    for name, trials in sweeps.items():
-        for cell in trials.held():
-            together.setdefault(tuple(cell.names.values()), {})[name] = (trials, cell)
-    shared = {key: some for key, some in together.items() if len(some) > 1}
+    every = ((name, trials, cell) for name, trials in sweeps.items() for cell in trials.held())
+    shared = [(names, some) for names, some in _together(FOLDER, every) if len(some) > 1]
     if not shared:
         raise InputError(
             f"{' and '.join(sweeps)}: no cell of the one has the instance, delta, sigma, radius, "
             "goal and uplink of one of the other"
         )
-    for some in shared.values():
-        _, cell = next(iter(some.values()))
-        yield from _paired(cell.names, some, reference)
+    for names, some in shared:
+        yield from _paired(names, some, reference)
+
+
+def _together(
+    by: str, cells: Iterable[tuple[str, Trials, Cell]]
+) -> Iterator[tuple[dict[str, Any], dict[str, tuple[Trials, Cell]]]]:
+    """Yield the names that cells have in common besides a choice, with the cells by its values."""
+    found: dict[tuple[Any, ...], dict[str, tuple[Trials, Cell]]] = {}
+    for value, trials, cell in cells:
+        key = tuple(item for item in cell.names.items() if item[0] != by)
+        found.setdefault(key, {})[value] = (trials, cell)
+    return ((dict(key), some) for key, some in found.items())
 
 
 def _paired(
@@ -302,7 +304,7 @@ def _paired(
             moments.add(Aligned.of(mine, moments.schedules))
     for name, moments in sums.items():
         deltas = {value: cells[value][1].delta for value in moments.schedules}
-        yield _Group({**names, "schedule": name}, moments, deltas, moments.partners[0])
+        yield _Group({**names, "schedule": name}, moments, deltas)
 
 
 def _aligned(streams: Mapping[str, Iterator[Batch]]) -> Iterator[dict[str, Batch]]:
@@ -311,19 +313,16 @@ def _aligned(streams: Mapping[str, Iterator[Batch]]) -> Iterator[dict[str, Batch
     At any time one batch of each stream is in memory.
     """
     waiting: dict[str, Batch] = {}
-    live = dict(streams)
-    while live or waiting:
-        for value in [one for one in live if one not in waiting]:
-            batch = next(live[value], None)
-            if batch is None:
-                del live[value]
-            else:
+    while True:
+        for value, stream in streams.items():
+            if value not in waiting and (batch := next(stream, None)) is not None:
                 waiting[value] = batch
         if not waiting:
             return
         end = min(max(int(rows["trial"][-1]) for rows in one.values()) for one in waiting.values())
         item: dict[str, Batch] = {}
-        for value, batch in list(waiting.items()):
+        rest: dict[str, Batch] = {}
+        for value, batch in waiting.items():
             ready, later = {}, {}
             for name, rows in batch.items():
                 cut = int(np.searchsorted(rows["trial"], end, side="right"))
@@ -332,9 +331,8 @@ def _aligned(streams: Mapping[str, Iterator[Batch]]) -> Iterator[dict[str, Batch
                     later[name] = {column: cells[cut:] for column, cells in rows.items()}
             item[value] = ready
             if later:
-                waiting[value] = later
-            else:
-                del waiting[value]
+                rest[value] = later
+        waiting = rest
         yield item
 
 

@@ -220,18 +220,11 @@ def wanted_costs(
     """
     if costs is None and bit_costs is None:
         return list(usual), list(usual_bits)
-    of_uplinks, of_bits = (None if _none(one) else one for one in (costs, bit_costs))
-    if of_uplinks is None and of_bits is not None:
-        return [], checked_costs(of_bits, "a bit")
-    return (
-        checked_costs([] if of_uplinks is None else of_uplinks),
-        [] if of_bits is None else checked_costs(of_bits, "a bit"),
+    of_uplinks, of_bits = (
+        [] if one is None or (isinstance(one, Sized) and not len(one)) else checked_costs(one, of)
+        for one, of in ((costs, "an uplink"), (bit_costs, "a bit"))
     )
-
-
-def _none(costs: Costs | None) -> bool:
-    """Tell whether no cost is given; one cost may be a number instead of a list."""
-    return costs is None or (isinstance(costs, Sized) and not len(costs))
+    return of_uplinks if of_uplinks or of_bits else checked_costs([]), of_bits
 
 
 def not_ended_text(frame: pl.DataFrame) -> str:

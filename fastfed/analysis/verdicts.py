@@ -243,14 +243,8 @@ def decide(cells: Sequence[Cell]) -> list[Cell]:
             verdict = NOT_REFUTED
         else:
             verdict = NOT_ENOUGH_TRIALS
-        decided.append(
-            {
-                **cell,
-                "adjusted_p": p,
-                "verdict": verdict,
-                "holds": {HOLDS: True, VIOLATED: False}.get(verdict),
-            }
-        )
+        holds = {HOLDS: True, VIOLATED: False}.get(verdict)
+        decided.append({**cell, "adjusted_p": p, "verdict": verdict, "holds": holds})
     return decided
 
 
@@ -306,17 +300,11 @@ def _nearness(cell: Cell) -> float:
 
 
 def _coordinate(key: str, value: Any) -> str:
-    if key == "schedule":
-        return _in_words(value)
+    if key == "schedule" and (one := Schedule.parse(value)).family == "periodic":
+        return f"H = {one.period}"
     return f"{_NAMES[key]} = {value:g}" if _NAMES[key] else str(value)
 
 
-def _in_words(schedule: str) -> str:
-    one = Schedule.parse(schedule)
-    return f"H = {one.period}" if one.family == "periodic" else schedule
-
-
 def _place(cell: Cell) -> str:
-    return ", ".join(
-        [cell["instance"], *(_coordinate(key, cell[key]) for key in _NAMES if key in cell)]
-    )
+    places = [_coordinate(key, cell[key]) for key in _NAMES if key in cell]
+    return ", ".join([cell["instance"], *places])

@@ -114,9 +114,5 @@ def errors(
 
 def _counting(done: int, total: int) -> None:
     """Show progress on one line of a terminal, and erase the line at the end."""
-    print(
-        "\r\033[K" if done == total else f"\r{done} of {total} answers",
-        end="",
-        flush=True,
-        file=sys.stderr,
-    )
+    text = "\r\033[K" if done == total else f"\r{done} of {total} answers"
+    print(text, end="", flush=True, file=sys.stderr)

@@ -120,12 +120,8 @@ def _where_text(rival: Rival, piece: Piece) -> str:
         return ""
     spans = []
     for low, high in rival.where:
-        if low == piece.low:
-            spans.append(f"up to {_cost(high)}")
-        else:
-            spans.append(
-                f"from {_cost(low)}" + ("" if high == piece.high else f" to {_cost(high)}")
-            )
+        until = "" if high == piece.high else f" to {_cost(high)}"
+        spans.append(f"up to {_cost(high)}" if low == piece.low else f"from {_cost(low)}{until}")
     return f" for C {' and '.join(spans)}"
 
 

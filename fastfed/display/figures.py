@@ -141,15 +141,10 @@ def draw_chart(ax: Any, drawn: Chart, own: bool) -> None:
     if drawn.categories is None and drawn.small_to_the_right and not ax.xaxis_inverted():
         ax.invert_xaxis()
     with _any_font():
-        ends = None if drawn.categories is not None else [_right_end(ax, line) for line in lines]
-        named = [place for place, line in enumerate(lines) if line.label]
-        name_lines(
-            ax,
-            [handles[place] for place in named],
-            [lines[place].label for place in named],
-            None if ends is None else [ends[place] for place in named],
-            own,
-        )
+        handles = [one for one, line in zip(handles, lines, strict=True) if line.label]
+        named = [line for line in lines if line.label]
+        ends = None if drawn.categories is not None else [_right_end(ax, line) for line in named]
+        name_lines(ax, handles, [line.label for line in named], ends, own)
         if own:
             room_for_axes(ax)
         elif drawn.categories is not None:
@@ -442,19 +437,14 @@ def _with_bounds(
     return replace(drawn, lines=[*drawn.lines, *guides])
 
 
-def checked_style(name: str) -> str:
-    """Return the name of a style of figures, or refuse it."""
-    if name not in SIZES:
-        raise InputError(f"figure style {name!r}: must be one of {', '.join(SIZES)}")
-    return name
-
-
 def chart_figure(drawn: Chart, size: str = "screen") -> Figure:
     """Draw a chart as a figure of its own, with a final layout that saving does not move."""
     with require_matplotlib().rc_context(_STYLE):
         from matplotlib.figure import Figure  # without pyplot: nobody's screen is touched
 
-        figure = Figure(figsize=SIZES[checked_style(size)], layout="constrained")
+        if size not in SIZES:
+            raise InputError(f"figure style {size!r}: must be one of {', '.join(SIZES)}")
+        figure = Figure(figsize=SIZES[size], layout="constrained")
         # in a column of a paper the figure keeps its size, and its labels find room
         draw_chart(figure.add_subplot(), drawn, own=size == "screen")
         with _any_font():
@@ -479,15 +469,14 @@ def contact_sheet(rows: Sequence[Sequence[Figure]], stem: Path, dpi: int) -> lis
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    images: list[list[Any]] = []
-    for line in rows:
-        images.append([])
-        for figure in line:
-            figure.set_dpi(dpi)
-            canvas = FigureCanvasAgg(figure)
-            with _any_font():
-                canvas.draw()
-            images[-1].append(np.asarray(canvas.buffer_rgba()))
+    def picture(figure: Figure) -> Any:
+        figure.set_dpi(dpi)
+        canvas = FigureCanvasAgg(figure)
+        with _any_font():
+            canvas.draw()
+        return np.asarray(canvas.buffer_rgba())
+
+    images = [[picture(figure) for figure in line] for line in rows]
     heights = [max(image.shape[0] for image in line) for line in images]
     widths = [max(image.shape[1] for image in column) for column in zip(*images, strict=True)]
     sheet = Figure(figsize=(sum(widths) / dpi, sum(heights) / dpi), dpi=dpi)

@@ -167,7 +167,8 @@ def _label_ends(
     order = sorted(range(len(texts)), key=lambda i: _height(ax, ends[i][1]))
     places = apart([_height(ax, ends[i][1]) for i in order], line_height)
     for index, place in zip(order, places, strict=True):
-        colour = _colour(handles[index])
+        handle = handles[index]
+        colour = (handle[0] if isinstance(handle, tuple) else handle).get_color()
         ax.annotate(
             texts[index],
             ends[index],
@@ -190,11 +191,6 @@ def _label_ends(
                 "relpos": (0, 0.5),
             },
         )
-
-
-def _colour(handle: Any) -> Any:
-    line = handle[0] if isinstance(handle, tuple) else handle
-    return line.get_color()
 
 
 def _height(ax: Any, y: float) -> float:

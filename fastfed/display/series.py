@@ -350,19 +350,14 @@ def _keys(
     keys = [group] if group != along else []
     others = [name for name in _CELL if name in columns and name not in (along, *keys)]
 
-    def doubles() -> int:
-        return len(rows) - len({tuple(row[name] for name in (along, *keys)) for row in rows})
+    def different(*names: str) -> int:
+        return len({tuple(row[name] for name in (along, *keys, *names)) for row in rows})
 
-    while others and doubles():
-        before = doubles()
-        for name in others:
-            keys.append(name)
-            if doubles() < before:
-                others.remove(name)
-                break
-            keys.remove(name)
-        else:  # the same cell twice: no column tells its rows apart
+    while (found := different()) < len(rows):
+        telling = next((name for name in others if different(name) > found), None)
+        if telling is None:  # the same cell twice: no column tells its rows apart
             break
+        keys.append(telling)
     several = [key for key in keys if len({row[key] for row in rows}) > 1]
     return several or [key for key in keys if key == group]  # what is constant is in the title
 
@@ -431,18 +426,9 @@ class _Series:
         for (key, rows), look in zip(levels.items(), looks, strict=False):
             point = self.measure.point(rows[0])
             if point is not None:
-                middle, low, high = point
-                lines.append(
-                    Line(
-                        label(label_of(key[0]), key[1:]),
-                        ends,
-                        [middle] * 2,
-                        plain=True,
-                        style=look,
-                        low=[low] * 2,
-                        high=[high] * 2,
-                    )
-                )
+                name = label(label_of(key[0]), key[1:])
+                y, low, high = ([value] * 2 for value in point)
+                lines.append(Line(name, ends, y, plain=True, style=look, low=low, high=high))
         return lines
 
     def _grouped(

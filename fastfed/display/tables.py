@@ -390,20 +390,18 @@ def _arms_text(b: Bounds) -> list[str]:
 
 def _least_text(b: Bounds) -> list[str]:
     """List the lower bounds on mean pulls, or why there is none."""
-    lines = list(b.notes)
-    if b.lower is not None:
-        lines.insert(
-            0,
-            f"Theorem 3 states mean pulls >= {short(b.lower_as_stated)}; its proof gives "
-            f"{short(b.lower)}.",
-        )
+    lines = []
     if b.T_star is not None:
-        lines.insert(
-            0,
+        lines.append(
             f"Every delta-correct algorithm needs at least {short(b.least_pulls)} pulls on "
-            f"average:\nT* kl(delta, 1 - delta) with T* = {short(b.T_star)}.",
+            f"average:\nT* kl(delta, 1 - delta) with T* = {short(b.T_star)}."
         )
-    return lines
+    if b.lower is not None:
+        lines.append(
+            f"Theorem 3 states mean pulls >= {short(b.lower_as_stated)}; its proof gives "
+            f"{short(b.lower)}."
+        )
+    return [*lines, *b.notes]
 
 
 def _schemes_text(b: Bounds) -> list[str]:

@@ -63,6 +63,8 @@ class Store:
         refuse_nul(folder)
         self.folder = folder
         self.trials = folder / "trials"
+        self.manifest_path = folder / "sweep.json"
+        self.summary_path = folder / "summary.parquet"
         self._lock: Lock | None = None
         self._record: Record | None = None
         self._scanned: list[tuple[Path, Footer | PartProblem, str]] | None = None
@@ -73,19 +75,6 @@ class Store:
         self._problems: list[PartProblem] = []
         self._spans: dict[tuple[Cell, str], list[Span]] = {}
         self._schedules: dict[str, Schedule] = {}  # by their names, parsed once
-
-    @staticmethod
-    def of(folder: Store | Path | str) -> Store:
-        """Return a store as it is, or the store of a folder."""
-        return folder if isinstance(folder, Store) else Store(Path(folder))
-
-    @property
-    def manifest_path(self) -> Path:
-        return self.folder / "sweep.json"
-
-    @property
-    def summary_path(self) -> Path:
-        return self.folder / "summary.parquet"
 
     # What the folder says
 

@@ -29,7 +29,7 @@ def stored_summary(
     """Return the summary of all rows in a sweep's folder."""
     import polars as pl
 
-    store = Store.of(folder)
+    store = folder if isinstance(folder, Store) else Store(folder)
     wanted, of_bits = wanted_costs(costs, bit_costs, store.costs, store.bit_costs)
     kept = _kept(store, _key(store, wanted, of_bits))
     if kept is None:

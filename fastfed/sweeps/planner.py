@@ -149,15 +149,10 @@ class Planner:
     ) -> dict[tuple[tuple[int, int], ...], list[Schedule]]:
         """Return the schedules that miss trials of a setting, by the ranges that they miss."""
         by_gaps: dict[tuple[tuple[int, int], ...], list[Schedule]] = {}
+        low, high = (0, trials) if self.shard is None else self.shard.share(setting.key, trials)
         for schedule in self._schedules:
-            gaps = tuple(self.store.missing(setting.key, schedule.name, trials))
-            if self.shard is not None:
-                low, high = self.shard.share(setting.key, trials)
-                gaps = tuple(
-                    (max(first, low), min(end, high))
-                    for first, end in gaps
-                    if max(first, low) < min(end, high)
-                )
+            pieces = self.store.pieces(setting.key, schedule.name, low, high)
+            gaps = tuple((first, end) for first, end, part in pieces if part is None)
             if gaps:
                 by_gaps.setdefault(gaps, []).append(schedule)
         return by_gaps

@@ -46,13 +46,9 @@ def add_comparisons(data: dict[str, Any], trials: Trials, costs: Sequence[float]
 
 def _pairs(held: Held, by: str) -> int:
     """Count the values of a choice beside the reference, over all that else is equal."""
-    every: dict[tuple[Any, ...], int] = {}
-    for cell, schedules in held.items():
-        for schedule in schedules:
-            names = {**cell.names, "schedule": str(schedule)}
-            key = tuple(value for name, value in names.items() if name != by)
-            every[key] = every.get(key, 0) + 1
-    return sum(count - 1 for count in every.values())
+    rows = [{**cell.names, "schedule": str(one)} for cell in held for one in held[cell]]
+    others = {tuple(value for name, value in row.items() if name != by) for row in rows}
+    return len(rows) - len(others)
 
 
 def _table(found: Comparison, held: Held) -> dict[str, Any]:

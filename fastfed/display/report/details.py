@@ -15,6 +15,7 @@ from fastfed.analysis.moments import PULLS, UPLINK, UPLINKS
 from fastfed.analysis.quantiles import CellQuantiles
 from fastfed.analysis.verdicts import NOT_REFUTED, VERDICTS
 from fastfed.display.report.data import rounded
+from fastfed.model.cell import CELL
 from fastfed.model.choices import DEFAULTS
 from fastfed.text import printable
 from fastfed.theory.bounds import Bounds
@@ -79,9 +80,4 @@ def add_verdicts(data: dict[str, Any], check: Check) -> None:
 
 
 def _key(where: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (
-        where["instance"],
-        where["delta"],
-        where["sigma"],
-        *(where.get(name, usual) for name, usual in DEFAULTS.items()),
-    )
+    return tuple(where.get(name, DEFAULTS.get(name)) for name in CELL)
