@@ -59,11 +59,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 CONFIDENCE = 0.95
-_AT_COST = (
-    *("cost", "bit_cost", "winner", "total_mean", "total_sem", "equal", "runner_up"),
-    *("margin", "margin_sem", "pairs", "differ", "rivals", "excluded"),
-)
-"""Columns of the cheapest schedule at a cost, besides those of the cell."""
+_WINNER = ("cost", "bit_cost", "winner", "total_mean", "total_sem", "equal")
+_NEXT = ("runner_up", "margin", "margin_sem", "pairs", "differ", "rivals", "excluded")
+"""Columns of the cheapest schedule at a cost, and of the others, besides those of the cell."""
 
 
 @dataclass(frozen=True)
@@ -236,7 +234,7 @@ class Envelope:
         mean = {name: known_mean(self.moments, name, prices) for name in names}
         sent = {name: known_mean(self.moments, name, unit.alone) for name in names}
         order = sorted(names, key=lambda name: (mean[name], sent[name]))
-        row = {**self.cell, **dict.fromkeys(_AT_COST), unit.column: cost}
+        row = {**self.cell, **dict.fromkeys((*_WINNER, *_NEXT)), unit.column: cost}
         row |= {"equal": [], "rivals": [], "excluded": list(self.excluded)}
         if not order:
             return row

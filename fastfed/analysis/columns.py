@@ -7,8 +7,8 @@ from typing import Any
 
 from fastfed.model.choices import DEFAULTS
 
-_TEXTS = ("instance", "schedule", *DEFAULTS, "sweep", "reference", "measure", "claim", "verdict")
-_MORE_TEXTS = ("reason", "winner", "runner_up")
+_NAMES = ("instance", "schedule", *DEFAULTS, "sweep", "reference", "winner", "runner_up")
+_WORDS = ("measure", "claim", "verdict", "reason")
 _COUNTS = ("trials", "ended", "truncated", "pairs", "differ")
 _TRUTHS = ("applies", "separated")
 _LISTS = ("equal", "rivals", "excluded")
@@ -19,7 +19,7 @@ def column_types(names: Iterable[str]) -> dict[str, Any]:
     import polars as pl
 
     known: dict[str, Any] = {
-        **dict.fromkeys((*_TEXTS, *_MORE_TEXTS), pl.String),
+        **dict.fromkeys((*_NAMES, *_WORDS), pl.String),
         **dict.fromkeys(_COUNTS, pl.Int64),
         **dict.fromkeys(_TRUTHS, pl.Boolean),
         **dict.fromkeys(_LISTS, pl.List(pl.String)),

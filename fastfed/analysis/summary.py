@@ -123,8 +123,6 @@ class Summary:
         cut_low, cut_high = clopper_pearson(trials - ended, trials)
         return {
             "schedule": schedule,
-            "cost": None,
-            "bit_cost": None,
             "trials": trials,
             "ended": ended,
             "truncated": trials - ended,
@@ -140,8 +138,6 @@ class Summary:
             "error_rate": errors / trials,
             "error_low": low,
             "error_high": high,
-            "ratio_to_fedelim0": None,
-            "ratio_sem": None,
         }
 
     def _ratio(self, schedule: str, prices: Prices) -> dict[str, float | None]:
@@ -172,7 +168,10 @@ def summary_of(
     costs: Sequence[float],
     bit_costs: Sequence[float] = (),
 ) -> list[dict[str, object]]:
-    """Make the summary rows of one cell, without the columns that name the cell."""
+    """Make the summary rows of one cell, without the columns that name the cell.
+
+    A row has only the columns that are known; `to_frame` makes null of the others.
+    """
     parts = [Schedule.parse(one) for one in schedules]
     moments = paired_moments(parts)
     quantiles = CellQuantiles(moments.schedules, costs_of(costs, bit_costs))

@@ -103,12 +103,9 @@ def _ratio(row: Mapping[str, Any] | None) -> str:
         return ""
     if not row["differ"]:
         return "equal"
-    return f"{_three(row['ratio'])} {_interval(row['ratio_low'], row['ratio_high'])}"
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    ends = ("no limit" if end is None else _three(end) for end in (low, high))
-    return f"[{', '.join(ends)}]"
+    ends = (row["ratio_low"], row["ratio_high"])
+    low, high = ("no limit" if end is None else _three(end) for end in ends)
+    return f"{_three(row['ratio'])} [{low}, {high}]"
 
 
 def _three(number: float) -> str:

@@ -252,36 +252,19 @@ def _draw_lines(ax: Any, lines: Sequence[Line], bands: bool = False) -> list[Any
         y = [max(value, foot) for value in line.y]
         below = [max(0.0, value - max(low, foot)) for value, low in zip(y, lows, strict=True)]
         above = [max(0.0, high - value) for value, high in zip(y, highs, strict=True)]
-        look = line.style.line()
+        look = {**line.style.line(), "markersize": 3.8, "markeredgewidth": 0.8}
         if not line.joined:
             look["linestyle"] = "none"
         if bands and line.joined:
-            handles += ax.plot(line.x, y, markersize=3.8, markeredgewidth=0.8, **look)
+            handles += ax.plot(line.x, y, **look)
             floors = [max(low, foot) for low in lows]
             ax.fill_between(line.x, floors, highs, color=look["color"], alpha=_BAND, linewidth=0)
             continue
-        bars = ax.errorbar(
-            line.x,
-            y,
-            yerr=[below, above],
-            capsize=1.8,
-            elinewidth=0.7,
-            markersize=3.8,
-            markeredgewidth=0.8,
-            **look,
-        )
+        bars = ax.errorbar(line.x, y, yerr=[below, above], capsize=1.8, elinewidth=0.7, **look)
         cut = [x for x, low in zip(line.x, lows, strict=True) if low < foot]
         if cut:
-            ax.plot(
-                cut,
-                [foot] * len(cut),
-                linestyle="none",
-                marker="v",
-                markersize=2.5,
-                color=line.style.colour,
-                label="_cut",
-                alpha=0.3 if crowded else 1,
-            )
+            end = {"color": line.style.colour, "alpha": 0.3 if crowded else 1, "label": "_cut"}
+            ax.plot(cut, [foot] * len(cut), linestyle="none", marker="v", markersize=2.5, **end)
         if crowded:  # so many bars would hide the lines
             for bar in (*bars[1], *bars[2]):
                 bar.set_alpha(0.3)
@@ -301,23 +284,17 @@ def _right_end(ax: Any, line: Line) -> tuple[float, float]:
 def _set_ticks(ax: Any, drawn: Chart) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    if ax.get_yscale() == "log":
-        low, high = ax.get_ylim()
-        if high / low < 300:
-            ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            ax.yaxis.set_minor_formatter(NullFormatter())
-            ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
-    else:
+    log, (low, high) = ax.get_yscale() == "log", ax.get_ylim()
+    if log and high / low < 300:
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.yaxis.set_minor_formatter(NullFormatter())
+    if not log or high / low < 300:
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
-    if drawn.categories is not None:
-        long = sum(map(len, drawn.categories)) > 45
-        ax.set_xticks(
-            range(len(drawn.categories)),
-            labels=drawn.categories,
-            parse_math=False,
-            rotation=90 if long else 0,
-        )
-        ax.set_xlim(-0.5, len(drawn.categories) - 0.5)
+    names = drawn.categories
+    if names is not None:
+        turn = 90 if sum(map(len, names)) > 45 else 0
+        ax.set_xticks(range(len(names)), labels=names, parse_math=False, rotation=turn)
+        ax.set_xlim(-0.5, len(names) - 0.5)
         return
     xs = sorted({x for line in drawn.lines if not line.plain for x in line.x})
     if xs and len(xs) <= 16:
