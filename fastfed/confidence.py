@@ -122,6 +122,16 @@ def global_log(arms: int, delta: float) -> float:
     return math.log(8.0 * arms / delta)
 
 
+def alpha_local(n: float, arms: int, clients: int, delta: float, sigma: float = 1.0) -> float:
+    """Return the paper's alpha_l(n), times sigma."""
+    return radius(n, 1.0, local_log(arms, clients, delta), sigma)
+
+
+def alpha_global(n: float, arms: int, clients: int, delta: float, sigma: float = 1.0) -> float:
+    """Return the paper's alpha_g(n), times sigma."""
+    return radius(n, clients, global_log(arms, delta), sigma)
+
+
 # ---- one answer's radius -----------------------------------------------------------------------
 
 

@@ -16,41 +16,35 @@ from fastfed.model import radii
 DELTAS = [1e-6, 0.01, 0.5]
 
 
-def alpha_local(n, arms, clients, delta, sigma=1.0):
-    """Return the paper's alpha_l(n), times sigma."""
-    return radius.radius(n, 1.0, radius.local_log(arms, clients, delta), sigma)
-
-
-def alpha_global(n, arms, clients, delta, sigma=1.0):
-    """Return the paper's alpha_g(n), times sigma."""
-    return radius.radius(n, clients, radius.global_log(arms, delta), sigma)
-
-
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("n", [1, 2, 17, 10**6, 2**52])
 def test_radii_as_printed(n, delta):
     K, M = 4, 3
-    assert alpha_local(n, K, M, delta) == pytest.approx(
+    assert radius.alpha_local(n, K, M, delta) == pytest.approx(
         math.sqrt(2 * math.log(8 * K * M * n**2 / delta) / n), rel=1e-14
     )
-    assert alpha_global(n, K, M, delta) == pytest.approx(
+    assert radius.alpha_global(n, K, M, delta) == pytest.approx(
         math.sqrt(2 * math.log(8 * K * n**2 / delta) / (M * n)), rel=1e-14
     )
 
 
 def test_radii_by_hand():
     """K = 4, M = 3, n = 100, delta = 0.01: ln(9.6e7) and ln(3.2e7)."""
-    assert alpha_local(100, 4, 3, 0.01) == pytest.approx(
+    assert radius.alpha_local(100, 4, 3, 0.01) == pytest.approx(
         math.sqrt(2 * 18.37985874943211 / 100), rel=1e-12
     )
-    assert alpha_global(100, 4, 3, 0.01) == pytest.approx(
+    assert radius.alpha_global(100, 4, 3, 0.01) == pytest.approx(
         math.sqrt(2 * 17.281246460764 / 300), rel=1e-12
     )
 
 
 def test_sigma_is_a_scale():
-    assert alpha_local(7, 4, 3, 0.1, 2.5) == pytest.approx(2.5 * alpha_local(7, 4, 3, 0.1))
-    assert alpha_global(7, 4, 3, 0.1, 2.5) == pytest.approx(2.5 * alpha_global(7, 4, 3, 0.1))
+    assert radius.alpha_local(7, 4, 3, 0.1, 2.5) == pytest.approx(
+        2.5 * radius.alpha_local(7, 4, 3, 0.1)
+    )
+    assert radius.alpha_global(7, 4, 3, 0.1, 2.5) == pytest.approx(
+        2.5 * radius.alpha_global(7, 4, 3, 0.1)
+    )
 
 
 @pytest.mark.parametrize("n", [1, 3, 1000, 2**52])
@@ -58,9 +52,11 @@ def test_boundaries_are_radii_in_sums(n):
     """A lead of g(n) in sums is a lead of 2 alpha(n) in means."""
     K, M, delta, sigma = 5, 7, 0.05, 1.5
     local = radius.boundary(n, 1, radius.local_log(K, M, delta), sigma)
-    assert local / n == pytest.approx(2 * alpha_local(n, K, M, delta, sigma), rel=1e-14)
+    assert local / n == pytest.approx(2 * radius.alpha_local(n, K, M, delta, sigma), rel=1e-14)
     server = radius.boundary(n, M, radius.global_log(K, delta), sigma)
-    assert server / (n * M) == pytest.approx(2 * alpha_global(n, K, M, delta, sigma), rel=1e-14)
+    assert server / (n * M) == pytest.approx(
+        2 * radius.alpha_global(n, K, M, delta, sigma), rel=1e-14
+    )
 
 
 @pytest.mark.parametrize("log_c", [math.log(8 / 0.999), 5.0, 40.0])
