@@ -23,38 +23,54 @@ The package is a stack of layers. Each layer imports only the layers below it:
 
 from __future__ import annotations
 
-from fastfed.version import __version__
+from fastfed.version import __version__ as __version__
 
 TYPE_CHECKING = False  # as in typing, which need not be imported for it
 if TYPE_CHECKING:
-    from fastfed.analysis.cheapest import Cheapest
-    from fastfed.analysis.check import Check
-    from fastfed.analysis.compare import Comparison
-    from fastfed.api.reproduce import reproduce
-    from fastfed.api.simulate import Result, simulate
-    from fastfed.api.sweep import Sweep, check, merge, open_sweep, sweep, sweep_parts
-    from fastfed.errors import InputError
-    from fastfed.model.goals import Best, Eps, Goal, Threshold, Top
-    from fastfed.model.instance import Instance
-    from fastfed.model.radii import Radius
-    from fastfed.model.rewards import Bernoulli, Finite, Gaussian, Poisson
-    from fastfed.model.schedules import (
-        Adaptive,
-        Algorithm,
-        At,
-        Exponential,
-        FedElim,
-        FedElim0,
-        Periodic,
-        Schedule,
-        SuperExponential,
-    )
-    from fastfed.model.schedules.algorithm import alpha
-    from fastfed.model.uplinks import Dither, Exact, Round, Uplink
-    from fastfed.simulation.replay import Replay, replay
-    from fastfed.theory.bounds import Bounds, bounds
-    from fastfed.theory.error_estimates import ErrorProbability
-    from fastfed.theory.error_probability import error_probability
+    from fastfed.analysis.cheapest import Cheapest as Cheapest
+    from fastfed.analysis.check import Check as Check
+    from fastfed.analysis.compare import Comparison as Comparison
+    from fastfed.api.reproduce import reproduce as reproduce
+    from fastfed.api.simulate import Result as Result
+    from fastfed.api.simulate import simulate as simulate
+    from fastfed.api.sweep import Sweep as Sweep
+    from fastfed.api.sweep import check as check
+    from fastfed.api.sweep import merge as merge
+    from fastfed.api.sweep import open_sweep as open_sweep
+    from fastfed.api.sweep import sweep as sweep
+    from fastfed.api.sweep import sweep_parts as sweep_parts
+    from fastfed.errors import InputError as InputError
+    from fastfed.model.goals import Best as Best
+    from fastfed.model.goals import Eps as Eps
+    from fastfed.model.goals import Goal as Goal
+    from fastfed.model.goals import Threshold as Threshold
+    from fastfed.model.goals import Top as Top
+    from fastfed.model.instance import Instance as Instance
+    from fastfed.model.radii import Radius as Radius
+    from fastfed.model.rewards import Bernoulli as Bernoulli
+    from fastfed.model.rewards import Finite as Finite
+    from fastfed.model.rewards import Gaussian as Gaussian
+    from fastfed.model.rewards import Poisson as Poisson
+    from fastfed.model.schedules import Adaptive as Adaptive
+    from fastfed.model.schedules import Algorithm as Algorithm
+    from fastfed.model.schedules import At as At
+    from fastfed.model.schedules import Exponential as Exponential
+    from fastfed.model.schedules import FedElim as FedElim
+    from fastfed.model.schedules import FedElim0 as FedElim0
+    from fastfed.model.schedules import Periodic as Periodic
+    from fastfed.model.schedules import Schedule as Schedule
+    from fastfed.model.schedules import SuperExponential as SuperExponential
+    from fastfed.model.schedules.algorithm import alpha as alpha
+    from fastfed.model.uplinks import Dither as Dither
+    from fastfed.model.uplinks import Exact as Exact
+    from fastfed.model.uplinks import Round as Round
+    from fastfed.model.uplinks import Uplink as Uplink
+    from fastfed.simulation.replay import Replay as Replay
+    from fastfed.simulation.replay import replay as replay
+    from fastfed.theory.bounds import Bounds as Bounds
+    from fastfed.theory.bounds import bounds as bounds
+    from fastfed.theory.error_estimates import ErrorProbability as ErrorProbability
+    from fastfed.theory.error_probability import error_probability as error_probability
 
 # Loaded when first used, so that `fastfed --help` need not wait for Numba.
 _HOME = {
@@ -92,53 +108,7 @@ _HOME = {
     for name in names
 }
 
-__all__ = [
-    "Adaptive",
-    "Algorithm",
-    "At",
-    "Bernoulli",
-    "Best",
-    "Bounds",
-    "Cheapest",
-    "Check",
-    "Comparison",
-    "Dither",
-    "Eps",
-    "ErrorProbability",
-    "Exact",
-    "Exponential",
-    "FedElim",
-    "FedElim0",
-    "Finite",
-    "Gaussian",
-    "Goal",
-    "InputError",
-    "Instance",
-    "Periodic",
-    "Poisson",
-    "Radius",
-    "Replay",
-    "Result",
-    "Round",
-    "Schedule",
-    "SuperExponential",
-    "Sweep",
-    "Threshold",
-    "Top",
-    "Uplink",
-    "__version__",
-    "alpha",
-    "bounds",
-    "check",
-    "error_probability",
-    "merge",
-    "open_sweep",
-    "replay",
-    "reproduce",
-    "simulate",
-    "sweep",
-    "sweep_parts",
-]
+__all__ = sorted([*_HOME, "__version__"])
 
 
 def __getattr__(name: str) -> object:

@@ -98,13 +98,8 @@ def lost_output() -> bool:
     Output that cannot be written is discarded. Otherwise Python would try again at its end and exit
     with its own status.
     """
-    try:
-        sys.stdout.flush()
-    except (OSError, ValueError) as error:
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return not isinstance(error, BrokenPipeError)
-    return False
+    error = _flushed(sys.stdout)
+    return error is not None and not isinstance(error, BrokenPipeError)
 
 
 def _spelt(error: UnicodeError) -> tuple[str, int]:
@@ -121,8 +116,15 @@ def lost_messages() -> None:
     The exit status says what matters. Python would try again at its end and exit with its own
     status.
     """
+    _flushed(sys.stderr)
+
+
+def _flushed(file: TextIO) -> Exception | None:
+    """Write out what a file still holds, or discard it and return what went wrong."""
     try:
-        sys.stderr.flush()
-    except (OSError, ValueError):
+        file.flush()
+    except (OSError, ValueError) as error:
         with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
+        return error
+    return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Sequence
 
 _FORMULA = tuple("=+-@＝＋－＠")
@@ -35,6 +36,15 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     """Write a list of names, the first of very many."""
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def command(*words: object, **options: object) -> str:
+    """Write a command line of fastfed for a shell; options that are None are left out."""
+    line = ["fastfed", *map(str, words)]
+    for name, value in options.items():
+        if value is not None:
+            line += [f"--{name.replace('_', '-')}", str(value)]
+    return shlex.join(line)
 
 
 def number(value: float, sem: float | None) -> str:

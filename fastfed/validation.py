@@ -202,13 +202,11 @@ def refuse_odd_scale(value: float, given: object, rule: str) -> None:
 
 def checked_threads(threads: object) -> int:
     """Check a number of threads; None means as many as this process has cores."""
-    if threads is None:
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else (os.cpu_count() or 1)
-        )
-    return checked_whole("threads", threads, 1, MOST_THREADS)
+    if threads is not None:
+        return checked_whole("threads", threads, 1, MOST_THREADS)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def checked_engine(engine: object) -> str:

@@ -35,20 +35,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from fastfed.analysis.comparable import Unended, comparable
+from fastfed.analysis.columns import column_types
+from fastfed.analysis.comparable import Unended, comparable, excluded_text
 from fastfed.analysis.cost_ranges import Interval, common, holds, merged, where_not_positive
-from fastfed.analysis.intervals import LEAST_DIFFERING
+from fastfed.analysis.intervals import LEAST_DIFFERING, student_quantile
 from fastfed.analysis.moments import (
-    BITS,
+    BIT,
     PULLS,
-    UPLINKS,
+    UPLINK,
     Apart,
     Moments,
     Prices,
+    Unit,
     as_float,
+    costs_of,
 )
 from fastfed.analysis.trials import Passes, Trials
 
@@ -56,22 +59,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 CONFIDENCE = 0.95
-
-
-class Unit(NamedTuple):
-    """Unit of communication that has a price: an uplink, or a bit."""
-
-    alone: Prices
-    column: str
-    """Of a cost of this kind, in frames."""
-
-    def total(self, cost: float) -> Prices:
-        """Return the prices of a total: 1 for a pull, and ``cost`` for the unit."""
-        return Prices.total_of_bits(cost) if self.alone.bit else Prices.total(cost)
-
-
-UPLINK = Unit(UPLINKS, "cost")
-BIT = Unit(BITS, "bit_cost")
+_WINNER = ("cost", "bit_cost", "winner", "total_mean", "total_sem", "equal")
+_NEXT = ("runner_up", "margin", "margin_sem", "pairs", "differ", "rivals", "excluded")
+"""Columns of the cheapest schedule at a cost, and of the others, besides those of the cell."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +85,24 @@ class Difference:
     the differences of a further trial can be."""
     worst_turned: tuple[float, float]
     """The same of this schedule."""
+
+    @classmethod
+    def of(cls, found: Apart, scale: int = 1) -> Difference:
+        """Make a difference from sums in units of 1 / ``scale``."""
+        k = found.differ
+        if k == 0:
+            return cls(found.trials, 0, 0.0, 0.0, 0.0, 0.0, 0.0, (0.0, 0.0), (0.0, 0.0))
+        (p, s), (pp, ps, ss) = found.sums, found.products
+        var_pulls, covariance, var_sent = (
+            as_float(k * product - a * b, k * (k - 1) * scale**2) if k > 1 else math.inf
+            for product, a, b in ((pp, p, p), (ps, p, s), (ss, s, s))
+        )
+        worst, turned = (
+            (-as_float(most[0], scale), -as_float(most[1], scale))
+            for most in (found.most_of_other, found.most)
+        )
+        means = (as_float(p, k * scale), as_float(s, k * scale))
+        return cls(found.trials, k, *means, var_pulls, covariance, var_sent, worst, turned)
 
     def mean(self, cost: float) -> float:
         """Return the mean total cost of the one schedule less that of the other, over all pairs."""
@@ -148,7 +156,7 @@ class Difference:
                 (self.var_sent, s * s),
             )
         )
-        reach = _student(k - 1, level) ** 2 / k
+        reach = student_quantile(k - 1, level) ** 2 / k
         near = where_not_positive(
             sent**2 - reach * var_sent,
             pulls * sent - reach * covariance,
@@ -162,23 +170,7 @@ def differences(
 ) -> dict[str, Difference]:
     """Compute the cost of each of ``some`` less that of ``other``, which must be a partner."""
     found = moments.apart(some, other, unit.alone)
-    return {name: _difference(one) for name, one in zip(some, found, strict=True)}
-
-
-def _difference(found: Apart) -> Difference:
-    k = found.differ
-    if k == 0:
-        return Difference(found.trials, 0, 0.0, 0.0, 0.0, 0.0, 0.0, (0.0, 0.0), (0.0, 0.0))
-    (p, s), (pp, ps, ss) = found.sums, found.products
-    var_pulls, covariance, var_sent = (
-        as_float(k * product - a * b, k * (k - 1)) if k > 1 else math.inf
-        for product, a, b in ((pp, p, p), (ps, p, s), (ss, s, s))
-    )
-    worst, turned = (
-        (-as_float(most[0]), -as_float(most[1])) for most in (found.most_of_other, found.most)
-    )
-    means = (as_float(p, k), as_float(s, k))
-    return Difference(found.trials, k, *means, var_pulls, covariance, var_sent, worst, turned)
+    return {name: Difference.of(one) for name, one in zip(some, found, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -236,42 +228,26 @@ class Envelope:
         names = [
             name
             for name in self.schedules
-            if self.compared and (unit is UPLINK or self.moments.counted(name))
+            if self.compared and self.moments.has_cost(name, unit.alone)
         ]
         prices = unit.total(cost)
-        mean = {name: _mean(self.moments, name, prices) for name in names}
-        sent = {name: _mean(self.moments, name, unit.alone) for name in names}
+        mean = {name: known_mean(self.moments, name, prices) for name in names}
+        sent = {name: known_mean(self.moments, name, unit.alone) for name in names}
         order = sorted(names, key=lambda name: (mean[name], sent[name]))
-        row: dict[str, Any] = {
-            **self.cell,
-            "cost": None,
-            "bit_cost": None,
-            unit.column: cost,
-            "winner": None,
-            "total_mean": None,
-            "total_sem": None,
-            "equal": [],
-            "runner_up": None,
-            "margin": None,
-            "margin_sem": None,
-            "pairs": None,
-            "differ": None,
-            "rivals": [],
-            "excluded": list(self.excluded),
-        }
+        row = {**self.cell, **dict.fromkeys((*_WINNER, *_NEXT)), unit.column: cost}
+        row |= {"equal": [], "rivals": [], "excluded": list(self.excluded)}
         if not order:
             return row
         # rounding may put another line of the same cost first: those on the envelope have pairs
         winner = next(name for name in order if self.moments.has_pairs(name))
         others = [name for name in order if name != winner]
         against = differences(self.moments, others, winner, unit)
-        equal = [name for name, other in against.items() if not other.differ]
         behind = [name for name, other in against.items() if other.differ]
         row |= {
             "winner": winner,
             "total_mean": mean[winner],
             "total_sem": self.moments.sem(winner, prices),
-            "equal": equal,
+            "equal": [name for name in others if name not in behind],
         }
         if behind:
             nearest = against[behind[0]]
@@ -345,23 +321,12 @@ class Cheapest:
         the schedules, and in ``differ`` of them the runner-up differs from the winner. ``excluded``
         schedules left more trials unended than delta allows.
         """
-        wanted = [
-            *((float(cost), UPLINK) for cost in costs),
-            *((float(cost), BIT) for cost in bit_costs),
-        ]
+        wanted = costs_of(costs, bit_costs)
         return _frame([one.at(cost, unit) for one in self.envelopes for cost, unit in wanted])
 
     def excluded_text(self) -> list[str]:
         """Return a line for each schedule that is excluded from some cells."""
-        found: dict[str, list[Unended]] = {}
-        for one in self.envelopes:
-            for name, why in one.excluded.items():
-                found.setdefault(name, []).append(why)
-        worst = {name: max(some, key=lambda one: one.share) for name, some in found.items()}
-        return [
-            f"excluded from {len(found[name])} of {len(self.envelopes)} cells: {name}, {why}"
-            for name, why in worst.items()
-        ]
+        return excluded_text([one.excluded for one in self.envelopes], "cells")
 
     def __str__(self) -> str:
         from fastfed.display.cheapest_text import cheapest_text
@@ -403,9 +368,10 @@ def winners(moments: Moments, delta: float) -> list[str]:
     chosen = comparable(moments, delta)
     if not chosen.trials:
         return []
-    counted = [name for name in chosen.schedules if chosen.moments.counted(name)]
-    walks = ((chosen.schedules, UPLINK), (counted, BIT))
-    found = [one for names, unit in walks if names for one, _ in _walk(chosen.moments, names, unit)]
+    found = []
+    for unit in (UPLINK, BIT):
+        names = [one for one in chosen.schedules if chosen.moments.has_cost(one, unit.alone)]
+        found += [winner for winner, _ in _walk(chosen.moments, names, unit)]
     return list(dict.fromkeys(found))
 
 
@@ -421,7 +387,8 @@ def cheapest(trials: Trials) -> Cheapest:
     return Cheapest(tuple(found))
 
 
-def _mean(moments: Moments, name: str, prices: Prices) -> float:
+def known_mean(moments: Moments, name: str, prices: Prices) -> float:
+    """Return the mean cost of a schedule that ended trials and has the cost."""
     mean = moments.mean(name, prices)
     assert mean is not None  # only schedules that ended are asked
     return mean
@@ -430,13 +397,15 @@ def _mean(moments: Moments, name: str, prices: Prices) -> float:
 def _walk(
     moments: Moments, names: Sequence[str], unit: Unit = UPLINK
 ) -> Iterator[tuple[str, float]]:
-    """Walk along the lower envelope of the lines, from C = 0 on.
+    """Walk along the lower envelope of the lines, from C = 0 on; without names there are none.
 
     The next line is always the one that cuts the present line first. Yield each line with the C at
     which the next one takes over.
     """
-    pulls = {name: _mean(moments, name, PULLS) for name in names}
-    sent = {name: _mean(moments, name, unit.alone) for name in names}
+    if not names:
+        return
+    pulls = {name: known_mean(moments, name, PULLS) for name in names}
+    sent = {name: known_mean(moments, name, unit.alone) for name in names}
     winner, low = min(names, key=lambda name: (pulls[name], sent[name])), 0.0
     while True:
         cuts = {
@@ -455,8 +424,6 @@ def _walk(
 
 def _pieces(moments: Moments, names: Sequence[str]) -> Iterator[Piece]:
     """Make the pieces of the lower envelope that are longer than a point."""
-    if not names:
-        return
     walk = list(_walk(moments, names))
     low, level = 0.0, _simultaneous(len(names))
     later: list[str | None] = [*(name for name, _ in walk[1:]), None]
@@ -491,39 +458,7 @@ def _simultaneous(count: int) -> float:
     return 1 - (1 - CONFIDENCE) / max(1, count - 1)
 
 
-@lru_cache(maxsize=1024)
-def _student(freedom: int, level: float) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, (1 + level) / 2))
-
-
 def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     import polars as pl
 
-    kinds: dict[str, Any] = {
-        "winner": pl.String,
-        "runner_up": pl.String,
-        "equal": pl.List(pl.String),
-        "rivals": pl.List(pl.String),
-        "excluded": pl.List(pl.String),
-        "pairs": pl.Int64,
-        "differ": pl.Int64,
-        **dict.fromkeys(
-            (
-                "cost_from",
-                "cost_to",
-                "cost_to_low",
-                "cost_to_high",
-                "cost",
-                "bit_cost",
-                "total_mean",
-                "total_sem",
-                "margin",
-                "margin_sem",
-            ),
-            pl.Float64,
-        ),
-    }
-    overrides = {name: kind for name, kind in kinds.items() if rows and name in rows[0]}
-    return pl.DataFrame(rows, schema_overrides=overrides)
+    return pl.DataFrame(rows, schema=column_types(rows[0] if rows else ()))

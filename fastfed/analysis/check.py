@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastfed.analysis.intervals import mean_tails, student
+from fastfed.analysis.columns import column_types
+from fastfed.analysis.intervals import finite, mean_tails, student
 from fastfed.analysis.moments import PULLS, UPLINKS, Moments, Prices
 from fastfed.analysis.summary import paired_moments, yardstick_of
 from fastfed.analysis.trials import Aligned, Trials, collect
@@ -37,6 +38,7 @@ from fastfed.analysis.verdicts import (
     DOES_NOT_APPLY,
     VERDICTS,
     VIOLATED,
+    cell_of,
     comparison,
     computed,
     decide,
@@ -168,26 +170,13 @@ def judge(lines: Sequence[_Line]) -> Check:
     """Decide the verdicts over the lines of each claim together, in the order of the lines."""
     import polars as pl
 
-    of_claim: dict[str, list[int]] = {}
-    for index, line in enumerate(lines):
-        of_claim.setdefault(line["claim"], []).append(index)
-    judged: dict[int, _Line] = {}
-    for indices in of_claim.values():
-        judged.update(zip(indices, decide([lines[index] for index in indices]), strict=True))
-    found = [_explained(judged[index]) for index in range(len(lines))]
-    texts = ("instance", *DEFAULTS, "schedule", "claim", "verdict", "reason")
-    types = {
-        name: pl.String
-        if name in texts
-        else pl.Int64
-        if name in ("trials", "ended")
-        else pl.Boolean
-        if name == "applies"
-        else pl.Float64
-        for name in CHECK_COLUMNS
-    }
+    of_claim: dict[str, list[_Line]] = {}
+    for line in lines:
+        of_claim.setdefault(line["claim"], []).append(line)
+    judged = {claim: iter(decide(some)) for claim, some in of_claim.items()}
+    found = [_explained(next(judged[line["claim"]])) for line in lines]
     columns = {name: [line.get(name) for line in found] for name in CHECK_COLUMNS}
-    return Check(pl.DataFrame(columns, schema=types), found)
+    return Check(pl.DataFrame(columns, schema=column_types(CHECK_COLUMNS)), found)
 
 
 def _explained(line: _Line) -> _Line:
@@ -253,33 +242,36 @@ class CellCheck:
         yield from (self._whole(line, "periodic", None) for line in self._best_period(moments))
 
     def _whole(self, line: _Line, schedule: str, moments: Moments | None) -> _Line:
-        cell, mean, bound = self.cell, line["mean"], line["bound"]
-        tightness = mean / bound if mean is not None and bound else None
-        count, ended = (
-            (None, None) if moments is None else (moments.trials(schedule), moments.ended(schedule))
-        )
+        mean, bound = line["mean"], line["bound"]
         return {
             "reason": "",
             **line,
-            **cell.names,
+            **self.cell.names,
             "schedule": schedule,
-            "trials": count,
-            "ended": ended,
-            "tightness": tightness,
+            "trials": None if moments is None else moments.trials(schedule),
+            "ended": None if moments is None else moments.ended(schedule),
+            "tightness": mean / bound if mean is not None and bound else None,
         }
 
     def _error(self, moments: Moments, schedule: Schedule) -> _Line:
         """Make the line of Theorem 1, the error rate: see `error_share`."""
-        line = error_share(moments, str(schedule), self.cell.delta)
+        found, delta = error_share(moments, str(schedule), self.cell.delta), self.cell.delta
+        reason = _NO_PROMISE if schedule.fixed_budget else ""
+        return self._of_share(found, "error rate <= delta", found["value"], delta, reason)
+
+    def _of_share(
+        self, found: _Line, claim: str, mean: float | None, bound: float, reason: str
+    ) -> _Line:
+        """Make the line of a share of trials; ``reason``: why the claim does not apply."""
         line = {
             "missing": self._missing,
-            "claim": "error rate <= delta",
-            "mean": line["value"],
-            "bound": self.cell.delta,
-            "outside": line["value"],
-            **line,
+            "claim": claim,
+            "mean": mean,
+            "bound": bound,
+            "outside": found["value"],
+            **found,
         }
-        return does_not_apply(line, _NO_PROMISE) if schedule.fixed_budget else line
+        return does_not_apply(line, reason) if reason else line
 
     def _rules_of(self, schedule: Schedule) -> list[_Rule]:
         """Return upper bounds on the costs of a trial: Theorems 2 and 4, and their analogues."""
@@ -295,19 +287,17 @@ class CellCheck:
             _Rule("uplinks <= sharp", UPLINKS, float(scheme.sharp.uplinks[0])),
         ]
         three = _doubles(schedule)
-        total = scheme.as_stated.total if three else scheme.summed.total
-        for index, cost in enumerate(self.costs):
-            follows = not three or self.bounds.three_T_follows[index]
-            rules.append(
-                _Rule(
-                    "total <= 3T" if three else "total <= summed",
-                    Prices.total(cost),
-                    float(total[index]),
-                    cost,
-                    "" if follows else "3T does not follow at this cost",
-                )
-            )
+        claim = "total <= 3T" if three else "total <= summed"
+        totals = scheme.as_stated.total if three else scheme.summed.total
+        for cost, total in zip(self.costs, totals, strict=True):
+            reason = self._no_three_T(cost) if three else ""
+            rules.append(_Rule(claim, Prices.total(cost), float(total), cost, reason))
         return rules
+
+    def _no_three_T(self, cost: float) -> str:
+        """Say why FedElim's total <= 3T is not claimed at a cost; empty if it is."""
+        follows = self.bounds.three_T_follows[self.costs.index(cost)]
+        return "" if follows else "3T does not follow at this cost"
 
     def _scheme(self, schedule: Schedule) -> tuple[Scheme, str, float] | None:
         """Find the bounds of a schedule, with the name and value of the paper's on pulls."""
@@ -315,12 +305,10 @@ class CellCheck:
         if scheme is None:
             return None
         pulls = scheme.as_stated.pulls[0]
+        if schedule.period == 1:
+            return scheme, "T", self.bounds.T[0]
         if isinstance(schedule, Periodic):
-            return (
-                (scheme, "T", self.bounds.T[0])
-                if schedule.period == 1
-                else (scheme, "T + HMK", pulls)
-            )
+            return scheme, "T + HMK", pulls
         if isinstance(schedule, Exponential):
             return scheme, f"{schedule.base:g}T", pulls
         if isinstance(schedule, Adaptive):
@@ -330,17 +318,9 @@ class CellCheck:
     def _within(self, moments: Moments, name: str, rule: _Rule, broken: int, unknown: int) -> _Line:
         # a radius per pair spends delta on each side of a pair: see `fastfed.theory.bounds`
         allowed = min(1.0, (2.0 if self.radius.pairs else 1.0) * self.cell.delta)
-        line = share(broken, unknown, moments.trials(name), allowed)
-        line = {
-            "missing": self._missing,
-            "claim": rule.claim,
-            "mean": moments.mean(name, rule.prices),
-            "bound": rule.bound,
-            "cost": rule.cost,
-            "outside": line["value"],
-            **line,
-        }
-        return does_not_apply(line, rule.reason) if rule.reason else line
+        found = share(broken, unknown, moments.trials(name), allowed) | {"cost": rule.cost}
+        mean = moments.mean(name, rule.prices)
+        return self._of_share(found, rule.claim, mean, rule.bound, rule.reason)
 
     def _unbounded(self, moments: Moments, schedule: Schedule) -> Iterator[_Line]:
         cost = "listed times" if schedule.eliminates else "an algorithm of its own rules"
@@ -375,33 +355,18 @@ class CellCheck:
         mean = line["mean"]
         count, cut = moments.ended(name), moments.trials(name) - moments.ended(name)
         if mean is None:
-            return {
-                **line,
-                "value": math.nan,
-                "sem": None,
-                "limit": 1.0,
-                "p_below": 1.0,
-                "p_above": 1.0,
-                "power": None,
-                "reason": "no trial ended",
-                "text": "none ended",
-            }
+            return {**line, **cell_of(math.nan, 1.0, text="none ended"), "reason": "no trial ended"}
         low, high = student(mean, moments.sem(name, PULLS), count)
         if bound == 0:  # what no trial can be below
             return {**line, **computed(0.0, 1.0, "the bound is 0"), "low": low, "high": high}
         small, large = mean_tails(*moments.excess(name, PULLS, bound))
+        text = f"mean pulls {short(mean)}, the bound {short(bound)}"
         return {
             **line,
-            "value": bound / mean if mean else math.inf,
-            "sem": None,
-            "limit": 1.0,
-            "p_below": large,
-            "p_above": 1.0 if cut else small,
-            "power": None,
-            "low": _finite(low),
-            "high": None if cut else _finite(high),
+            **cell_of(bound / mean if mean else math.inf, 1.0, large, 1.0 if cut else small, text),
+            "low": finite(low),
+            "high": None if cut else finite(high),
             "reason": f"{cut} trials did not end" if cut else "",
-            "text": f"mean pulls {short(mean)}, the bound {short(bound)}",
         }
 
     def _ratios(self, moments: Moments, name: str, yardstick: str | None) -> Iterator[_Line]:
@@ -435,12 +400,11 @@ class CellCheck:
             line |= {
                 **comparison(moments, (name, yardstick), prices, self.cell.delta, limit),
                 "mean": pair.ratio,
-                "low": _finite(low),
-                "high": _finite(high),
+                "low": finite(low),
+                "high": finite(high),
             }
-            if cost is not None and not self.bounds.three_T_follows[self.costs.index(cost)]:
-                line = does_not_apply(line, "3T does not follow at this cost")
-            yield line
+            reason = "" if cost is None else self._no_three_T(cost)
+            yield does_not_apply(line, reason) if reason else line
 
     def _best_period(self, moments: Moments) -> Iterator[_Line]:
         for index, cost in enumerate(self.costs):
@@ -472,10 +436,7 @@ def _outside(trials: Aligned, row: int, rules: Sequence[_Rule]) -> Any:
     counts = np.zeros((len(rules), 2), np.int64)
     cut = trials.present[row] & ~trials.ended[row]
     for index, rule in enumerate(rules):
-        spent = (
-            rule.prices.pull / rule.prices.scale * trials.pulls[row]
-            + rule.prices.uplink / rule.prices.scale * trials.uplinks[row]
-        )
+        spent = rule.prices.spent(trials.pulls[row], trials.uplinks[row], trials.bits[row])
         broken = trials.present[row] & (spent > rule.bound * _SLACK)
         counts[index] = broken.sum(), (cut & ~broken).sum()
     return counts
@@ -484,7 +445,3 @@ def _outside(trials: Aligned, row: int, rules: Sequence[_Rule]) -> Any:
 def _doubles(schedule: Schedule) -> bool:
     """Tell whether a schedule is FedElim, under any of its names."""
     return isinstance(schedule, Exponential) and schedule.base == 2
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None

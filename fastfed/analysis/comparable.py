@@ -14,7 +14,7 @@ the trials that a schedule ended is lower than its mean cost. Three rules keep c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fastfed.analysis.intervals import clopper_pearson
@@ -81,6 +81,22 @@ def excluded(moments: Moments, schedules: Iterable[str], delta: Allowed) -> dict
         if moments.trials(name)
     }
     return {name: one for name, one in counts.items() if one.too_many}
+
+
+def excluded_text(every: Sequence[Mapping[str, Unended]], what: str) -> list[str]:
+    """Return a line for each schedule that is excluded from some cells or groups.
+
+    ``every`` has those that are excluded from each cell or group, ``what`` the word for these.
+    """
+    found: dict[str, list[Unended]] = {}
+    for some in every:
+        for name, why in some.items():
+            found.setdefault(name, []).append(why)
+    return [
+        f"excluded from {len(some)} of {len(every)} {what}: {name}, "
+        f"{max(some, key=lambda one: one.share)}"
+        for name, some in found.items()
+    ]
 
 
 def comparable(

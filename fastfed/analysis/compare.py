@@ -24,19 +24,32 @@ over the trials that all of them ended.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastfed.analysis.cheapest import Difference
-from fastfed.analysis.comparable import Unended, comparable
-from fastfed.analysis.intervals import LEAST_DIFFERING, difference, paired_tails, student
-from fastfed.analysis.moments import BITS, PULLS, UPLINKS, Moments, Paired, Prices, as_float, root
+from fastfed.analysis.columns import column_types
+from fastfed.analysis.comparable import Comparable, Unended, comparable, excluded_text
+from fastfed.analysis.intervals import LEAST_DIFFERING, difference, finite, paired_tails, student
+from fastfed.analysis.moments import (
+    BITS,
+    PULLS,
+    UPLINKS,
+    Apart,
+    Cost,
+    Moments,
+    Paired,
+    Prices,
+    as_float,
+    costs_of,
+    root,
+)
 from fastfed.analysis.selection import CHOICES, values_of
 from fastfed.analysis.summary import yardstick_of
-from fastfed.analysis.trials import Aligned, Batch, Trials
+from fastfed.analysis.trials import Aligned, Batch, Trials, collect
 from fastfed.errors import InputError, nearest
 from fastfed.model.choices import DEFAULTS
 from fastfed.text import listed
@@ -97,7 +110,10 @@ class _Group:
     """Values of the other choices."""
     moments: Moments
     deltas: Mapping[str, float]
-    reference: str
+
+    @property
+    def reference(self) -> str:
+        return self.moments.partners[0]
 
 
 def compare(
@@ -113,49 +129,53 @@ def compare(
     groups = list(
         _groups_of_sweeps(trials, to) if isinstance(trials, Mapping) else _groups(trials, by, to)
     )
-    notes: dict[str, list[Unended]] = {}
-    found: list[tuple[_Group, Moments, str, str, float | None, float | None, Prices]] = []
+    measures = _measures(costs_of(costs, bit_costs))
+    excluded: list[dict[str, Unended]] = []
+    found: list[tuple[dict[str, Any], Paired]] = []
     for group in groups:
         chosen = comparable(group.moments, group.deltas)
-        for name, why in chosen.excluded.items():
-            notes.setdefault(f"{by} {name}", []).append(why)
-        if group.reference not in chosen.schedules or not chosen.trials:
-            continue
-        for name in chosen.schedules:
-            if name != group.reference:
-                for measure in _measures(chosen.moments, name, group.reference, costs, bit_costs):
-                    found.append((group, chosen.moments, name, *measure))
+        excluded.append({f"{by} {name}": why for name, why in chosen.excluded.items()})
+        if group.reference in chosen.schedules and chosen.trials:
+            found += _pairs(group, chosen, by, measures)
     if not found:
-        excluded = "; ".join(f"{name}: {why[0]}" for name, why in notes.items())
-        raise InputError(
-            f"by {by}: nothing to compare" + (f"; excluded {excluded}" if excluded else "")
-        )
+        first: dict[str, Unended] = {}
+        for name, why in (item for some in excluded for item in some.items()):
+            first.setdefault(name, why)
+        out = "; ".join(f"{name}: {why}" for name, why in first.items())
+        raise InputError(f"by {by}: nothing to compare" + (f"; excluded {out}" if out else ""))
     level = 1 - (1 - CONFIDENCE) / len(found)
-    rows = [
-        {
-            **group.names,
-            by: value,
-            "reference": group.reference,
-            "measure": measure,
-            "cost": cost,
-            "bit_cost": bit_cost,
-            **estimates(moments.pair(value, group.reference, prices), level),
-        }
-        for group, moments, value, measure, cost, bit_cost, prices in found
+    rows = [{**row, **estimates(pairs, level)} for row, pairs in found]
+    front = [name for name in (*CHOICES, FOLDER) if name in rows[0]]
+    types = column_types(dict.fromkeys([*front, *rows[0]]))
+    frame = pl.DataFrame(rows, schema=types | {by: pl.String})
+    frame = frame.cast(dict.fromkeys((by, "reference"), types[by]))
+    return Comparison(by, frame, level, tuple(excluded_text(excluded, "groups")))
+
+
+def _measures(costs: Sequence[Cost]) -> list[tuple[dict[str, Any], Prices]]:
+    """List the measures: the columns that name each of them, and its prices."""
+    none = {"cost": None, "bit_cost": None}
+    alone = {"pulls": PULLS, "uplinks": UPLINKS, "bits": BITS}
+    return [
+        *(
+            ({"measure": "total", **none, unit.column: cost}, unit.total(cost))
+            for cost, unit in costs
+        ),
+        *(({"measure": name, **none}, prices) for name, prices in alone.items()),
     ]
-    floats = ("delta", "sigma", "cost", "bit_cost")
-    overrides = {name: pl.Float64 for name in floats if name in rows[0] and name != by}
-    first = [name for name in (*CHOICES, FOLDER) if name in rows[0]]
-    frame = pl.DataFrame(rows, schema_overrides=overrides, infer_schema_length=None)
-    frame = frame.select(*first, *(name for name in frame.columns if name not in first))
-    if by in ("delta", "sigma"):
-        frame = frame.with_columns(pl.col(by, "reference").cast(pl.Float64))
-    texts = [
-        f"excluded from {len(some)} of {len(groups)} groups: {name}, "
-        f"{max(some, key=lambda one: one.share)}"
-        for name, some in notes.items()
-    ]
-    return Comparison(by, frame, level, tuple(texts))
+
+
+def _pairs(
+    group: _Group, chosen: Comparable, by: str, measures: list[tuple[dict[str, Any], Prices]]
+) -> Iterator[tuple[dict[str, Any], Paired]]:
+    """Pair each value of a group with the reference, by the measures that both have."""
+    moments, reference = chosen.moments, group.reference
+    for value in chosen.schedules:
+        for columns, prices in measures:
+            known = all(moments.has_cost(name, prices) for name in (value, reference))
+            if value != reference and known:
+                row = {**group.names, by: value, "reference": reference, **columns}
+                yield row, moments.pair(value, reference, prices)
 
 
 def estimates(pairs: Paired, level: float) -> dict[str, Any]:
@@ -169,16 +189,15 @@ def estimates(pairs: Paired, level: float) -> dict[str, Any]:
         span = min(span[0], 0.0), max(span[1], 0.0)
     if not pairs.differ:  # equal in every trial that was seen
         ratio = span = (math.nan, math.nan)
-    value = pairs.ratio
     return {
         "mean": pairs.means[0],
         "reference_mean": pairs.means[1],
-        "ratio": value,
-        "ratio_low": _finite(ratio[0]),
-        "ratio_high": _finite(ratio[1]),
+        "ratio": pairs.ratio,
+        "ratio_low": finite(ratio[0]),
+        "ratio_high": finite(ratio[1]),
         "difference": difference(pairs)[0],
-        "difference_low": _finite(span[0]),
-        "difference_high": _finite(span[1]),
+        "difference_low": finite(span[0]),
+        "difference_high": finite(span[1]),
         "pairs": pairs.count,
         "differ": pairs.differ,
         "separated": decided and not span[0] <= 0 <= span[1],
@@ -190,26 +209,10 @@ def _ratio_interval(pairs: Paired, level: float) -> tuple[float, float]:
     n, scale = pairs.count, pairs.scale
     if n < LEAST_DIFFERING or not pairs.y:
         return 0.0, math.inf
-    centred = [
-        as_float(n * product - a * b, n * (n - 1) * scale**2)
-        for product, a, b in (
-            (pairs.xx, pairs.x, pairs.x),
-            (pairs.xy, pairs.x, pairs.y),
-            (pairs.yy, pairs.y, pairs.y),
-        )
-    ]
     # pulls + C sent of `Difference`, with x for pulls, -y for what is sent, and r for C
-    found = Difference(
-        n,
-        n,
-        pairs.means[0],
-        -pairs.means[1],
-        centred[0],
-        -centred[1],
-        centred[2],
-        (0.0, -as_float(pairs.y_most, scale)),
-        (-as_float(pairs.x_most, scale), 0.0),
-    ).undecided(level)
+    sums, products = (pairs.x, -pairs.y), (pairs.xx, -pairs.xy, pairs.yy)
+    apart = Apart(n, n, sums, products, (pairs.x_most, 0), (0, pairs.y_most))
+    found = Difference.of(apart, scale).undecided(level)
     return (found[0][0], found[-1][1]) if found else (pairs.ratio or 0.0, pairs.ratio or 0.0)
 
 
@@ -225,20 +228,6 @@ def _difference_interval(pairs: Paired, level: float) -> tuple[float, float]:
         sem = root(k * q - s * s, (k * pairs.scale) ** 2 * (k - 1))
         ends.append(student(as_float(s, k * pairs.scale), sem, k, level))
     return ends[0][0], ends[1][1]
-
-
-def _measures(
-    moments: Moments, one: str, other: str, costs: Sequence[float], bit_costs: Sequence[float]
-) -> Iterator[tuple[str, float | None, float | None, Prices]]:
-    """Yield the measures that both values have: their names, costs and prices."""
-    counted = moments.counted(one) and moments.counted(other)
-    yield from (("total", cost, None, Prices.total(cost)) for cost in costs)
-    if counted:
-        yield from (("total", None, cost, Prices.total_of_bits(cost)) for cost in bit_costs)
-    yield "pulls", None, None, PULLS
-    yield "uplinks", None, None, UPLINKS
-    if counted:
-        yield "bits", None, None, BITS
 
 
 def _groups(trials: Trials, by: str, to: object) -> Iterator[_Group]:
@@ -258,36 +247,37 @@ def _groups(trials: Trials, by: str, to: object) -> Iterator[_Group]:
         for cell, schedules in held.items():
             names = list(map(str, schedules))
             sums = Moments(names, [reference] if reference in names else names[:1])
-            for batch in trials.batches(cell, names):
-                sums.add(Aligned.of(batch, names))
-            yield _Group(cell.names, sums, dict.fromkeys(names, cell.delta), sums.partners[0])
+            collect(trials.batches(cell, names), names, sums)
+            yield _Group(cell.names, sums, dict.fromkeys(names, cell.delta))
         return
-    together: dict[tuple[Any, ...], list[Cell]] = {}
-    for cell in held:
-        key = tuple(value for name, value in cell.names.items() if name != by)
-        together.setdefault(key, []).append(cell)
-    for cells in together.values():
-        other = {name: value for name, value in cells[0].names.items() if name != by}
-        by_value = {str(getattr(cell, by)): (trials, cell) for cell in cells}
-        yield from _paired(other, by_value, reference)
+    every = ((str(getattr(cell, by)), trials, cell) for cell in held)
+    for other, cells in _together(by, every):
+        yield from _paired(other, cells, reference)
 
 
 def _groups_of_sweeps(sweeps: Mapping[str, Trials], to: object) -> Iterator[_Group]:
     """Sum up the rows of several sweeps: cells of equal names form a group."""
     reference = _reference(FOLDER, list(sweeps), to)
-    together: dict[tuple[Any, ...], dict[str, tuple[Trials, Cell]]] = {}
-    for name, trials in sweeps.items():
-        for cell in trials.held():
-            together.setdefault(tuple(cell.names.values()), {})[name] = (trials, cell)
-    shared = {key: some for key, some in together.items() if len(some) > 1}
+    every = ((name, trials, cell) for name, trials in sweeps.items() for cell in trials.held())
+    shared = [(names, some) for names, some in _together(FOLDER, every) if len(some) > 1]
     if not shared:
         raise InputError(
             f"{' and '.join(sweeps)}: no cell of the one has the instance, delta, sigma, radius, "
             "goal and uplink of one of the other"
         )
-    for some in shared.values():
-        _, cell = next(iter(some.values()))
-        yield from _paired(cell.names, some, reference)
+    for names, some in shared:
+        yield from _paired(names, some, reference)
+
+
+def _together(
+    by: str, cells: Iterable[tuple[str, Trials, Cell]]
+) -> Iterator[tuple[dict[str, Any], dict[str, tuple[Trials, Cell]]]]:
+    """Yield the names that cells have in common besides a choice, with the cells by its values."""
+    found: dict[tuple[Any, ...], dict[str, tuple[Trials, Cell]]] = {}
+    for value, trials, cell in cells:
+        key = tuple(item for item in cell.names.items() if item[0] != by)
+        found.setdefault(key, {})[value] = (trials, cell)
+    return ((dict(key), some) for key, some in found.items())
 
 
 def _paired(
@@ -314,7 +304,7 @@ def _paired(
             moments.add(Aligned.of(mine, moments.schedules))
     for name, moments in sums.items():
         deltas = {value: cells[value][1].delta for value in moments.schedules}
-        yield _Group({**names, "schedule": name}, moments, deltas, moments.partners[0])
+        yield _Group({**names, "schedule": name}, moments, deltas)
 
 
 def _aligned(streams: Mapping[str, Iterator[Batch]]) -> Iterator[dict[str, Batch]]:
@@ -323,19 +313,16 @@ def _aligned(streams: Mapping[str, Iterator[Batch]]) -> Iterator[dict[str, Batch
     At any time one batch of each stream is in memory.
     """
     waiting: dict[str, Batch] = {}
-    live = dict(streams)
-    while live or waiting:
-        for value in [one for one in live if one not in waiting]:
-            batch = next(live[value], None)
-            if batch is None:
-                del live[value]
-            else:
+    while True:
+        for value, stream in streams.items():
+            if value not in waiting and (batch := next(stream, None)) is not None:
                 waiting[value] = batch
         if not waiting:
             return
         end = min(max(int(rows["trial"][-1]) for rows in one.values()) for one in waiting.values())
         item: dict[str, Batch] = {}
-        for value, batch in list(waiting.items()):
+        rest: dict[str, Batch] = {}
+        for value, batch in waiting.items():
             ready, later = {}, {}
             for name, rows in batch.items():
                 cut = int(np.searchsorted(rows["trial"], end, side="right"))
@@ -344,9 +331,8 @@ def _aligned(streams: Mapping[str, Iterator[Batch]]) -> Iterator[dict[str, Batch
                     later[name] = {column: cells[cut:] for column, cells in rows.items()}
             item[value] = ready
             if later:
-                waiting[value] = later
-            else:
-                del waiting[value]
+                rest[value] = later
+        waiting = rest
         yield item
 
 
@@ -373,7 +359,3 @@ def _is(value: object, given: object) -> bool:
         ) == str(given)
     except ValueError:
         return False
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None

@@ -45,6 +45,11 @@ LEAST_DIFFERING = 59
 """Fewer differing trials decide nothing: 0.95^59 < 5 % (Wilks)."""
 
 
+def finite(number: float) -> float | None:
+    """Return None for an end of an interval that is infinite or not known, for frames and JSON."""
+    return number if math.isfinite(number) else None
+
+
 @lru_cache(maxsize=4096)
 def clopper_pearson(errors: int, trials: int, level: float = 0.95) -> tuple[float, float]:
     """Return the exact confidence interval of a rate."""
@@ -80,12 +85,18 @@ def share_power(trials: int, limit: float, level: float = 0.95) -> float:
 
 def student(mean: float, sem: float | None, count: int, level: float = 0.95) -> tuple[float, float]:
     """Return Student's interval of a mean; from a single trial it is unbounded."""
-    from scipy.special import stdtrit
-
     if sem is None or count < 2:
         return -math.inf, math.inf
-    reach = float(stdtrit(count - 1, (1 + level) / 2)) * sem
+    reach = student_quantile(count - 1, level) * sem
     return mean - reach, mean + reach
+
+
+@lru_cache(maxsize=1024)
+def student_quantile(freedom: int, level: float) -> float:
+    """Return the number of standard errors in half of Student's interval."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + level) / 2))
 
 
 def mean_tails(

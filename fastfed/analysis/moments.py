@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
@@ -49,8 +49,8 @@ _Truths = npt.NDArray[np.bool_]
 class Prices:
     """The prices of a pull, an uplink and a bit: whole numbers, all to be divided by ``scale``.
 
-    Total cost has the prices ``Prices.total(C)``, or ``Prices.total_of_bits(c)`` if every bit has a
-    price. Then numbers are not paid for.
+    Total cost has the prices ``UPLINK.total(C)``, or ``BIT.total(c)`` if every bit has a price.
+    Then numbers are not paid for.
     """
 
     pull: int
@@ -65,36 +65,55 @@ class Prices:
     @classmethod
     def total(cls, cost: float) -> Prices:
         """Return the prices of pulls + C x uplinks."""
-        price, scale = float(cost).as_integer_ratio()
-        return cls(scale, price, 0, scale)
-
-    @classmethod
-    def communication(cls, cost: float) -> Prices:
-        """Return the prices of communication alone: C for each uplink."""
-        price, scale = float(cost).as_integer_ratio()
-        return cls(0, price, 0, scale)
-
-    @classmethod
-    def total_of_bits(cls, cost: float) -> Prices:
-        """Return the prices of pulls + c x bits."""
-        price, scale = float(cost).as_integer_ratio()
-        return cls(scale, 0, price, scale)
-
-    @classmethod
-    def communication_of_bits(cls, cost: float) -> Prices:
-        """Return the prices of c x bits."""
-        price, scale = float(cost).as_integer_ratio()
-        return cls(0, 0, price, scale)
+        return UPLINK.total(cost)
 
     @property
     def each(self) -> tuple[int, int, int]:
         """Prices of a pull, an uplink and a bit, in the order of the products."""
         return self.pull, self.uplink, self.bit
 
+    def spent(self, *columns: _Integers) -> npt.NDArray[np.float64]:
+        """Return the cost of each trial, from its pulls, uplinks and bits, rounded to doubles."""
+        shares = (price / self.scale for price in self.each)
+        paid = [share * column for share, column in zip(shares, columns, strict=True) if share]
+        return np.asarray(sum(paid), dtype=np.float64)
+
 
 PULLS = Prices(1, 0)
 UPLINKS = Prices(0, 1)
 BITS = Prices(0, 0, 1)
+
+
+class Unit(NamedTuple):
+    """Unit of communication that has a price: an uplink, or a bit."""
+
+    alone: Prices
+    column: str
+    """Of a cost of this kind, in frames."""
+
+    def communication(self, cost: float) -> Prices:
+        """Return the prices of communication alone: ``cost`` for each unit."""
+        price, scale = float(cost).as_integer_ratio()
+        return Prices(0, price * self.alone.uplink, price * self.alone.bit, scale)
+
+    def total(self, cost: float) -> Prices:
+        """Return the prices of a total: 1 for a pull, and ``cost`` for the unit."""
+        paid = self.communication(cost)
+        return replace(paid, pull=paid.scale)
+
+
+UPLINK = Unit(UPLINKS, "cost")
+BIT = Unit(BITS, "bit_cost")
+
+Cost = tuple[float, Unit]
+"""A cost of an uplink or of a bit."""
+
+
+def costs_of(uplinks: Iterable[float], bits: Iterable[float]) -> list[Cost]:
+    """List the costs of an uplink and of a bit, each with its unit."""
+    return [*((float(one), UPLINK) for one in uplinks), *((float(one), BIT) for one in bits)]
+
+
 _KINDS = ((1, 0, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1), (1, 0, 1))
 """Costs in which two schedules may differ, by which prices are not 0."""
 
@@ -301,19 +320,23 @@ class Moments:
         row = self._row[schedule]
         return not any(sums.uncounted[row] for _, sums in self._ended(row))
 
+    def has_cost(self, schedule: str, prices: Prices) -> bool:
+        """Tell whether the cost is known: where bits have a price, they must be counted."""
+        return not prices.bit or self.counted(schedule)
+
     def mean(self, schedule: str, prices: Prices) -> float | None:
         """Return the mean cost of the trials that ended.
 
         It is None if no trial ended, or if bits have a price and were not counted.
         """
-        if prices.bit and not self.counted(schedule):
+        if not self.has_cost(schedule, prices):
             return None
         count, total, _ = self._sums(prices, self._row[schedule])
         return as_float(total, count * prices.scale) if count else None
 
     def std(self, schedule: str, prices: Prices) -> float | None:
         """Return the standard deviation of the cost of the trials that ended; None below two."""
-        if prices.bit and not self.counted(schedule):
+        if not self.has_cost(schedule, prices):
             return None
         n, total, squares = self._sums(prices, self._row[schedule])
         return root(n * squares - total**2, n * (n - 1) * prices.scale**2) if n > 1 else None

@@ -2,7 +2,7 @@
 
 Up to `EXACT` trials are kept, and their quantiles are exact: linear interpolation between order
 statistics, as NumPy and R do by default. Beyond that memory stays flat: a value is counted in the
-bucket that its leading `BITS` bits name, and a quantile is the middle of the bucket that it lies
+bucket that its leading `LEAD` bits name, and a quantile is the middle of the bucket that it lies
 in, off by at most `SKETCH_ERROR` of itself. Which of the two applies depends on the number of
 trials alone, and buckets hold counts: the answer does not depend on batches or their order.
 """
@@ -14,42 +14,35 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from fastfed.analysis.moments import BITS, PULLS, UPLINKS, Cost, Prices
 from fastfed.analysis.trials import Aligned
 
 EXACT = 2**18
 """So many trials are kept as they are: 6 MB of pulls, uplinks and bits for each schedule."""
-BITS = 12
-SKETCH_ERROR = 2.0 ** -(BITS + 1)
-"""The largest relative error of a quantile of more trials: a bucket is 2^-BITS wide, relatively."""
+LEAD = 12
+SKETCH_ERROR = 2.0 ** -(LEAD + 1)
+"""The largest relative error of a quantile of more trials: a bucket is 2^-LEAD wide, relatively."""
 
 SHARES = (0.05, 0.5, 0.95)
 """The shares that summaries and reports show."""
 
-_LEAST = int(np.float64(0.5).view(np.int64)) >> (52 - BITS)
+_LEAST = int(np.float64(0.5).view(np.int64)) >> (52 - LEAD)
 _Floats = npt.NDArray[np.float64]
 _Counts = npt.NDArray[np.int64]
 
 
 class Quantiles:
-    """Quantiles of the pulls, uplinks, bits and total costs of one schedule.
+    """Quantiles, at the shares `SHARES`, of several costs of one schedule.
 
-    Total costs are those at each cost of an uplink or of a bit. Bits have quantiles only where they
-    were counted.
+    Bits have quantiles only where they were counted.
     """
 
-    def __init__(
-        self,
-        costs: Sequence[float],
-        bit_costs: Sequence[float] = (),
-        beside: list[Quantiles] | None = None,
-    ) -> None:
-        self.costs, self.bit_costs = tuple(costs), tuple(bit_costs)
+    def __init__(self, measures: Sequence[Prices], beside: list[Quantiles]) -> None:
         self.count = 0
-        self._beside = [] if beside is None else beside
-        self._beside.append(self)
+        self._beside = beside
         self._kept: list[tuple[_Counts, _Counts, _Counts]] | None = []
-        self._found: dict[tuple[int, tuple[float, ...]], list[float]] = {}
-        self._buckets = [_Buckets() for _ in range(3 + len(self.costs) + len(self.bit_costs))]
+        self._found: dict[Prices, list[float]] = {}
+        self._buckets = {prices: _Buckets() for prices in measures}
 
     @property
     def error(self) -> float:
@@ -68,38 +61,18 @@ class Quantiles:
                 self._sort_in(*batch)
             self._kept = None
 
-    def pulls(self, shares: Sequence[float]) -> list[float]:
-        """Return the quantiles of the pulls at these shares, as in (0.05, 0.5, 0.95)."""
-        return self._of(0, shares)
-
-    def uplinks(self, shares: Sequence[float]) -> list[float]:
-        """Return the quantiles of the uplinks at these shares."""
-        return self._of(1, shares)
-
-    def bits(self, shares: Sequence[float]) -> list[float]:
-        """Return the quantiles of the bits at these shares."""
-        return self._of(2, shares)
-
-    def total(self, cost: float, shares: Sequence[float]) -> list[float]:
-        """Return the quantiles of pulls + C x uplinks, where C is one of ``costs``."""
-        return self._of(3 + self.costs.index(cost), shares)
-
-    def total_of_bits(self, cost: float, shares: Sequence[float]) -> list[float]:
-        """Return the quantiles of pulls + c x bits, where c is one of ``bit_costs``."""
-        return self._of(3 + len(self.costs) + self.bit_costs.index(cost), shares)
-
-    def _of(self, which: int, shares: Sequence[float]) -> list[float]:
+    def of(self, prices: Prices) -> list[float]:
+        """Return the quantiles of a cost, which must be among the measures."""
         if self._kept is None:
-            return self._buckets[which].quantiles(shares)
-        key = which, tuple(shares)
-        if key not in self._found:  # of all schedules at once, which is faster
+            return self._buckets[prices].quantiles(SHARES)
+        if prices not in self._found:  # of all schedules at once, which is faster
             same = [one for one in self._beside if one.count == self.count]
-            values = np.stack([one._values(which, *one._columns()) for one in same])
+            values = np.stack([prices.spent(*one._columns()) for one in same])
             with np.errstate(over="ignore", invalid="ignore"):
-                found = np.quantile(values, shares, axis=1).T.tolist()
+                found = np.quantile(values, SHARES, axis=1).T.tolist()
             for one, quantiles in zip(same, found, strict=True):
-                one._found[key] = quantiles
-        return self._found[key]
+                one._found[prices] = quantiles
+        return self._found[prices]
 
     def _columns(self) -> tuple[_Counts, _Counts, _Counts]:
         """Join the batches that are kept."""
@@ -109,27 +82,24 @@ class Quantiles:
             self._kept = [(pulls, uplinks, bits)]
         return self._kept[0]
 
-    def _values(self, which: int, pulls: _Counts, uplinks: _Counts, bits: _Counts) -> _Floats:
-        if which < 3:
-            return (pulls, uplinks, bits)[which].astype(np.float64)
-        cost = (self.costs + self.bit_costs)[which - 3]
-        sent = uplinks if which - 3 < len(self.costs) else bits
-        with np.errstate(over="ignore"):
-            return np.asarray(pulls + cost * sent, dtype=np.float64)
-
-    def _sort_in(self, pulls: _Counts, uplinks: _Counts, bits: _Counts) -> None:
-        for which, buckets in enumerate(self._buckets):
-            buckets.add(self._values(which, pulls, uplinks, bits))
+    def _sort_in(self, *columns: _Counts) -> None:
+        for prices, buckets in self._buckets.items():
+            buckets.add(prices.spent(*columns))
 
 
 class CellQuantiles:
-    """Quantiles of every schedule of a cell, by name."""
+    """Quantiles of every schedule of a cell, by name: of pulls, uplinks, bits and total costs.
 
-    def __init__(
-        self, schedules: Sequence[str], costs: Sequence[float], bit_costs: Sequence[float] = ()
-    ) -> None:
+    Total costs are those at each of ``costs``.
+    """
+
+    def __init__(self, schedules: Sequence[str], costs: Sequence[Cost]) -> None:
+        self.costs = costs
+        totals = (unit.total(cost) for cost, unit in costs)
+        measures = [PULLS, UPLINKS, BITS, *totals]
         every: list[Quantiles] = []
-        self._of = {name: Quantiles(costs, bit_costs, every) for name in schedules}
+        self._of = {name: Quantiles(measures, every) for name in schedules}
+        every += self._of.values()
 
     def __getitem__(self, schedule: str) -> Quantiles:
         return self._of[schedule]
@@ -156,7 +126,7 @@ class _Buckets:
     def add(self, values: _Floats) -> None:
         if not len(values):
             return
-        keys = np.maximum((values.view(np.int64) >> (52 - BITS)) - _LEAST, 0)
+        keys = np.maximum((values.view(np.int64) >> (52 - LEAD)) - _LEAST, 0)
         low, high = int(keys.min()), int(keys.max())
         end = self._first + len(self._counts)
         if not len(self._counts):
@@ -172,7 +142,7 @@ class _Buckets:
         until = np.cumsum(self._counts)
         ranks = np.asarray(shares) * (until[-1] - 1)
         keys = self._first + np.searchsorted(until, ranks, side="right")
-        edges = np.stack([keys, keys + 1]) + _LEAST << (52 - BITS)
+        edges = np.stack([keys, keys + 1]) + _LEAST << (52 - LEAD)
         low, high = edges.view(np.float64)
         middle = np.where(keys == 0, 0.0, low + (high - low) / 2)
         return [float(one) for one in middle]

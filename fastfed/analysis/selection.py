@@ -6,10 +6,10 @@ of a sweep that has run these cells and schedules and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
-from fastfed.analysis.trials import BATCH_COLUMNS, Batch, Trials
+from fastfed.analysis.trials import Trials
 from fastfed.errors import InputError, nearest
 from fastfed.model.cell import CELL, Cell
 from fastfed.model.choices import DEFAULTS, ChoiceFilters, base_of
@@ -51,11 +51,9 @@ class Selection:
 
     def __init__(self, trials: Trials, held: Held) -> None:
         self._trials, self._held = trials, held
-
-    @property
-    def source(self) -> str:
-        """Name of the rows, for messages."""
-        return self._trials.source
+        # but for the instances, all that is asked of a cell is asked of the trials
+        self.source, self.costs, self.bit_costs = trials.source, trials.costs, trials.bit_costs
+        self.choices, self.batches, self.ranges = trials.choices, trials.batches, trials.ranges
 
     @property
     def instances(self) -> Mapping[str, Instance]:
@@ -63,33 +61,9 @@ class Selection:
         every = self._trials.instances
         return {cell.instance: every[cell.instance] for cell in self._held}
 
-    @property
-    def costs(self) -> list[float]:
-        """Costs of an uplink that are taken where none are given."""
-        return self._trials.costs
-
-    @property
-    def bit_costs(self) -> list[float]:
-        """Costs of a bit that are taken where none are given."""
-        return self._trials.bit_costs
-
     def held(self) -> dict[Cell, list[Schedule]]:
         """List the cells that are selected, with the schedules of each."""
         return {cell: list(schedules) for cell, schedules in self._held.items()}
-
-    def choices(self, cell: Cell) -> dict[str, Any]:
-        """Return the radius, goal and uplink of a cell."""
-        return self._trials.choices(cell)
-
-    def batches(
-        self, cell: Cell, schedules: Sequence[str], columns: Sequence[str] = BATCH_COLUMNS
-    ) -> Iterator[Batch]:
-        """Read the trials of a cell in order, aligned over the schedules."""
-        return self._trials.batches(cell, schedules, columns)
-
-    def ranges(self, cell: Cell, schedule: str) -> list[tuple[int, int]]:
-        """List the trials [first, end) of a schedule, in order."""
-        return self._trials.ranges(cell, schedule)
 
 
 def select(trials: Trials, which: Mapping[str, Any]) -> Selection:

@@ -27,10 +27,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from fastfed.analysis.cheapest import BIT, UPLINK, Unit, differences
+from fastfed.analysis.cheapest import differences, known_mean
 from fastfed.analysis.comparable import comparable
 from fastfed.analysis.cost_ranges import holds
-from fastfed.analysis.moments import Moments
+from fastfed.analysis.moments import Cost, Moments
 from fastfed.analysis.trials import Batch, collect
 
 LEVEL = 0.05
@@ -45,7 +45,7 @@ def separated(
     batches: Callable[[], Iterable[Batch]],
     schedules: Sequence[str],
     delta: float,
-    prices: Sequence[tuple[float, Unit]],
+    costs: Sequence[Cost],
     look: int,
 ) -> bool:
     """Tell whether at every cost the cheapest schedule is separated from all others."""
@@ -54,35 +54,27 @@ def separated(
     chosen = comparable(first, delta)
     if not chosen.trials or not all(map(first.trials, schedules)):
         return False
-    cheapest = {
-        (cost, unit): min(names, key=lambda name: _mean(chosen.moments, name, cost, unit))
-        for cost, unit in prices
-        if (names := _priced(chosen.moments, chosen.schedules, unit))
-    }
+    cheapest = {}
+    for cost, unit in costs:
+        means = {
+            name: known_mean(chosen.moments, name, unit.total(cost))
+            for name in chosen.schedules
+            if chosen.moments.has_cost(name, unit.alone)
+        }
+        if means:
+            cheapest[cost, unit] = min(means, key=means.__getitem__)
     moments = Moments(schedules, list(cheapest.values()))
     collect(batches(), schedules, moments)
     shared = moments.common(chosen.schedules)
-    comparisons = len(prices) * max(1, len(chosen.schedules) - 1)
+    comparisons = len(costs) * max(1, len(chosen.schedules) - 1)
     level = 1 - level_of_look(look) / comparisons
     for (cost, unit), winner in cheapest.items():
-        others = [name for name in _priced(shared, chosen.schedules, unit) if name != winner]
+        others = [
+            name
+            for name in chosen.schedules
+            if name != winner and shared.has_cost(name, unit.alone)
+        ]
         for behind in differences(shared, others, winner, unit).values():
             if behind.differ and holds(cost, behind.not_above(level)):
                 return False
     return True
-
-
-def prices_of(costs: Iterable[float], bit_costs: Iterable[float]) -> list[tuple[float, Unit]]:
-    """List the costs of an uplink and of a bit, each with its unit."""
-    return [*((cost, UPLINK) for cost in costs), *((cost, BIT) for cost in bit_costs)]
-
-
-def _priced(moments: Moments, schedules: Iterable[str], unit: Unit) -> list[str]:
-    """List the schedules that have a cost: where bits have a price, they must be counted."""
-    return [name for name in schedules if unit is UPLINK or moments.counted(name)]
-
-
-def _mean(moments: Moments, name: str, cost: float, unit: Unit) -> float:
-    found = moments.mean(name, unit.total(cost))
-    assert found is not None  # only schedules that ended trials are compared
-    return found

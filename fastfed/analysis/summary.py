@@ -23,9 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import TYPE_CHECKING
 
+from fastfed.analysis.columns import column_types
 from fastfed.analysis.intervals import clopper_pearson
-from fastfed.analysis.moments import BITS, PULLS, UPLINKS, Moments, Prices
-from fastfed.analysis.quantiles import SHARES, CellQuantiles, Quantiles
+from fastfed.analysis.moments import BITS, PULLS, UPLINKS, Moments, Prices, Unit, costs_of
+from fastfed.analysis.quantiles import CellQuantiles, Quantiles
 from fastfed.analysis.trials import Batch, Trials, collect
 from fastfed.model.choices import DEFAULTS
 from fastfed.model.schedules import Schedule
@@ -97,45 +98,19 @@ class Summary:
             quantiles = self.quantiles[schedule]
             if quantiles.count:
                 always = self._always(schedule, quantiles)
-                for cost in quantiles.costs:
-                    yield always | {
-                        "cost": cost,
-                        **self._ratio(schedule, Prices.total(cost)),
-                        **self._described(
-                            "communication",
-                            schedule,
-                            Prices.communication(cost),
-                            [cost * one for one in quantiles.uplinks(SHARES)],
-                        ),
-                        **self._described(
-                            "total", schedule, Prices.total(cost), quantiles.total(cost, SHARES)
-                        ),
-                    }
-                for cost in quantiles.bit_costs:
-                    yield always | {
-                        "bit_cost": cost,
-                        **self._ratio(schedule, Prices.total_of_bits(cost)),
-                        **self._bits_described(schedule, cost, quantiles),
-                    }
+                for cost, unit in self.quantiles.costs:
+                    yield always | {unit.column: cost, **self._at(schedule, cost, unit)}
 
-    def _bits_described(
-        self, schedule: str, cost: float, quantiles: Quantiles
-    ) -> dict[str, float | None]:
-        if not self.moments.counted(schedule):
+    def _at(self, schedule: str, cost: float, unit: Unit) -> dict[str, float | None]:
+        """Make the columns of a summary row that depend on the cost, where they are known."""
+        total, quantiles = unit.total(cost), self.quantiles[schedule]
+        if not self.moments.has_cost(schedule, total):
             return {}
+        sent = [cost * one for one in quantiles.of(unit.alone)]
         return {
-            **self._described(
-                "communication",
-                schedule,
-                Prices.communication_of_bits(cost),
-                [cost * one for one in quantiles.bits(SHARES)],
-            ),
-            **self._described(
-                "total",
-                schedule,
-                Prices.total_of_bits(cost),
-                quantiles.total_of_bits(cost, SHARES),
-            ),
+            **self._ratio(schedule, total),
+            **self._described("communication", schedule, unit.communication(cost), sent),
+            **self._described("total", schedule, total, quantiles.of(total)),
         }
 
     def _always(self, schedule: str, quantiles: Quantiles) -> dict[str, object]:
@@ -148,15 +123,13 @@ class Summary:
         cut_low, cut_high = clopper_pearson(trials - ended, trials)
         return {
             "schedule": schedule,
-            "cost": None,
-            "bit_cost": None,
             "trials": trials,
             "ended": ended,
             "truncated": trials - ended,
             "truncated_rate": (trials - ended) / trials,
             "truncated_low": cut_low,
             "truncated_high": cut_high,
-            **self._described("pulls", schedule, PULLS, quantiles.pulls(SHARES)),
+            **self._described("pulls", schedule, PULLS, quantiles.of(PULLS)),
             "uplinks_mean": moments.mean(schedule, UPLINKS),
             "uplinks_sem": moments.sem(schedule, UPLINKS),
             "bits_mean": moments.mean(schedule, BITS),
@@ -165,18 +138,14 @@ class Summary:
             "error_rate": errors / trials,
             "error_low": low,
             "error_high": high,
-            "ratio_to_fedelim0": None,
-            "ratio_sem": None,
         }
 
     def _ratio(self, schedule: str, prices: Prices) -> dict[str, float | None]:
-        """Make the columns of the ratio to FedElim0, where it is there and bits are counted."""
-        moments, other = self.moments, self.yardstick
-        if other is None or (
-            prices.bit and not (moments.counted(schedule) and moments.counted(other))
-        ):
+        """Make the columns of the ratio to FedElim0, where it is there and has a cost."""
+        other = self.yardstick
+        if other is None or not self.moments.has_cost(other, prices):
             return {}
-        pair = moments.pair(schedule, other, prices)
+        pair = self.moments.pair(schedule, other, prices)
         return {"ratio_to_fedelim0": pair.ratio, "ratio_sem": pair.ratio_sem}
 
     def _described(
@@ -199,10 +168,13 @@ def summary_of(
     costs: Sequence[float],
     bit_costs: Sequence[float] = (),
 ) -> list[dict[str, object]]:
-    """Make the summary rows of one cell, without the columns that name the cell."""
+    """Make the summary rows of one cell, without the columns that name the cell.
+
+    A row has only the columns that are known; `to_frame` makes null of the others.
+    """
     parts = [Schedule.parse(one) for one in schedules]
     moments = paired_moments(parts)
-    quantiles = CellQuantiles(moments.schedules, costs, bit_costs)
+    quantiles = CellQuantiles(moments.schedules, costs_of(costs, bit_costs))
     collect(batches, moments.schedules, moments, quantiles)
     return list(Summary(moments, quantiles, yardstick_of(parts)).rows())
 
@@ -232,10 +204,7 @@ def to_frame(rows: list[dict[str, object]]) -> pl.DataFrame:
     """Make a frame of summary rows, with the types of `SUMMARY_COLUMNS`."""
     import polars as pl
 
-    texts = dict.fromkeys(("instance", "schedule", *DEFAULTS), pl.String)
-    counts = {"trials": pl.Int64, "ended": pl.Int64, "truncated": pl.Int64}
-    types = {name: {**texts, **counts}.get(name, pl.Float64) for name in SUMMARY_COLUMNS}
-    return pl.DataFrame(rows, schema=types)
+    return pl.DataFrame(rows, schema=column_types(SUMMARY_COLUMNS))
 
 
 def wanted_costs(
@@ -250,18 +219,11 @@ def wanted_costs(
     """
     if costs is None and bit_costs is None:
         return list(usual), list(usual_bits)
-    of_uplinks, of_bits = (None if _none(one) else one for one in (costs, bit_costs))
-    if of_uplinks is None and of_bits is not None:
-        return [], checked_costs(of_bits, "a bit")
-    return (
-        checked_costs([] if of_uplinks is None else of_uplinks),
-        [] if of_bits is None else checked_costs(of_bits, "a bit"),
+    of_uplinks, of_bits = (
+        [] if one is None or (isinstance(one, Sized) and not len(one)) else checked_costs(one, of)
+        for one, of in ((costs, "an uplink"), (bit_costs, "a bit"))
     )
-
-
-def _none(costs: Costs | None) -> bool:
-    """Tell whether no cost is given; one cost may be a number instead of a list."""
-    return costs is None or (isinstance(costs, Sized) and not len(costs))
+    return of_uplinks if of_uplinks or of_bits else checked_costs([]), of_bits
 
 
 def not_ended_text(frame: pl.DataFrame) -> str:

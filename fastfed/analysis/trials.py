@@ -12,7 +12,7 @@ same batch for all its schedules; a schedule may lack some trials.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -95,49 +95,25 @@ class Aligned:
         if any(not np.array_equal(trial, other) for other in numbers[1:]):
             trial = np.unique(np.concatenate(numbers))
         shape = (len(schedules), len(trial))
-        present, correct, cut = (np.zeros(shape, bool) for _ in range(3))
-        pulls, uplinks, bits = (np.zeros(shape, np.int64) for _ in range(3))
+        truths = {one: np.zeros(shape, bool) for one in ("present", "correct", "truncated")}
+        counts = {one: np.zeros(shape, np.int64) for one in ("pulls", "uplinks", "bits")}
         for row, name in enumerate(schedules):
             if name in own:
-                at = (
-                    slice(None)
-                    if len(own[name]) == len(trial)
-                    else np.searchsorted(trial, own[name])
-                )
-                present[row, at] = True
-                for target, column in (
-                    (pulls, "pulls"),
-                    (uplinks, "uplinks"),
-                    (correct, "correct"),
-                    (cut, "truncated"),
-                ):
-                    target[row, at] = batch[name][column]
-                bits[row, at] = batch[name].get("bits", -1)
-        ended = present & ~cut
-        return cls(
-            tuple(schedules),
-            trial,
-            present,
-            ended,
-            present & ~(correct & ended),
-            pulls,
-            uplinks,
-            bits,
-        )
+                whole = len(own[name]) == len(trial)
+                at = slice(None) if whole else np.searchsorted(trial, own[name])
+                known = {"present": True, "bits": -1, **batch[name]}
+                for column, values in (truths | counts).items():
+                    values[row, at] = known[column]
+        present = truths["present"]
+        ended = present & ~truths["truncated"]
+        wrong = present & ~(truths["correct"] & ended)
+        return cls(tuple(schedules), trial, present, ended, wrong, *counts.values())
 
     def half(self, odd: bool) -> Aligned:
         """Keep the trials with an even, or with an odd number."""
         keep = self.trial % 2 == int(odd)
-        return Aligned(
-            self.schedules,
-            self.trial[keep],
-            self.present[:, keep],
-            self.ended[:, keep],
-            self.wrong[:, keep],
-            self.pulls[:, keep],
-            self.uplinks[:, keep],
-            self.bits[:, keep],
-        )
+        arrays = (getattr(self, one.name) for one in fields(self)[1:])
+        return Aligned(self.schedules, *(one[..., keep] for one in arrays))
 
 
 class Collector(Protocol):
@@ -167,20 +143,19 @@ class Passes:
 
     def collect(self, *collectors: Collector) -> None:
         """Hand every batch to all collectors."""
-        if self._kept is None:
-            kept: list[Aligned] | None = []
-            for batch in self._read():
-                aligned = Aligned.of(batch, self._schedules)
-                for one in collectors:
-                    one.add(aligned)
-                if kept is not None:
-                    kept.append(aligned)
-                    kept = kept if sum(one.pulls.size for one in kept) <= self.MOST else None
-            self._kept = kept
-            return
-        for aligned in self._kept:
+        for aligned in self._batches() if self._kept is None else self._kept:
             for one in collectors:
                 one.add(aligned)
+
+    def _batches(self) -> Iterator[Aligned]:
+        """Read the batches, and keep them if all are read and there is room."""
+        kept: list[Aligned] = []
+        room = self.MOST
+        for batch in self._read():
+            yield (aligned := Aligned.of(batch, self._schedules))
+            room -= aligned.pulls.size
+            kept = [*kept, aligned] if room >= 0 else []
+        self._kept = kept if room >= 0 else None
 
 
 def samples(

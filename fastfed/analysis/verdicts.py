@@ -94,6 +94,26 @@ class Claim:
         return asdict(self)
 
 
+def cell_of(
+    value: float,
+    limit: float,
+    below: float = 1.0,
+    above: float = 1.0,
+    text: str = "",
+    sem: float | None = None,
+) -> Cell:
+    """Make a cell that has no power; without p-values nothing is known of it."""
+    return {
+        "value": value,
+        "sem": sem,
+        "limit": limit,
+        "p_below": below,
+        "p_above": above,
+        "power": None,
+        "text": text,
+    }
+
+
 def share(broken: int, unknown: int, trials: int, limit: float) -> Cell:
     """Make the cell of a share of trials that should be at most ``limit``.
 
@@ -143,8 +163,9 @@ def comparison(
     It is over the trials that both ended (of ``judge``, if given), and does not apply where one of
     the two left more trials unended than ``delta`` allows: see `fastfed.analysis.comparable`.
     """
-    pair = (moments if judge is None else judge).pair(*schedules, *prices)
-    most = max((moments if judge is None else judge).trials(name) for name in schedules)
+    judge = moments if judge is None else judge
+    pair = judge.pair(*schedules, *prices)
+    most = max(map(judge.trials, schedules))
     ended = f"over the {pair.count:,} trials that both ended" if pair.count < most else ""
     out = excluded(moments, schedules, delta)
     shares = [f"{name}: {why}" for name, why in out.items()]
@@ -156,28 +177,12 @@ def ratio(pairs: Paired, limit: float, note: str = "") -> Cell:
     """Make the cell of a ratio of two mean costs of paired trials, at most ``limit``."""
     value, sem = pairs.ratio, pairs.ratio_sem
     if value is None:
-        return {
-            "value": math.nan,
-            "sem": None,
-            "limit": limit,
-            "p_below": 1.0,
-            "p_above": 1.0,
-            "power": None,
-            "text": "nothing to compare with",
-        }
-    below, above = paired_tails(pairs, Fraction(limit))
+        return cell_of(math.nan, limit, text="nothing to compare with")
     text = number(value, sem)
     if limit == 1 and abs(value - 1) < NEAR:
         text += f"; {_difference_text(pairs)}"
-    return {
-        "value": value,
-        "sem": sem,
-        "limit": limit,
-        "p_below": below,
-        "p_above": above,
-        "power": None,
-        "text": f"{text} ({note})" if note else text,
-    }
+    text = f"{text} ({note})" if note else text
+    return cell_of(value, limit, *paired_tails(pairs, Fraction(limit)), text, sem)
 
 
 NEAR = 0.01  # a ratio closer to 1 shows the difference, too
@@ -205,15 +210,7 @@ def normal(value: float, limit: float, sem: float | None, text: str = "") -> Cel
         below, above = (0.0, 1.0) if value <= limit else (1.0, 0.0)
     else:
         below, above = (float(ndtr(sign * (value - limit) / sem)) for sign in (1, -1))
-    return {
-        "value": value,
-        "sem": sem,
-        "limit": limit,
-        "p_below": below,
-        "p_above": above,
-        "power": None,
-        "text": text or number(value, sem),
-    }
+    return cell_of(value, limit, below, above, text or number(value, sem), sem)
 
 
 def computed(value: float, limit: float, text: str = "") -> Cell:
@@ -246,14 +243,8 @@ def decide(cells: Sequence[Cell]) -> list[Cell]:
             verdict = NOT_REFUTED
         else:
             verdict = NOT_ENOUGH_TRIALS
-        decided.append(
-            {
-                **cell,
-                "adjusted_p": p,
-                "verdict": verdict,
-                "holds": {HOLDS: True, VIOLATED: False}.get(verdict),
-            }
-        )
+        holds = {HOLDS: True, VIOLATED: False}.get(verdict)
+        decided.append({**cell, "adjusted_p": p, "verdict": verdict, "holds": holds})
     return decided
 
 
@@ -309,17 +300,11 @@ def _nearness(cell: Cell) -> float:
 
 
 def _coordinate(key: str, value: Any) -> str:
-    if key == "schedule":
-        return _in_words(value)
+    if key == "schedule" and (one := Schedule.parse(value)).family == "periodic":
+        return f"H = {one.period}"
     return f"{_NAMES[key]} = {value:g}" if _NAMES[key] else str(value)
 
 
-def _in_words(schedule: str) -> str:
-    one = Schedule.parse(schedule)
-    return f"H = {one.period}" if one.family == "periodic" else schedule
-
-
 def _place(cell: Cell) -> str:
-    return ", ".join(
-        [cell["instance"], *(_coordinate(key, cell[key]) for key in _NAMES if key in cell)]
-    )
+    places = [_coordinate(key, cell[key]) for key in _NAMES if key in cell]
+    return ", ".join([cell["instance"], *places])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from fastfed.analysis.cheapest import Cheapest, cheapest
 from fastfed.analysis.selection import ALL, Held, Where, Which, select
-from fastfed.analysis.summary import wanted_costs
+from fastfed.analysis.summary import summary, wanted_costs
 from fastfed.analysis.trials import Trials
 from fastfed.api.progress import reporting
 from fastfed.errors import InputError
@@ -41,12 +41,6 @@ class Answers(ABC):
     @abstractmethod
     def scan(self) -> pl.LazyFrame:
         """Return the rows of all trials as a Polars LazyFrame."""
-
-    @abstractmethod
-    def summary(
-        self, costs: Sequence[float] | None = None, bit_costs: Sequence[float] | None = None
-    ) -> pl.DataFrame:
-        """Summarise the rows: means, quantiles, error rates and ratios, for any costs."""
 
     @abstractmethod
     def save(self, folder: str | Path) -> Any:
@@ -79,6 +73,33 @@ class Answers(ABC):
     def costs(self) -> list[float]:
         """The costs of an uplink that are taken where none are given."""
         return self._trials.costs
+
+    def summary(
+        self, costs: Sequence[float] | None = None, bit_costs: Sequence[float] | None = None
+    ) -> pl.DataFrame:
+        """Summarise the rows: one row per cell, schedule and cost of an uplink or a bit.
+
+        Parameters
+        ----------
+        costs
+            Costs C of an uplink; None: 0, 10 and 100, if no bit costs are given either.
+        bit_costs
+            Costs c of a bit, for pulls + c x bits. A row has one or the other.
+
+        Returns
+        -------
+        polars.DataFrame
+            See `fastfed.analysis.summary`.
+
+        Examples
+        --------
+        >>> import fastfed as ff
+        >>> res = ff.simulate([[0.9], [0.1]], delta=0.1, trials=20)
+        >>> res.summary(costs=[0, 10])["trials"].to_list()
+        [20, 20]
+        """
+        wanted = wanted_costs(costs, bit_costs, self._trials.costs, self._trials.bit_costs)
+        return summary(self._trials, *wanted)
 
     def check(self, costs: Sequence[float] | None = None) -> Check:
         """Compare the rows with the theorems.
@@ -295,8 +316,7 @@ class Answers(ABC):
         from fastfed.display.figures import plot
 
         frame = self.plot_frame(x, y, None if cost is None else [cost])
-        choice = {"x": x, "y": y, "group": group, "cost": cost, "errors": errors}
-        return plot(frame, **choice, bands=bands, ax=ax)  # type: ignore[arg-type]
+        return plot(frame, ax, x=x, y=y, group=group, cost=cost, errors=errors, bands=bands)
 
     def plot_frame(
         self, x: str = "delta", y: str = "total", costs: Sequence[float] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -27,12 +28,7 @@ from fastfed.simulation.job import Job, run_all_blocks
 from fastfed.simulation.rows import COUNTED, Block
 from fastfed.storage.manifest import versions
 from fastfed.text import printable
-from fastfed.validation import (
-    MOST_TRIALS,
-    checked_threads,
-    checked_trials,
-    checked_whole,
-)
+from fastfed.validation import MOST_TRIALS, checked_threads, checked_trials, checked_whole
 from fastfed.version import ROWS
 
 if TYPE_CHECKING:
@@ -102,16 +98,13 @@ class Result(Answers):
         every = [block.pulls for block in self.blocks]
         return every[0] if len(every) == 1 else np.stack(every)
 
-    @property
+    @cached_property
     def frame(self) -> pl.DataFrame:
         """The rows, one for each trial, schedule and delta."""
         import polars as pl
 
-        if "_frame" not in self.__dict__:
-            frames = [job.frame(block) for job, block in zip(self.jobs, self.blocks, strict=True)]
-            object.__setattr__(self, "_frame", pl.concat(frames))
-        found: pl.DataFrame = self.__dict__["_frame"]
-        return found
+        pairs = zip(self.jobs, self.blocks, strict=True)
+        return pl.concat([job.frame(block) for job, block in pairs])
 
     def scan(self) -> pl.LazyFrame:
         """Return the rows as a Polars LazyFrame.
@@ -121,34 +114,6 @@ class Result(Answers):
         polars.LazyFrame
         """
         return self.frame.lazy()
-
-    def summary(
-        self, costs: Sequence[float] | None = None, bit_costs: Sequence[float] | None = None
-    ) -> pl.DataFrame:
-        """Summarise the rows: one row per delta, schedule and cost of an uplink or a bit.
-
-        Parameters
-        ----------
-        costs
-            Costs C of an uplink; None: 0, 10 and 100, if no bit costs are given either.
-        bit_costs
-            Costs c of a bit, for pulls + c x bits. A row has one or the other.
-
-        Returns
-        -------
-        polars.DataFrame
-            See `fastfed.analysis.summary`.
-
-        Examples
-        --------
-        >>> import fastfed as ff
-        >>> res = ff.simulate([[0.9], [0.1]], delta=0.1, trials=20)
-        >>> res.summary(costs=[0, 10])["trials"].to_list()
-        [20, 20]
-        """
-        from fastfed.analysis.summary import summary, wanted_costs
-
-        return summary(self, *wanted_costs(costs, bit_costs, self.costs))
 
     def save(self, folder: str | Path) -> Sweep:
         """Write the rows into a sweep's folder, new or with other rows of the same seed.
@@ -218,10 +183,7 @@ class Result(Answers):
         dict
             By the names of the arguments of `fastfed.bounds`.
         """
-        return {
-            **cell.choices,
-            "radius": self.job.setting.radius,
-        }  # which may be a user's own function
+        return {**cell.choices, "radius": self.job.setting.radius}  # or a user's own function
 
     def batches(
         self, cell: Cell, schedules: Sequence[str], columns: Sequence[str] = BATCH_COLUMNS
@@ -272,15 +234,12 @@ class Result(Answers):
         return [(self.first, self.first + self.trials)]
 
     def _only(self, held: Held) -> Result:
-        pairs = [
-            pair for pair in zip(self.jobs, self.blocks, strict=True) if pair[0].setting.key in held
-        ]
         jobs, blocks = [], []
-        for job, block in pairs:
-            kept = list(held[job.setting.key])
-            rows = [job.schedules.index(one) for one in kept]
-            jobs.append(Job(job.setting, kept, keep_pulls=job.keep_pulls))
-            blocks.append(block.of_schedules(rows))
+        for cell, job, block in zip(self.cells, self.jobs, self.blocks, strict=True):
+            if cell in held:
+                kept = list(held[cell])
+                jobs.append(Job(job.setting, kept, keep_pulls=job.keep_pulls))
+                blocks.append(block.of_schedules([job.schedules.index(one) for one in kept]))
         return Result(tuple(jobs), tuple(blocks))
 
     def _about(self) -> Mapping[str, object]:

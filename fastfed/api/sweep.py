@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from fastfed.analysis.selection import CHOICES, Held, Selection, values_of
-from fastfed.analysis.summary import summary, wanted_costs
 from fastfed.analysis.trials import Trials
 from fastfed.api.answers import Answers
 from fastfed.api.progress import watch
@@ -126,8 +125,7 @@ class Sweep(Answers):
         """
         if self._selection is None:
             return stored_summary(self._store, costs, bit_costs)
-        kept = wanted_costs(costs, bit_costs, self._selection.costs, self._selection.bit_costs)
-        return summary(self._selection, *kept)
+        return super().summary(costs, bit_costs)
 
     def save(self, folder: str | Path) -> Sweep:
         """Copy the rows into another folder, new or of the same sweep.
@@ -154,10 +152,15 @@ class Sweep(Answers):
         """Files among the parts whose rows are not counted, or that repeat others, and why."""
         return [str(problem) for problem in self._store.problems()]
 
+    def _filter_text(self) -> str:
+        """Say which values of the choices are left."""
+        left = {key: values_of(key, self._trials.held()) for key in CHOICES}
+        return "; ".join(f"{key} {', '.join(map(str, some))}" for key, some in left.items())
+
     def _about(self) -> Mapping[str, object]:
         return {
             **_about_spec(self._record.spec.to_dict()),
-            **({} if self._selection is None else {"filter": _filter_text(self._selection.held())}),
+            **({} if self._selection is None else {"filter": self._filter_text()}),
             "version of the rows": self._record.rows,
             "format of the folder": self._record.format,
             "versions": ", ".join(f"{name} {one}" for name, one in self._record.versions.items()),
@@ -192,11 +195,6 @@ def _about_spec(spec: Mapping[str, Any]) -> dict[str, object]:
             for item in items
         )
     return shown
-
-
-def _filter_text(held: Held) -> str:
-    """Say which values of the choices are left."""
-    return "; ".join(f"{key} {', '.join(map(str, values_of(key, held)))}" for key in CHOICES)
 
 
 def check(folder: str | Path, costs: Sequence[float] | None = None) -> Check:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -196,8 +196,7 @@ def compare(
             "Quantity along x: delta, period, cost, schedule, radius, goal, uplink or gap [delta].",
         ),
         "y": options.text(
-            "NAME",
-            "Quantity along y: total, pulls, communication, error_rate or steps [total].",
+            "NAME", "Quantity along y: total, pulls, communication, error_rate or steps [total]."
         ),
         "group": options.text(
             "NAME",
@@ -237,42 +236,26 @@ def plot(folder: Folder, axes: Values, prices: Values, files: Values, which: Val
       fastfed plot results --x cost --y total --cost 0.1:1e4:log21
     """
     sweep = opened(folder, which)
-    form = files["format"]
-    size = files["style"] or "screen"
+    form, size = files["format"], files["style"] or "screen"
     usual = "png" if size == "screen" else "pdf"
-    kinds = lists.split("format", [usual if form is None else form]) or []
-    target = files["out"] or folder / "figures"
-    costs, chosen = prices["cost"], options.given(axes)
-    if not chosen.keys() - {"errors"}:
+    kinds = lists.split("format", [usual if form is None else form])
+    how = {"formats": kinds, "size": size, "bands": files["bands"], **options.given(axes)}
+    target, costs = files["out"] or folder / "figures", prices["cost"] or sweep.costs
+    if how.keys() & {"x", "y", "group"}:
+        draw = _plot_bounds if files["bounds"] else _plot_one
+        choice = {"x": "delta", "y": "total", "group": None, "errors": "sem", **how}
+        paths = draw(sweep, choice, costs, target)
+    else:
         from fastfed.display.figures import plot_sweep
 
-        paths = plot_sweep(
-            sweep.summary(costs or sweep.costs),
-            target,
-            kinds,
-            sweep.instances if files["bounds"] else None,
-            axes["errors"] or "std",
-            size,
-            bool(files["bands"]),
-        )
-    else:
-        choice = {"x": "delta", "y": "total", "group": None, "errors": "sem", **chosen}
-        choice["bands"] = bool(files["bands"])
-        draw = _plot_bounds if files["bounds"] else _plot_one
-        paths = draw(sweep, choice, costs, target, kinds, size)
+        instances = sweep.instances if files["bounds"] else None
+        paths = plot_sweep(sweep.summary(costs), target, instances=instances, **how)
     for path in paths:
         console.show(path)
     name_problems(sweep)
 
 
-def _plot_one(
-    sweep: Sweep,
-    choice: dict[str, Any],
-    costs: list[float] | None,
-    out: Path,
-    kinds: list[str],
-    size: str,
-) -> list[Path]:
+def _plot_one(sweep: Sweep, choice: Values, costs: list[float], out: Path) -> list[Path]:
     """Draw one figure, or one for each cost or delta.
 
     Costs that are neither along x nor lines have a figure each. Deltas have a figure each if all of
@@ -285,34 +268,26 @@ def _plot_one(
     of_cost = "cost" in (choice["x"], choice["group"]) or (
         choice["y"] not in ("total", "communication")
     )
-    known = sweep.costs if costs is None else costs
     paths = []
-    for one in [None] if of_cost else known:
-        frame = sweep.plot_frame(choice["x"], choice["y"], known if one is None else [one])
+    for one in [None] if of_cost else costs:
+        frame = sweep.plot_frame(choice["x"], choice["y"], costs if one is None else [one])
         stem = f"{choice['y']}-{choice['x']}" + ("" if one is None else f"-C{one:g}")
         try:
-            paths += plot_files(frame, out / stem, kinds, size, **choice)
+            paths += plot_files(frame, out / stem, **choice)
         except TooManyLines:
             if "delta" in (choice["x"], choice["group"]):
                 raise
             for (delta,), rows in frame.group_by(["delta"], maintain_order=True):
-                paths += plot_files(rows, out / f"{stem}-d{plain(delta)}", kinds, size, **choice)
+                paths += plot_files(rows, out / f"{stem}-d{plain(delta)}", **choice)
     return paths
 
 
-def _plot_bounds(
-    sweep: Sweep,
-    choice: dict[str, Any],
-    costs: list[float] | None,
-    out: Path,
-    kinds: list[str],
-    size: str,
-) -> list[Path]:
+def _plot_bounds(sweep: Sweep, choice: Values, costs: list[float], out: Path) -> list[Path]:
     """Draw a figure with bounds for each setting, because every setting has bounds of its own."""
     from fastfed.display.figures import file_stem, plot_files
 
     x, y, group = choice["x"], choice["y"], choice["group"]
-    frame = sweep.plot_frame(x, y, sweep.costs if costs is None else costs)
+    frame = sweep.plot_frame(x, y, costs)
     if y in ("pulls", "error_rate") and x != "cost":  # the same at every cost
         frame = frame.filter(frame["cost"] == frame["cost"].min())
     setting = [*(key for key in options.FILTERS if key != "schedule"), "cost"]
@@ -323,12 +298,13 @@ def _plot_bounds(
             f"--bounds with --group {group}: every {group} has bounds of its own; leave --group "
             "out, for one figure each"
         )
+    choice["instances"] = sweep.instances
     if not keys:
-        return plot_files(frame, out / f"{y}-{x}-bounds", kinds, size, sweep.instances, **choice)
+        return plot_files(frame, out / f"{y}-{x}-bounds", **choice)
     paths = []
     for values, rows in frame.group_by(keys, maintain_order=True):
         stem = out / f"{y}-{x}-bounds-{file_stem(dict(zip(keys, values, strict=True)))}"
-        paths += plot_files(rows, stem, kinds, size, sweep.instances, **choice)
+        paths += plot_files(rows, stem, **choice)
     return paths
 
 

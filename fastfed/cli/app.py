@@ -7,7 +7,6 @@ neither Numba nor Polars. Bad input is one line and exit status 2.
 from __future__ import annotations
 
 import re
-import shlex
 import signal
 import sys
 import warnings
@@ -18,17 +17,9 @@ from typing import Annotated, Any
 import typer
 
 from fastfed import console
-from fastfed.cli import (
-    answers,
-    compiling,
-    instances,
-    options,
-    replay,
-    reproduce,
-    sweep,
-    theory,
-)
+from fastfed.cli import answers, compiling, instances, options, replay, reproduce, sweep, theory
 from fastfed.errors import InputError, UncertainWarning
+from fastfed.text import command
 from fastfed.version import __version__
 
 app = typer.Typer(
@@ -165,9 +156,8 @@ def _in_brief(line: str) -> str:
 
 
 def _interrupted(arguments: list[str]) -> int:
-    again = shlex.join(["fastfed", *arguments])
     with suppress(OSError, ValueError):
         if sys.stderr.isatty():  # which has shown ^C
             print(file=sys.stderr)
-    console.say(f"stopped; finished parts are kept, go on with: {again}")
+    console.say(f"stopped; finished parts are kept, go on with: {command(*arguments)}")
     return 130

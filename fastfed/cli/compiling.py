@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from fastfed import console
+from fastfed.cli import options
+from fastfed.cli.options import Values
 
 
-def compile(
-    every: Annotated[
-        bool, typer.Option("--all", help="Compile all rewards, radii, goals and uplinks.")
-    ] = False,
-    threads: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Number of parallel processes [all cores].")
-    ] = None,
-) -> None:
+@options.takes(
+    how={
+        "all": options.flag("all", "Compile all rewards, radii, goals and uplinks."),
+        "threads": options.text("NUMBER", "Number of parallel processes [all cores]."),
+    }
+)
+def compile(how: Values) -> None:
     """Compile the simulator now, so that later runs start faster.
 
     Without --all, it compiles only the goal best and exact uplinks.
@@ -29,7 +26,8 @@ def compile(
     from fastfed.simulation.precompile import combinations, compile_kernels
     from fastfed.validation import checked_threads
 
+    every, threads = how["all"], checked_threads(how["threads"])
     count = len(combinations(every))
-    for number, one in enumerate(compile_kernels(every, checked_threads(threads)), start=1):
+    for number, one in enumerate(compile_kernels(every, threads), start=1):
         console.say(f"compiled {number} of {count}: {one}")
     console.show(f"{count} kernels are compiled")

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from fastfed import console
+from fastfed.cli import options
+from fastfed.cli.options import Values
 
 
 def instances() -> None:
@@ -49,6 +51,16 @@ def _movielens() -> None:
 
 
 @movielens.command("build")
+@options.takes(
+    how={
+        "out": options.file("File for the instance [movielens.parquet]."),
+        "rule": options.text("NAME", "Rule for dropping countries: paper or ties [paper]."),
+        "empty": options.text(
+            "NAME",
+            "Genres without a rating in a country: zero (mean 0) or drop-country [zero].",
+        ),
+    }
+)
 def movielens_build(
     folder: Annotated[
         Path,
@@ -58,30 +70,7 @@ def movielens_build(
             "movie_genres.dat.",
         ),
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="File for the instance [movielens.parquet].",
-        ),
-    ] = Path("movielens.parquet"),
-    rule: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            show_default=False,
-            help="Rule for dropping countries: paper or ties [paper].",
-        ),
-    ] = "paper",
-    empty: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            show_default=False,
-            help="Genres without a rating in a country: zero (mean 0) or drop-country [zero].",
-        ),
-    ] = "zero",
+    how: Values,
 ) -> None:
     """Build the MovieLens instance from the original data files.
 
@@ -94,7 +83,9 @@ def movielens_build(
     """
     from fastfed.model.movielens import build_instance
 
-    instance, report = build_instance(folder, rule, empty)
+    asked = {"out": Path("movielens.parquet"), **options.given(how)}
+    out = asked.pop("out")
+    instance, report = build_instance(folder, **asked)
     instance.save(out)
     console.show(report)
     console.show(

@@ -21,10 +21,8 @@ LISTS = (
 _MOST = 100_000  # values of one range
 
 
-def split(name: str, values: list[str] | None) -> list[str] | None:
+def split(name: str, values: list[str]) -> list[str]:
     """Split the comma lists of an option that may be repeated into items."""
-    if values is None:
-        return None
     items = [item.strip() for value in values for item in value.split(",")]
     if not all(items):
         raise InputError(
@@ -34,11 +32,9 @@ def split(name: str, values: list[str] | None) -> list[str] | None:
     return items
 
 
-def weights(values: list[str] | None) -> list[list[float]] | None:
+def weights(values: list[str]) -> list[list[float]]:
     """Read rows of weights: each use of the option gives the weights of one average."""
-    if values is None:
-        return None
-    return [[_weight(value, item) for item in split("weights", [value]) or []] for value in values]
+    return [[_weight(value, item) for item in split("weights", [value])] for value in values]
 
 
 def _weight(row: str, item: str) -> float:
@@ -51,18 +47,15 @@ def _weight(row: str, item: str) -> float:
         ) from None
 
 
-def numbers(name: str, values: list[str] | None, whole: bool = False) -> list[str] | None:
+def numbers(name: str, values: list[str], whole: bool = False) -> list[str]:
     """Read numbers from comma lists, with ranges written out; ``whole``: whole numbers."""
-    items = split(name, values)
-    if items is None:
-        return None
-    found = [
-        one for item in items for one in (_range(name, item, whole) if ":" in item else [item])
-    ]
-    return list(dict.fromkeys(found))
+    found: dict[str, None] = {}
+    for item in split(name, values):
+        found |= dict.fromkeys(_range(name, item, whole) if ":" in item else [item])
+    return list(found)
 
 
-def choices(kind: str) -> Callable[[list[str] | None], list[str] | None]:
+def choices(kind: str) -> Callable[[list[str]], list[str]]:
     """Return the function that splits a comma list of goals, or of another choice.
 
     Where options have commas, as ``threshold:0.5,0.05``, a number belongs to the item before it.
@@ -71,7 +64,7 @@ def choices(kind: str) -> Callable[[list[str] | None], list[str] | None]:
     return lambda values: _joined(kind, values, lambda _, item: commas and _is_number(item))
 
 
-def schedules(values: list[str] | None) -> list[str] | None:
+def schedules(values: list[str]) -> list[str]:
     """Split a comma list in which ``at:1,5,25`` is one item, and ``adaptive:8,1.2`` another."""
     return _joined("schedule", values, _is_option)
 
@@ -83,24 +76,19 @@ def _is_option(before: str, item: str) -> bool:
     return before.startswith("at:") and item.isdigit()
 
 
-def _joined(
-    name: str, values: list[str] | None, belongs: Callable[[str, str], bool]
-) -> list[str] | None:
+def _joined(name: str, values: list[str], belongs: Callable[[str, str], bool]) -> list[str]:
     """Split comma lists whose items may contain commas.
 
     An item that continues the item before it, in the same list, is joined to it.
     """
-    if values is None:
-        return None
     items: list[str] = []
     for value in values:
-        here: list[str] = []
-        for item in split(name, [value]) or []:
-            if here and belongs(here[-1], item):
-                here[-1] += f",{item}"
+        first = len(items)
+        for item in split(name, [value]):
+            if len(items) > first and belongs(items[-1], item):
+                items[-1] += f",{item}"
             else:
-                here.append(item)
-        items += here
+                items.append(item)
     return items
 
 
@@ -112,14 +100,9 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def costs(values: list[str] | None, name: str = "cost") -> list[float] | None:
+def costs(values: list[str], name: str = "cost") -> list[float]:
     """Read and check the costs of an uplink, or of a bit."""
-    items = numbers(name, values)
-    return (
-        None
-        if items is None
-        else checked_costs(items, "a bit" if name == "bit-cost" else "an uplink")
-    )
+    return checked_costs(numbers(name, values), "a bit" if name == "bit-cost" else "an uplink")
 
 
 def _range(name: str, text: str, whole: bool) -> Iterator[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Optional
 
@@ -44,7 +44,7 @@ InstanceName = Annotated[
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a command, as Typer takes it, with the reader of its text."""
+    """An option of a command, as Typer takes it, with the reader of what is given."""
 
     kind: Any
     shown: Any
@@ -79,11 +79,13 @@ def takes(**groups: Group) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
         @wraps(command)
         def call(*arguments: Any, **given: Any) -> Any:
-            read = {
-                key: {name: one.read(given.pop(name)) for name, one in group.items()}
-                for key, group in groups.items()
-            }
-            return command(*arguments, **given, **read)
+            for key, group in groups.items():
+                texts = {name: given.pop(name) for name in group}
+                given[key] = {
+                    name: None if text is None else group[name].read(text)
+                    for name, text in texts.items()
+                }
+            return command(*arguments, **given)
 
         signature = own.replace(parameters=[*named, *added])
         call.__signature__ = signature  # type: ignore[attr-defined]
@@ -104,9 +106,19 @@ def given(values: Values) -> Values:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def text(metavar: str, help: str, complete: Callable[[str], list[str]] | None = None) -> Option:
+Complete = Callable[[str], list[str]]
+
+
+def text(metavar: str, help: str, complete: Complete | None = None) -> Option:
     """Make an option with one value."""
     return Option(Text, typer.Option(metavar=metavar, help=help, autocompletion=complete))
+
+
+def several(
+    metavar: str, help: str, read: Callable[[list[str]], Any], complete: Complete | None = None
+) -> Option:
+    """Make an option with several values, which may be repeated."""
+    return Option(Texts, typer.Option(metavar=metavar, help=help, autocompletion=complete), read)
 
 
 def flag(name: str, help: str) -> Option:
@@ -114,10 +126,10 @@ def flag(name: str, help: str) -> Option:
     return Option(bool, typer.Option(f"--{name}", help=help), default=False)
 
 
-def folder(help: str) -> Option:
+def folder(help: str, default: Path | None = None) -> Option:
     """Make an option that names a folder to write into."""
     shown = typer.Option(metavar="DIR", help=help, parser=checked_folder)
-    return Option(Optional[Path], shown)  # noqa: UP045
+    return Option(Optional[Path], shown, default=default)  # noqa: UP045
 
 
 def file(help: str) -> Option:
@@ -129,8 +141,13 @@ class _Choice(NamedTuple):
     """The help text and the reader of one choice of a run (instance, schedule, delta, ...)."""
 
     what: str
-    read: Callable[[list[str] | None], Any]
-    complete: Callable[[str], list[str]] | None = None
+    read: Callable[[list[str]], Any]
+    complete: Complete | None = None
+
+    def several(self, name: str, help: str) -> Option:
+        """Make the option that takes several values of the choice."""
+        metavar = "NAME" if name == "instance" else "LIST"
+        return several(metavar, help, self.read, self.complete)
 
 
 _SCHEDULES = (
@@ -146,12 +163,11 @@ _CHOICES = {
     ),
     "schedule": _Choice(f"Schedules: {_SCHEDULES}", lists.schedules, completion.schedules),
     "delta": _Choice(
-        "Largest allowed probability of a wrong answer",
-        lambda given: lists.numbers("delta", given),
+        "Largest allowed probability of a wrong answer", partial(lists.numbers, "delta")
     ),
     "sigma": _Choice(
         "Sub-Gaussian scale in the radius: a number, or proxy (half the range of the rewards)",
-        lambda given: lists.numbers("sigma", given),
+        partial(lists.numbers, "sigma"),
     ),
     **{
         kind: _Choice(one.text, lists.choices(kind), completion.choice(kind))
@@ -163,15 +179,7 @@ _CHOICES = {
 def choices(defaults: Mapping[str, str]) -> dict[str, Option]:
     """Make options of choices that take several values; ``defaults`` names what is the default."""
     return {
-        name: Option(
-            Texts,
-            typer.Option(
-                metavar="NAME" if name == "instance" else "LIST",
-                help=f"{_CHOICES[name].what} [{default}].",
-                autocompletion=_CHOICES[name].complete,
-            ),
-            _CHOICES[name].read,
-        )
+        name: _CHOICES[name].several(name, f"{_CHOICES[name].what} [{default}].")
         for name, default in defaults.items()
     }
 
@@ -179,25 +187,15 @@ def choices(defaults: Mapping[str, str]) -> dict[str, Option]:
 def single(defaults: Mapping[str, str]) -> dict[str, Option]:
     """Make options of choices that take one value."""
     return {
-        name: text(
-            "NAME",
-            f"{_CHOICES[name].what} [{default}].",
-            _CHOICES[name].complete,
-        )
+        name: text("NAME", f"{_CHOICES[name].what} [{default}].", _CHOICES[name].complete)
         for name, default in defaults.items()
     }
 
 
 _OR_MORE = (", or these", "; repeat it for several")
 FILTERS: Group = {
-    name: Option(
-        Texts,
-        typer.Option(
-            metavar="NAME" if name == "instance" else "LIST",
-            help=f"Only rows with this {name}{_OR_MORE[name == 'instance']} [all].",
-            autocompletion=None if name == "instance" else one.complete,
-        ),
-        one.read,
+    name: (one._replace(complete=None) if name == "instance" else one).several(
+        name, f"Only rows with this {name}{_OR_MORE[name == 'instance']} [all]."
     )
     for name, one in _CHOICES.items()
 }
@@ -207,30 +205,22 @@ FILTERS: Group = {
 def prices(default: str, bits: str = "none") -> dict[str, Option]:
     """Make the options of costs; ``default`` names those of an uplink that are the default."""
     return {
-        "cost": Option(
-            Texts,
-            typer.Option(
-                metavar="LIST",
-                help="Cost C of one number that a client sends, in any format: total cost = pulls "
-                f"+ C x numbers sent [{default}].",
-            ),
+        "cost": several(
+            "LIST",
+            "Cost C of one number that a client sends, in any format: total cost = pulls + C x "
+            f"numbers sent [{default}].",
             lists.costs,
         ),
-        "bit_cost": Option(
-            Texts,
-            typer.Option(
-                metavar="LIST",
-                help=f"Cost c of one bit sent: total cost = pulls + c x bits [{bits}].",
-            ),
+        "bit_cost": several(
+            "LIST",
+            f"Cost c of one bit sent: total cost = pulls + c x bits [{bits}].",
             lambda given: lists.costs(given, "bit-cost"),
         ),
     }
 
 
-def _columns(given: str | None) -> dict[str, str] | None:
+def _columns(given: str) -> dict[str, str]:
     """Read names of columns, as in arm=drug,client=hospital."""
-    if given is None:
-        return None
     pairs = [item.partition("=") for item in given.split(",")]
     if not all(role.strip() and sign and name.strip() for role, sign, name in pairs):
         raise InputError(
@@ -261,13 +251,10 @@ OF_FILE: Group = {
         ),
         _columns,
     ),
-    "weights": Option(
-        Texts,
-        typer.Option(
-            metavar="NUMBERS",
-            help="Weights of the clients in the server's average, as in 5,3,2. Repeat it to ask "
-            "the server for several averages [the file's, or equal weights].",
-        ),
+    "weights": several(
+        "NUMBERS",
+        "Weights of the clients in the server's average, as in 5,3,2. Repeat it to ask the server "
+        "for several averages [the file's, or equal weights].",
         lists.weights,
     ),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +11,10 @@ from fastfed import console
 from fastfed.cli import completion, options
 from fastfed.cli.answers import name_problems
 from fastfed.cli.options import Values
-from fastfed.display.tables import laws_text
+from fastfed.display.tables import Column, laws_text, table_text
 from fastfed.errors import InputError
 from fastfed.model.choices import DEFAULTS
+from fastfed.text import command
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,6 +24,7 @@ _HELD = "in a folder with only one, that one"
 
 
 @options.takes(
+    number={"trial": options.text("NUMBER", "Number of the trial [0].")},
     which=options.single(
         {
             "schedule": f"fedelim; {_HELD}",
@@ -52,14 +53,12 @@ def replay(
             autocompletion=completion.instances,
         ),
     ],
+    number: Values,
     which: Values,
     run: Values,
     of_file: Values,
     of_folder: Values,
     form: Values,
-    trial: Annotated[
-        options.Text, typer.Option(metavar="NUMBER", help="Number of the trial [0].")
-    ] = None,
 ) -> None:
     """Run one trial again and print each of its events.
 
@@ -75,7 +74,7 @@ def replay(
                 f"--{name} {value}: the rows in {what} say what their rewards are; leave it out"
             )
         which |= {"instance": of_folder["instance"]}
-        _replay_folder(Path(what), which, trial, of_folder["wrong"], json)
+        _replay_folder(Path(what), which, number["trial"], of_folder["wrong"], json)
         return
     if of_folder["wrong"] or of_folder["instance"] is not None:
         raise InputError(f"{what}: no such folder; --wrong and --instance ask a sweep's folder")
@@ -84,9 +83,7 @@ def replay(
 
     # an empty text is a slip, which is named, and not the default
     instance = Instance.load(what, **of_file)
-    asked = {"schedule": "fedelim", "delta": "0.01", **options.given({**which, **run})}
-    if trial is not None:
-        asked["trial"] = trial
+    asked = {"schedule": "fedelim", "delta": "0.01", **options.given({**which, **run, **number})}
     _show_story(tell(instance, **asked), json)
 
 
@@ -113,9 +110,6 @@ def _show_story(story: Any, json: bool) -> None:
 
 
 def _show_wrong(rows: pl.DataFrame, folder: Path, json: bool) -> None:
-    from fastfed.display.tables import Column, table_text
-    from fastfed.model.choices import DEFAULTS
-
     if json:
         console.show_json(rows)
         return
@@ -124,56 +118,25 @@ def _show_wrong(rows: pl.DataFrame, folder: Path, json: bool) -> None:
         return
     shown = rows.head(_MOST_WRONG).to_dicts()
     differing = [name for name in DEFAULTS if rows[name].n_unique() > 1]
-    console.show(
-        "\n".join(
-            table_text(
-                [
-                    *(
-                        Column(name, [str(row[name]) for row in shown], left=True, name=True)
-                        for name in ("instance", "schedule", *differing)
-                    ),
-                    *(
-                        Column(name, [f"{row[name]:g}" for row in shown])
-                        for name in ("delta", "sigma")
-                    ),
-                    *(
-                        Column(name, [f"{row[name]:,}" for row in shown])
-                        for name in ("trial", "pulls")
-                    ),
-                    Column(
-                        "global answer",
-                        [
-                            str(row["global_arm"])
-                            if row["global_answer"] is None
-                            else " ".join(map(str, row["global_answer"])) or "none"
-                            for row in shown
-                        ],
-                    ),
-                    Column("local errors", [str(row["local_errors"]) for row in shown]),
-                    Column("ended", ["no" if row["truncated"] else "yes" for row in shown]),
-                ]
-            )
-        )
-    )
+    names = ("instance", "schedule", *differing)
+    columns = [
+        *(Column(one, [str(row[one]) for row in shown], left=True, name=True) for one in names),
+        *(Column(one, [f"{row[one]:g}" for row in shown]) for one in ("delta", "sigma")),
+        *(Column(one, [f"{row[one]:,}" for row in shown]) for one in ("trial", "pulls")),
+        Column("global answer", [_global_answer(row) for row in shown]),
+        Column("local errors", [str(row["local_errors"]) for row in shown]),
+        Column("ended", ["no" if row["truncated"] else "yes" for row in shown]),
+    ]
+    console.show("\n".join(table_text(columns)))
     if len(rows) > len(shown):
         console.show(f"... {len(rows) - len(shown):,} more: --json has all")
     first = shown[0]
-    again = shlex.join(
-        [
-            "fastfed",
-            "replay",
-            str(folder),
-            "--trial",
-            str(first["trial"]),
-            "--schedule",
-            first["schedule"],
-            "--delta",
-            repr(first["delta"]),
-            "--instance",
-            first["instance"],
-            "--sigma",
-            repr(first["sigma"]),
-            *(part for name in DEFAULTS for part in (f"--{name}", first[name])),
-        ]
-    )
+    keys = ("trial", "schedule", "delta", "instance", "sigma", *DEFAULTS)
+    again = command("replay", folder, **{key: first[key] for key in keys})
     console.show(f"{len(rows):,} rows erred; the first one's story: {again}")
+
+
+def _global_answer(row: dict[str, Any]) -> str:
+    if row["global_answer"] is None:
+        return str(row["global_arm"])
+    return " ".join(map(str, row["global_answer"])) or "none"

@@ -3,47 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from fastfed import console
-from fastfed.cli.options import Text
-from fastfed.files import checked_folder
+from fastfed.cli import options
+from fastfed.cli.options import Values
 
 
-def reproduce(
-    out: Annotated[
-        Path, typer.Option(help="Folder for all results.", metavar="DIR", parser=checked_folder)
-    ] = Path("paper"),
-    trials: Annotated[
-        Text,
-        typer.Option(
-            metavar="NUMBER", help="Number of trials of each cell, for all instances [10000]."
+@options.takes(
+    where={"out": options.folder("Folder for all results.", Path("paper"))},
+    run={
+        "trials": options.text(
+            "NUMBER", "Number of trials of each cell, for all instances [10000]."
         ),
-    ] = None,
-    only: Annotated[
-        Text,
-        typer.Option(
-            metavar="NAME", help="Run only synthetic, bernoulli or movielens [all three]."
+        "only": options.text("NAME", "Run only synthetic, bernoulli or movielens [all three]."),
+        "quick": options.flag(
+            "quick",
+            "Run 50 trials of each cell, and fewer for the true errors. It takes about a minute "
+            "on two idle cores.",
         ),
-    ] = None,
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            help="Run 50 trials of each cell, and fewer for the true errors. It takes about a "
-            "minute on two idle cores.",
-        ),
-    ] = False,
-    threads: Annotated[
-        Text, typer.Option(metavar="NUMBER", help="Number of threads [all cores].")
-    ] = None,
-    seed: Annotated[Text, typer.Option(metavar="NUMBER", help="Seed [0].")] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="Show no progress and no verdicts.")
-    ] = False,
-) -> None:
+        **options.THREADS,
+        "seed": options.text("NUMBER", "Seed [0]."),
+    },
+    how={"quiet": options.flag("quiet", "Show no progress and no verdicts.")},
+)
+def reproduce(where: Values, run: Values, how: Values) -> None:
     """Run the paper's experiments and judge each of its claims.
 
     It writes nine panels, tables, the true error probabilities, and one page with all of them.
@@ -56,16 +41,10 @@ def reproduce(
     from fastfed.api.reproduce import reproduce as run_again
     from fastfed.sweeps.run import Unfinished
 
+    out, quiet = where["out"], how["quiet"]
+    run["seed"] = run["seed"] or 0
     try:
-        done = run_again(
-            out,
-            trials=trials,  # type: ignore[arg-type]
-            only=only,
-            quick=quick,
-            seed=seed or 0,  # type: ignore[arg-type]
-            threads=threads,  # type: ignore[arg-type]
-            progress=not quiet,
-        )
+        done = run_again(out, **run, progress=not quiet)
     except Unfinished as error:
         for failure in error.failures:
             console.say(str(failure))

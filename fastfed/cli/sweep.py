@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,11 +11,12 @@ import typer
 
 from fastfed import console
 from fastfed.cli import lists, options
-from fastfed.cli.options import Option, Texts, Values
+from fastfed.cli.options import Values
 from fastfed.display.sweep_text import sweep_text
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
 from fastfed.model.choices import DEFAULTS
+from fastfed.text import command
 from fastfed.validation import checked_seed, checked_whole, number
 
 if TYPE_CHECKING:
@@ -28,13 +29,10 @@ if TYPE_CHECKING:
 _GRID = {
     **options.choices({"instance": "synthetic", "delta": "0.1,0.05,0.01,0.005,0.001"}),
     **options.prices("0,10,100"),
-    "period": Option(
-        Texts,
-        typer.Option(
-            metavar="LIST",
-            help="Also run periodic:H for these periods H [5,1,10,100,1000,10000,100000].",
-        ),
-        lambda given: lists.numbers("period", given, whole=True),
+    "period": options.several(
+        "LIST",
+        "Also run periodic:H for these periods H [5,1,10,100,1000,10000,100000].",
+        partial(lists.numbers, "period", whole=True),
     ),
     **options.choices({"schedule": "fedelim,fedelim0"}),
     "trials": options.text("NUMBER", "Number of trials of each cell [10000]."),
@@ -52,15 +50,10 @@ _GRID = {
         "Stop a cell when the relative standard error of every mean total cost is below this "
         "[never].",
     ),
-    "until_separated": Option(
-        bool,
-        typer.Option(
-            "--until-separated",
-            help="Stop a cell when one schedule is significantly the cheapest at every --cost. "
-            "--trials is then an upper limit for each cell.",
-        ),
-        lambda asked: asked or None,
-        default=False,
+    "until_separated": options.flag(
+        "until-separated",
+        "Stop a cell when one schedule is significantly the cheapest at every --cost. --trials is "
+        "then an upper limit for each cell.",
     ),
 }
 """The keys of a spec."""
@@ -155,7 +148,7 @@ def _content(given: dict[str, Any], spec: Path | None, place: Values) -> dict[st
         content = {
             key: value for key, value in content.items() if key not in ("schedule", "period")
         }
-    content |= {key: value for key, value in given.items() if value is not None}
+    content |= {key: value for key, value in given.items() if value not in (None, False)}
     of_file = options.given({name: place[name] for name in ("rewards", "empty", "columns")})
     samples = checked_whole("bootstrap", place["bootstrap"] or 0, 0, 10_000)
     if of_file or samples:
@@ -240,7 +233,7 @@ def merge(
     for problem in merged.problems:
         console.say(problem)
     if merged.missing:
-        go_on = shlex.join(["fastfed", "sweep", "--spec", f"{out}/sweep.json", "--out", str(out)])
+        go_on = command("sweep", spec=f"{out}/sweep.json", out=out)
         console.say(
             f"{merged.missing:,} rows of the spec are in none of the folders; compute "
             f"them with: {go_on}"

@@ -9,8 +9,6 @@ from fastfed import console
 from fastfed.cli import options
 from fastfed.cli.options import InstanceName, Values
 
-_SINGLE_SIGMA = options.single({"sigma": options.SIGMA})
-
 
 @options.takes(
     grid={
@@ -25,7 +23,7 @@ _SINGLE_SIGMA = options.single({"sigma": options.SIGMA})
         "adaptive": options.text(
             "NAME", "Also bound this adaptive schedule, as in adaptive:8 [none]."
         ),
-        **_SINGLE_SIGMA,
+        **options.single({"sigma": options.SIGMA}),
     },
     of_file=options.OF_FILE,
     form={
@@ -116,9 +114,5 @@ def errors(
 
 def _counting(done: int, total: int) -> None:
     """Show progress on one line of a terminal, and erase the line at the end."""
-    print(
-        "\r\033[K" if done == total else f"\r{done} of {total} answers",
-        end="",
-        flush=True,
-        file=sys.stderr,
-    )
+    text = "\r\033[K" if done == total else f"\r{done} of {total} answers"
+    print(text, end="", flush=True, file=sys.stderr)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from fastfed.analysis.intervals import LEAST_DIFFERING
-from fastfed.display.tables import NUMBERS, Column, place, shared_lines, table_text
-from fastfed.display.wording import parameters, with_error
+from fastfed.display.tables import Column, key_columns, shared_lines, table_text
+from fastfed.display.wording import with_error
 from fastfed.errors import InputError
 from fastfed.model.schedules import Exponential, Schedule
 from fastfed.text import printable, tidy
@@ -120,12 +120,8 @@ def _where_text(rival: Rival, piece: Piece) -> str:
         return ""
     spans = []
     for low, high in rival.where:
-        if low == piece.low:
-            spans.append(f"up to {_cost(high)}")
-        else:
-            spans.append(
-                f"from {_cost(low)}" + ("" if high == piece.high else f" to {_cost(high)}")
-            )
+        until = "" if high == piece.high else f" to {_cost(high)}"
+        spans.append(f"up to {_cost(high)}" if low == piece.low else f"from {_cost(low)}{until}")
     return f" for C {' and '.join(spans)}"
 
 
@@ -154,25 +150,7 @@ def best_columns(
 ) -> tuple[str, list[Column], list[str]]:
     """Return what all rows share, the columns, and lines that explain names."""
     rows = best.at(costs, bit_costs).to_dicts()
-    shared: list[str] = []
-    columns: list[Column] = []
-    for key in (*best.envelopes[0].cell, "cost", "bit_cost"):
-        values = [row[key] for row in rows]
-        known = [value for value in values if value is not None]
-        if not known:
-            continue
-        name = not isinstance(known[0], float)
-        shown = {value: printable(str(value)) for value in known} if name else parameters(known)
-        place(
-            shared,
-            columns,
-            Column(
-                NUMBERS.get(key, key),
-                ["" if value is None else shown[value] for value in values],
-                left=name,
-                name=name,
-            ),
-        )
+    shared, columns = key_columns(rows, (*best.envelopes[0].cell, "cost", "bit_cost"))
     brief = _brief_names(
         name
         for row in rows
@@ -218,7 +196,6 @@ def _brief_names(names: Iterable[str]) -> dict[str, str]:
     for name in names:
         if name not in shown:
             long = sum(name != brief for name, brief in shown.items())
-            shown[name] = (
-                name if len(name) <= _LONG_SCHEDULE else (f"{name.partition(':')[0]}#{long + 1}")
-            )
+            brief = f"{name.partition(':')[0]}#{long + 1}"
+            shown[name] = name if len(name) <= _LONG_SCHEDULE else brief
     return shown

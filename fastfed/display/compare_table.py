@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fastfed.display.tables import Column, fits, shared_lines, table_text
-from fastfed.display.wording import parameters
-from fastfed.text import printable, short, tidy
+from fastfed.display.tables import Column, fits, key_columns, shared_lines, table_text
+from fastfed.text import short, tidy
 
 if TYPE_CHECKING:
     from fastfed.analysis.compare import Comparison
@@ -56,22 +55,8 @@ def compare_columns(found: Comparison, intervals: bool = True) -> tuple[str, lis
     With ``intervals`` the differences have theirs.
     """
     lines = _lines(found)
-    shared: list[str] = []
-    columns: list[Column] = []
     keys = [name for name in lines[0] if name not in ("total", "pulls", "uplinks", "bits")]
-    for key in keys:
-        values = [line[key] for line in lines]
-        known = [value for value in values if value is not None]
-        if not known:
-            continue
-        number = isinstance(known[0], float)
-        shown = parameters(known) if number else {value: printable(str(value)) for value in known}
-        head = {"cost": "C", "bit_cost": "c of a bit"}.get(key, key)
-        cells = ["" if value is None else shown[value] for value in values]
-        if len(set(cells)) == 1 and key != found.by:
-            shared.append(f"{head} {cells[0]}")
-        else:
-            columns.append(Column(head, cells, left=not number, name=not number))
+    shared, columns = key_columns(lines, keys, always=found.by)
     wanted = ("total", "pulls", "uplinks", *(("bits",) if few_bits(found) else ()))
     measures = [name for name in wanted if name in lines[0]]
     columns += [Column(name, [_ratio(line.get(name)) for line in lines]) for name in measures]
@@ -97,40 +82,20 @@ def _lines(found: Comparison) -> list[dict[str, Any]]:
         for name in rows[0]
         if name not in _NOT_GROUP and not name.startswith(("ratio", "difference"))
     ]
+    names.insert(names.index(found.by) + 1, "reference")  # behind what is compared with it
     place = [name for name in names if name not in ("cost", "bit_cost")]
     lines: dict[tuple[Any, ...], dict[str, Any]] = {}
     others: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         where = tuple(row[name] for name in place)
         if row["measure"] == "total":
-            line = {name: row[name] for name in names}
-            lines[*where, row["cost"], row["bit_cost"]] = {
-                **_after(line, found.by, row["reference"]),
-                "total": row,
-            }
+            line = {name: row[name] for name in names} | {"total": row}
+            lines[*where, row["cost"], row["bit_cost"]] = line
         else:
             others.setdefault(where, {})[row["measure"]] = row
     if not lines:  # no cost was asked for
-        lines = {
-            where: {
-                **_after(dict(zip(place, where, strict=True)), found.by, _first(some)["reference"])
-            }
-            for where, some in others.items()
-        }
+        lines = {where: dict(zip(place, where, strict=True)) for where in others}
     return [line | others.get(tuple(line[name] for name in place), {}) for line in lines.values()]
-
-
-def _first(some: Mapping[str, Any]) -> Any:
-    return next(iter(some.values()))
-
-
-def _after(line: dict[str, Any], by: str, reference: Any) -> dict[str, Any]:
-    """Put the reference behind the value with which it is compared."""
-    return {
-        key: value
-        for name, one in line.items()
-        for key, value in ([(name, one), ("reference", reference)] if name == by else [(name, one)])
-    }
 
 
 def _ratio(row: Mapping[str, Any] | None) -> str:
@@ -138,12 +103,9 @@ def _ratio(row: Mapping[str, Any] | None) -> str:
         return ""
     if not row["differ"]:
         return "equal"
-    return f"{_three(row['ratio'])} {_interval(row['ratio_low'], row['ratio_high'])}"
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    ends = ("no limit" if end is None else _three(end) for end in (low, high))
-    return f"[{', '.join(ends)}]"
+    ends = (row["ratio_low"], row["ratio_high"])
+    low, high = ("no limit" if end is None else _three(end) for end in ends)
+    return f"{_three(row['ratio'])} [{low}, {high}]"
 
 
 def _three(number: float) -> str:
@@ -154,11 +116,9 @@ def _difference(row: Mapping[str, Any], interval: bool) -> str:
     if not row["differ"]:
         return "0"
     text = _signed(row["difference"])
-    if not interval:
-        return text
     ends = (row["difference_low"], row["difference_high"])
     low, high = ("no limit" if end is None else _signed(end) for end in ends)
-    return f"{text} [{low} to {high}]"
+    return f"{text} [{low} to {high}]" if interval else text
 
 
 def _signed(number: float) -> str:

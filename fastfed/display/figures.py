@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import cycle, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,15 +28,8 @@ from fastfed.display.layout import (
     thin_ticks,
     write_title,
 )
-from fastfed.display.series import (
-    Chart,
-    Line,
-    chart,
-    has_periods,
-    logarithmic_span,
-    styled,
-)
-from fastfed.display.styles import GUIDE, label_of
+from fastfed.display.series import Chart, Line, chart, has_periods, logarithmic_span, styled
+from fastfed.display.styles import GUIDE
 from fastfed.display.wording import parameters, plain
 from fastfed.errors import InputError
 from fastfed.files import make_folder, replacing
@@ -48,22 +42,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fastfed.model.instance import Instance
-
-__all__ = [
-    "FORMATS",
-    "Line",
-    "chart_figure",
-    "checked_formats",
-    "contact_sheet",
-    "draw_chart",
-    "label_of",
-    "plot",
-    "plot_sweep",
-    "require_matplotlib",
-    "save",
-    "style",
-    "write_chart",
-]
 
 FORMATS = ("png", "pdf", "svg")
 _STYLE = {
@@ -116,46 +94,22 @@ def style() -> Iterator[Any]:
     require_matplotlib().use("Agg")
     import matplotlib.pyplot as plt
 
-    with plt.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
-        # a name in a script that the font lacks is drawn as boxes, which says enough
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+    with plt.rc_context(_STYLE), _any_font():  # type: ignore[arg-type]
         yield plt
         plt.close("all")
 
 
-def plot(
-    frame: pl.DataFrame,
-    x: str = "delta",
-    y: str = "total",
-    group: str | None = None,
-    cost: float | None = None,
-    errors: str = "sem",
-    bands: bool = False,
-    ax: Axes | None = None,
-) -> Axes:
+def plot(frame: pl.DataFrame, ax: Axes | None = None, **choice: Any) -> Axes:
     """Draw a summary.
 
     Parameters
     ----------
     frame
         Rows of a summary, for instance ``sweep.summary(costs=[1, 10])``.
-    x
-        "delta", "period", "cost", "schedule", "radius", "goal", "uplink" or "gap" (the
-        smallest gap of an instance, a column that `fastfed.display.series.with_gaps` adds).
-    y
-        "total", "pulls", "communication", "error_rate" or "steps".
-    group
-        The column that has a line for each of its values: as a rule "schedule", or "delta" where
-        the schedules stand along x. What else differs between rows gets lines of its own.
-    cost
-        The cost C of an uplink; needed where the frame has several.
-    errors
-        "sem" (mean and one standard error), "std" (mean and one standard deviation) or
-        "quantiles" (median, 5 % and 95 %). An error rate always has its exact 95 % interval.
-    bands
-        Errors as bands around the lines, and not as bars.
     ax
         Axes to draw into; without them a figure is made, as large as its labels need.
+    choice
+        As of `fastfed.display.series.chart`.
 
     Returns
     -------
@@ -163,15 +117,13 @@ def plot(
         On a logarithmic axis a bar that would end at or below 0 ends in a small triangle at the
         foot of the axes. Points that would hide each other are moved a little to the side.
     """
-    drawn = chart(frame, x=x, y=y, group=group, cost=cost, errors=errors, bands=bands)
+    drawn, own = chart(frame, **choice), ax is None
     with require_matplotlib().rc_context(_STYLE):
         if ax is None:
             import matplotlib.pyplot as plt
 
             _, ax = plt.subplots(figsize=_SIZE, layout="constrained")
-            draw_chart(ax, drawn, own=True)
-        else:
-            draw_chart(ax, drawn, own=False)
+        draw_chart(ax, drawn, own)
     return ax
 
 
@@ -189,15 +141,10 @@ def draw_chart(ax: Any, drawn: Chart, own: bool) -> None:
     if drawn.categories is None and drawn.small_to_the_right and not ax.xaxis_inverted():
         ax.invert_xaxis()
     with _any_font():
-        ends = None if drawn.categories is not None else [_right_end(ax, line) for line in lines]
-        named = [place for place, line in enumerate(lines) if line.label]
-        name_lines(
-            ax,
-            [handles[place] for place in named],
-            [lines[place].label for place in named],
-            None if ends is None else [ends[place] for place in named],
-            own,
-        )
+        handles = [one for one, line in zip(handles, lines, strict=True) if line.label]
+        named = [line for line in lines if line.label]
+        ends = None if drawn.categories is not None else [_right_end(ax, line) for line in named]
+        name_lines(ax, handles, [line.label for line in named], ends, own)
         if own:
             room_for_axes(ax)
         elif drawn.categories is not None:
@@ -231,8 +178,8 @@ def _set_scales(ax: Any, lines: Sequence[Line], drawn: Chart) -> None:
 def _dodged(ax: Any, lines: Sequence[Line]) -> list[Line]:
     """Move points that would hide each other side by side."""
     along, up = ax.xaxis.get_transform(), ax.yaxis.get_transform()
-    low, high = (float(up.transform(end)) for end in _y_range(ax, lines))
-    foot = _y_range(ax, lines)[0]
+    foot, top = _y_range(ax, lines)
+    low, high = float(up.transform(foot)), float(up.transform(top))
     height = (high - low) or 1.0
     at = [[float(along.transform(x)) for x in line.x] for line in lines]
     steps = sorted({x for xs in at for x in xs})
@@ -305,36 +252,19 @@ def _draw_lines(ax: Any, lines: Sequence[Line], bands: bool = False) -> list[Any
         y = [max(value, foot) for value in line.y]
         below = [max(0.0, value - max(low, foot)) for value, low in zip(y, lows, strict=True)]
         above = [max(0.0, high - value) for value, high in zip(y, highs, strict=True)]
-        look = line.style.line()
+        look = {**line.style.line(), "markersize": 3.8, "markeredgewidth": 0.8}
         if not line.joined:
             look["linestyle"] = "none"
         if bands and line.joined:
-            handles += ax.plot(line.x, y, markersize=3.8, markeredgewidth=0.8, **look)
+            handles += ax.plot(line.x, y, **look)
             floors = [max(low, foot) for low in lows]
             ax.fill_between(line.x, floors, highs, color=look["color"], alpha=_BAND, linewidth=0)
             continue
-        bars = ax.errorbar(
-            line.x,
-            y,
-            yerr=[below, above],
-            capsize=1.8,
-            elinewidth=0.7,
-            markersize=3.8,
-            markeredgewidth=0.8,
-            **look,
-        )
+        bars = ax.errorbar(line.x, y, yerr=[below, above], capsize=1.8, elinewidth=0.7, **look)
         cut = [x for x, low in zip(line.x, lows, strict=True) if low < foot]
         if cut:
-            ax.plot(
-                cut,
-                [foot] * len(cut),
-                linestyle="none",
-                marker="v",
-                markersize=2.5,
-                color=line.style.colour,
-                label="_cut",
-                alpha=0.3 if crowded else 1,
-            )
+            end = {"color": line.style.colour, "alpha": 0.3 if crowded else 1, "label": "_cut"}
+            ax.plot(cut, [foot] * len(cut), linestyle="none", marker="v", markersize=2.5, **end)
         if crowded:  # so many bars would hide the lines
             for bar in (*bars[1], *bars[2]):
                 bar.set_alpha(0.3)
@@ -354,23 +284,17 @@ def _right_end(ax: Any, line: Line) -> tuple[float, float]:
 def _set_ticks(ax: Any, drawn: Chart) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    if ax.get_yscale() == "log":
-        low, high = ax.get_ylim()
-        if high / low < 300:
-            ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            ax.yaxis.set_minor_formatter(NullFormatter())
-            ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
-    else:
+    log, (low, high) = ax.get_yscale() == "log", ax.get_ylim()
+    if log and high / low < 300:
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.yaxis.set_minor_formatter(NullFormatter())
+    if not log or high / low < 300:
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
-    if drawn.categories is not None:
-        long = sum(map(len, drawn.categories)) > 45
-        ax.set_xticks(
-            range(len(drawn.categories)),
-            labels=drawn.categories,
-            parse_math=False,
-            rotation=90 if long else 0,
-        )
-        ax.set_xlim(-0.5, len(drawn.categories) - 0.5)
+    names = drawn.categories
+    if names is not None:
+        turn = 90 if sum(map(len, names)) > 45 else 0
+        ax.set_xticks(range(len(names)), labels=names, parse_math=False, rotation=turn)
+        ax.set_xlim(-0.5, len(names) - 0.5)
         return
     xs = sorted({x for line in drawn.lines if not line.plain for x in line.x})
     if xs and len(xs) <= 16:
@@ -384,11 +308,9 @@ def _set_ticks(ax: Any, drawn: Chart) -> None:
 
 
 def _tick(value: float) -> str:
-    return (
-        f"{value:,.0f}"
-        if abs(value) >= 1000 and abs(value) < 1e7
-        else (short(value) if value >= 0 else f"-{short(-value)}")
-    )
+    if 1000 <= abs(value) < 1e7:
+        return f"{value:,.0f}"
+    return short(value) if value >= 0 else f"-{short(-value)}"
 
 
 @contextmanager
@@ -451,19 +373,14 @@ def plot_sweep(
         stem, cost = file_stem(cell), float(cell["cost"])
         # one delta makes no axis: its points would stand one above the other
         x = "delta" if rows["delta"].n_unique() > 1 else "schedule"
-        total = chart(rows, x=x, y="total", errors=errors, bands=bands)
-        if instances is not None:
-            total = replace(total, lines=[*total.lines, *bound_lines(rows, instances, x)])
-        charts = {f"total-{x}": total}
+        draw = partial(chart, errors=errors, bands=bands)
+        total = draw(rows, x=x, y="total")
+        charts = {f"total-{x}": _with_bounds(total, rows, instances, x, "total")}
         if cost > 0:
-            charts[f"communication-{x}"] = chart(
-                rows, x=x, y="communication", errors=errors, bands=bands
-            )
+            charts[f"communication-{x}"] = draw(rows, x=x, y="communication")
         for (delta,), one in rows.group_by(["delta"], maintain_order=True):
             if has_periods(one):
-                charts[f"total-period-d{plain(float(delta))}"] = chart(
-                    one, x="period", y="total", errors=errors, bands=bands
-                )
+                charts[f"total-period-d{plain(float(delta))}"] = draw(one, x="period", y="total")
         for kind, drawn in charts.items():
             paths += write_chart(drawn, out / f"{stem}-{kind}", formats, size)
     if not paths:
@@ -484,19 +401,17 @@ def plot_files(
     With ``instances``, by name, the figure has the bounds of the theorems.
     """
     checked_formats(formats)
-    drawn = chart(frame, **choice)
-    if instances is not None:
-        guides = bound_lines(frame, instances, choice["x"], choice["y"])
-        drawn = replace(drawn, lines=[*drawn.lines, *guides])
+    drawn = _with_bounds(chart(frame, **choice), frame, instances, choice["x"], choice["y"])
     make_folder(stem.parent)
     return write_chart(drawn, stem, formats, size)
 
 
-def checked_style(name: str) -> str:
-    """Return the name of a style of figures, or refuse it."""
-    if name not in SIZES:
-        raise InputError(f"figure style {name!r}: must be one of {', '.join(SIZES)}")
-    return name
+def _with_bounds(
+    drawn: Chart, frame: pl.DataFrame, instances: Mapping[str, Instance] | None, x: str, y: str
+) -> Chart:
+    """Add the bounds of the theorems to a chart, if instances are given."""
+    guides = [] if instances is None else bound_lines(frame, instances, x, y)
+    return replace(drawn, lines=[*drawn.lines, *guides])
 
 
 def chart_figure(drawn: Chart, size: str = "screen") -> Figure:
@@ -504,7 +419,9 @@ def chart_figure(drawn: Chart, size: str = "screen") -> Figure:
     with require_matplotlib().rc_context(_STYLE):
         from matplotlib.figure import Figure  # without pyplot: nobody's screen is touched
 
-        figure = Figure(figsize=SIZES[checked_style(size)], layout="constrained")
+        if size not in SIZES:
+            raise InputError(f"figure style {size!r}: must be one of {', '.join(SIZES)}")
+        figure = Figure(figsize=SIZES[size], layout="constrained")
         # in a column of a paper the figure keeps its size, and its labels find room
         draw_chart(figure.add_subplot(), drawn, own=size == "screen")
         with _any_font():
@@ -529,15 +446,14 @@ def contact_sheet(rows: Sequence[Sequence[Figure]], stem: Path, dpi: int) -> lis
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    images: list[list[Any]] = []
-    for line in rows:
-        images.append([])
-        for figure in line:
-            figure.set_dpi(dpi)
-            canvas = FigureCanvasAgg(figure)
-            with _any_font():
-                canvas.draw()
-            images[-1].append(np.asarray(canvas.buffer_rgba()))
+    def picture(figure: Figure) -> Any:
+        figure.set_dpi(dpi)
+        canvas = FigureCanvasAgg(figure)
+        with _any_font():
+            canvas.draw()
+        return np.asarray(canvas.buffer_rgba())
+
+    images = [[picture(figure) for figure in line] for line in rows]
     heights = [max(image.shape[0] for image in line) for line in images]
     widths = [max(image.shape[1] for image in column) for column in zip(*images, strict=True)]
     sheet = Figure(figsize=(sum(widths) / dpi, sum(heights) / dpi), dpi=dpi)

@@ -38,7 +38,7 @@ def bound_lines(
     instances
         Instances of the rows, by name.
     x, y
-        As of `fastfed.display.figures.plot`.
+        As of `fastfed.display.series.chart`.
 
     Returns
     -------

@@ -16,6 +16,8 @@ from fastfed.display.wording import told_apart
 NO_BREAK = "\u00a0"
 """A space at which a title is not broken."""
 _SMALL = 6.5  # points
+_SIZES, _COLUMNS = (_SMALL, 5.5, 5.5, 4.5, 4.5, 3.5, 3.5, 2.5, 1.5), (1, 1, 2, 2, 3, 3, 4, 5, 8)
+"""Sizes of letters, in points, and numbers of columns of a legend: the first that fits is taken."""
 _LEAST_AXES = (3.4, 2.4)  # inches that are left for the axes in a figure of our own
 _MOST_DIRECT = 8  # labels at the lines' ends; more go into a legend
 _LABEL_WIDTH = 34  # characters
@@ -123,29 +125,10 @@ def _legend_that_fits(
 ) -> None:
     """Fit the legend into a user's axes, with smaller letters and more columns."""
     figure = ax.figure
-    for size, columns in (
-        (_SMALL, 1),
-        (5.5, 1),
-        (5.5, 2),
-        (4.5, 2),
-        (4.5, 3),
-        (3.5, 3),
-        (3.5, 4),
-        (2.5, 5),
-        (1.5, 8),
-    ):
-        legend = _legend(
-            ax,
-            handles,
-            texts,
-            {
-                **place,
-                "ncols": columns,
-                "fontsize": size,
-                "markerscale": size / _SMALL,
-                "labelspacing": 0.5 if columns == 1 else 0.2,
-            },
-        )
+    for size, columns in zip(_SIZES, _COLUMNS, strict=True):
+        spacing = 0.5 if columns == 1 else 0.2
+        how = {"ncols": columns, "fontsize": size, "markerscale": size / _SMALL}
+        legend = _legend(ax, handles, texts, {**place, **how, "labelspacing": spacing})
         lay_out(figure)
         box, room = legend.get_window_extent(), ax.get_window_extent()
         if box.height <= max(room.height, 1) and box.width <= figure.bbox.width:
@@ -168,12 +151,8 @@ def fit_categories(ax: Any, names: Sequence[str]) -> None:
     figure = ax.figure
     for width, size in ((_CATEGORY_WIDTH, 7), (_CATEGORY_WIDTH, 5), (16, 5), (12, 5), (8, 5)):
         told = told_apart(names, width)
-        ax.set_xticks(
-            range(len(names)),
-            labels=[told[name] for name in names],
-            parse_math=False,
-            fontsize=size,
-        )
+        labels = [told[name] for name in names]
+        ax.set_xticks(range(len(names)), labels=labels, parse_math=False, fontsize=size)
         lay_out(figure)
         texts = [ax.xaxis.label, *ax.get_xticklabels()]
         if min(text.get_window_extent().y0 for text in texts) >= figure.bbox.y0:
@@ -188,7 +167,8 @@ def _label_ends(
     order = sorted(range(len(texts)), key=lambda i: _height(ax, ends[i][1]))
     places = apart([_height(ax, ends[i][1]) for i in order], line_height)
     for index, place in zip(order, places, strict=True):
-        colour = _colour(handles[index])
+        handle = handles[index]
+        colour = (handle[0] if isinstance(handle, tuple) else handle).get_color()
         ax.annotate(
             texts[index],
             ends[index],
@@ -211,11 +191,6 @@ def _label_ends(
                 "relpos": (0, 0.5),
             },
         )
-
-
-def _colour(handle: Any) -> Any:
-    line = handle[0] if isinstance(handle, tuple) else handle
-    return line.get_color()
 
 
 def _height(ax: Any, y: float) -> float:

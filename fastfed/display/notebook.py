@@ -12,13 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from fastfed.analysis.summary import not_ended_text
 from fastfed.display.legends import REPLAY, REPLAY_HEADS, summary_legend
-from fastfed.display.tables import (
-    Column,
-    grid_columns,
-    law_lines,
-    summary_cells,
-)
-from fastfed.display.wording import parameters, plain, with_error
+from fastfed.display.tables import Column, grid_columns, law_lines, summary_cells
+from fastfed.display.wording import parameters, plain
 from fastfed.model.choices import DEFAULTS
 from fastfed.text import printable, short
 
@@ -82,7 +77,7 @@ def instance_html(instance: Instance) -> str:
     if rows < arms:
         best = int(averages[0].argmax())
         foot.append(f"{arms - rows:,} more arms; the best one overall is arm {instance.arms[best]}")
-    return _page(lines, _table(heads, cells, left=1), foot)
+    return _page(lines, _table(heads, cells), foot)
 
 
 def summary_html(
@@ -99,30 +94,28 @@ def summary_html(
         f"all rows: {shared}" if shared else "",
     ]
     legend = summary_legend([column.head for column in columns if any(column.cells)])
-    return _page([line for line in lines if line], _columns(columns), legend)
+    return columns_html(lines, columns, legend)
 
 
-def columns_html(lines: Sequence[str], columns: Sequence[Column]) -> str:
-    """Show columns under lines of text."""
-    return _page([line for line in lines if line], _columns(columns))
+def columns_html(lines: Sequence[str], columns: Sequence[Column], foot: Sequence[str] = ()) -> str:
+    """Show columns between lines of text."""
+    rows = list(zip(*(column.cells for column in columns), strict=True))
+    texts = [place for place, column in enumerate(columns) if column.left]
+    table = _table([column.head for column in columns], rows, texts)
+    return _page([line for line in lines if line], table, foot)
 
 
 def bounds_html(bounds: Bounds) -> str:
     """Show the schemes' bounds for every delta and cost, and the optimal allocation."""
-    columns = grid_columns(bounds)
     arms, clients = bounds.instance.shape
-    lines = [
+    head = (
         f"Bounds for {bounds.instance.name}: {arms:,} arms, {clients:,} clients; rewards: "
         f"{bounds.instance.rewards_text}; confidence scale sigma {bounds.sigma:g}"
-    ]
-    upper = _page(
-        lines,
-        _columns(columns),
-        [
-            "upper bounds that hold together with probability 1 − delta, summed over arms "
-            "and clients"
-        ],
     )
+    foot = (
+        "upper bounds that hold together with probability 1 − delta, summed over arms and clients"
+    )
+    upper = columns_html([head], grid_columns(bounds), [foot])
     return f"<div>{upper}{_allocation_html(bounds)}</div>"
 
 
@@ -145,20 +138,14 @@ def _allocation_html(bounds: Bounds) -> str:
         for m in range(clients)
     }
     left_out = instance.shape[0] - arms, instance.shape[1] - clients
+    more = f"{left_out[0]:,} more arms, {left_out[1]:,} more clients: allocation has all"
     return _page(
         [
             "Every delta-correct algorithm needs at least T* kl(delta, 1 − delta) pulls on "
             f"average, with T* = {short(bounds.T_star)}. The optimal allocation of T*:"
         ],
-        _table(heads, rows, left=1, shades=shades),
-        [
-            *(
-                [f"{left_out[0]:,} more arms, {left_out[1]:,} more clients: allocation has all"]
-                if any(left_out)
-                else []
-            ),
-            *bounds.notes,
-        ],
+        _table(heads, rows, shades=shades),
+        [more, *bounds.notes] if any(left_out) else bounds.notes,
     )
 
 
@@ -180,7 +167,7 @@ def replay_html(replay: Replay) -> str:
         ]
         for event in replay.events
     ]
-    table = _table(REPLAY_HEADS, rows, left=0, texts=(1, 2, 3))
+    table = _table(REPLAY_HEADS, rows, (1, 2, 3))
     return _page([title], table, [*(REPLAY if legend in REPLAY else ()), total])
 
 
@@ -195,39 +182,21 @@ def check_html(check: Check) -> str:
     )
     deltas = parameters(frame["delta"].to_list())
     choices = [name for name in DEFAULTS if frame[name].n_unique() > 1]
-    rows = [
-        [
-            row["instance"],
-            *(row[name] for name in choices),
-            deltas[row["delta"]],
-            f"{row['sigma']:g}",
-            row["schedule"],
-            row["claim"],
-            "" if row["cost"] is None else plain(row["cost"]),
-            short(row["mean"]),
-            short(row["bound"]),
-            _interval(row),
-            row["verdict"],
-            row["reason"] or "",
-        ]
-        for row in lines
+
+    def texts(*names: str) -> list[Column]:
+        return [Column(name, [row[name] or "" for row in lines], left=True) for name in names]
+
+    columns = [
+        *texts("instance", *choices),
+        Column("delta", [deltas[row["delta"]] for row in lines]),
+        Column("sigma", [f"{row['sigma']:g}" for row in lines]),
+        *texts("schedule", "claim"),
+        Column("C", ["" if row["cost"] is None else plain(row["cost"]) for row in lines]),
+        *(Column(name, [short(row[name]) for row in lines]) for name in ("mean", "bound")),
+        Column("95 % interval", [_interval(row) for row in lines]),
+        *texts("verdict", "reason"),
     ]
-    heads = [
-        "instance",
-        *choices,
-        "delta",
-        "sigma",
-        "schedule",
-        "claim",
-        "C",
-        "mean",
-        "bound",
-        "95 % interval",
-        "verdict",
-        "reason",
-    ]
-    texts = tuple(map(heads.index, ("schedule", "claim", "verdict", "reason")))
-    return _page([counts], _table(heads, rows, left=1 + len(choices), texts=texts))
+    return columns_html([counts], columns)
 
 
 def _interval(row: Mapping[str, Any]) -> str:
@@ -238,41 +207,10 @@ def _interval(row: Mapping[str, Any]) -> str:
     return f"{of}: {row['low']:.3g} to {row['high']:.3g}"
 
 
-def best_html(best: Cheapest, costs: Sequence[float] | None = None) -> str:
-    """Show the envelope of each cell; with ``costs``, the winner at each."""
-    if costs is None:
-        return _page(
-            [],
-            "".join(f"<pre>{_escaped(str(one), lines=True)}</pre>" for one in best.envelopes)
-            or "no rows yet",
-        )
-    rows = []
-    for row in best.at(costs).to_dicts():
-        cell = [
-            str(value) if isinstance(value, str) else plain(value)
-            for value in (row[name] for name in best.envelopes[0].cell)
-        ]
-        rows.append(
-            [
-                *cell,
-                plain(row["cost"]),
-                row["winner"],
-                with_error(row["total_mean"], row["total_sem"]),
-                row["runner_up"] or "",
-                with_error(row["margin"], row["margin_sem"]),
-                ", ".join(row["rivals"]) or "none",
-            ]
-        )
-    heads = [
-        *(best.envelopes[0].cell if best.envelopes else ()),
-        "C",
-        "cheapest",
-        "total ± sem",
-        "next best",
-        "paired margin ± sem",
-        "not separable",
-    ]
-    return _page([], _table(heads, rows, left=1), best.excluded_text())
+def best_html(best: Cheapest) -> str:
+    """Show the envelope of each cell."""
+    cells = [f"<pre>{_escaped(str(one), lines=True)}</pre>" for one in best.envelopes]
+    return _page([], "".join(cells) or "no rows yet")
 
 
 def _page(lines: Sequence[str], table: str, foot: Sequence[str] = ()) -> str:
@@ -281,26 +219,19 @@ def _page(lines: Sequence[str], table: str, foot: Sequence[str] = ()) -> str:
     return f"<div class='fastfed'>{above}{table}{below}</div>"
 
 
-def _columns(columns: Sequence[Column]) -> str:
-    rows = [list(cells) for cells in zip(*(column.cells for column in columns), strict=True)]
-    texts = tuple(place for place, column in enumerate(columns) if column.left)
-    return _table([column.head for column in columns], rows, left=0, texts=texts)
-
-
 def _table(
     heads: Sequence[str],
     rows: Sequence[Sequence[str]],
-    left: int,
-    texts: Sequence[int] = (),
+    texts: Sequence[int] = (0,),
     shades: Mapping[tuple[int, int], float] | None = None,
 ) -> str:
-    """Make a table; ``left`` columns from the first on, and those in ``texts``, stand to the left.
+    """Make a table; the columns in ``texts`` stand to the left.
 
     ``shades`` has values from 0 to 1 by row and column: the larger, the darker the cell.
     """
 
     def cell(tag: str, place: int, text: str, row: int | None = None) -> str:
-        side = "left" if place < left or place in texts else "right"
+        side = "left" if place in texts else "right"
         bold = ";font-weight:bold" if text.endswith(_BEST) else ""
         if row is not None and shades and (row, place) in shades:
             bold += f";background:rgba(76,120,168,{0.8 * shades[row, place]:.2f})"

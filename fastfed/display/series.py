@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fastfed.display.layout import NO_BREAK
@@ -147,7 +147,28 @@ def chart(
     errors: str = "sem",
     bands: bool = False,
 ) -> Chart:
-    """Make the lines of a figure; see `fastfed.display.figures.plot`."""
+    """Make the lines of a figure.
+
+    Parameters
+    ----------
+    frame
+        Rows of a summary.
+    x
+        "delta", "period", "cost", "schedule", "radius", "goal", "uplink" or "gap" (the
+        smallest gap of an instance, a column that `with_gaps` adds).
+    y
+        "total", "pulls", "communication", "error_rate" or "steps".
+    group
+        The column that has a line for each of its values: as a rule "schedule", or "delta" where
+        the schedules stand along x. What else differs between rows gets lines of its own.
+    cost
+        The cost C of an uplink; needed where the frame has several.
+    errors
+        "sem" (mean and one standard error), "std" (mean and one standard deviation) or
+        "quantiles" (median, 5 % and 95 %). An error rate always has its exact 95 % interval.
+    bands
+        Errors as bands around the lines, and not as bars.
+    """
     group = group or ("delta" if x in ("schedule", "period") else "schedule")
     measure = _Measure(y, errors)
     _validate(frame, x, group, measure)
@@ -228,7 +249,7 @@ def with_gaps(frame: pl.DataFrame, instances: Mapping[str, Instance]) -> pl.Data
 
     asked = frame.select("instance", "goal").unique().rows()
     gaps = [
-        (name, goal, smallest_gap(instances[name], goal))
+        (name, goal, Goal.parse(goal).smallest_gap(instances[name]))
         for name, goal in asked
         if name in instances
     ]
@@ -242,12 +263,6 @@ def with_gaps(frame: pl.DataFrame, instances: Mapping[str, Instance]) -> pl.Data
         gaps, {"instance": pl.String, "goal": pl.String, "gap": pl.Float64}, orient="row"
     )
     return frame.join(known, on=["instance", "goal"], how="left", maintain_order="left")
-
-
-def smallest_gap(instance: Instance, goal: str) -> float:
-    """Return the smallest gap of all clients and the server."""
-    wanted = Goal.parse(goal)
-    return wanted.smallest_gap(instance)
 
 
 def _validate(frame: pl.DataFrame, x: str, group: str, measure: _Measure) -> None:
@@ -335,19 +350,14 @@ def _keys(
     keys = [group] if group != along else []
     others = [name for name in _CELL if name in columns and name not in (along, *keys)]
 
-    def doubles() -> int:
-        return len(rows) - len({tuple(row[name] for name in (along, *keys)) for row in rows})
+    def different(*names: str) -> int:
+        return len({tuple(row[name] for name in (along, *keys, *names)) for row in rows})
 
-    while others and doubles():
-        before = doubles()
-        for name in others:
-            keys.append(name)
-            if doubles() < before:
-                others.remove(name)
-                break
-            keys.remove(name)
-        else:  # the same cell twice: no column tells its rows apart
+    while (found := different()) < len(rows):
+        telling = next((name for name in others if different(name) > found), None)
+        if telling is None:  # the same cell twice: no column tells its rows apart
             break
+        keys.append(telling)
     several = [key for key in keys if len({row[key] for row in rows}) > 1]
     return several or [key for key in keys if key == group]  # what is constant is in the title
 
@@ -374,16 +384,12 @@ class _Series:
     keys: list[str]
     names: dict[str, dict[Any, str]]
     places: list[Any]
-    _index: dict[Any, int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_index", {value: at for at, value in enumerate(self.places)})
 
     def lines(self) -> list[Line]:
-        groups = self._grouped(self.keys)
+        groups = self._grouped(self.keys, self.rows)
         looks = self._styles(list(groups))
         lines = [
-            self._line(self._label(key), rows, look)
+            self._line(", ".join(self._words(self.keys, key)), rows, look)
             for (key, rows), look in zip(groups.items(), looks, strict=True)
         ]
         if len(lines) == 1 and self.keys != ["schedule"]:  # the title says what it is
@@ -405,8 +411,7 @@ class _Series:
         several = len(curves) > 1 or len({key[1:] for key in levels}) > 1
 
         def label(head: str, key: tuple[Any, ...]) -> str:
-            told = [self.names[name][value] for name, value in zip(others, key, strict=True)]
-            return ", ".join([head, *told]) if several else head
+            return ", ".join([head, *self._words(others, key)]) if several else head
 
         lines = [
             self._line(label("periodic:H", key), rows, look)
@@ -421,35 +426,23 @@ class _Series:
         for (key, rows), look in zip(levels.items(), looks, strict=False):
             point = self.measure.point(rows[0])
             if point is not None:
-                middle, low, high = point
-                lines.append(
-                    Line(
-                        label(label_of(key[0]), key[1:]),
-                        ends,
-                        [middle] * 2,
-                        plain=True,
-                        style=look,
-                        low=[low] * 2,
-                        high=[high] * 2,
-                    )
-                )
+                name = label(label_of(key[0]), key[1:])
+                y, low, high = ([value] * 2 for value in point)
+                lines.append(Line(name, ends, y, plain=True, style=look, low=low, high=high))
         return lines
 
     def _grouped(
-        self, keys: Sequence[str], rows: Sequence[dict[str, Any]] | None = None
+        self, keys: Sequence[str], rows: Sequence[dict[str, Any]]
     ) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
         groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-        for row in self.rows if rows is None else rows:
+        for row in rows:
             groups.setdefault(tuple(row[key] for key in keys), []).append(row)
-        return dict(
-            sorted(
-                groups.items(),
-                key=lambda item: [
-                    sort_key(value) if key == "schedule" else value
-                    for key, value in zip(keys, item[0], strict=True)
-                ],
-            )
-        )
+
+        def order(values: tuple[Any, ...]) -> list[Any]:
+            pairs = zip(keys, values, strict=True)
+            return [sort_key(value) if key == "schedule" else value for key, value in pairs]
+
+        return {values: groups[values] for values in sorted(groups, key=order)}
 
     def _styles(self, keys: Sequence[tuple[Any, ...]]) -> list[Style]:
         """Choose styles whose colours follow the group, the first key; a schedule has its own.
@@ -471,10 +464,8 @@ class _Series:
             wanted = [replace(style, dash=EVERY_H.dash) for style in wanted]
         return distinct(wanted)
 
-    def _label(self, key: tuple[Any, ...]) -> str:
-        return ", ".join(
-            self.names[name][value] for name, value in zip(self.keys, key, strict=True)
-        )
+    def _words(self, keys: Sequence[str], values: Sequence[Any]) -> list[str]:
+        return [self.names[key][value] for key, value in zip(keys, values, strict=True)]
 
     def _line(self, label: str, rows: Sequence[Mapping[str, Any]], look: Style) -> Line:
         points = []
@@ -482,7 +473,7 @@ class _Series:
             value = period_of(row) if self.x == "period" else row[self.x]
             point = self.measure.point(row)
             if value is not None and point is not None:
-                at = self._index[value] if self.x in CATEGORIES else value
+                at = self.places.index(value) if self.x in CATEGORIES else value
                 points.append((float(at), *point))
         points.sort()
         x, y, low, high = (

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastfed.display.tables import summary_text
 from fastfed.model.choices import DEFAULTS
-from fastfed.text import printable
+from fastfed.text import command, printable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,7 +55,7 @@ def _asks(name: str, folder: Path | None) -> str:
     """Return the command, or the call, that gives another answer of the sweep."""
     if folder is None:
         return f"sweep.{name}()"
-    return f"fastfed {name} {printable(shlex.quote(str(folder)))}"
+    return printable(command(name, folder))
 
 
 def _lowest(frame: pl.DataFrame, each: int) -> pl.DataFrame:

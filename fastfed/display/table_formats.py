@@ -38,7 +38,7 @@ def markdown(lines: Sequence[str], columns: Sequence[Column]) -> str:
         row(["---" if column.left else "---:" for column in columns]),
         *(row(cells) for cells in zip(*(column.cells for column in columns), strict=True)),
     ]
-    return "\n".join([*_spaced(lines), *table])
+    return "\n".join([*lines, "", *table] if lines else table)
 
 
 def latex(lines: Sequence[str], columns: Sequence[Column]) -> str:
@@ -83,8 +83,3 @@ def _cell(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(printable(str(one)) for one in value)
     return short(value) if isinstance(value, float) else printable(str(value))
-
-
-def _spaced(lines: Sequence[str]) -> list[str]:
-    """Put lines of text above a table, with an empty line between."""
-    return [*lines, ""] if lines else []

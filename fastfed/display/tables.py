@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fastfed.display.legends import BOUNDS, CHECK, summary_legend
-from fastfed.display.wording import (
-    parameters,
-    plain,
-    rate,
-    told_apart,
-    with_error,
-)
+from fastfed.display.wording import parameters, plain, rate, told_apart, with_error
 from fastfed.model.choices import DEFAULTS, choices_text
 from fastfed.text import printable, short, tidy
 
@@ -26,21 +20,13 @@ if TYPE_CHECKING:
     from fastfed.model.instance import Instance
     from fastfed.theory.bounds import Bounds
 
-__all__ = [
-    "bounds_text",
-    "check_text",
-    "law_lines",
-    "short",
-    "summary_cells",
-    "summary_text",
-    "table_text",
-]
-
 WIDTH = 100
 _MOST_ARMS = 20  # of an instance, in a table of bounds
 _LEAST_NAME = 12  # columns that a shortened name keeps
-_NAMES = {"instance": "instance", **{name: name for name in DEFAULTS}}
-NUMBERS = {"delta": "delta", "sigma": "sigma", "cost": "C", "bit_cost": "c of a bit"}
+_HEADS = {"cost": "C", "bit_cost": "c of a bit"}
+_SUMMARY_KEYS = ("instance", *DEFAULTS, "delta", "sigma", *_HEADS)
+_COSTS = {"pulls": "pulls", "uplinks": "uplinks", "comm": "C x uplinks", "total": "total"}
+"""Costs of a scheme, and their headings."""
 
 
 @dataclass(frozen=True)
@@ -146,43 +132,22 @@ def summary_cells(
 
     With ``instances``, by name, the last column has mean pulls over the least of any algorithm.
     """
-    shared: list[str] = []
-    columns: list[Column] = []
-    for key, head in _NAMES.items():
-        if key in frame.columns:
-            names = [printable(name) for name in frame[key].to_list()]
-            place(shared, columns, Column(head, names, left=True, name=True))
-    for key, head in NUMBERS.items():
-        if key in frame.columns and not frame[key].is_null().all():
-            values = frame[key].to_list()  # a row costs by the scalar or by the bit
-            shown = parameters([value for value in values if value is not None])
-            place(
-                shared,
-                columns,
-                Column(head, ["" if value is None else shown[value] for value in values]),
-            )
-    columns.append(
-        Column("schedule", [printable(name) for name in frame["schedule"]], left=True, name=True)
-    )
-    trials = [f"{count:,}" for count in frame["trials"].to_list()]
+    rows = frame.to_dicts()
+    shared, columns = key_columns(rows, [key for key in _SUMMARY_KEYS if key in frame.columns])
+    schedules = [printable(row["schedule"]) for row in rows]
+    columns.append(Column("schedule", schedules, left=True, name=True))
+    trials = [f"{row['trials']:,}" for row in rows]
     if len(set(trials)) == 1:
         shared.append(f"{trials[0]} trials")
     else:
         columns.append(Column("trials", trials))
-    rows = frame.to_dicts()
+    by_bit = any(row["bit_cost"] is not None for row in rows)
+    sent = ("pulls", "uplinks", *(["bits"] if by_bit else []))
+    errors = [rate(row["error_rate"], row["error_low"], row["error_high"]) for row in rows]
     columns += [
         Column("total ± sem", [_total(row) for row in rows]),
-        Column("pulls", [short(row["pulls_mean"]) for row in rows]),
-        Column("uplinks", [short(row["uplinks_mean"]) for row in rows]),
-        *(
-            [Column("bits", [short(row["bits_mean"]) for row in rows])]
-            if any(row["bit_cost"] is not None for row in rows)
-            else []
-        ),
-        Column(
-            "error % [95 %]",
-            [rate(row["error_rate"], row["error_low"], row["error_high"]) for row in rows],
-        ),
+        *(Column(name, [short(row[f"{name}_mean"]) for row in rows]) for name in sent),
+        Column("error % [95 %]", errors),
         Column("x FE0", [_ratio(row["ratio_to_fedelim0"]) for row in rows]),
     ]
     least = [_ratio(_over_least(row, instances or {})) for row in rows]
@@ -191,12 +156,28 @@ def summary_cells(
     return ", ".join(shared), columns
 
 
-def place(shared: list[str], columns: list[Column], column: Column) -> None:
-    """Put a column into the table, or above it if all its cells are equal."""
-    if len(set(column.cells)) == 1:
-        shared.append(f"{column.head} {column.cells[0]}")
-    else:
-        columns.append(column)
+def key_columns(
+    rows: Sequence[Mapping[str, Any]], keys: Iterable[str], always: str = ""
+) -> tuple[list[str], list[Column]]:
+    """Return the values of keys that all rows share, in words, and columns of the other keys.
+
+    Keys are those of a cell, and costs. One that no row has is left out, and ``always`` has a
+    column in any case.
+    """
+    shared: list[str] = []
+    columns: list[Column] = []
+    for key in keys:
+        known = [row[key] for row in rows if row[key] is not None]
+        if not known:
+            continue
+        name, head = not isinstance(known[0], float), _HEADS.get(key, key)
+        shown = {value: printable(str(value)) for value in known} if name else parameters(known)
+        cells = ["" if row[key] is None else shown[row[key]] for row in rows]
+        if len(set(cells)) == 1 and key != always:
+            shared.append(f"{head} {cells[0]}")
+        else:
+            columns.append(Column(head, cells, left=name, name=name))
+    return shared, columns
 
 
 def _total(row: Mapping[str, Any]) -> str:
@@ -271,6 +252,7 @@ def check_text(found: Check) -> str:
 
 
 def check_columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """Make the columns of a check, one row for each of its lines."""
     costs = parameters([row["cost"] for row in rows if row["cost"] is not None] or [0.0])
     return [
         Column("schedule", [row["schedule"] for row in rows], left=True, name=True),
@@ -326,11 +308,8 @@ def bounds_text(found: Sequence[Bounds]) -> str:
     text: list[str] = []
     for position, b in enumerate(found):
         before = found[position - 1]
-        if position == 0 or (b.delta, b.radius, b.goal) != (
-            before.delta,
-            before.radius,
-            before.goal,
-        ):
+        keys = ((one.delta, one.radius, one.goal) for one in (b, before))
+        if position == 0 or len(set(keys)) > 1:
             text += [*_arms_text(b), ""]
         text += [*_schemes_text(b), ""]
     return "\n".join([*text, *BOUNDS])
@@ -338,15 +317,14 @@ def bounds_text(found: Sequence[Bounds]) -> str:
 
 def grid_text(b: Bounds) -> str:
     """Write the schemes' bounds, summed over arms and clients, for a grid of deltas and costs."""
-    instance = b.instance
+    head = f"{_instance_text(b.instance)}; confidence scale sigma {b.sigma:g}"
+    return "\n".join([head, *table_text(grid_columns(b))])
+
+
+def _instance_text(instance: Instance) -> str:
     arms, clients = instance.shape
-    return "\n".join(
-        [
-            f"{printable(instance.name)}: {arms} arms, {clients} clients, rewards "
-            f"{instance.rewards_text}; confidence scale sigma {b.sigma:g}",
-            *table_text(grid_columns(b)),
-        ]
-    )
+    size = f"{arms} arms, {clients} clients"
+    return f"{printable(instance.name)}: {size}, rewards {instance.rewards_text}"
 
 
 def grid_columns(b: Bounds) -> list[Column]:
@@ -359,13 +337,7 @@ def grid_columns(b: Bounds) -> list[Column]:
         Column("scheme", [_scheme(row["scheme"], row["parameter"]) for row in rows], left=True),
         *(
             Column(head, [short(row[name]) for row in rows])
-            for head, name in (
-                ("pulls", "pulls"),
-                ("uplinks", "uplinks"),
-                ("C x uplinks", "comm"),
-                ("total", "total"),
-                ("total / T", "total_over_T"),
-            )
+            for name, head in {**_COSTS, "total_over_T": "total / T"}.items()
         ),
     ]
 
@@ -379,20 +351,16 @@ def _scheme(name: str, parameter: float | None) -> str:
 def _arms_text(b: Bounds) -> list[str]:
     """Write the numbers that do not depend on the cost."""
     instance = b.instance
-    arms, clients = instance.shape
+    arms = instance.shape[0]
     shown = range(min(arms, _MOST_ARMS))
     hardest = [int(b.local_gaps[k].argmin()) for k in shown]
+    clients = [printable(instance.clients[m]) for m in hardest]
     columns = [
         Column("arm", [printable(instance.arms[k]) for k in shown], left=True, name=True),
         Column("Delta_k", [f"{b.global_gaps[k]:.4g}" for k in shown]),
         Column("T_k", [short(b.T_k[k]) for k in shown]),
         Column("n_k", [short(b.n_k[k]) for k in shown]),
-        Column(
-            "hardest client",
-            [printable(instance.clients[m]) for m in hardest],
-            left=True,
-            name=True,
-        ),
+        Column("hardest client", clients, left=True, name=True),
         Column("Delta_km", [f"{b.local_gaps[k, hardest[k]]:.4g}" for k in shown]),
         Column("T_km", [short(b.T_km[k, hardest[k]]) for k in shown]),
         Column("n_km", [short(b.n_km[k, hardest[k]]) for k in shown]),
@@ -401,8 +369,7 @@ def _arms_text(b: Bounds) -> list[str]:
         pulls = b.allocation.sum(axis=1) * (b.least_pulls / b.T_star)
         columns.append(Column("optimum", [short(float(pulls[k])) for k in shown]))
     text = [
-        f"{printable(instance.name)}: {arms} arms, {clients} clients, rewards "
-        f"{instance.rewards_text}; delta {plain(b.delta)}, confidence scale sigma {b.sigma:g}"
+        f"{_instance_text(instance)}; delta {plain(b.delta)}, confidence scale sigma {b.sigma:g}"
         + printable(choices_text({"radius": b.radius, "goal": b.goal})),
         f"T = {b.T:,.0f} is the paper's bound on the pulls of FedElim0.",
         f"With n_km and n_k instead of T_km and T_k the bound is {b.T_sharp:,.0f} (sharp).",
@@ -423,20 +390,18 @@ def _arms_text(b: Bounds) -> list[str]:
 
 def _least_text(b: Bounds) -> list[str]:
     """List the lower bounds on mean pulls, or why there is none."""
-    lines = list(b.notes)
-    if b.lower is not None:
-        lines.insert(
-            0,
-            f"Theorem 3 states mean pulls >= {short(b.lower_as_stated)}; its proof gives "
-            f"{short(b.lower)}.",
-        )
+    lines = []
     if b.T_star is not None:
-        lines.insert(
-            0,
+        lines.append(
             f"Every delta-correct algorithm needs at least {short(b.least_pulls)} pulls on "
-            f"average:\nT* kl(delta, 1 - delta) with T* = {short(b.T_star)}.",
+            f"average:\nT* kl(delta, 1 - delta) with T* = {short(b.T_star)}."
         )
-    return lines
+    if b.lower is not None:
+        lines.append(
+            f"Theorem 3 states mean pulls >= {short(b.lower_as_stated)}; its proof gives "
+            f"{short(b.lower)}."
+        )
+    return [*lines, *b.notes]
 
 
 def _schemes_text(b: Bounds) -> list[str]:
@@ -447,28 +412,14 @@ def _schemes_text(b: Bounds) -> list[str]:
         if not breaking
         else f"{breaking:,} of {len(b.condition):,} arms break C ln T_k <= T_k"
     )
-    rows: list[tuple[str, ...]] = []
-    for scheme in b.schemes:
-        name = _scheme(scheme.name, scheme.parameter)
-        for variant in ("as_stated", "summed", "sharp"):
-            costs = getattr(scheme, variant)
-            over = short(costs.total / b.T if b.T else None)
-            rows.append(
-                (
-                    name,
-                    variant.replace("_", " "),
-                    short(costs.pulls),
-                    short(costs.uplinks),
-                    short(costs.comm),
-                    short(costs.total),
-                    over,
-                )
-            )
-            name = ""
-    heads = ("scheme", "bound", "pulls", "uplinks", "C x uplinks", "total", "total/T")
+    variants = ("as_stated", "summed", "sharp")
+    names = [cell for one in b.schemes for cell in (_scheme(one.name, one.parameter), "", "")]
+    costs = [getattr(scheme, variant) for scheme in b.schemes for variant in variants]
     columns = [
-        Column(head, list(cells), left=place < 2)
-        for place, (head, cells) in enumerate(zip(heads, zip(*rows, strict=True), strict=True))
+        Column("scheme", names, left=True),
+        Column("bound", [one.replace("_", " ") for _ in b.schemes for one in variants], left=True),
+        *(Column(head, [short(getattr(c, one)) for c in costs]) for one, head in _COSTS.items()),
+        Column("total/T", [short(c.total / b.T if b.T else None) for c in costs]),
     ]
     return [
         f"delta {plain(b.delta)}, cost C {plain(b.cost)}: H_opt {b.period_opt:.5g}, lambda_opt "

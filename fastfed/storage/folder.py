@@ -63,6 +63,8 @@ class Store:
         refuse_nul(folder)
         self.folder = folder
         self.trials = folder / "trials"
+        self.manifest_path = folder / "sweep.json"
+        self.summary_path = folder / "summary.parquet"
         self._lock: Lock | None = None
         self._record: Record | None = None
         self._scanned: list[tuple[Path, Footer | PartProblem, str]] | None = None
@@ -73,19 +75,6 @@ class Store:
         self._problems: list[PartProblem] = []
         self._spans: dict[tuple[Cell, str], list[Span]] = {}
         self._schedules: dict[str, Schedule] = {}  # by their names, parsed once
-
-    @staticmethod
-    def of(folder: Store | Path | str) -> Store:
-        """Return a store as it is, or the store of a folder."""
-        return folder if isinstance(folder, Store) else Store(Path(folder))
-
-    @property
-    def manifest_path(self) -> Path:
-        return self.folder / "sweep.json"
-
-    @property
-    def summary_path(self) -> Path:
-        return self.folder / "summary.parquet"
 
     # What the folder says
 
@@ -104,23 +93,20 @@ class Store:
                     f"{self.manifest_path}: cannot be read ({error.strerror})"
                 ) from None
             except Unfit as error:
-                fix = (
-                    ""
-                    if error.other
-                    else ("; move it away, and it is made again from what the parts say")
-                )
+                fix = "; move it away, and it is made again from what the parts say"
+                fix = "" if error.other else fix
                 raise InputError(f"{self.manifest_path}: {error}{fix}") from None
         return self._record
 
     def record_if_any(self) -> Record | None:
         """Return the record; None if the folder holds no sweep yet."""
-        known = self.manifest_path.exists() or any(
-            isinstance(found, Footer) for _, found, _ in self._scan()
-        )
-        return self.record() if known else None
+        return self.record() if self.manifest_path.exists() or self._footers() else None
+
+    def _footers(self) -> list[Footer]:
+        return [found for _, found, _ in self._scan() if isinstance(found, Footer)]
 
     def _rebuilt(self) -> Record:
-        footers = [found for _, found, _ in self._scan() if isinstance(found, Footer)]
+        footers = self._footers()
         if not footers:
             what = "no such folder" if not self.folder.exists() else "no sweep.json in it"
             raise InputError(
@@ -140,7 +126,7 @@ class Store:
         """List the sound parts of this sweep; `problems` lists all other files."""
         if self._parts is None:
             gone = not self.manifest_path.exists()
-            if gone and any(isinstance(found, Footer) for _, found, _ in self._scan()):
+            if gone and self._footers():
                 self.record()  # made from the footers, while they are at hand
             cells = None if gone else self.record().cells
             self._parts, self._problems = [], []
@@ -173,10 +159,11 @@ class Store:
             if name not in self._schedules:
                 self._schedules[name] = Schedule.parse(name)
             found.setdefault(cell, []).append(self._schedules[name])
-        place = {cell: number for number, cell in enumerate(self.record().cells.values())}
+        in_order = dict.fromkeys([*self.record().cells.values(), *found])
         return {
             cell: sorted(found[cell], key=lambda one: one.sort_key)
-            for cell in sorted(found, key=lambda cell: place.get(cell, len(place)))
+            for cell in in_order
+            if cell in found
         }
 
     @property
@@ -245,6 +232,25 @@ class Store:
         """Cut the trials [first, end) into ranges, each with the part that has it, or None."""
         return _pieces(self.spans(cell, schedule), first, end)
 
+    def by_range(
+        self,
+        cell: Cell,
+        schedules: Sequence[str],
+        first: int,
+        end: int,
+        path: Path | None = None,
+    ) -> dict[tuple[int, int], list[str]]:
+        """Return the ranges of [first, end) that the part at ``path`` has, with their schedules.
+
+        Without a path these are the ranges that no part has.
+        """
+        found: dict[tuple[int, int], list[str]] = {}
+        for name in schedules:
+            for low, high, part in self.pieces(cell, name, first, end):
+                if (part and part.path) == path:
+                    found.setdefault((low, high), []).append(name)
+        return found
+
     def missing(self, cell: Cell, schedule: str, trials: int) -> list[tuple[int, int]]:
         """List the ranges [first, end) of 0 .. trials - 1 that no part covers."""
         return [
@@ -267,17 +273,11 @@ class Store:
                 else:
                     repeated += 1
         if repeated:
-            some = "" if new else "only "
-            self._problems.append(
-                PartProblem(
-                    part.path,
-                    f"has {some}trials that another part has too; it is not damaged, but "
-                    "whoever reads the plain files sees them twice",
-                    redo=True,
-                    kind=REPEATS,
-                    part=part,
-                )
+            reason = (
+                f"has {'' if new else 'only '}trials that another part has too; it is not damaged, "
+                "but whoever reads the plain files sees them twice"
             )
+            self._problems.append(PartProblem(part.path, reason, True, REPEATS, part))
         if new:
             self._parts.append(part)
 
@@ -401,13 +401,15 @@ class Store:
         count: int,
         table: Any,
         spec: Spec,
-        instances: dict[str, str] | None = None,
-        rows: int = ROWS,
     ) -> PartFile:
-        """Add the rows in ``table`` (of pyarrow, schedule by schedule) as a part."""
-        known = {} if instances is None else instances
+        """Add the rows in ``table`` (of pyarrow, schedule by schedule) as a part.
+
+        It has the version and the instance of the record, if the folder has one already.
+        """
+        record = self._record
+        known = {} if record is None else record.instances
         about = Footer(
-            rows=rows,
+            rows=ROWS if record is None else record.rows,
             id=cell.id,
             cell=cell,
             first=first,
@@ -450,22 +452,11 @@ class Store:
 
     def _write_rest(self, part: PartFile) -> None:
         """Write the trials for which this part is counted as new parts, without the others."""
-        rest: dict[tuple[int, int], list[str]] = {}
-        for name in part.schedules:
-            for first, end, holder in self.pieces(part.cell, name, part.first, part.end):
-                if holder is not None and holder.path == part.path:
-                    rest.setdefault((first, end), []).append(name)
-        record = self.record()
+        rest = self.by_range(part.cell, part.schedules, part.first, part.end, part.path)
+        spec = self.record().spec
         for (first, end), names in rest.items():
-            self.write_part(
-                part.cell,
-                tuple(names),
-                first,
-                end - first,
-                rows_of(part, names, first, end),
-                record.spec,
-                record.instances,
-            )
+            table = rows_of(part, names, first, end)
+            self.write_part(part.cell, tuple(names), first, end - first, table, spec)
 
     # Writing
 

@@ -19,7 +19,6 @@ import stat
 import threading
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from fastfed.errors import InputError
@@ -58,12 +57,7 @@ class Lock:
         self._beating.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         if self._beating is not None:
             self._beating.join()

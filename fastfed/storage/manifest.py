@@ -11,8 +11,8 @@ import hashlib
 import json
 import platform
 import re
-from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from collections.abc import Sequence
+from functools import cache, lru_cache, partial, reduce
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -216,13 +216,12 @@ def record_of(asked: Spec, settings: Sequence[Setting], before: Record | None) -
     It asks for all that was ever asked for, and holds every cell that the folder has seen and the
     instances that no name brings back.
     """
-    cells = dict(before.cells) if before else {}
-    instances = dict(before.instances) if before else {}
-    for one in settings:
-        cells.setdefault(one.key.id, one.key)
-    instances.update(custom_instances(settings))
-    spec = asked if before is None else _united(before.spec, asked)
-    return _record(spec, cells, instances, None if spec == asked else asked)
+    cells, instances = {one.key.id: one.key for one in settings}, custom_instances(settings)
+    spec = asked
+    if before is not None:
+        cells, instances = {**before.cells, **cells}, {**before.instances, **instances}
+        spec = _united(before.spec, asked)
+    return _record(spec, cells, instances, last_spec=None if spec == asked else asked)
 
 
 def custom_instances(settings: Sequence[Setting]) -> dict[str, str]:
@@ -234,31 +233,22 @@ def custom_instances(settings: Sequence[Setting]) -> dict[str, str]:
     return {name: to_toml(one) for name, one in distinct.items() if not known_by_name(name)}
 
 
-def rebuilt(footers: Iterable[Footer], folder: Path) -> Record:
+def rebuilt(footers: Sequence[Footer], folder: Path) -> Record:
     """Rebuild the record of a folder without sweep.json, from the footers of its parts."""
-    cells: dict[str, Cell] = {}
-    instances: dict[str, str] = {}
-    spec: Spec | None = None
-    rows: int | None = None
-    for footer in footers:
-        if rows not in (None, footer.rows):
-            raise InputError(
-                f"{folder}: sweep.json is gone, and its parts have versions {rows} and "
-                f"{footer.rows} of the rows; move those of one of them away"
-            )
-        rows = footer.rows
-        cells[footer.id] = footer.cell
-        instances.update(footer.instances)
-        spec = footer.spec if spec is None else _united_parts(spec, footer.spec, folder)
-    assert spec is not None
-    assert rows is not None
-    in_order = sorted(
-        cells.items(), key=lambda item: (item[1].instance, -item[1].delta, item[1].sigma)
-    )
-    return msgspec.structs.replace(_record(spec, dict(in_order), instances), rows=rows)
+    first, *others = dict.fromkeys(footer.rows for footer in footers)
+    if others:
+        raise InputError(
+            f"{folder}: sweep.json is gone, and its parts have versions {first} and {others[0]} of "
+            "the rows; move those of one of them away"
+        )
+    instances = {name: text for one in footers for name, text in one.instances.items()}
+    spec = reduce(partial(_united_parts, folder), (footer.spec for footer in footers))
+    cells = {footer.id: footer.cell for footer in footers}.values()
+    in_order = sorted(cells, key=lambda cell: (cell.instance, -cell.delta, cell.sigma))
+    return _record(spec, {cell.id: cell for cell in in_order}, instances, rows=first)
 
 
-def _united_parts(one: Spec, other: Spec, folder: Path) -> Spec:
+def _united_parts(folder: Path, one: Spec, other: Spec) -> Spec:
     """Unite the specs of two parts; refuse those that cannot be of one folder."""
     for name in ONE_FOR_ALL:
         if getattr(one, name) != getattr(other, name):
@@ -280,9 +270,8 @@ def _united(one: Spec, other: Spec) -> Spec:
         for name in ("instance", "delta", "cost", "bit_cost", "schedule", "sigma")
     }
     for name in DEFAULTS:
-        lists[name] = written_choices(
-            name, dict.fromkeys([*one.choices(name), *other.choices(name)])
-        )
+        both = [*one.choices(name), *other.choices(name)]
+        lists[name] = written_choices(name, dict.fromkeys(both))
     return msgspec.structs.replace(
         one,
         trials=max(one.trials, other.trials),
@@ -292,22 +281,15 @@ def _united(one: Spec, other: Spec) -> Spec:
     )
 
 
-def _record(
-    spec: Spec,
-    cells: dict[str, Cell],
-    instances: dict[str, str],
-    last: Spec | None = None,
-) -> Record:
+def _record(spec: Spec, cells: dict[str, Cell], instances: dict[str, str], **more: Any) -> Record:
     return Record(
         spec=spec,
         spec_hash=spec.hash,
-        seed=spec.seed,
-        engine=spec.engine,
-        max_steps=spec.max_steps,
         versions=versions(),
         cells=cells,
         instances=instances,
-        last_spec=last,
+        **{name: getattr(spec, name) for name in ONE_FOR_ALL},
+        **more,
     )
 
 

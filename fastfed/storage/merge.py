@@ -152,20 +152,11 @@ def _take(target: Store, part: PartFile) -> int:
             shutil.copyfileobj(rows, file)
         target.add(replace(part, path=copy))
         return 1
-    record = target.record()
+    spec = target.record().spec
     for ranges, names in lacking.items():
         for first, end in ranges:
             table = rows_of(part, names, first, end)
-            target.write_part(
-                part.cell,
-                tuple(names),
-                first,
-                end - first,
-                table,
-                record.spec,
-                record.instances,
-                record.rows,
-            )
+            target.write_part(part.cell, tuple(names), first, end - first, table, spec)
     return sum(map(len, lacking))
 
 

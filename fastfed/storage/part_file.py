@@ -91,13 +91,11 @@ def read_footer(path: Path) -> tuple[Footer | PartProblem, checksum.Verified | N
         about = manifest.decoded(found.about, Footer)
         _validate_layout(about, found.file)
     except OSError as error:
-        return PartProblem(
-            path, f"cannot be read ({error.strerror})", redo=False, kind=UNREADABLE
-        ), None
+        reason = f"cannot be read ({error.strerror})"
+        return PartProblem(path, reason, redo=False, kind=UNREADABLE), None
     except Unfit as error:
-        return PartProblem(
-            path, str(error), redo=not error.other, kind=FOREIGN if error.other else DAMAGED
-        ), None
+        kind = FOREIGN if error.other else DAMAGED
+        return PartProblem(path, str(error), redo=not error.other, kind=kind), None
     except Damaged as error:
         return PartProblem(path, str(error), redo=True), None
     return about, found
@@ -163,11 +161,10 @@ def by_schedule(table: Any, schedules: Sequence[str]) -> dict[str, dict[str, npt
     """Return the columns of rows, which have as many trials of each schedule, as arrays."""
     values = {name: _array(table[name]) for name in table.column_names}
     count = len(table) // len(schedules)
+    parts = {name: slice(at * count, (at + 1) * count) for at, name in enumerate(schedules)}
     return {
-        name: {
-            column: array[place * count : (place + 1) * count] for column, array in values.items()
-        }
-        for place, name in enumerate(schedules)
+        name: {column: array[part] for column, array in values.items()}
+        for name, part in parts.items()
     }
 
 
@@ -199,12 +196,8 @@ def rows_of(part: PartFile, schedules: Sequence[str], first: int, end: int) -> A
     import pyarrow as pa
 
     table = read_rows(part, schedules).replace_schema_metadata(None)
-    return pa.concat_tables(
-        [
-            table.slice(place * part.count + first - part.first, end - first)
-            for place in range(len(schedules))
-        ]
-    )
+    starts = range(first - part.first, len(table), part.count)
+    return pa.concat_tables([table.slice(start, end - first) for start in starts])
 
 
 def _read_columns(file: Any, groups: Sequence[int] | range, columns: Sequence[str] | None) -> Any:

@@ -68,17 +68,12 @@ def _write_missing(store: Store, job: Job, block: Block, spec: Spec) -> None:
     import polars as pl
 
     frame, cell = job.frame(block), job.setting.key
-    by_gap: dict[tuple[int, int], list[str]] = {}
-    for name in spec.schedule:
-        for first, end, part in store.pieces(cell, name, block.first, block.first + block.trials):
-            if part is None:
-                by_gap.setdefault((first, end), []).append(name)
-    instances = manifest.custom_instances([job.setting])
-    for (first, end), names in by_gap.items():
+    gaps = store.by_range(cell, spec.schedule, block.first, block.first + block.trials)
+    for (first, end), names in gaps.items():
         rows = frame.filter(
             pl.col("trial").is_between(first, end - 1), pl.col("schedule").is_in(names)
         )
-        store.write_part(cell, tuple(names), first, end - first, plain_table(rows), spec, instances)
+        store.write_part(cell, tuple(names), first, end - first, plain_table(rows), spec)
 
 
 def reject_other_sweeps(store: Store, before: Record, settings: Sequence[Setting]) -> None:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastfed.analysis.summary import SUMMARY_COLUMNS, summary, wanted_costs
 from fastfed.storage import checksum
@@ -29,7 +29,7 @@ def stored_summary(
     """Return the summary of all rows in a sweep's folder."""
     import polars as pl
 
-    store = Store.of(folder)
+    store = folder if isinstance(folder, Store) else Store(folder)
     wanted, of_bits = wanted_costs(costs, bit_costs, store.costs, store.bit_costs)
     kept = _kept(store, _key(store, wanted, of_bits))
     if kept is None:
@@ -44,17 +44,11 @@ def write_summary(store: Store) -> None:
     costs, bit_costs = store.record().spec.cost, store.record().spec.bit_cost
     key = _key(store, costs, bit_costs)
     if _kept(store, key) is None:
+        import polars as pl
+
         frame = summary(store, costs, bit_costs)
-        checksum.write(
-            store.summary_path, _plain(frame), key, max(1, frame.height), store.check_lock
-        )
-
-
-def _plain(frame: pl.DataFrame) -> Any:
-    """Convert to a pyarrow table with types that every reader knows."""
-    import polars as pl
-
-    return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+        table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())  # types every reader knows
+        checksum.write(store.summary_path, table, key, max(1, frame.height), store.check_lock)
 
 
 def _key(store: Store, costs: Sequence[float], bit_costs: Sequence[float]) -> bytes:

@@ -75,7 +75,7 @@ class Dask:
     def refuse_early(self) -> None:
         if self._is_local:
             _keys()
-            _refuse_shared(Path(tempfile.gettempdir()))
+            _refuse_shared()
         elif isinstance(self._cluster, str):
             _refuse_other_servers(self._cluster)
 
@@ -83,11 +83,8 @@ class Dask:
         with _connected(self._cluster, self._dashboard) as client:
             self._scheduler = client.scheduler.address
             self._look(client)
-            seen = (
-                self._dashboard
-                if self._is_local
-                else ("dashboard" in client.scheduler_info().get("services", {}))
-            )
+            served = client.scheduler_info().get("services", {})
+            seen = self._dashboard if self._is_local else "dashboard" in served
             self._say(
                 f"Dask at {self._scheduler}, {self.workers} worker threads"
                 f"{'' if self.workers else ' (waiting for the first)'}, "
@@ -265,21 +262,17 @@ def dask_setup(worker: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-@contextmanager
-def _private_folder() -> Iterator[str]:
-    """Make a folder that only this user can enter, and remove it with all that is in it."""
-    parent = Path(tempfile.gettempdir())
-    _refuse_shared(parent)
-    with tempfile.TemporaryDirectory(
-        prefix="fastfed-", dir=parent, ignore_cleanup_errors=True
-    ) as folder:
-        yield folder
+def _private_folder() -> tempfile.TemporaryDirectory[str]:
+    """Make a folder that only this user can enter, and that is removed with all that is in it."""
+    _refuse_shared()
+    return tempfile.TemporaryDirectory(prefix="fastfed-", ignore_cleanup_errors=True)
 
 
-def _refuse_shared(parent: Path) -> None:
-    """Refuse a folder in which other users can replace what they do not own."""
+def _refuse_shared() -> None:
+    """Refuse temporary files where other users can replace what they do not own."""
     if not hasattr(os, "getuid"):
         return
+    parent = Path(tempfile.gettempdir())
     found = parent.stat()
     open_to_all = found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
     if open_to_all or found.st_uid not in (0, os.getuid()):
@@ -380,36 +373,24 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"[:160] if text else type(error).__name__
 
 
-def _on_worker(task: Task) -> tuple[bytes, int, int, float, str, dict[str, object]]:
-    """Run a task on a worker; return its rows, compressed, and the worker's name."""
-    import pyarrow as pa
+def _on_worker(task: Task) -> tuple[bytes, int, float, str, dict[str, object]]:
+    """Run a task on a worker; return its rows, and the worker's name and versions."""
     from distributed import get_worker
 
     begin = time.perf_counter()
     rows, pulls = tasks.compute(task)
     table = tasks.to_bytes(rows)
-    packed = pa.compress(table, codec="zstd", asbytes=True)
-    return (
-        packed,
-        len(table),
-        pulls,
-        time.perf_counter() - begin,
-        get_worker().address,
-        _asking()(),
-    )
+    return table, pulls, time.perf_counter() - begin, get_worker().address, _asking()()
 
 
 def _collect(future: Any, task: Task, scheduler: str) -> Done:
-    import pyarrow as pa
-
     try:
-        packed, size, pulls, seconds, address, versions = future.result()
+        table, pulls, seconds, address, versions = future.result()
     except Exception as error:
         if future.status == "error":
             return Done(task, None, 0, 0.0, error)
         raise _lost(scheduler) from None
     _refuse_other_versions(address, versions)  # it may have come after the last look
-    table = pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True)
     return Done(task, tasks.from_bytes(table), pulls, seconds)
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from fastfed.analysis.comparable import excluded
-from fastfed.analysis.moments import Moments, Prices
-from fastfed.analysis.separation import prices_of, separated
+from fastfed.analysis.moments import Moments, costs_of
+from fastfed.analysis.separation import separated
 from fastfed.analysis.summary import relative_error
 from fastfed.analysis.trials import collect
 from fastfed.model.schedules import Schedule
@@ -53,6 +53,7 @@ class Planner:
     ) -> None:
         self.spec, self.store, self.shard = grid.spec, store, shard
         self._part_size = part_size
+        self._costs = costs_of(grid.spec.cost, grid.spec.bit_cost)
         self.progress = Progress()
         self._schedules = grid.schedules
         self._settings = list(grid.settings)
@@ -148,15 +149,10 @@ class Planner:
     ) -> dict[tuple[tuple[int, int], ...], list[Schedule]]:
         """Return the schedules that miss trials of a setting, by the ranges that they miss."""
         by_gaps: dict[tuple[tuple[int, int], ...], list[Schedule]] = {}
+        low, high = (0, trials) if self.shard is None else self.shard.share(setting.key, trials)
         for schedule in self._schedules:
-            gaps = tuple(self.store.missing(setting.key, schedule.name, trials))
-            if self.shard is not None:
-                low, high = self.shard.share(setting.key, trials)
-                gaps = tuple(
-                    (max(first, low), min(end, high))
-                    for first, end in gaps
-                    if max(first, low) < min(end, high)
-                )
+            pieces = self.store.pieces(setting.key, schedule.name, low, high)
+            gaps = tuple((first, end) for first, end, part in pieces if part is None)
             if gaps:
                 by_gaps.setdefault(gaps, []).append(schedule)
         return by_gaps
@@ -182,7 +178,7 @@ class Planner:
             lambda: self.store.batches(setting.key, self.spec.schedule, until=trials),
             self.spec.schedule,
             setting.delta,
-            prices_of(self.spec.cost, self.spec.bit_cost),
+            self._costs,
             look,
         )
 
@@ -195,13 +191,10 @@ class Planner:
         # more trials do not make the mean of a schedule that seldom ends a cost
         out = excluded(moments, names, setting.delta)
         errors = [
-            relative_error(moments, name, prices)
+            relative_error(moments, name, unit.total(cost))
             for name in names
             if name not in out
-            for prices in (
-                *map(Prices.total, self.spec.cost),
-                *map(Prices.total_of_bits, self.spec.bit_cost),
-            )
+            for cost, unit in self._costs
         ]
         return all(map(moments.trials, names)) and all(
             error is None or error < self.spec.target_rse for error in errors

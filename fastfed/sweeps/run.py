@@ -6,7 +6,6 @@ What a folder already holds is never computed again; what would not fit with it 
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from fastfed.sweeps.planner import Planner, Progress
 from fastfed.sweeps.shards import Shard
 from fastfed.sweeps.task import Done, Executor
 from fastfed.sweeps.threads import Threads
+from fastfed.text import command
 from fastfed.validation import checked_threads, checked_whole
 
 
@@ -105,7 +105,6 @@ def iterate(
 
 
 def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, PartFile | None]]:
-    instances = manifest.custom_instances(run.grid.settings)
     for done in executor.run(planner):
         if done is None:
             yield run, None
@@ -125,7 +124,6 @@ def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, 
                 task.count,
                 done.table.slice(place * rows, rows),
                 run.grid.spec,
-                instances,
             )
             for place, setting in enumerate(task.settings)
         ]
@@ -154,26 +152,19 @@ def _failure(done: Done, grid: Grid) -> Failure:
         cell.instance,
     )
     others = "".join(f", and delta {one.delta:g}" for one in task.others)
-    again = [
-        "fastfed",
+    again = command(
         "replay",
         source,
-        "--schedule",
-        names[0],
-        "--delta",
-        repr(cell.delta),
-        "--sigma",
-        repr(cell.sigma),
-        "--seed",
-        str(cell.seed),
-        "--trial",
-        str(task.first),
-    ]
-    if cell.max_steps is not None:
-        again += ["--max-steps", str(cell.max_steps)]
+        schedule=names[0],
+        delta=cell.delta,
+        sigma=cell.sigma,
+        seed=cell.seed,
+        trial=task.first,
+        max_steps=cell.max_steps,
+    )
     return Failure(
         f"cell {cell}{others} (schedules {', '.join(names)}), trials {task.first} to "
         f"{task.first + task.count - 1}",
         f"{type(done.error).__name__}: {done.error}",
-        shlex.join(again),
+        again,
     )

@@ -107,11 +107,12 @@ def _job(key: Cell, setting: Setting, schedules: tuple[Schedule, ...]) -> Job:
 
 
 def to_bytes(table: Any) -> bytes:
-    """Write rows as an Arrow stream, to send them between processes."""
+    """Write rows as a compressed Arrow stream, to send them between processes."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     content: bytes = sink.getvalue().to_pybytes()
     return content

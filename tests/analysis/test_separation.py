@@ -10,7 +10,8 @@ import pytest
 from helpers import SMALL, refused, rows
 
 import fastfed as ff
-from fastfed.analysis.separation import LEVEL, level_of_look, prices_of, separated
+from fastfed.analysis.moments import UPLINK
+from fastfed.analysis.separation import LEVEL, level_of_look, separated
 
 LOOKS = 4
 NAMES = ["x", "y", "same"]
@@ -39,7 +40,7 @@ def looks_until_separated(rng: np.random.Generator, factor: float = 1.0) -> int:
             }
             for name, values in pulls.items()
         }
-        if separated(lambda batch=batch: [batch], NAMES, 0.1, prices_of([0.0], []), look):  # type: ignore[misc]
+        if separated(lambda batch=batch: [batch], NAMES, 0.1, [(0.0, UPLINK)], look):  # type: ignore[misc]
             return look
     return 0
 

@@ -216,7 +216,8 @@ def test_only_common_trials_are_paired() -> None:
 
 def test_without_yardstick_no_ratio() -> None:
     (row,) = summary_of([{"fedelim": made_up(np.random.default_rng(5), 10)}], ["fedelim"], [1.0])
-    assert (row["ratio_to_fedelim0"], row["ratio_sem"]) == (None, None)
+    frame = to_frame([row])
+    assert (frame["ratio_to_fedelim0"][0], frame["ratio_sem"][0]) == (None, None)
 
 
 def yardstick(*names: str) -> str | None:

@@ -106,7 +106,6 @@ def test_numbers_belong_to_the_goal_before_them() -> None:
         "best",
         "top:2",
     ]
-    assert lists.choices("goal")(None) is None
 
 
 def test_the_command_line_names_a_bad_goal(

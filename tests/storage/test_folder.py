@@ -27,7 +27,7 @@ from fastfed.model.spec import Spec, spec_hash
 from fastfed.storage import checksum
 from fastfed.storage.folder import Store
 from fastfed.storage.manifest import FORMAT, versions
-from fastfed.version import ROWS
+from fastfed.version import OLDEST_ROWS, ROWS
 
 ROOT = Path(__file__).resolve().parents[2]
 CELL = Cell("small", "0" * 64, 0.1, 1.0, 0, "skip", None)
@@ -94,6 +94,14 @@ def test_a_part_says_what_made_it(store: Store) -> None:
     assert about["versions"] == versions()
     assert {"fastfed", "python", "numba", "numpy", "polars", "pyarrow"} <= set(versions())
     assert Cell(**about["cell"]) == CELL
+
+
+def test_a_part_has_the_version_of_its_folder(store: Store) -> None:
+    """As the rest of a part that overlaps others, in a folder of an older version."""
+    add(store, 0, 3)
+    store.write_record(msgspec.structs.replace(store.record(), rows=OLDEST_ROWS))
+    about = json.loads(pq.read_metadata(add(store, 3, 3)).metadata[b"fastfed"])
+    assert about["rows"] == OLDEST_ROWS
 
 
 def test_a_part_is_zstd_one_row_group_per_schedule(store: Store) -> None:

@@ -26,89 +26,61 @@ def vega_chart(drawn: Chart) -> dict[str, Any]:
         for line in lines
     }
     span = logarithmic_span(drawn)
-    x = {
-        "field": "x",
-        "type": "quantitative",
-        "title": drawn.x_label,
-        "axis": {"format": "~g", "tickCount": 6, "labelOverlap": True},
-        "scale": {"type": "log", "reverse": drawn.small_to_the_right, "nice": False, "padding": 12},
-    }
-    y = {
-        "field": "y",
-        "type": "quantitative",
-        "title": drawn.y_label,
-        "axis": {"format": ".0e" if drawn.log_y else "~s", "tickCount": 6, "labelOverlap": True},
-        "scale": {
-            "nice": False,
-            "padding": 10,
-            **({"type": "linear", "zero": False} if span is None else {"type": "log"}),
-        },
-    }
+    log = {"type": "log", "reverse": drawn.small_to_the_right, "nice": False, "padding": 12}
+    x = _axis("x", drawn.x_label, "~g", log)
+    kind = {"type": "linear", "zero": False} if span is None else {"type": "log"}
+    number = ".0e" if drawn.log_y else "~s"
+    y = _axis("y", drawn.y_label, number, {"nice": False, "padding": 10, **kind})
     tooltip = [
         {"field": "line", "title": "line"},
         {"field": "x", "type": "quantitative", "title": drawn.x_label, "format": "~g"},
         {"field": "shown", "title": drawn.y_label},
     ]
     colour = _scale(looks, "colour")
-    points = {"transform": [{"filter": "datum.point"}]}
-    layers: list[dict[str, Any]] = [
+    ends = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
+    middle = {"x": x, "y": y, "color": colour}
+    band = {
+        "mark": {"type": "area", "opacity": 0.13},
+        "transform": [{"filter": "datum.band"}],
+        "encoding": ends,
+    }
+    bar = {"mark": {"type": "rule"}, "encoding": ends}
+    line = {
+        "mark": {"type": "line", "strokeWidth": 1.6},
+        "encoding": {**middle, "strokeDash": _scale(looks, "dash"), "tooltip": tooltip},
+    }
+    point = {
+        "mark": {"type": "point", "filled": True, "size": 45},
+        "encoding": {**middle, "shape": _scale(looks, "shape"), "tooltip": tooltip},
+    }
+    marks = [
         {
-            "mark": {"type": "area", "opacity": 0.13},
-            "transform": [{"filter": "datum.band"}],
-            "encoding": {
-                "x": x,
-                "y": {**y, "field": "low"},
-                "y2": {"field": "high"},
-                "color": colour,
-            },
-        },
-        {
-            **points,
-            "mark": {"type": "rule"},
-            "encoding": {
-                "x": x,
-                "y": {**y, "field": "low"},
-                "y2": {"field": "high"},
-                "color": colour,
-            },
-        },
-        {
-            "mark": {"type": "line", "strokeWidth": 1.6},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "color": colour,
-                "strokeDash": _scale(looks, "dash"),
-                "tooltip": tooltip,
-            },
-        },
-        {
-            **points,
-            "mark": {"type": "point", "filled": True, "size": 45},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "color": colour,
-                "shape": _scale(looks, "shape"),
-                "tooltip": tooltip,
-            },
-        },
-        *(
-            {
-                "data": {"values": [{"mark": place}]},
-                "mark": {"type": "rule", "color": GUIDE, "strokeDash": [4, 4]},
-                "encoding": {"x": {**x, "field": "mark"}},
-            }
-            for place in drawn.marks
-        ),
+            "data": {"values": [{"mark": place}]},
+            "mark": {"type": "rule", "color": GUIDE, "strokeDash": [4, 4]},
+            "encoding": {"x": {**x, "field": "mark"}},
+        }
+        for place in drawn.marks
     ]
-    kinds = {bool(line.plain) for line in lines}
-    bands = any(line.plain and line.low is not None for line in lines)
-    wanted = [bands, False in kinds, True, False in kinds, *(True for _ in drawn.marks)]
+    points = {"transform": [{"filter": "datum.point"}]}
+    bands = [band] if any(one.plain and one.low is not None for one in lines) else []
+    layers = [*bands, line]
+    if not all(one.plain for one in lines):
+        layers = [*bands, {**points, **bar}, line, {**points, **point}]
     return {
         **_frame(drawn.title),
         "data": {"values": _values(lines, span)},
-        "layer": [layer for layer, one in zip(layers, wanted, strict=True) if one],
+        "layer": [*layers, *marks],
+    }
+
+
+def _axis(field: str, title: str, number: str, scale: Mapping[str, Any]) -> dict[str, Any]:
+    """Make an axis whose numbers have the format ``number``."""
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": title,
+        "axis": {"format": number, "tickCount": 6, "labelOverlap": True},
+        "scale": scale,
     }
 
 
@@ -159,12 +131,7 @@ def vega_map(title: str, cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                             "clamp": True,
                         },
                     },
-                    "tooltip": [
-                        {"field": "delta"},
-                        {"field": "cost"},
-                        {"field": "value"},
-                        {"field": "verdict"},
-                    ],
+                    "tooltip": [{"field": one} for one in ("delta", "cost", "value", "verdict")],
                 },
             },
             {

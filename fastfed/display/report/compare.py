@@ -13,12 +13,12 @@ from fastfed.analysis.compare import Comparison, compare
 from fastfed.analysis.selection import CHOICES, Held, values_of
 from fastfed.analysis.trials import Trials
 from fastfed.display.compare_table import few_bits
+from fastfed.display.report.data import rounded
 from fastfed.errors import InputError
 from fastfed.text import printable
 
 MOST = 1500
 """Comparisons by one choice. Each takes a third of a millisecond: more would make the page slow."""
-_DIGITS = 9  # shown with three: enough that rounding twice does not show
 _FIRST = ("radius", "uplink", "goal", "sigma")
 """Choices that a user makes come before what the problem prescribes."""
 
@@ -46,13 +46,9 @@ def add_comparisons(data: dict[str, Any], trials: Trials, costs: Sequence[float]
 
 def _pairs(held: Held, by: str) -> int:
     """Count the values of a choice beside the reference, over all that else is equal."""
-    every: dict[tuple[Any, ...], int] = {}
-    for cell, schedules in held.items():
-        for schedule in schedules:
-            names = {**cell.names, "schedule": str(schedule)}
-            key = tuple(value for name, value in names.items() if name != by)
-            every[key] = every.get(key, 0) + 1
-    return sum(count - 1 for count in every.values())
+    rows = [{**cell.names, "schedule": str(one)} for cell in held for one in held[cell]]
+    others = {tuple(value for name, value in row.items() if name != by) for row in rows}
+    return len(rows) - len(others)
 
 
 def _table(found: Comparison, held: Held) -> dict[str, Any]:
@@ -92,15 +88,8 @@ def _ratio(row: Mapping[str, Any]) -> list[Any] | None:
         return None
     if not row["differ"]:
         return [1.0]
-    ends = (None if row[name] is None else _rounded(row[name]) for name in _ENDS)
-    return [_rounded(row["ratio"]), *ends, row["separated"]]
-
-
-_ENDS = ("ratio_low", "ratio_high")
-
-
-def _rounded(number: float) -> float:
-    return float(f"{number:.{_DIGITS}g}")
+    ends = (row[name] for name in ("ratio", "ratio_low", "ratio_high"))
+    return [*map(rounded, ends), row["separated"]]
 
 
 def _shown(value: object) -> object:

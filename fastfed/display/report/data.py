@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fastfed.analysis.cheapest import Envelope, Piece, Rival, envelope
-from fastfed.analysis.intervals import clopper_pearson
+from fastfed.analysis.intervals import clopper_pearson, finite
 from fastfed.analysis.moments import PULLS, UPLINKS, Moments
 from fastfed.analysis.summary import yardstick_of
 from fastfed.display.styles import COLOURS, Style, styles
@@ -30,6 +30,7 @@ _SHAPES = {
     "h": "M0,-1L0.87,-0.5L0.87,0.5L0,1L-0.87,0.5L-0.87,-0.5Z",
 }
 """matplotlib's markers as Vega's shapes."""
+_DIGITS = 9  # shown with at most seven: enough that rounding twice does not show
 
 
 def report_data(
@@ -95,10 +96,10 @@ def cell_data(
         {
             "winner": piece.winner,
             "low": piece.low,
-            "high": _finite(piece.high),
+            "high": finite(piece.high),
             "interval": None
             if piece.high_interval is None
-            else [_finite(end) for end in piece.high_interval],
+            else [finite(end) for end in piece.high_interval],
             "rivals": [_rival(one, piece) for one in piece.rivals],
             "equal": list(piece.equal),
         }
@@ -124,7 +125,7 @@ def _rival(one: Rival, piece: Piece) -> str | list[Any]:
     """Return the name of a rival, with the ranges of C if they are not the whole piece."""
     if one.where == ((piece.low, piece.high),):
         return one.schedule
-    return [one.schedule, [[low, _finite(high)] for low, high in one.where]]
+    return [one.schedule, [[low, finite(high)] for low, high in one.where]]
 
 
 def _means(name: str, found: Envelope) -> list[float | None]:
@@ -165,6 +166,8 @@ def _row(name: str, moments: Moments, yardstick: str | None) -> dict[str, Any]:
     }
 
 
-def _finite(number: float) -> float | None:
-    """Return None for infinity, which JSON does not have."""
-    return number if math.isfinite(number) else None
+def rounded(number: float | None) -> float | None:
+    """Round to more digits than are ever shown; None for infinity and NaN."""
+    if number is None or not math.isfinite(number):
+        return None
+    return float(f"{number:.{_DIGITS}g}")

@@ -6,18 +6,19 @@ report of rows without a folder, or of an instance that is gone, simply has less
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastfed.analysis.check import Check
-from fastfed.analysis.quantiles import SHARES, CellQuantiles
+from fastfed.analysis.intervals import finite
+from fastfed.analysis.moments import PULLS, UPLINK, UPLINKS
+from fastfed.analysis.quantiles import CellQuantiles
 from fastfed.analysis.verdicts import NOT_REFUTED, VERDICTS
+from fastfed.display.report.data import rounded
+from fastfed.model.cell import CELL
 from fastfed.model.choices import DEFAULTS
 from fastfed.text import printable
 from fastfed.theory.bounds import Bounds
-
-_DIGITS = 9  # of bounds and what is measured against them, which are shown with at most seven
 
 
 def add_quantiles(cell: dict[str, Any], quantiles: CellQuantiles, costs: Sequence[float]) -> None:
@@ -29,9 +30,9 @@ def add_quantiles(cell: dict[str, Any], quantiles: CellQuantiles, costs: Sequenc
     for row in cell["rows"]:
         found = quantiles[row["schedule"]]
         row["quantiles"] = {
-            "pulls": _finite(found.pulls(SHARES)),
-            "uplinks": _finite(found.uplinks(SHARES)),
-            "total": [_finite(found.total(cost, SHARES)) for cost in costs],
+            "pulls": list(map(finite, found.of(PULLS))),
+            "uplinks": list(map(finite, found.of(UPLINKS))),
+            "total": [list(map(finite, found.of(UPLINK.total(cost)))) for cost in costs],
             "error": found.error,
         }
 
@@ -45,9 +46,9 @@ def add_bounds(cell: dict[str, Any], b: Bounds) -> None:
     T, summed = float(b.T[0]), b.fedelim.summed
     uplinks = float(summed.uplinks[0])  # none with a single arm: then the claim holds for every C
     cell["bounds"] = {
-        "T": _rounded(T),
-        "lower": _rounded(None if b.least_pulls is None else float(b.least_pulls[0])),
-        "three": _rounded((3 * T - float(summed.pulls[0])) / uplinks if uplinks else None),
+        "T": rounded(T),
+        "lower": rounded(None if b.least_pulls is None else float(b.least_pulls[0])),
+        "three": rounded((3 * T - float(summed.pulls[0])) / uplinks if uplinks else None),
     }
 
 
@@ -69,31 +70,14 @@ def add_verdicts(data: dict[str, Any], check: Check) -> None:
             [
                 claims.setdefault(line["claim"], len(claims)),
                 line.get("cost"),
-                *(_rounded(line[name]) for name in ("mean", "bound")),
+                *(rounded(line[name]) for name in ("mean", "bound")),
                 VERDICTS.index(line["verdict"]),
                 reasons.setdefault(printable(line["reason"] or ""), len(reasons)),
-                *([] if power is None else [_rounded(power)]),
+                *([] if power is None else [rounded(power)]),
             ]
         )
     data.update(claims=list(claims), verdicts=list(VERDICTS), reasons=list(reasons))
 
 
 def _key(where: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (
-        where["instance"],
-        where["delta"],
-        where["sigma"],
-        *(where.get(name, usual) for name, usual in DEFAULTS.items()),
-    )
-
-
-def _finite(numbers: Sequence[float]) -> list[float | None]:
-    """Return None for infinity, which JSON does not have."""
-    return [one if math.isfinite(one) else None for one in numbers]
-
-
-def _rounded(number: float | None) -> float | None:
-    """Round to more digits than are ever shown; None for infinity and NaN."""
-    if number is None or not math.isfinite(number):
-        return None
-    return float(f"{number:.{_DIGITS}g}")
+    return tuple(where.get(name, DEFAULTS.get(name)) for name in CELL)

@@ -12,7 +12,7 @@ from typing import Any
 
 from fastfed.analysis.cheapest import winners
 from fastfed.analysis.check import CellCheck, judge
-from fastfed.analysis.moments import Moments
+from fastfed.analysis.moments import Moments, costs_of
 from fastfed.analysis.quantiles import CellQuantiles
 from fastfed.analysis.summary import yardstick_of
 from fastfed.analysis.trials import BATCH_COLUMNS, Batch, Passes, Trials
@@ -83,7 +83,7 @@ def _data(
     lines: list[dict[str, Any]] = []
     for cell, schedules in held.items():
         names = [str(one) for one in schedules]
-        first, quantiles = Moments(names), CellQuantiles(names, shown)
+        first, quantiles = Moments(names), CellQuantiles(names, costs_of(shown, ()))
         checks = [] if costs is None else [CellCheck(trials, cell, schedules, costs)]
         rows = Passes(partial(skipped.batches, trials, cell, names), names)
         rows.collect(first, quantiles, *checks)

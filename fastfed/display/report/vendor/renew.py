@@ -29,20 +29,8 @@ def renew(wanted: list[str]) -> None:
     """Fetch the wanted packages and copy their scripts into this folder."""
     with tempfile.TemporaryDirectory() as folder:
         # no scripts of the packages are run, and their development tools are not fetched
-        subprocess.run(
-            [
-                "npm",
-                "install",
-                "--ignore-scripts",
-                "--omit=dev",
-                "--no-audit",
-                "--no-fund",
-                "--prefix",
-                folder,
-                *(wanted or SCRIPTS),
-            ],
-            check=True,
-        )
+        install = ["npm", "install", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund"]
+        subprocess.run([*install, "--prefix", folder, *(wanted or SCRIPTS)], check=True)
         modules = Path(folder) / "node_modules"
         versions = {}
         for name, script in SCRIPTS.items():
