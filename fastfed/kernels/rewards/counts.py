@@ -280,17 +280,19 @@ def deviations(left, right, kinds, rise, length):
 @inner
 def _deviations_of_many(left, right, kinds, rise, length):
     mean = 0.0
-    others = float(length)
+    counted = np.int64(0)
     for v in range(kinds):
-        count = float(right[v] - left[v])
-        mean += count * rise[v]
-        others -= count
+        count = right[v] - left[v]
+        mean += float(count) * rise[v]
+        counted += count
     mean *= 1.0 / float(length)
+    others = float(length - counted)
     squares, distances = others * mean * mean, others * abs(mean)
     for v in range(kinds):
-        count, distance = float(right[v] - left[v]), abs(rise[v] - mean)
-        squares += count * distance * distance
-        distances += count * distance
+        distance = abs(rise[v] - mean)
+        away = float(right[v] - left[v]) * distance
+        squares += away * distance
+        distances += away
     return squares, 0.5 * distances
 
 
