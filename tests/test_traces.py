@@ -35,9 +35,9 @@ def default(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count how often each part is read."""
     found: Counter[str] = Counter()
-    real: Callable[[Path], checksum.Sealed] = checksum.read
+    real: Callable[[Path], checksum.Verified] = checksum.read
 
-    def counted(path: Path) -> checksum.Sealed:
+    def counted(path: Path) -> checksum.Verified:
         if path.parent.name == "trials":
             found[path.name] += 1
         return real(path)

@@ -303,8 +303,9 @@ def _plot_bounds(sweep: Sweep, choice: Values, costs: list[float], out: Path) ->
         return plot_files(frame, out / f"{y}-{x}-bounds", **choice)
     paths = []
     for values, rows in frame.group_by(keys, maintain_order=True):
-        stem = out / f"{y}-{x}-bounds-{file_stem(dict(zip(keys, values, strict=True)))}"
-        paths += plot_files(rows, stem, **choice)
+        own = file_stem(dict(zip(keys, values, strict=True)))  # empty: all choices are the defaults
+        stem = "-".join(filter(None, (f"{y}-{x}-bounds", own)))
+        paths += plot_files(rows, out / stem, **choice)
     return paths
 
 

@@ -42,7 +42,7 @@ def reproduce(where: Values, run: Values, how: Values) -> None:
     from fastfed.sweeps.run import Unfinished
 
     out, quiet = where["out"], how["quiet"]
-    run["seed"] = run["seed"] or 0
+    run["seed"] = 0 if run["seed"] is None else run["seed"]
     try:
         done = run_again(out, **run, progress=not quiet)
     except Unfinished as error:

@@ -13,18 +13,10 @@ from made_up_trials import CELL, NAMES, apart, frame_batch, moments_of, simulate
 from scipy import stats
 
 import fastfed as ff
-from fastfed.analysis.cheapest import (
-    BIT,
-    UPLINK,
-    Cheapest,
-    Envelope,
-    cheapest,
-    envelope,
-    winners,
-)
+from fastfed.analysis.cheapest import Cheapest, Envelope, cheapest, envelope, winners
 from fastfed.analysis.comparable import Unended
 from fastfed.analysis.intervals import LEAST_DIFFERING, paired_tails
-from fastfed.analysis.moments import Moments, Prices
+from fastfed.analysis.moments import BIT, UPLINK, Moments, Prices
 from fastfed.analysis.trials import collect
 from fastfed.display.cheapest_text import best_text
 

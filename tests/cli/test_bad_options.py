@@ -135,6 +135,7 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "summary with a bad cost": (["summary", "GOOD", "--cost", "-1"], "-1"),
     "summary with a cost that is no number": (["summary", "GOOD", "--cost", "x"], "'x'"),
     "summary without costs": (["summary", "GOOD", "--cost", ""], "cost"),
+    "reproduce with an empty seed": (["reproduce", "--seed", ""], "seed = ''"),
     "replay of nothing": (["replay"], "argument"),
     "replay of an unknown instance": (["replay", "syntetic"], "did you mean 'synthetic'"),
     "replay of a gap that is too small": (["replay", "gap.csv"], "gap 1e-09"),

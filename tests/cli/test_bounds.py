@@ -211,3 +211,23 @@ def test_a_figure_with_bounds_for_each_setting(
     assert Path(capsys.readouterr().out.strip()).name == "pulls-schedule-bounds.svg"
     assert cli.run([*ask, "period", "--group", "delta", "--cost", "10"]) == 2
     assert "every delta has bounds of its own" in capsys.readouterr().err
+
+
+def test_a_figure_of_the_default_radius_has_no_empty_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(tmp_path / "s")
+    ff.sweep(
+        instances="synthetic",
+        deltas=[0.1, 0.01],
+        schedules=["fedelim"],
+        radii=["paper", "mixture"],
+        trials=2,
+        threads=1,
+        out=folder,
+        progress=False,
+    )
+    asked = ["plot", folder, "--out", str(tmp_path), "--format", "svg", "--bounds", "--x", "delta"]
+    assert cli.run([*asked, "--cost", "10"]) == 0
+    files = [Path(line).name for line in capsys.readouterr().out.splitlines()]
+    assert sorted(files) == ["total-delta-bounds-mixture.svg", "total-delta-bounds.svg"]
