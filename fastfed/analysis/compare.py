@@ -152,27 +152,31 @@ def compare(
     return Comparison(by, frame, level, tuple(excluded_text(excluded, "groups")))
 
 
-def _measures(costs: Sequence[Cost]) -> list[tuple[dict[str, Any], Prices]]:
-    """List the measures: the columns that name each of them, and its prices."""
+_Measure = tuple[dict[str, Any], Prices, Prices]
+"""The columns that name a measure, its prices, and the prices of what must have been counted."""
+
+
+def _measures(costs: Sequence[Cost]) -> list[_Measure]:
+    """List the measures."""
     none = {"cost": None, "bit_cost": None}
     alone = {"pulls": PULLS, "uplinks": UPLINKS, "bits": BITS}
     return [
         *(
-            ({"measure": "total", **none, unit.column: cost}, unit.total(cost))
+            ({"measure": "total", **none, unit.column: cost}, unit.total(cost), unit.alone)
             for cost, unit in costs
         ),
-        *(({"measure": name, **none}, prices) for name, prices in alone.items()),
+        *(({"measure": name, **none}, prices, prices) for name, prices in alone.items()),
     ]
 
 
 def _pairs(
-    group: _Group, chosen: Comparable, by: str, measures: list[tuple[dict[str, Any], Prices]]
+    group: _Group, chosen: Comparable, by: str, measures: list[_Measure]
 ) -> Iterator[tuple[dict[str, Any], Paired]]:
     """Pair each value of a group with the reference, by the measures that both have."""
     moments, reference = chosen.moments, group.reference
     for value in chosen.schedules:
-        for columns, prices in measures:
-            known = all(moments.has_cost(name, prices) for name in (value, reference))
+        for columns, prices, counted in measures:
+            known = all(moments.has_cost(name, counted) for name in (value, reference))
             if value != reference and known:
                 row = {**group.names, by: value, "reference": reference, **columns}
                 yield row, moments.pair(value, reference, prices)

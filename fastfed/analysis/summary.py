@@ -104,7 +104,7 @@ class Summary:
     def _at(self, schedule: str, cost: float, unit: Unit) -> dict[str, float | None]:
         """Make the columns of a summary row that depend on the cost, where they are known."""
         total, quantiles = unit.total(cost), self.quantiles[schedule]
-        if not self.moments.has_cost(schedule, total):
+        if not self.moments.has_cost(schedule, unit.alone):
             return {}
         sent = [cost * one for one in quantiles.of(unit.alone)]
         return {

@@ -102,7 +102,7 @@ def cell_of(
     text: str = "",
     sem: float | None = None,
 ) -> Cell:
-    """Make a cell that has no power; without p-values nothing is known of it."""
+    """Make a cell without a statistical power; p-values of 1, the defaults, decide nothing."""
     return {
         "value": value,
         "sem": sem,

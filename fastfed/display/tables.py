@@ -168,9 +168,9 @@ def key_columns(
     columns: list[Column] = []
     for key in keys:
         known = [row[key] for row in rows if row[key] is not None]
-        if not known:
+        if rows and not known:
             continue
-        name, head = not isinstance(known[0], float), _HEADS.get(key, key)
+        name, head = not (known and isinstance(known[0], float)), _HEADS.get(key, key)
         shown = {value: printable(str(value)) for value in known} if name else parameters(known)
         cells = ["" if row[key] is None else shown[row[key]] for row in rows]
         if len(set(cells)) == 1 and key != always:

@@ -3,14 +3,14 @@
 A reference (`tuple_references`) hands arrays on as this type. Numba's own arrays carry their owner,
 strides and sizes as well, and every index may be below 0, to count from the end. Kernels need
 none of that: their arrays are contiguous, are kept by the caller, and have indices of 0 or more. An
-element is then one multiplication, one addition and one load, and LLVM has a third of the
+element of a matrix is then one multiplication, one addition and one load, and LLVM has 30 % fewer
 instructions to optimise.
 
 LLVM is told what cannot overlap (`mark`): elements of different types, and elements and fields of
 references. So what a loop reads of a tuple stays in a register, whatever the loop writes.
 
 Supported are full indices, fewer indices (a view of the rest), ``shape`` and `fill`. Where the
-environment has NUMBA_BOUNDSCHECK=1, indices are checked, as in Numba's own arrays.
+environment has NUMBA_BOUNDSCHECK=1, indices are checked, and those below 0 are refused.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _WORD = ir.IntType(64)
 class KernelArray(types.Type):
     """Numba's type of an array of kernels."""
 
-    def __init__(self, dtype: Any, ndim: int) -> None:
-        self.dtype, self.ndim = dtype, ndim
-        super().__init__(f"KernelArray({dtype}, {ndim})")
+    def __init__(self, dtype: Any, ndim: int, mutable: bool) -> None:
+        self.dtype, self.ndim, self.mutable = dtype, ndim, mutable
+        super().__init__(f"{'' if mutable else 'readonly '}KernelArray({dtype}, {ndim})")
 
 
 def kernel_type(kind: Any) -> Any:
     """Return the type by which kernels read a field: contiguous arrays become `KernelArray`."""
-    if isinstance(kind, types.Array) and kind.layout == "C" and kind.ndim > 0:
-        return KernelArray(kind.dtype, kind.ndim)
+    if isinstance(kind, types.Array) and kind.layout == "C" and kind.aligned and kind.ndim > 0:
+        return KernelArray(kind.dtype, kind.ndim, kind.mutable)
     return kind
 
 
@@ -117,7 +117,8 @@ class _Get(AbstractTemplate):
         array, index = args
         if isinstance(array, KernelArray) and 0 < (count := len(_indices(index))) <= array.ndim:
             rest = array.ndim - count
-            return signature(KernelArray(array.dtype, rest) if rest else array.dtype, array, index)
+            found = KernelArray(array.dtype, rest, array.mutable) if rest else array.dtype
+            return signature(found, array, index)
         return None
 
 
@@ -125,7 +126,9 @@ class _Get(AbstractTemplate):
 class _Set(AbstractTemplate):
     def generic(self, args: Any, kws: Any) -> Any:
         array, index, _ = args
-        if isinstance(array, KernelArray) and len(_indices(index)) == array.ndim:
+        if not (isinstance(array, KernelArray) and array.mutable):
+            return None
+        if len(_indices(index)) == array.ndim:
             return signature(types.none, array, index, array.dtype)
         return None
 
@@ -141,7 +144,7 @@ def _find(context: Any, builder: Any, kinds: Any, values: Any) -> tuple[Any, lis
     for kind, place, length in zip(_indices(index), places, shape, strict=False):
         step = context.cast(builder, place, kind, types.intp)
         if context.enable_boundscheck:  # NUMBA_BOUNDSCHECK=1
-            cgutils.do_boundscheck(context, builder, step, length, 0)
+            cgutils.do_boundscheck(context, builder, step, length)
         if offset is not None:
             step = builder.add(builder.mul(offset, length, flags=("nsw",)), step, flags=("nsw",))
         offset = step
@@ -175,7 +178,7 @@ def _store(context: Any, builder: Any, array: KernelArray, value: Any, at: Any) 
 
 def _fill(typing_context: Any, array: Any, value: Any) -> Any:
     """Set all elements of an array to a value."""
-    if not isinstance(array, KernelArray):
+    if not (isinstance(array, KernelArray) and array.mutable):
         return None
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:

@@ -3,8 +3,9 @@
 Three things are gained: options of the compiler that are not documented (`known_options`),
 functions that are compiled only as far as their callers need it (`compilers`), and a cache
 on disk that trusts no file without a checksum (`Cache`). Where a version of Numba lacks one of the
-interfaces, plain Numba compiles instead: slower, with the same rows. (`dispatch` and
-`tuple_references` define types of their own, by Numba's interface for extensions.)
+interfaces, plain Numba compiles instead: slower, with the same rows. (`dispatch`, `extremes`,
+`kernel_arrays` and `tuple_references` add types and functions, by Numba's interface for
+extensions.)
 
 Fragments. Numba makes every function a library of its own: it optimises it, makes machine code of
 it, and links its optimised form into every caller, where it is optimised again, with each caller of
@@ -46,7 +47,6 @@ _LEFT_OUT = {
     "InlineOverloads",
     "NopythonRewrites",
     "DumpParforDiagnostics",
-    "IRLegalization",
 }
 _ENTRANCE = "_ZN7cpython"  # how names of wrappers begin
 _DIGEST = 32  # bytes of a SHA-256
@@ -165,6 +165,8 @@ def compilers() -> Compilers | None:
     ):
         return None
     Fragment, Whole = _libraries(JITCodeLibrary)
+    # this pass ends the lives of variables, which is to count references
+    left_out = _LEFT_OUT | ({"IRLegalization"} if known_options(_nrt=False) else set())
     raises = ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, ctypes.c_void_p).value
 
     def no_executable(library: Any, described: Any, environment: Any) -> Any:
@@ -182,7 +184,7 @@ def compilers() -> Compilers | None:
         def define_pipelines(self) -> Any:
             managers = super().define_pipelines()
             for manager in managers:
-                manager.passes = [one for one in manager.passes if one[0].__name__ not in _LEFT_OUT]
+                manager.passes = [one for one in manager.passes if one[0].__name__ not in left_out]
                 manager.finalize()
             return managers
 

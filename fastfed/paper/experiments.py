@@ -181,7 +181,7 @@ def true_errors(
 ) -> list[Path]:
     """Measure how often FedElim errs on the data sets; return the files written.
 
-    The options are the seed, the threads and the report of `fastfed.paper.true_errors.write`.
+    The options are the seed, the threads and the report of `fastfed.paper.true_errors.measure`.
     """
     from fastfed.paper import true_errors as measured
 

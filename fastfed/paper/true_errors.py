@@ -73,7 +73,7 @@ def write(
     """Measure, and write ``true-errors`` as figures, as Markdown and as Parquet.
 
     Estimates of the same instances, deltas, trials and seed that the folder already has are not
-    made again.
+    made again. The options are the threads and the report of `measure`.
     """
     make_folder(out / "figures")
     path, asked = out / "true-errors.parquet", repr((ROWS, instances, deltas, trials, seed))

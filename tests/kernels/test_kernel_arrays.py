@@ -87,13 +87,31 @@ def test_an_array_with_strides_stays_numbas() -> None:
 
 
 @pytest.mark.parametrize("index", [0.5, (0, 0, 0)])
-def test_an_index_that_is_none_is_refused(index: Any) -> None:
+def test_wrong_indices_are_refused(index: Any) -> None:
     @kernel
     def element(arrays: Any) -> Any:
         return by_reference(arrays).cube[index]
 
     with pytest.raises(TypingError, match="KernelArray"):
         element(Arrays(np.zeros((2, 2)), 0))
+
+
+@kernel
+def set_first(arrays: Any) -> None:
+    by_reference(arrays).out[0] = 1.0
+
+
+@kernel
+def fill_view(arrays: Any) -> None:
+    fill(by_reference(arrays).cube[0], 1.0)
+
+
+@pytest.mark.parametrize("write", [set_first, fill_view])
+def test_read_only_arrays_are_not_written(write: Any) -> None:
+    kept = np.zeros((2, 2))
+    kept.flags.writeable = False
+    with pytest.raises(TypingError, match="readonly KernelArray"):
+        write(Arrays(kept, kept[0]))
 
 
 CHECKED = """

@@ -7,6 +7,10 @@ instead of mixed.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import golden_jobs
@@ -35,6 +39,32 @@ def test_rows_are_those_of_their_version(job: dict[str, Any]) -> None:
     kept = KEPT.filter(same)
     assert kept.height == len(golden_jobs.SCHEDULES) * job["trials"]
     assert_frame_equal(found.select(kept.columns), kept, check_exact=True)
+
+
+CHECKED = """
+import golden_jobs
+for job in golden_jobs.JOBS:
+    if (job["instance"], job.get("uplink", "exact")) in [
+        ("synthetic", "exact"), ("three values", "dither:0.5")
+    ]:
+        print(job["instance"], golden_jobs.rows(job).height)
+"""
+
+
+@pytest.mark.slow
+def test_no_index_of_kernels_is_out_of_bounds(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", CHECKED],
+        env={**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)},
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {line.rsplit(" ", 1)[0] for line in told.stdout.splitlines()} == {
+        "synthetic",
+        "three values",
+    }
 
 
 def test_the_jobs_cover_what_rows_depend_on() -> None:

@@ -360,12 +360,14 @@ def test_bits_that_were_not_counted_are_null() -> None:
     assert (fedelim0["bits"].is_null() == (fedelim0["rounds"] > MOST_COUNTED)).all()
     assert fedelim0["bits"].is_null().any()
     assert rows.filter(pl.col("schedule") == "fedelim")["bits"].null_count() == 0
-    table = result.summary(bit_costs=[1])
-    row = table.filter(pl.col("schedule") == "fedelim0").row(0, named=True)
-    assert row["bits_mean"] is None
-    assert row["total_mean"] is None
-    assert row["pulls_mean"] > 0
-    assert table["ratio_to_fedelim0"].null_count() == 2
+    table = result.summary(bit_costs=[0, 1])
+    for row in table.filter(pl.col("schedule") == "fedelim0").rows(named=True):
+        assert row["bits_mean"] is None
+        assert row["total_mean"] is None
+        assert row["pulls_mean"] > 0
+    assert table.filter(pl.col("bit_cost") == 1)["ratio_to_fedelim0"].null_count() == 2
+    compared = result.compare(by="schedule", cost=[], bit_cost=[0, 1]).frame
+    assert compared["measure"].to_list() == ["pulls", "uplinks"]
     assert result.summary([1])["total_mean"].null_count() == 0
 
 
