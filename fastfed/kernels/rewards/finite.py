@@ -10,7 +10,6 @@ interval is said from their counts, not from differences of sums.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,31 +124,40 @@ class FiniteRewards(NamedTuple):
 
 def finite_rewards(values: Floats, weights: Floats) -> FiniteRewards:
     """Make rewards with these values (V,), ascending, and weights (K, M, V)."""
-    arms, clients, support = weights.shape
-    kinds, base = np.zeros((arms, clients), np.int64), np.zeros((arms + 1, clients))
-    rise, shares, logs = np.zeros((3, arms, clients, support - 1))
-    upto = np.zeros((arms, clients, support - 1), np.uint64)
-    reach, deviation = np.zeros((2, arms, clients))
-    origin = base[-1] = values[(weights > 0).any(axis=0).argmax(axis=1)]
-    for k in range(arms):
-        for m in range(clients):
-            weight = weights[k, m]
-            own = np.argsort(weight, kind="stable")[np.count_nonzero(weight == 0) :]
-            count = kinds[k, m] = len(own) - 1
-            base[k, m] = values[own[-1]] - origin[m]
-            rise[k, m, :count] = values[own[:-1]] - values[own[-1]]
-            left = np.cumsum(weight[own][::-1])[::-1]
-            shares[k, m, :count] = (weight[own] / left)[:-1]
-            logs[k, m] = np.log1p(-np.minimum(shares[k, m], 1.0 - shares[k, m]))
-            reach[k, m] = values[own].max() - values[own].min()
-            share = weight[own] / left[0]
-            reached = np.cumsum(share[::-1])[:count]
-            upto[k, m, :count] = [min(int(part * 2**64), 2**64 - 1) for part in reached.tolist()]
-            away = values[own] - values[own[-1]]
-            deviation[k, m] = math.sqrt(max(0.0, share @ (away - share @ away) ** 2))
+    support = weights.shape[2]
+    order = np.argsort(weights, axis=2, kind="stable")  # first the values that a cell never pays
+    unpaid = np.count_nonzero(weights == 0, axis=2)[:, :, None]
+    sums = np.cumsum(np.take_along_axis(weights, order, 2)[:, :, ::-1], axis=2)[:, :, ::-1]
+    # the cell's own values begin each row; what follows them is not read
+    place = np.minimum(unpaid + np.arange(support), support - 1)
+    own = np.take_along_axis(order, place, 2)
+    weight, left = np.take_along_axis(weights, own, 2), np.take_along_axis(sums, place, 2)
+    kinds = support - 1 - unpaid
+    counted = np.arange(support - 1) < kinds
+    origin = values[(weights > 0).any(axis=0).argmax(axis=1)]
+    away = values[own] - values[own[:, :, -1:]]
+    shares = np.where(counted, (weight / left)[:, :, :-1], 0.0)
+    share = np.where(np.arange(support) <= kinds, weight / left[:, :, :1], 0.0)
+    # cumulative weights from the last own value on
+    backwards = np.maximum(kinds - np.arange(support - 1), 0)
+    reached = np.cumsum(np.take_along_axis(share, backwards, 2), axis=2) * 2.0**64
+    most = np.uint64(2**64 - 1)
+    words = np.where(reached < 2.0**64, reached, 0.0).astype(np.uint64)
+    upto = np.where(counted, np.where(reached < 2.0**64, words, most), np.uint64(0))
+    deviation = np.sqrt(
+        (share * (away - (share * away).sum(axis=2, keepdims=True)) ** 2).sum(axis=2)
+    )
     varies = deviation[deviation > 0]
-    noise = float(varies.min()) if len(varies) else 1.0
-    return FiniteRewards(kinds, base, rise, shares, logs, upto, reach, noise)
+    return FiniteRewards(
+        kinds[:, :, 0],
+        np.vstack([values[own[:, :, -1]] - origin, origin]),
+        np.where(counted, away[:, :, :-1], 0.0),
+        shares,
+        np.log1p(-np.minimum(shares, 1.0 - shares)),
+        upto,
+        values[own].max(axis=2) - values[own].min(axis=2),
+        float(varies.min()) if len(varies) else 1.0,
+    )
 
 
 @hooks.leaf.of(FiniteRewards)
