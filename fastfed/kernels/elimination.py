@@ -12,8 +12,10 @@ order. In each interval, for each schedule:
 
 * no communication time in (a, b]: nothing can happen;
 * b is the only one: Algorithm 1's own check at b, nothing in between matters;
-* others inside: if every pair of arms is certified not to cross g, the interval is skipped,
-  otherwise it is split and both halves are looked at, in order.
+* others inside: if every pair of arms is certified not to cross g, the interval is skipped. If the
+  other pairs are certified to be g or more apart in all of it, the arms behind leave at the first
+  communication time inside (`goals.settle_next`). Otherwise the interval is split and both halves
+  are looked at, in order.
 
 The rewards certify pairs (`rewards.certified`): a certified pair crosses g in (a, b] with a
 probability of at most SKIP_TOLERANCE; the other pairs are unresolved (`unresolved_pairs`). Only the
@@ -78,7 +80,7 @@ from fastfed.kernels.memory import (
 from fastfed.kernels.radii import CHORD, boundary_at_node
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import begin, communicate, communicate_through
-from fastfed.kernels.unresolved_pairs import collect_arms, list_arms
+from fastfed.kernels.unresolved_pairs import COMPARED, FOUND, ISSUED, collect_arms, list_arms
 from fastfed.kernels.uplinks import hooks as uplinks
 
 
@@ -196,6 +198,7 @@ def _settle(rewards, memory, scope, radius, schedules, walks, tree, interval):
     if skip and _any_time_inside(schedules, tree, depth):
         least, slack = hooks.certificate_bound(rewards, memory, scope, walks, tree, depth)
     message_errors = uplinks.message_errors(schedules.uplink, tree, depth, level)
+    tree.last[COMPARED] = tree.last[FOUND] = tree.last[ISSUED] = 0
     left_over = np.int64(0)
     for i in range(frame[depth, UNSETTLED]):
         s = tree.unsettled[depth, i]
@@ -223,6 +226,12 @@ def _settle(rewards, memory, scope, radius, schedules, walks, tree, interval):
         found = goals.unresolved_count(schedules.rule, test, schedules, tree, walks.total, look)
         if found == 0:
             communicate_through(s, b, scope.senders, schedules)
+        elif (
+            test.skip
+            and uplinks.arrives_as_sent(schedules.uplink)
+            and goals.settle_next(schedules.rule, test, scope, schedules, tree, walks.total, look)
+        ):
+            continue
         elif not (
             skip
             and every_step

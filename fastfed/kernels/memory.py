@@ -26,7 +26,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 SKIP_TOLERANCE = 1e-15
 BAR = -math.log(SKIP_TOLERANCE)
-SIDE_ROWS = 5  # of `Tree.side`: see `unresolved_pairs`
+SIDE_ROWS, LAST_COLUMNS = 5, 5  # of `Tree.side` and `Tree.last`: see `unresolved_pairs`
 MOST_PAIRS = 3  # unresolved pairs that get a pairwise pass; 1 is 7 % slower, 6 no faster
 NEVER = np.int64(2**62)
 SPINE = 53
@@ -91,6 +91,7 @@ class Tree(NamedTuple):
     drawn: Indices  # (depths, K) union of those arms
     unresolved: Flags  # (K,)
     side: Floats  # (SIDE_ROWS, K) scratch of `unresolved_pairs`
+    last: Ints  # (LAST_COLUMNS,) the last comparison in the interval: see `unresolved_pairs`
     variance: Floats  # (K,) filled by `rewards.certificate_bound`
     # (MOST_PAIRS or S, 3) two unresolved arms, then: leader, eliminated arm, step; in `pair` a row
     # for each schedule
@@ -248,6 +249,7 @@ def make_space(problem: Any, arms: int, clients: int, schedules: int, logged: in
             drawn=np.zeros((DEPTHS, arms), np.uint32),
             unresolved=np.zeros(arms, np.bool_),
             side=np.zeros((SIDE_ROWS, arms)),
+            last=ints(LAST_COLUMNS),
             variance=np.zeros(arms),
             pairs=ints(max(MOST_PAIRS, schedules), 3),
             notes=goal.notes(arms, schedules),

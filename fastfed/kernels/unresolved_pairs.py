@@ -13,6 +13,7 @@ import numpy as np
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.memory import (
+    ALIVE,
     CERTIFICATES,
     DRAWN,
     IS_RIGHT,
@@ -22,12 +23,19 @@ from fastfed.kernels.memory import (
     NEXT,
     RIGHT,
     UNSETTLED,
+    B,
 )
+from fastfed.kernels.radii import boundary_above
 from fastfed.kernels.rewards import hooks
 
 # rows of `Tree.side`, which holds values of the arms alive, one beside the other: the sums at both
 # ends, the variance, the number of the arm, and 1.0 if a rival is not certified
 AT_A, AT_B, WIDTH, NAME, FLAG = range(5)
+# columns of `Tree.last`: the arms that were compared as bits of a number (0: nothing was compared),
+# their unresolved pairs, the certificates, the place of the unresolved arms in the lists of the
+# halves, and 1 if an arm leads another by g(b) at both ends
+COMPARED, FOUND, ISSUED, PLACE, APART = range(5)
+MOST_BITS = 63
 # from so many arms on, rivals are compared as vectors, by loops without branches; the vectors of
 # fewer arms cost more than they spare
 SIDE_BY_SIDE = 8
@@ -138,11 +146,40 @@ def unresolved_pairs(test, schedules, tree, total, look):
     if test.skip and arms[schedules.eliminated_at.shape[1]] == 2:  # most looks are at two arms
         return _two_arms_unresolved(test, schedules, tree, ends, s, arms, listed)
     if test.skip:
-        found = compare_pairs(test, schedules, tree, ends, s, arms)
-    else:
-        found = all_unresolved(schedules, tree, s, arms)
+        return _compare_once(test, schedules, tree, ends, look)
+    found = all_unresolved(schedules, tree, s, arms)
     if found > 0:
         list_unresolved(tree.unresolved, arms, listed)
+    return found
+
+
+@inlined
+def _compare_once(test, schedules, tree, ends, look):
+    """Count as `unresolved_pairs` does, once for schedules with the same arms one after the other.
+
+    What they find in an interval depends on nothing else.
+    """
+    s, below, last, state = look.s, look.below, tree.last, schedules.state
+    arms, lists = tree.arms[look.depth, look.place], tree.arms[look.depth + 1]
+    schedule_count, arm_count = schedules.eliminated_at.shape
+    bits = np.int64(0)
+    if schedule_count > 1 and arm_count <= MOST_BITS:
+        for j in range(arms[arm_count]):
+            k = np.int64(arms[j])
+            bits |= np.int64(schedules.eliminated_at[s, k] == NEVER) << k
+        if bits == last[COMPARED]:
+            state[s, CERTIFICATES] += last[ISSUED]
+            if last[FOUND] > 0 and last[PLACE] != below:
+                for j in range(lists[last[PLACE], arm_count]):
+                    lists[below, j] = lists[last[PLACE], j]
+                lists[below, arm_count] = lists[last[PLACE], arm_count]
+            return last[FOUND]
+    before = state[s, CERTIFICATES]
+    found = compare_pairs(test, schedules, tree, ends, s, arms)
+    if found > 0:
+        list_unresolved(tree.unresolved, arms, lists[below])
+    last[COMPARED], last[FOUND], last[PLACE] = bits, found, below
+    last[ISSUED] = state[s, CERTIFICATES] - before
     return found
 
 
@@ -165,6 +202,7 @@ def _two_arms_unresolved(test, schedules, tree, ends, s, arms, listed):
     schedules.state[s, CERTIFICATES] += np.int64(ahead) + np.int64(behind)
     if ahead and behind:
         return np.int64(0)
+    tree.last[APART] = np.int64(smaller(abs(lead_a), abs(lead_b)) > g_b)
     listed[0], listed[1] = k, rival
     listed[eliminated_at.shape[1]] = 2
     pairs[0, 0], pairs[0, 1] = k, rival
@@ -213,6 +251,7 @@ def compare_pairs(test, schedules, tree, ends, s, arms):
     ):
         schedules.state[s, CERTIFICATES] += alive * (alive - 1)
         return np.int64(0)
+    tree.last[APART] = np.int64(smaller(best_a - worst_a, best_b - worst_b) > g_b)
     if alive >= SIDE_BY_SIDE:
         highest = Highest(best_a, best_b, widest)
         scratch = Scratch(unresolved, variance, tree.pairs, tree.side)
@@ -342,3 +381,45 @@ def list_unresolved(unresolved, arms, listed):
             listed[found] = k
             found += 1
     listed[arm_count] = found
+
+
+@inner
+def eliminate_led(test, schedules, tree, total, look):
+    """Eliminate at the next time every arm that the leader certainly leads by g in the interval.
+
+    That is undone if any pair of the others is unresolved, for then more might happen inside.
+    Pairs of an arm that leaves with one that stays do not matter: at the next time the leader is
+    above both. Return the number of arms that left.
+    """
+    s, depth = look.s, look.depth
+    arms, variance = tree.arms[depth, look.place], tree.variance
+    state, eliminated_at = schedules.state, schedules.eliminated_at
+    ends = ends_of(test, tree, total, depth)
+    total_a, total_b = ends.total_a, ends.total_b
+    count = arms[eliminated_at.shape[1]]
+    leader, best = np.int64(-1), -np.inf
+    for j in range(count):
+        k = np.int64(arms[j])
+        if eliminated_at[s, k] == NEVER and total_b[k] > best:
+            leader, best = k, total_b[k]
+    most = boundary_above(test.radius, tree.frame[depth, B])
+    n, left = state[s, NEXT], np.int64(0)
+    for j in range(count):
+        k = np.int64(arms[j])
+        if k == leader or eliminated_at[s, k] < NEVER:
+            continue
+        lead_a, lead_b = total_a[leader] - total_a[k], best - total_b[k]
+        spread = variance[leader] + variance[k]
+        if hooks.certified(
+            test.rewards, lead_a - most, lead_b - most, test.least, test.slack, spread
+        ):
+            eliminated_at[s, k] = n
+            left += 1
+    state[s, CERTIFICATES] += left
+    alone = state[s, ALIVE] - left == 1
+    if left == 0 or alone or compare_pairs(test, schedules, tree, ends, s, arms) == 0:
+        return left
+    for j in range(count):
+        if eliminated_at[s, arms[j]] == n:
+            eliminated_at[s, arms[j]] = NEVER
+    return np.int64(0)

@@ -19,12 +19,13 @@ EIGHT = ["fedelim", *(f"periodic:{10**p}" for p in range(6)), "superexponential"
     ("name", "schedules", "count", "intervals", "draws"),
     [
         ("synthetic", ["fedelim"], 200, 40_717, 96_935),
-        ("synthetic", EIGHT, 100, 91_307, 275_426),
+        ("synthetic", EIGHT, 100, 88_635, 250_907),
         ("scaled:synthetic,0.01", ["fedelim"], 50, 46_132, 71_784),
         ("random:20,38,1", ["fedelim"], 2, 107_068, 203_005),
         ("bernoulli", ["fedelim"], 20, 4_255, 7_040),
-        ("bernoulli", EIGHT, 20, 23_655, 39_156),
+        ("bernoulli", EIGHT, 20, 22_921, 36_027),
         ("movielens", ["fedelim"], 2, 16_786, 28_108),
+        ("movielens", EIGHT, 2, 16_806, 31_941),
     ],
 )
 def test_work(name: str, schedules: list[str], count: int, intervals: int, draws: int) -> None:
@@ -38,11 +39,12 @@ def test_work(name: str, schedules: list[str], count: int, intervals: int, draws
     ("name", "schedules", "count", "verdicts"),
     [
         ("synthetic", ["fedelim"], 200, 96_225),
-        ("synthetic", EIGHT, 100, 571_336),
+        ("synthetic", EIGHT, 100, 557_477),
         ("random:20,38,1", ["fedelim"], 2, 464_596),
         ("bernoulli", ["fedelim"], 20, 8_017),
-        ("bernoulli", EIGHT, 20, 100_511),
+        ("bernoulli", EIGHT, 20, 99_767),
         ("movielens", ["fedelim"], 2, 182_854),
+        ("movielens", EIGHT, 2, 1_465_667),
     ],
 )
 def test_safe_verdicts_are_counted(
@@ -55,3 +57,16 @@ def test_safe_verdicts_are_counted(
     """
     job = Job.of(ff.Instance.load(name), schedules, delta=0.01, engine="skip")
     assert round(job.run(0, count).skip_error.sum() / SKIP_TOLERANCE) == verdicts
+
+
+@pytest.mark.parametrize("name", ["synthetic", "bernoulli"])
+def test_arms_that_certainly_leave_are_not_followed_to_their_last_step(name: str) -> None:
+    """A time inside an octave takes no more draws than one at its end, if all is decided there."""
+
+    def drawn(time: int) -> int:
+        job = Job.of(ff.Instance.load(name), [f"at:{time}"], delta=0.01, sigma=0.1, engine="skip")
+        found = job.run(0, 20)
+        assert (found.column("rounds") == 1).all()
+        return int(found.work[:, 1].sum())
+
+    assert drawn(50_001) == drawn(65_536)

@@ -139,6 +139,15 @@ def test_one_schedule_alone_gives_the_rows_it_gives_among_eight(name):
     np.testing.assert_array_equal(among.pulls[EIGHT.index(name)], alone.pulls[0])
 
 
+@pytest.mark.parametrize("arms", [63, 64, 70])
+def test_schedules_share_comparisons_only_if_their_arms_fit_into_a_number(arms):
+    instance = ff.Instance(np.linspace(0, 4, arms)[:, None] * [1.0, 0.5])
+    options = {"delta": 0.1, "trials": 3, "seed": 1}
+    among = ff.simulate(instance, EIGHT, **options).frame
+    alone = [ff.simulate(instance, name, **options).frame for name in EIGHT]
+    assert_frame_equal(among.drop(BOUNDS), pl.concat(alone).drop(BOUNDS))
+
+
 def test_order_of_schedules_does_not_matter():
     forward, backward = synthetic(), synthetic(schedules=EIGHT[::-1])
     np.testing.assert_array_equal(forward.pulls, backward.pulls[::-1])

@@ -10,12 +10,12 @@ from fastfed.kernels.client_brackets import bracket
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.goals import hooks
-from fastfed.kernels.memory import ALIVE, NEVER, WINNER
+from fastfed.kernels.memory import ALIVE, NEVER, NEXT, WINNER, A, B
 from fastfed.kernels.pair import follow_pair, is_one_pair
 from fastfed.kernels.radii import octave, reaches
 from fastfed.kernels.rewards import hooks as reward_hooks
-from fastfed.kernels.schedules import conclude
-from fastfed.kernels.unresolved_pairs import unresolved_pairs
+from fastfed.kernels.schedules import communicate_through, conclude
+from fastfed.kernels.unresolved_pairs import APART, eliminate_led, unresolved_pairs
 
 
 class NoNotes(NamedTuple):
@@ -142,4 +142,21 @@ def _follow_pair(rule, rewards, memory, scope, held, radius, interval):
     if not is_one_pair(rewards, schedules, tree, interval.depth):
         return False
     follow_pair(rewards, memory, scope, radius, schedules, walks, tree, interval)
+    return True
+
+
+@hooks.settle_next.of(BestRule)
+def _settle_next(rule, test, scope, schedules, tree, total, look):
+    s, n, b = look.s, schedules.state[look.s, NEXT], tree.frame[look.depth, B]
+    # after a step nobody leads by g, because the arms behind would have left before
+    if tree.last[APART] == 0 or n - tree.frame[look.depth, A] == 1:
+        return False
+    left = eliminate_led(test, schedules, tree, total, look)
+    if left == 0:
+        return False
+    communicate_through(s, n, scope.senders, schedules)
+    schedules.state[s, ALIVE] -= left
+    conclude(s, n, schedules)
+    if schedules.state[s, NEXT] <= b:
+        communicate_through(s, b, scope.senders, schedules)
     return True

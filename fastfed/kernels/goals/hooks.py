@@ -138,3 +138,14 @@ def follow_pair(
 ) -> Flag:
     """Call `pair.follow_pair`, if the goal allows it and one pair is unresolved; else False."""
     return False
+
+
+@generic_with_default
+def settle_next(
+    rule: Any, test: Test, scope: Scope, schedules: Schedules, tree: Tree, total: Floats, look: Look
+) -> Flag:
+    """Settle an interval if all that happens inside is certain, and at the schedule's next time.
+
+    ``look`` has found unresolved pairs. False: it was not done.
+    """
+    return False
