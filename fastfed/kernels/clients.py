@@ -35,6 +35,7 @@ from fastfed.kernels.memory import (
     SPINE_DECIDES,
     SPINE_USED,
     WINNER,
+    Link,
     PassMemory,
     Schedules,
     Start,
@@ -122,9 +123,7 @@ def _schedules_of(problem, every_step, space, m):
         every_step.listed,
         space.client_state,
         space.client_eliminated_at,
-        goals.at_client(problem.goal, m),
-        problem.uplink,
-        space.received,
+        goals.at_client(problem.goal, space.notes, m),
         every_step.chosen,
     )
 
@@ -141,6 +140,7 @@ def _run(problem, space, scope, client, level):
         space.walks,
         space.tree,
         Start(problem.skip, level),
+        by_reference(Link(problem.uplink, space.received)),
     )
 
 

@@ -66,6 +66,7 @@ from fastfed.kernels.memory import (
     A,
     B,
     Interval,
+    Link,
     Look,
     PassMemory,
     Round,
@@ -94,6 +95,7 @@ def run_pass(
     walks: Walks,
     tree: Tree,
     where: Start,
+    link: Link,
 ) -> None:
     """Eliminate arms until each schedule has declared or has no communication time left.
 
@@ -101,7 +103,7 @@ def run_pass(
     """
     frame, g, skip = tree.frame, tree.g, where.skip
     if where.level < 0:
-        _begin(schedules)
+        _begin(schedules, link)
         frame[0, B], frame[0, RIGHT] = 0, ORIGIN
     listed_arms = np.int64(0)
     for level in range(larger(where.level, 0), SPINE):
@@ -120,11 +122,13 @@ def run_pass(
         while True:
             # settle the interval for every schedule that can be settled, split it for the others
             interval = Interval(depth, level, skip)
-            left_over = _settle(rewards, memory, scope, radius, schedules, walks, tree, interval)
+            left_over = _settle(
+                rewards, memory, scope, radius, schedules, walks, tree, interval, link
+            )
             frame[depth + 1, UNSETTLED] = left_over
             if left_over > 0 and not (
                 skip
-                and uplinks.arrives_as_sent(schedules.uplink)
+                and uplinks.arrives_as_sent(link.uplink)
                 and goals.follow_pair(
                     schedules.rule,
                     rewards,
@@ -142,14 +146,16 @@ def run_pass(
                     depth += 1
                     continue
                 hooks.walk_interval(rewards, memory, scope, walks, tree, depth)
-                _communicate_step_by_step(rewards, scope, radius, schedules, walks, tree, depth)
+                _communicate_step_by_step(
+                    rewards, scope, radius, schedules, walks, tree, depth, link
+                )
             depth = next_interval(frame, g, depth, np.int64(0))
             if depth == 0:
                 break
 
 
 @inner
-def _begin(schedules):
+def _begin(schedules, link):
     """Put every schedule before its first time, with all arms alive."""
     state, eliminated_at = schedules.state, schedules.eliminated_at
     count, arms = eliminated_at.shape
@@ -157,7 +163,7 @@ def _begin(schedules):
         for k in range(arms):
             eliminated_at[s, k] = NEVER
         begin(s, schedules)
-        uplinks.begin_receiving(schedules.uplink, schedules, s)
+        uplinks.begin_receiving(link.uplink, link.received, s)
         state[s, ALIVE] = arms
         state[s, WINNER] = NOBODY
         state[s, SENT] = 0
@@ -184,7 +190,7 @@ def _running_arms(state, clients):
 
 
 @inlined
-def _settle(rewards, memory, scope, radius, schedules, walks, tree, interval):
+def _settle(rewards, memory, scope, radius, schedules, walks, tree, interval, link):
     """Carry each schedule through an `Interval` if that takes no split; count and list the others.
 
     The schedules that are left over are listed at depth + 1.
@@ -197,7 +203,9 @@ def _settle(rewards, memory, scope, radius, schedules, walks, tree, interval):
     least = slack = 0.0
     if skip and _any_time_inside(schedules, tree, depth):
         least, slack = hooks.certificate_bound(rewards, memory, scope, walks, tree, depth)
-    message_errors = uplinks.message_errors(schedules.uplink, tree, depth, level)
+    message_errors = uplinks.message_errors(link.uplink, tree, depth, level)
+    errors_alone = uplinks.message_errors_alone(link.uplink, tree, depth)
+    largest_error = uplinks.largest_message_error(link.uplink, message_errors[1])
     tree.last[COMPARED] = tree.last[FOUND] = tree.last[ISSUED] = 0
     left_over = np.int64(0)
     for i in range(frame[depth, UNSETTLED]):
@@ -210,17 +218,19 @@ def _settle(rewards, memory, scope, radius, schedules, walks, tree, interval):
             # ahead of the loop, for every interval: FedElim0 is 5 to 10 % slower
             n = frame[depth, B]
             at_b = Round(s, n, frame[depth, RIGHT], tree.g[depth, 1], depth, i)
-            _communicate(rewards, scope, radius, schedules, walks, tree, at_b)
+            _communicate(rewards, scope, radius, schedules, walks, tree, at_b, link)
             continue
         test = Test(
             skip
-            and not uplinks.visits_all(schedules.uplink, schedules, s)
+            and not uplinks.visits_all(link.uplink, schedules, s)
             and not is_chosen(schedules.chosen, s),
             rewards,
             least,
             slack,
             radius,
             message_errors,
+            errors_alone,
+            largest_error,
         )
         look = Look(s, i, depth, left_over)
         found = goals.unresolved_count(schedules.rule, test, schedules, tree, walks.total, look)
@@ -228,14 +238,14 @@ def _settle(rewards, memory, scope, radius, schedules, walks, tree, interval):
             communicate_through(s, b, scope.senders, schedules)
         elif (
             test.skip
-            and uplinks.arrives_as_sent(schedules.uplink)
+            and uplinks.arrives_as_sent(link.uplink)
             and goals.settle_next(schedules.rule, test, scope, schedules, tree, walks.total, look)
         ):
             continue
         elif not (
             skip
             and every_step
-            and uplinks.arrives_as_sent(schedules.uplink)
+            and uplinks.arrives_as_sent(link.uplink)
             and goals.settle_few(
                 schedules.rule,
                 rewards,
@@ -272,41 +282,41 @@ def _any_time_inside(schedules, tree, depth):
 
 
 @inlined
-def _communicate_step_by_step(rewards, scope, radius, schedules, walks, tree, depth):
+def _communicate_step_by_step(rewards, scope, radius, schedules, walks, tree, depth, link):
     """Hold every communication round of the interval at ``depth``, whose steps were walked."""
     frame, state = tree.frame, schedules.state
     a, b = frame[depth, A], frame[depth, B]
     g_a = tree.g[depth, 0]
     rise = (tree.g[depth, 1] - g_a) / float(b - a)
-    _copy_end(scope, schedules, walks, tree, depth)
+    _copy_end(scope, walks, tree, depth, link)
     for i in range(frame[depth + 1, UNSETTLED]):
         s = tree.unsettled[depth + 1, i]
         while state[s, NEXT] <= b:
             n = state[s, NEXT]
             chord = (g_a + rise * float(n - a)) * CHORD
             at_n = Round(s, n, STEP + n - a, chord, depth + 1, i)
-            _communicate(rewards, scope, radius, schedules, walks, tree, at_n)
+            _communicate(rewards, scope, radius, schedules, walks, tree, at_n, link)
 
 
 @inlined
-def _copy_end(scope, schedules, walks, tree, depth):
+def _copy_end(scope, walks, tree, depth, link):
     """Copy the values at the end of an interval that was walked to the slot of its last step."""
     right = tree.frame[depth, RIGHT]
     last = STEP + tree.frame[depth, B] - tree.frame[depth, A]
     for j in range(tree.frame[depth + 1, DRAWN]):
         k = tree.drawn[depth + 1, j]
         walks.total[last, k] = walks.total[right, k]
-        if not uplinks.arrives_as_sent(schedules.uplink):
+        if not uplinks.arrives_as_sent(link.uplink):
             for m in range(scope.lo, scope.hi):
                 walks.value[last, k, m] = walks.value[right, k, m]
 
 
 @inlined
-def _communicate(rewards, scope, radius, schedules, walks, tree, at_n):
+def _communicate(rewards, scope, radius, schedules, walks, tree, at_n, link):
     """Hold the `Round` ``at_n``: clients send, the server receives and decides."""
     arms = tree.arms[at_n.depth, at_n.place]
     received = uplinks.receive(
-        schedules.uplink, rewards, scope, walks, radius, schedules, arms, at_n
+        link.uplink, link.received, rewards, scope, walks, radius, schedules, arms, at_n
     )
     communicate(at_n.s, at_n.n, scope.senders, schedules)
     goals.decide(schedules.rule, schedules, tree, radius, walks.total[received], at_n)

@@ -96,7 +96,6 @@ class Tree(NamedTuple):
     # (MOST_PAIRS or S, 3) two unresolved arms, then: leader, eliminated arm, step; in `pair` a row
     # for each schedule
     pairs: Ints
-    notes: Any  # memory of the goal: see `goals`
 
 
 class Schedules(NamedTuple):
@@ -107,9 +106,14 @@ class Schedules(NamedTuple):
     state: Ints  # (S, ACCEPTED + K)
     eliminated_at: Ints  # (S, K) the step at which each arm left; NEVER if it did not
     rule: Any  # of the goal, at this client or at the server: see `goals`
+    chosen: Any  # one of `kernels.adaptive`
+
+
+class Link(NamedTuple):
+    """The uplink of a pass, apart from its schedules: most functions are the same for all."""
+
     uplink: Any  # one of `kernels.uplinks`
     received: Any  # and its memory
-    chosen: Any  # one of `kernels.adaptive`
 
 
 class Start(NamedTuple):
@@ -171,7 +175,11 @@ class Test(NamedTuple):
     least: Any
     slack: Any
     radius: Any  # for goals that need g from above, too
-    message_errors: Any  # of a pair's lead, at both ends: see `uplinks.hooks`
+    # bounds on the errors of messages: of a pair's lead and of one arm's sum, at both ends, and the
+    # (constant, factor) of that in the whole interval: see `uplinks.hooks`
+    message_errors: Any
+    message_errors_alone: Any
+    largest_error: Any
 
 
 class Lazy(NamedTuple):
@@ -194,6 +202,7 @@ class Space(NamedTuple):
 
     walks: Walks
     tree: Tree
+    notes: Any  # memory of the goal: see `kernels.goals`
     rewards: Any  # memory of the rewards: see `kernels.rewards`
     client_state: Ints  # (1, ACCEPTED + K) the result of a client's pass,
     client_eliminated_at: Ints  # (1, K)
@@ -252,8 +261,8 @@ def make_space(problem: Any, arms: int, clients: int, schedules: int, logged: in
             last=ints(LAST_COLUMNS),
             variance=np.zeros(arms),
             pairs=ints(max(MOST_PAIRS, schedules), 3),
-            notes=goal.notes(arms, schedules),
         ),
+        notes=goal.notes(arms, schedules),
         rewards=rewards.memory(slots, arms, clients),
         client_state=ints(1, ACCEPTED + arms),
         client_eliminated_at=ints(1, arms),

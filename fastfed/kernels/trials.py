@@ -34,6 +34,7 @@ from fastfed.kernels.memory import (
     Floats,
     Int,
     Ints,
+    Link,
     Schedules,
     Space,
     Start,
@@ -224,9 +225,7 @@ def _server(problem, times, space, q):
         times.listed,
         space.state[q],
         space.eliminated_at[q],
-        goals.at_server(problem.goal, q),
-        problem.uplink,
-        space.received,
+        goals.at_server(problem.goal, space.notes, q),
         logging(times.chosen, space.log[q]),
     )
 
@@ -252,6 +251,7 @@ def _client_space(space):
     return Space(
         space.walks,
         space.tree,
+        space.notes,
         space.rewards,
         space.client_state,
         space.client_eliminated_at,
@@ -295,9 +295,7 @@ def run_trials(
         walks.work[0] = walks.work[1] = 0
         several = questions.weights.shape[0] > 1
         if several:
-            uplinks.begin_trial(
-                problem.uplink, by_reference(_server(problem, times, space, np.int64(0)))
-            )
+            uplinks.begin_trial(problem.uplink, space.received)
         for q in range(questions.weights.shape[0]):
             server = by_reference(_server(problem, times, space, q))
             run_pass(
@@ -309,9 +307,10 @@ def run_trials(
                 walks,
                 tree,
                 Start(problem.skip, np.int64(-1)),
+                by_reference(Link(problem.uplink, space.received)),
             )
             if several:
-                uplinks.end_question(problem.uplink, server, questions.weights[q])
+                uplinks.end_question(problem.uplink, space.received, server, questions.weights[q])
         if several:
             combine(questions, times, space.log, space.state, space.eliminated_at)
         server_draws, certificates = walks.work[1], np.int64(0)

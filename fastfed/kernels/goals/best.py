@@ -43,12 +43,12 @@ class BestRule(NamedTuple):
 
 
 @hooks.at_client.of(BestGoal)
-def _at_client(goal, m):
+def _at_client(goal, notes, m):
     return BestRule(goal.local_ties[m])
 
 
 @hooks.at_server.of(BestGoal)
-def _at_server(goal, q):
+def _at_server(goal, notes, q):
     return BestRule(goal.server_ties[q])
 
 

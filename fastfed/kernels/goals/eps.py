@@ -55,12 +55,12 @@ class EpsRule(NamedTuple):
 
 
 @hooks.at_client.of(EpsGoal)
-def _at_client(goal, m):
+def _at_client(goal, notes, m):
     return EpsRule(goal.slack)
 
 
 @hooks.at_server.of(EpsGoal)
-def _at_server(goal, q):
+def _at_server(goal, notes, q):
     return EpsRule(goal.server_slack[q])
 
 

@@ -1,9 +1,9 @@
 """The functions of a goal that trials and passes call.
 
 A goal is a NamedTuple class with the right answers of all clients and of the server. It offers one
-method to Python: ``notes(arms, schedules)`` makes its scratch memory, another NamedTuple, which
-passes find in ``tree.notes``. Each pass gets a *rule* of the goal, of another NamedTuple class: the
-goal as one client, or the server, follows it. It travels as ``schedules.rule``. The functions below
+method to Python: ``notes(arms, schedules)`` makes its scratch memory, another NamedTuple. Each pass
+gets a *rule* of the goal, of another NamedTuple class: the goal as one client, or the server,
+follows it, with the notes if it needs them. It travels as ``schedules.rule``. The functions below
 are implemented for a class by ``@hooks.NAME.of(Class)`` in the goal's own file; trials and passes
 do not know the goal that they serve, and `best` pays nothing for the others.
 """
@@ -34,12 +34,12 @@ from fastfed.kernels.memory import (
 
 
 @generic
-def at_client(goal: Any, m: Int) -> Any:
-    """Return the rule by which client m decides."""
+def at_client(goal: Any, notes: Any, m: Int) -> Any:
+    """Return the rule by which client m decides; ``notes`` is the memory of the goal."""
 
 
 @generic
-def at_server(goal: Any, q: Int) -> Any:
+def at_server(goal: Any, notes: Any, q: Int) -> Any:
     """Return the rule by which the server decides question q, one weighted average of clients."""
 
 

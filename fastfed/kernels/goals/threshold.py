@@ -32,7 +32,6 @@ from fastfed.kernels.memory import (
 from fastfed.kernels.radii import octave, reaches
 from fastfed.kernels.rewards import hooks as reward_hooks
 from fastfed.kernels.unresolved_pairs import list_unresolved
-from fastfed.kernels.uplinks import hooks as uplinks
 
 
 class ThresholdGoal(NamedTuple):
@@ -59,12 +58,12 @@ class ThresholdRule(NamedTuple):
 
 
 @hooks.at_client.of(ThresholdGoal)
-def _at_client(goal, m):
+def _at_client(goal, notes, m):
     return ThresholdRule(goal.tau[m], goal.slack)
 
 
 @hooks.at_server.of(ThresholdGoal)
-def _at_server(goal, q):
+def _at_server(goal, notes, q):
     return ThresholdRule(goal.server_tau[q], goal.server_slack[q])
 
 
@@ -123,7 +122,7 @@ def _unresolved_count(rule, test, schedules, tree, total, look):
     arms = tree.arms[depth, look.place]
     a, b = float(frame[depth, A]), float(frame[depth, B])
     total_a, total_b = total[frame[depth, LEFT]], total[frame[depth, RIGHT]]
-    errors_a, errors_b = uplinks.message_errors_alone(schedules.uplink, tree, depth)
+    errors_a, errors_b = test.message_errors_alone
     h_a = 0.5 * tree.g[depth, 0] - errors_a - a * rule.slack
     h_b = 0.5 * tree.g[depth, 1] - errors_b - b * rule.slack
     found = np.int64(0)

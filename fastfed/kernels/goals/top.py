@@ -48,7 +48,6 @@ from fastfed.kernels.memory import (
 from fastfed.kernels.radii import boundary_above, octave, reaches
 from fastfed.kernels.rewards import hooks as reward_hooks
 from fastfed.kernels.unresolved_pairs import all_unresolved, ends_of, list_unresolved
-from fastfed.kernels.uplinks import hooks as uplinks
 
 NO_CANDIDATE = -(2**30)  # no count of arms makes up for it
 
@@ -91,16 +90,17 @@ class TopRule(NamedTuple):
 
     count: Any  # N
     ties: Any  # (K,)
+    notes: Any  # `TopNotes`
 
 
 @hooks.at_client.of(TopGoal)
-def _at_client(goal, m):
-    return TopRule(goal.count, goal.local_ties[m])
+def _at_client(goal, notes, m):
+    return TopRule(goal.count, goal.local_ties[m], notes)
 
 
 @hooks.at_server.of(TopGoal)
-def _at_server(goal, q):
-    return TopRule(goal.count, goal.server_ties[q])
+def _at_server(goal, notes, q):
+    return TopRule(goal.count, goal.server_ties[q], notes)
 
 
 @hooks.client_errs.of(TopGoal)
@@ -131,7 +131,7 @@ def _decide(rule, schedules, tree, radius, total, at_n):
     """Compare pairs, if some pair of the list may be g apart, or a count is full without one."""
     s, depth, place = at_n.s, at_n.depth, at_n.place
     arms, eliminated_at = tree.arms[depth, place], schedules.eliminated_at
-    above, below = tree.notes.above[depth, place], tree.notes.below[depth, place]
+    above, below = rule.notes.above[depth, place], rule.notes.below[depth, place]
     best = -np.inf
     worst = np.inf
     counted = False
@@ -142,13 +142,13 @@ def _decide(rule, schedules, tree, radius, total, at_n):
             worst = smaller(worst, total[k])
             counted |= (above[k] > 0) | (below[k] > 0)
     if counted or best - worst >= at_n.g_below:
-        _compare(rule, schedules, tree.notes, radius, total, at_n, arms)
+        _compare(rule, schedules, radius, total, at_n, arms)
 
 
 @inner
-def _compare(rule, schedules, notes, radius, total, at_n, arms):
+def _compare(rule, schedules, radius, total, at_n, arms):
     """Accept and reject, all at once, from the state before."""
-    s, n, g_below = at_n.s, at_n.n, at_n.g_below
+    s, n, g_below, notes = at_n.s, at_n.n, at_n.g_below, rule.notes
     above, below = notes.above[at_n.depth, at_n.place], notes.below[at_n.depth, at_n.place]
     eliminated_at, state = schedules.eliminated_at, schedules.state
     count, level = arms[eliminated_at.shape[1]], octave(n)
@@ -282,19 +282,19 @@ def _unresolved_count(rule, test, schedules, tree, total, look):
         if found > 0:
             list_unresolved(tree.unresolved, arms, listed)
             for j in range(listed[schedules.eliminated_at.shape[1]]):
-                tree.notes.above[depth + 1, below, listed[j]] = 0
-                tree.notes.below[depth + 1, below, listed[j]] = 0
+                rule.notes.above[depth + 1, below, listed[j]] = 0
+                rule.notes.below[depth + 1, below, listed[j]] = 0
         return found
     wanted = _wanted(rule, schedules, s)
     if not (
         _count_pairs(test, schedules, tree, ends, s, arms)
-        or _is_counted(schedules, tree.notes, look, arms, wanted)
+        or _is_counted(schedules, rule.notes, look, arms, wanted)
     ):
         return np.int64(0)
     found = _candidates(test, schedules, tree, ends, look, arms, wanted)
     if found > 0:
         most = boundary_above(test.radius, frame[depth, B])
-        most += uplinks.largest_message_error(schedules.uplink, most, test.message_errors[1])
+        most += test.largest_error[0] + test.largest_error[1] * most
         _draw_candidates(test, schedules, tree, ends, most, s, arms)
         list_unresolved(tree.unresolved, arms, listed)
         _take_notes(test, schedules, tree, ends, most, look, arms)
@@ -308,7 +308,7 @@ def _count_pairs(test, schedules, tree, ends, s, arms):
     Tell whether there is any such pair.
     """
     g_a, g_b, total_a, total_b = ends
-    eliminated_at, notes, variance = schedules.eliminated_at, tree.notes, tree.variance
+    eliminated_at, notes, variance = schedules.eliminated_at, schedules.rule.notes, tree.variance
     count = arms[eliminated_at.shape[1]]
     alive = 0
     best_a = best_b = -np.inf
@@ -383,7 +383,7 @@ def _is_counted(schedules, notes, look, arms, wanted):
 def _candidates(test, schedules, tree, ends, look, arms, wanted):
     """Flag and count the arms that might be rejected, or accepted, inside the interval."""
     s, i, depth = look.s, look.place, look.depth
-    eliminated_at, notes = schedules.eliminated_at, tree.notes
+    eliminated_at, notes = schedules.eliminated_at, schedules.rule.notes
     count = arms[eliminated_at.shape[1]]
     others = schedules.state[s, ALIVE] - wanted
     found = np.int64(0)
@@ -415,7 +415,11 @@ def _candidates(test, schedules, tree, ends, look, arms, wanted):
 @inlined
 def _draw_candidates(test, schedules, tree, ends, most, s, arms):
     """Flag the candidates, and the arms of their unresolved pairs, as unresolved."""
-    notes, eliminated_at, unresolved = tree.notes, schedules.eliminated_at, tree.unresolved
+    notes, eliminated_at, unresolved = (
+        schedules.rule.notes,
+        schedules.eliminated_at,
+        tree.unresolved,
+    )
     count = arms[eliminated_at.shape[1]]
     for j in range(count):
         k = arms[j]
@@ -439,7 +443,11 @@ def _take_notes(test, schedules, tree, ends, most, look, arms):
     Above: arms that are high against a candidate; below: arms against which it is high.
     """
     s, i, depth = look.s, look.place, look.depth
-    notes, eliminated_at, unresolved = tree.notes, schedules.eliminated_at, tree.unresolved
+    notes, eliminated_at, unresolved = (
+        schedules.rule.notes,
+        schedules.eliminated_at,
+        tree.unresolved,
+    )
     above, below = notes.above[depth + 1, look.below], notes.below[depth + 1, look.below]
     count = arms[eliminated_at.shape[1]]
     for j in range(count):

@@ -2,8 +2,8 @@
 
 They say which sums the server receives, and what a pass may conclude about those from the true
 sums. An uplink is a NamedTuple class. It offers one method to Python, ``memory(schedules, arms,
-clients)``, which makes its scratch memory as another NamedTuple; both travel in
-`memory.Schedules`. The functions below are implemented for the class by ``@hooks.NAME.of(Class)``.
+clients)``, which makes its scratch memory as another NamedTuple, ``received``; both travel in
+`memory.Link`. The functions below are implemented for the class by ``@hooks.NAME.of(Class)``.
 Their defaults are those of an uplink on which every message arrives as it was sent, and compile to
 nothing.
 """
@@ -17,7 +17,7 @@ from fastfed.kernels.memory import Flag, Floats, Indices, Int, Round, Schedules,
 
 
 @generic_with_default
-def begin_receiving(uplink: Any, schedules: Schedules, s: Int) -> None:
+def begin_receiving(uplink: Any, received: Any, s: Int) -> None:
     """Forget all that was received under schedule s."""
 
 
@@ -39,6 +39,7 @@ def visits_all(uplink: Any, schedules: Schedules, s: Int) -> Flag:
 @generic_with_default
 def receive(
     uplink: Any,
+    received: Any,
     rewards: Any,
     scope: Scope,
     walks: Walks,
@@ -67,12 +68,13 @@ def message_errors(uplink: Any, tree: Tree, depth: Int, level: Int) -> Any:
 
 
 @generic_with_default
-def largest_message_error(uplink: Any, most: Any, e_b: Any) -> Any:
+def largest_message_error(uplink: Any, e_b: Any) -> Any:
     """Bound the distance of a received lead from the true one anywhere in an interval.
 
-    ``most`` is an upper bound on g there, ``e_b`` the `message_errors` at its end.
+    ``e_b`` is the `message_errors` at its end. Return (constant, factor): the bound is the constant
+    and the factor times an upper bound on g.
     """
-    return 0.0
+    return 0.0, 0.0
 
 
 @generic_with_default
@@ -88,12 +90,12 @@ def errors_per_certificate(uplink: Any) -> Int:
 
 
 @generic_with_default
-def end_question(uplink: Any, schedules: Schedules, weights: Floats) -> None:
+def end_question(uplink: Any, received: Any, schedules: Schedules, weights: Floats) -> None:
     """Take note of the messages of a question, whose pass is over; clients have these weights."""
 
 
 @generic_with_default
-def begin_trial(uplink: Any, schedules: Schedules) -> None:
+def begin_trial(uplink: Any, received: Any) -> None:
     """Forget the messages of the trial before."""
 
 

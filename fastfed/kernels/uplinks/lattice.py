@@ -135,8 +135,8 @@ def rounded_uplink(share: float, mass: float) -> LatticeUplink:
 
 
 @hooks.begin_receiving.of(LatticeUplink)
-def _begin_receiving(uplink, schedules, s):
-    fill(schedules.received.means[s], 0.0)
+def _begin_receiving(uplink, received, s):
+    fill(received.means[s], 0.0)
 
 
 @hooks.arrives_as_sent.of(LatticeUplink)
@@ -150,23 +150,23 @@ def _visits_all(uplink, schedules, s):
 
 
 @hooks.receive.of(LatticeUplink)
-def _receive(uplink, rewards, scope, walks, radius, schedules, arms, at_n):
+def _receive(uplink, received, rewards, scope, walks, radius, schedules, arms, at_n):
     n = at_n.n
     if uplink.dithered:
         step = uplink.unit * math.sqrt(float(n))
     else:
         step = uplink.share * exact(radius, float(n)) / uplink.mass
     for m in range(scope.lo, scope.hi):
-        schedules.received.ahead[m] = reward_hooks.left_out(rewards, m) * float(n)
-    _receive_all(uplink, scope, walks, schedules, at_n, arms, step)
+        received.ahead[m] = reward_hooks.left_out(rewards, m) * float(n)
+    _receive_all(uplink, received, scope, walks, schedules, at_n, arms, step)
     return RECEIVED
 
 
 @inner
-def _receive_all(uplink, scope, walks, schedules, at_n, arms, step):
+def _receive_all(uplink, received, scope, walks, schedules, at_n, arms, step):
     """Receive a message of every client with a weight, for every arm of the list that is alive."""
     s, n = at_n.s, at_n.n
-    state, eliminated_at, means = schedules.state, schedules.eliminated_at, schedules.received.means
+    state, eliminated_at, means = schedules.state, schedules.eliminated_at, received.means
     counting, weights = state[s, TIMES_USED] < uplink.most, scope.weights
     sums = walks.total[RECEIVED]
     bits = np.int64(0)
@@ -175,7 +175,7 @@ def _receive_all(uplink, scope, walks, schedules, at_n, arms, step):
     for m in range(scope.lo, scope.hi):
         if weights[m] == 0.0:
             continue
-        ahead = schedules.received.ahead[m]
+        ahead = received.ahead[m]
         block = np.int64(-1)
         words = (np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0))
         for j in range(arms[eliminated_at.shape[1]]):
@@ -192,7 +192,7 @@ def _receive_all(uplink, scope, walks, schedules, at_n, arms, step):
             sent = step * (place - dither)
             sums[k] = add_client(weights, sums[k], m, sent - ahead)
             if counting:
-                if n > schedules.received.counted_to[s, k, m]:
+                if n > received.counted_to[s, k, m]:
                     before = np.floor(means[s, k, m] * float(n) / step + dither + 0.5)
                     bits += 1 + 2 * math.frexp(place - before)[1]
                 means[s, k, m] = sent / float(n)
@@ -213,8 +213,8 @@ def _message_errors(uplink, tree, depth, level):
 
 
 @hooks.largest_message_error.of(LatticeUplink)
-def _largest_message_error(uplink, most, e_b):
-    return e_b if uplink.dithered else uplink.share * most
+def _largest_message_error(uplink, e_b):
+    return (e_b, 0.0) if uplink.dithered else (0.0, uplink.share)
 
 
 @hooks.message_errors_alone.of(LatticeUplink)
@@ -236,13 +236,13 @@ def _errors_per_certificate(uplink):
 
 
 @hooks.begin_trial.of(LatticeUplink)
-def _begin_trial(uplink, schedules):
-    fill(schedules.received.counted_to, 0)
+def _begin_trial(uplink, received):
+    fill(received.counted_to, 0)
 
 
 @hooks.end_question.of(LatticeUplink)
-def _end_question(uplink, schedules, weights):
-    _count_no_more(schedules, schedules.received.counted_to, weights)
+def _end_question(uplink, received, schedules, weights):
+    _count_no_more(schedules, received.counted_to, weights)
 
 
 @inner
