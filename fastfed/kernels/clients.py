@@ -44,29 +44,35 @@ from fastfed.kernels.schedules import decided_at
 from fastfed.kernels.server_questions import client_scope
 from fastfed.kernels.tuple_references import by_reference
 
+BLOCK = 4096  # clients of a thread, or a multiple of it: no block looks at another's passes
+
 
 @inlined
-def run_clients(problem, every_step, limits, space, trial, i, rows):
-    """Run the passes of all clients of a trial, after the server's; return their certificates.
+def run_clients(problem, every_step, limits, space, trial, i, rows, some):
+    """Run the passes of ``some`` clients of a trial, (lo, hi), after the server's.
 
-    The steps in ``space.local_eliminated_at`` give the trial's rows, but not all of them are
-    located exactly, unless the caller keeps eliminations.
+    Return their certificates. When all clients have been run, and `find_last`, the steps in
+    ``space.local_eliminated_at`` give the trial's rows, but not all of them are located exactly,
+    unless the caller keeps eliminations.
     """
     lazy, goal = space.lazy, problem.goal
-    arms, clients = space.local_eliminated_at.shape
+    arms = space.local_eliminated_at.shape[0]
     questions = problem.questions
     lazy.notes[SPINE_USED] = 0
     lazily = problem.skip and rows.local_eliminated_at.shape[0] == 0
     certificates, in_vain = np.int64(0), np.int64(0)
-    for m in range(clients):
+    for m in range(some[0], some[1]):
         client = by_reference(_schedules_of(problem, every_step, space, np.int64(m)))
         scope = by_reference(client_scope(questions, problem.seed, trial, np.int64(m)))
-        if m == 0 or not questions.alike:
+        if m == some[0] or not questions.alike:
             _set_due(questions, space.state, space.eliminated_at, limits.horizon, lazy, m)
         lazy.notes[ISSUED], lazy.notes[QUIET] = 0, -1
         bracketed = False
         # clients of a trial are alike: where brackets spare little, most clients do without
-        if lazily and 4 * in_vain <= m + 4:
+        place = m % BLOCK
+        if place == 0:
+            in_vain = np.int64(0)
+        if lazily and 4 * in_vain <= place + 4:
             held = PassMemory(space.walks, space.tree, client)
             bracketed = goals.bracket(
                 client.rule, problem.rewards, space.rewards, scope, problem.local_radius, held, lazy
@@ -89,8 +95,6 @@ def run_clients(problem, every_step, limits, space, trial, i, rows):
         if rows.local_accepted.shape[0] > 0:
             for k in range(arms):
                 rows.local_accepted[i, k, m] = client.state[0, ACCEPTED + k] == 1
-    if lazily:
-        certificates += _find_last(problem, every_step, space, trial)
     return certificates
 
 
@@ -217,8 +221,8 @@ def _locate(problem, space, scope, client, first):
 
 
 @inlined
-def _find_last(problem, every_step, space, trial):
-    """Locate the last declaration of any client, the likeliest client first."""
+def find_last(problem, every_step, space, trial):
+    """Locate the last declaration of any client, the likeliest first; return the certificates."""
     lazy, out = space.lazy, space.local_eliminated_at
     arms, clients = out.shape
     certificates, latest = np.int64(0), np.int64(0)

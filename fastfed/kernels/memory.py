@@ -57,6 +57,9 @@ ACCEPTED = 11
 # server; of the last bracket: its certificates, and log2 of the last spine node up to which all
 # arms are certainly in, -1 for step 0
 SPINE_USED, ISSUED, QUIET = range(3)
+# columns of `Space.totals`, of one trial: variates that the server drew, and certificates and spine
+# nodes of the clients
+SERVER_DRAWS, CLIENT_CERTIFICATES, CLIENT_SPINE = range(3)
 # in place of a declared arm: nothing has been declared; a set of arms has
 NOBODY, A_SET = -1, -2
 
@@ -214,6 +217,7 @@ class Space(NamedTuple):
     eliminated_at: Ints  # (Q, S, K)
     received: Any  # memory of the uplink: see `kernels.uplinks`
     lazy: Lazy  # memory of lazy clients
+    totals: Ints  # (3,) see the columns above
     log: Ints  # (Q, S, times) chosen times of several questions: see `kernels.adaptive`
 
 
@@ -274,5 +278,30 @@ def make_space(problem: Any, arms: int, clients: int, schedules: int, logged: in
         eliminated_at=ints(questions, schedules, arms),
         received=uplink.memory(schedules, arms, clients),
         lazy=make_lazy(arms, clients),
+        totals=ints(3),
         log=ints(questions, schedules if logged else 0, logged),
+    )
+
+
+def beside(problem: Any, space: Space) -> Space:
+    """Make the memory of a thread that runs other clients of the same trial.
+
+    Arrays with an entry for each client are shared.
+    """
+    arms = space.client_eliminated_at.shape[1]
+    walks, tree, lazy = space.walks, space.tree, space.lazy
+    return space._replace(
+        walks=walks._replace(total=np.zeros_like(walks.total), work=ints(2)),
+        tree=tree._replace(**{name: np.zeros_like(one) for name, one in tree._asdict().items()}),
+        notes=problem.goal.notes(arms, tree.unsettled.shape[1]),
+        rewards=problem.rewards.beside(space.rewards),
+        client_state=np.zeros_like(space.client_state),
+        client_eliminated_at=np.zeros_like(space.client_eliminated_at),
+        lazy=lazy._replace(
+            victim=np.zeros_like(lazy.victim),
+            taken=np.zeros_like(lazy.taken),
+            due=np.zeros_like(lazy.due),
+            notes=np.zeros_like(lazy.notes),
+        ),
+        totals=ints(3),
     )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels.adaptive import intervals_around, is_chosen, logging
-from fastfed.kernels.clients import run_clients
+from fastfed.kernels.clients import find_last, run_clients
 from fastfed.kernels.compiling import entry_point, inlined, inner
 from fastfed.kernels.elimination import run_pass
 from fastfed.kernels.extremes import larger, smaller
@@ -22,14 +22,18 @@ from fastfed.kernels.memory import (
     ABANDONED,
     ACCEPTED,
     CERTIFICATES,
+    CLIENT_CERTIFICATES,
+    CLIENT_SPINE,
     DRAWS,
     NEVER,
     NOBODY,
     SENT,
+    SERVER_DRAWS,
     SKIP_TOLERANCE,
     SPINE_USED,
     TIMES_USED,
     WINNER,
+    Flag,
     Flags,
     Floats,
     Int,
@@ -119,6 +123,18 @@ class Rows(NamedTuple):
     global_accepted: Flags  # (trials, S, Q, K) whether an arm is in a set that the server declared
     local_abandoned_at: Ints  # (trials, M) the step at which a client abandoned; 0: it did not
     global_abandoned_at: Ints  # (trials, S, Q) and at which the server did
+
+
+class Stage(NamedTuple):
+    """The part of each trial that is run: the server, the clients lo .. hi - 1, the end.
+
+    A trial of very many clients is run in parts, so that threads can share its clients.
+    """
+
+    begins: Flag  # with the server
+    ends: Flag  # with the rows
+    lo: Int
+    hi: Int
 
 
 class Control(NamedTuple):
@@ -263,6 +279,7 @@ def _client_space(space):
         space.eliminated_at,
         Nothing(()),
         space.lazy,
+        space.totals,
         space.log,
     )
 
@@ -277,49 +294,70 @@ def run_trials(
     rows: Rows,
     control: Control,
     first: Int,
+    stage: Stage,
 ) -> None:
-    """Run trials first, first + 1, ... into rows 0, 1, ..., as many as `rows` holds."""
+    """Run trials first, first + 1, ... into rows 0, 1, ..., as many as `rows` holds.
+
+    A trial in parts is alone in its rows, because memory holds the parts of one trial.
+    """
     problem, space, rows = by_reference(problem), by_reference(space), by_reference(rows)
     every_step, times, limits = by_reference(every_step), by_reference(times), by_reference(limits)
     rewards, memory, walks, tree = problem.rewards, space.rewards, space.walks, space.tree
     goal, questions = problem.goal, problem.questions
     arms, clients = space.local_eliminated_at.shape
     local, local_space = by_reference(_for_clients(problem)), by_reference(_client_space(space))
+    totals = space.totals
+    several = questions.weights.shape[0] > 1
+    # clients were lazy
+    lazily = questions.local and problem.skip and rows.local_eliminated_at.shape[0] == 0
     for i in range(rows.ints.shape[1]):
         if control.stop[0] != 0:
             return
         trial = first + i
-        for k in range(arms):
-            for m in range(clients):
-                walks.known[k, m] = 0
-        walks.work[0] = walks.work[1] = 0
-        several = questions.weights.shape[0] > 1
-        if several:
-            uplinks.begin_trial(problem.uplink, space.received)
-        for q in range(questions.weights.shape[0]):
-            server = by_reference(_server(problem, times, space, q))
-            run_pass(
-                rewards,
-                memory,
-                by_reference(server_scope(questions, problem.seed, trial, q)),
-                problem.global_radius,
-                server,
-                walks,
-                tree,
-                Start(problem.skip, np.int64(-1)),
-                by_reference(Link(problem.uplink, space.received)),
-            )
+        if stage.begins:
+            for k in range(arms):
+                for m in range(clients):
+                    walks.known[k, m] = 0
+            walks.work[0] = walks.work[1] = 0
             if several:
-                uplinks.end_question(problem.uplink, space.received, server, questions.weights[q])
-        if several:
-            combine(questions, times, space.log, space.state, space.eliminated_at)
-        server_draws, certificates = walks.work[1], np.int64(0)
-        if questions.local:
-            certificates = run_clients(local, every_step, limits, local_space, trial, i, rows)
-            if problem.skip and rows.local_eliminated_at.shape[0] == 0:  # clients were lazy
-                around = intervals_around(times.chosen, space.state)
-                certificates += around * clients * arms * (arms - 1)
-        local_draws, spine_used = walks.work[1] - server_draws, space.lazy.notes[SPINE_USED]
+                uplinks.begin_trial(problem.uplink, space.received)
+            for q in range(questions.weights.shape[0]):
+                server = by_reference(_server(problem, times, space, q))
+                run_pass(
+                    rewards,
+                    memory,
+                    by_reference(server_scope(questions, problem.seed, trial, q)),
+                    problem.global_radius,
+                    server,
+                    walks,
+                    tree,
+                    Start(problem.skip, np.int64(-1)),
+                    by_reference(Link(problem.uplink, space.received)),
+                )
+                if several:
+                    uplinks.end_question(
+                        problem.uplink, space.received, server, questions.weights[q]
+                    )
+            if several:
+                combine(questions, times, space.log, space.state, space.eliminated_at)
+            totals[SERVER_DRAWS] = walks.work[1]
+            totals[CLIENT_CERTIFICATES] = totals[CLIENT_SPINE] = 0
+        if questions.local and stage.lo < stage.hi:
+            some = (stage.lo, stage.hi)
+            totals[CLIENT_CERTIFICATES] += run_clients(
+                local, every_step, limits, local_space, trial, i, rows, some
+            )
+            totals[CLIENT_SPINE] += space.lazy.notes[SPINE_USED]
+        if not stage.ends:
+            continue
+        certificates = totals[CLIENT_CERTIFICATES]
+        space.lazy.notes[SPINE_USED] = 0
+        if lazily:
+            certificates += find_last(local, every_step, local_space, trial)
+            around = intervals_around(times.chosen, space.state)
+            certificates += around * clients * arms * (arms - 1)
+        local_draws = walks.work[1] - totals[SERVER_DRAWS]
+        spine_used = totals[CLIENT_SPINE] + space.lazy.notes[SPINE_USED]
         server = by_reference(_server(problem, times, space, np.int64(0)))
         errors = uplinks.errors_per_certificate(problem.uplink)
         for s in range(times.times.shape[0]):
@@ -335,7 +373,7 @@ def run_trials(
             _write_answers(s, i, space.state, rows)
             rows.skip_error[s, i] = SKIP_TOLERANCE * float(in_all)
             # clients use spine nodes that the server drew, perhaps for another schedule
-            shared = smaller(server_draws, space.state[0, s, DRAWS] + spine_used)
+            shared = smaller(totals[SERVER_DRAWS], space.state[0, s, DRAWS] + spine_used)
             rows.draws[s, i] = local_draws + shared
         if rows.local_eliminated_at.shape[0] > 0:
             _keep_departures(i, space, rows)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import pairwise
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -21,7 +22,8 @@ from fastfed.confidence import MAX_STEPS
 from fastfed.errors import InputError
 from fastfed.kernels import trials as kernel
 from fastfed.kernels.adaptive import MOST_TIMES, PLACES, ChosenTimes, FixedTimes
-from fastfed.kernels.memory import Space, make_space
+from fastfed.kernels.clients import BLOCK
+from fastfed.kernels.memory import Space, beside, make_space
 from fastfed.kernels.server_questions import Questions
 from fastfed.model.goals import Goal
 from fastfed.model.instance import Instance
@@ -128,18 +130,20 @@ class Job:
         control: kernel.Control | None = None,
         space: Space | None = None,
         keep_departures: bool = False,
+        threads: int = 1,
     ) -> Block:
         """Run the trials first, ..., first + count - 1, on the calling thread, without the GIL.
 
         ``space`` is scratch memory from `space`, to be used by one thread at a time, and only for
-        jobs that differ in delta alone. Departures are those of schedules that eliminate.
+        jobs that differ in delta alone. Departures are those of schedules that eliminate. One trial
+        of very many clients may use more ``threads``.
         """
         steer = control or new_control()
         if not self.runners:
-            return self._run_passes(first, count, steer, space, keep_departures)
+            return self._run_passes(first, count, steer, space, keep_departures, threads)
         blocks = [self._run_rounds(one, first, count, steer) for one in self.runners.values()]
         if len(self.runners) < len(self.schedules):
-            blocks.append(self._run_passes(first, count, steer, space, keep_departures))
+            blocks.append(self._run_passes(first, count, steer, space, keep_departures, threads))
         eliminating = [
             place for place, one in enumerate(self.schedules) if place not in self.runners
         ]
@@ -169,6 +173,7 @@ class Job:
         control: kernel.Control,
         space: Space | None,
         keep_departures: bool,
+        threads: int,
     ) -> Block:
         """Run the trials of all schedules that eliminate."""
         arms, clients = self.instance.shape
@@ -193,16 +198,7 @@ class Job:
             ints(keep_departures, count, clients),
             ints(keep_departures, count, passes, questions),
         )
-        kernel.run_trials(
-            self._problem,
-            self._every,
-            self._times,
-            self._limits,
-            space or self.space(),
-            found,
-            control,
-            np.int64(first),
-        )
+        self._run_parts(found, control, first, space or self.space(), threads)
         departures = (
             Departures(
                 found.local_eliminated_at,
@@ -243,6 +239,54 @@ class Job:
             of_schedules(draw_error),
             departures,
         )
+
+    def _run_parts(
+        self, found: kernel.Rows, control: kernel.Control, first: int, space: Space, threads: int
+    ) -> None:
+        """Run trials into ``found``, and one trial of very many clients on several threads.
+
+        Its clients are run in blocks, which do not depend on the number of threads. They need the
+        server's pass, and the end of the trial needs all of them.
+        """
+
+        def run(held: Space, begins: bool, ends: bool, lo: int, hi: int) -> None:
+            kernel.run_trials(
+                self._problem,
+                self._every,
+                self._times,
+                self._limits,
+                held,
+                found,
+                control,
+                np.int64(first),
+                kernel.Stage(begins, ends, np.int64(lo), np.int64(hi)),
+            )
+
+        clients = self.instance.shape[1]
+        threads = min(threads, -(-clients // BLOCK))
+        alone = found.ints.shape[1] == 1 and hasattr(self._problem.rewards, "beside")
+        if threads < 2 or not alone:
+            run(space, True, True, 0, clients)
+            return
+        run(space, True, False, 0, 0)
+        spaces = [beside(self._problem, space) for _ in range(threads)]
+        free: SimpleQueue[Space] = SimpleQueue()
+        for one in spaces:
+            free.put(one)
+
+        def run_block(lo: int) -> None:
+            held = free.get()
+            try:
+                run(held, False, False, lo, min(lo + BLOCK, clients))
+            finally:
+                free.put(held)
+
+        with ThreadPoolExecutor(threads, thread_name_prefix="fastfed") as pool:
+            list(pool.map(run_block, range(0, clients, BLOCK)))
+        for one in spaces:
+            space.walks.work[:] += one.walks.work
+            space.totals[:] += one.totals
+        run(space, False, True, 0, 0)
 
     def _spent(self, steps: Floats, pulls: npt.NDArray[np.int64]) -> Spent:
         """Return the steps and pulls of trials, with the boundaries at their next powers of two.
@@ -317,26 +361,31 @@ def new_control() -> kernel.Control:
 
 
 def run_together(
-    jobs: Sequence[Job], first: int, count: int, control: kernel.Control | None = None
+    jobs: Sequence[Job],
+    first: int,
+    count: int,
+    control: kernel.Control | None = None,
+    threads: int = 1,
 ) -> list[Block]:
     """Run the same trials of jobs that differ in delta alone; return the block of each.
 
     Where spines are dear, every trial is run for all jobs before the next, in one memory, which
     keeps the spines that the job before has drawn. Rows, their errors and the counted work are
-    those of each job by itself. Return no blocks if the control stops it.
+    those of each job by itself. Return no blocks if the control stops it. ``threads`` is as for
+    `Job.run`.
     """
     steer = control or new_control()
     # schedules that one pass serves at one delta may need two at another: see `_lay_out`
     passes = {len(job._horizon) for job in jobs}
     if len(jobs) == 1 or len(passes) > 1 or not jobs[0].spine_is_dear:
-        return [job.run(first, count, steer) for job in jobs]
+        return [job.run(first, count, steer, threads=threads) for job in jobs]
     space = jobs[0].space()
     found: list[list[Block]] = [[] for _ in jobs]
     for trial in range(first, first + count):
         if steer.stop[0] != 0:  # interrupted: nobody asks for the blocks
             return []
         for blocks, job in zip(found, jobs, strict=True):
-            blocks.append(job.run(trial, 1, steer, space))
+            blocks.append(job.run(trial, 1, steer, space, threads=threads))
     return [Block.join(blocks) for blocks in found]
 
 
@@ -353,7 +402,10 @@ def run_all_blocks(
     by an exception or Ctrl-C in the caller, stops the kernels after their current trial.
     """
     control = new_control()
+    threads = workers
     workers = int(max(1, min(workers, physical_memory() // size_of(jobs[0].space()))))
+    # where fewer trials than threads run at a time, each trial may have several
+    threads = max(1, threads // min(workers, count))
     size = 1 if count < 64 else 16
     started: dict[Future[list[Block]], float] = {}
     next_first, end, done = first, first + count, 0
@@ -364,7 +416,7 @@ def run_all_blocks(
                 # the last blocks share what is left, so that no thread waits for another
                 fair = math.ceil((end - next_first) / workers)
                 length = max(1, min(size, fair))
-                future = pool.submit(run_together, jobs, next_first, length, control)
+                future = pool.submit(run_together, jobs, next_first, length, control, threads)
                 started[future] = time.perf_counter()
                 next_first += length
             finished, _ = wait(started, timeout=0.1, return_when=FIRST_COMPLETED)

@@ -10,6 +10,7 @@ import pytest
 import fastfed as ff
 from fastfed.simulation import job as jobs
 from fastfed.simulation.job import Job, run_all_blocks
+from fastfed.simulation.rows import Block
 
 
 def federation(clients: int) -> ff.Instance:
@@ -23,6 +24,63 @@ def test_rows_of_many_clients_are_those_of_every_client_followed() -> None:
     lazy, whole = job.run(0, 1), job.run(0, 1, keep_departures=True)
     assert (lazy.ints == whole.ints).all()
     assert (lazy.pulls == whole.pulls).all()
+
+
+def _laws() -> list[ff.Instance]:
+    rng = np.random.default_rng(2)
+    means = np.array([[0.8], [0.5], [0.2]]) + rng.uniform(-0.1, 0.1, (3, 9_000))
+    weights = np.stack([1 - means, rng.uniform(0, 0.02, means.shape), means], axis=2)
+    return [
+        ff.Instance(means, name="gaussian"),
+        ff.Instance(means, ff.Gaussian(rng.uniform(0.3, 1, means.shape)), name="noises"),
+        ff.Instance(means, ff.Bernoulli(), name="bernoulli"),
+        ff.Instance(rewards=ff.Finite([0.0, 0.4, 1.0], weights), name="finite"),
+        ff.Instance(means, ff.Poisson(sigma=1.0), name="poisson"),
+    ]
+
+
+@pytest.mark.parametrize("instance", _laws(), ids=lambda one: one.name)
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_trial_on_several_threads_is_the_same(
+    instance: ff.Instance, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The three blocks of its clients share nothing but what the server left them."""
+    made = []
+    plain = jobs.beside
+    monkeypatch.setattr(jobs, "beside", lambda *held: made.append(1) or plain(*held))
+    job = Job.of(instance, ["fedelim", "periodic:7"], delta=0.1, keep_pulls=True)
+    alone = job.run(0, 1, keep_departures=whole)
+    assert not made
+    shared = job.run(0, 1, keep_departures=whole, threads=8)
+    assert len(made) == 3
+    for name in ("ints", "skip_error", "draw_error", "pulls", "work"):
+        np.testing.assert_array_equal(getattr(shared, name), getattr(alone, name))
+    if whole:
+        for name, found in vars(shared.departures).items():
+            np.testing.assert_array_equal(found, getattr(alone.departures, name))
+
+
+@pytest.mark.parametrize("choice", [{"goal": "top:2"}, {"uplink": "dither:0.5"}], ids=str)
+def test_other_choices_on_several_threads(choice: dict[str, str]) -> None:
+    job = Job.of(federation(9_000), ["fedelim"], delta=0.1, keep_pulls=True, **choice)
+    alone, shared = job.run(0, 1), job.run(0, 1, threads=2)
+    np.testing.assert_array_equal(shared.ints, alone.ints)
+    np.testing.assert_array_equal(shared.pulls, alone.pulls)
+    np.testing.assert_array_equal(shared.skip_error, alone.skip_error)
+
+
+def test_threads_without_a_trial_of_their_own_help_the_others() -> None:
+    given = []
+
+    class Noted(Job):
+        def run(self, *arguments: object, threads: int = 1, **options: object) -> Block:
+            given.append(threads)
+            return super().run(*arguments, threads=threads, **options)
+
+    job = Noted.of(federation(10), ["fedelim"], delta=0.1)
+    for trials in (1, 2, 3, 8):
+        list(run_all_blocks([job], 0, trials, workers=6))
+    assert given == [6] + 2 * [3] + 3 * [2] + 8 * [1]
 
 
 def test_memory_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,6 +121,14 @@ class FiniteRewards(NamedTuple):
             pairwise_memory(most),
         )
 
+    def beside(self, memory: FiniteMemory) -> FiniteMemory:
+        """Make the memory of another thread; the server has set the stamp of the trial."""
+        own = {name: np.zeros_like(getattr(memory, name)) for name in _SCRATCH}
+        return memory._replace(pairwise=pairwise_memory(self.rise.shape[2]), **own)
+
+
+_SCRATCH = ("sums", "steps", "rest", "single")  # fields of `FiniteMemory` that no client owns
+
 
 def finite_rewards(values: Floats, weights: Floats) -> FiniteRewards:
     """Make rewards with these values (V,), ascending, and weights (K, M, V)."""

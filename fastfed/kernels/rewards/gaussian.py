@@ -70,6 +70,11 @@ def gaussian_memory(arms: int, clients: int) -> GaussianMemory:
     )
 
 
+def gaussian_beside(memory: GaussianMemory) -> GaussianMemory:
+    """Make the memory of another thread, for other clients."""
+    return memory._replace(span=np.zeros_like(memory.span), edge=np.zeros_like(memory.edge))
+
+
 def centred(means: Floats) -> Floats:
     """Return the means less the origin of each client, and below them the origin, (K + 1, M)."""
     origin = 0.5 * means.min(axis=0) + 0.5 * means.max(axis=0)
@@ -100,6 +105,9 @@ class GaussianRewards(NamedTuple):
 
     def memory(self, slots: int, arms: int, clients: int) -> GaussianMemory:
         return gaussian_memory(arms, clients)
+
+    def beside(self, memory: GaussianMemory) -> GaussianMemory:
+        return gaussian_beside(memory)
 
 
 @noise_at.of(GaussianRewards)

@@ -17,6 +17,7 @@ from fastfed.kernels.rewards.gaussian import (
     LEAF,
     GaussianMemory,
     draws_as_gaussian,
+    gaussian_beside,
     gaussian_memory,
 )
 from fastfed.kernels.rewards.gaussian_walk import noise_at
@@ -43,6 +44,9 @@ class GaussianCellsRewards(NamedTuple):
 
     def memory(self, slots: int, arms: int, clients: int) -> GaussianMemory:
         return gaussian_memory(arms, clients)
+
+    def beside(self, memory: GaussianMemory) -> GaussianMemory:
+        return gaussian_beside(memory)
 
 
 draws_as_gaussian(GaussianCellsRewards)

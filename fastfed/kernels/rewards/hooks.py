@@ -1,12 +1,14 @@
 """The functions of a reward distribution that a pass calls.
 
 Rewards are a NamedTuple class with the numbers that their walks are made of (means, noise, values
-...). They offer four things to Python:
+...). They offer five things to Python:
 
 * ``longest_walk``, the number of steps of the longest interval that is walked step by step;
 * ``origin``, (M,), the number that is taken off every reward of a client before summation: it is
   the same for all arms and drops out of comparisons;
 * ``memory(slots, arms, clients)``, which makes their scratch memory as another NamedTuple;
+* ``beside(memory)``, the same memory for a second thread that runs other clients of the trial: all
+  arrays without an axis for clients are its own. Laws may lack it, and then run on one thread;
 * ``draw_error(steps)``, a bound on the total variation distance between a draw, as it is counted
   in ``walks.work``, and its distribution, in walks of up to so many steps.
 
