@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels.compiling import inner
-from fastfed.kernels.extremes import larger
+from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.kernel_arrays import fill
 from fastfed.kernels.memory import (
     DEPTHS,
@@ -193,6 +193,14 @@ def _certified(rewards, d_a, d_b, least, slack, variance):
     if d_b <= 0.0 or d_a <= 0.0:
         return False
     return stays_below(d_a, d_b, least, slack, variance)
+
+
+@hooks.certified_without_branch.of(FiniteRewards)
+def _certified_without_branch(rewards, d_a, d_b, least, slack, variance):
+    """Certify as `stays_below` does; ``slack`` is the same for all pairs of a loop."""
+    nearer, bound = smaller(d_a, d_b), least * variance
+    safe = nearer > bound if slack < 0.0 else d_a * d_b >= bound + slack * larger(d_a, d_b)
+    return (nearer > 0.0) & safe
 
 
 @hooks.settle_few.of(FiniteRewards)
