@@ -26,7 +26,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 SKIP_TOLERANCE = 1e-15
 BAR = -math.log(SKIP_TOLERANCE)
-SIDE_ROWS, LAST_COLUMNS = 5, 5  # of `Tree.side` and `Tree.last`: see `unresolved_pairs`
+SIDE_ROWS, LAST_COLUMNS = 5, 6  # of `Tree.side` and `Tree.last`: see `unresolved_pairs`
 MOST_PAIRS = 3  # unresolved pairs that get a pairwise pass; 1 is 7 % slower, 6 no faster
 NEVER = np.int64(2**62)
 SPINE = 53

@@ -31,10 +31,11 @@ from fastfed.kernels.rewards import hooks
 # rows of `Tree.side`, which holds values of the arms alive, one beside the other: the sums at both
 # ends, the variance, the number of the arm, and 1.0 if a rival is not certified
 AT_A, AT_B, WIDTH, NAME, FLAG = range(5)
-# columns of `Tree.last`: the arms that were compared as bits of a number (0: nothing was compared),
-# their unresolved pairs, the certificates, the place of the unresolved arms in the lists of the
-# halves, and 1 if an arm leads another by g(b) at both ends
-COMPARED, FOUND, ISSUED, PLACE, APART = range(5)
+# columns of `Tree.last`: 1 if in the last look an arm may lead another by g(b) at both ends; and of
+# the last comparison that may be shared: its arms as bits of a number (0: there was none), their
+# unresolved pairs, the certificates, the place of the unresolved arms in the lists of the halves,
+# and APART as it left it
+APART, COMPARED, FOUND, ISSUED, PLACE, WERE_APART = range(6)
 MOST_BITS = 63
 # from so many arms on, rivals are compared as vectors, by loops without branches; the vectors of
 # fewer arms cost more than they spare
@@ -169,6 +170,7 @@ def _compare_once(test, schedules, tree, ends, look):
             bits |= np.int64(schedules.eliminated_at[s, k] == NEVER) << k
         if bits == last[COMPARED]:
             state[s, CERTIFICATES] += last[ISSUED]
+            last[APART] = last[WERE_APART]
             if last[FOUND] > 0 and last[PLACE] != below:
                 for j in range(lists[last[PLACE], arm_count]):
                     lists[below, j] = lists[last[PLACE], j]
@@ -179,7 +181,7 @@ def _compare_once(test, schedules, tree, ends, look):
     if found > 0:
         list_unresolved(tree.unresolved, arms, lists[below])
     last[COMPARED], last[FOUND], last[PLACE] = bits, found, below
-    last[ISSUED] = state[s, CERTIFICATES] - before
+    last[ISSUED], last[WERE_APART] = state[s, CERTIFICATES] - before, last[APART]
     return found
 
 

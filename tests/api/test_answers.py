@@ -396,7 +396,7 @@ def test_ctrl_c_does_not_wait_for_a_long_trial(monkeypatch: pytest.MonkeyPatch) 
     release, left = threading.Event(), threading.Event()
     run = Job.run
 
-    def slow(self: Job, *arguments: object) -> object:
+    def slow(self: Job, *arguments: object, threads: int) -> object:
         if arguments[0]:
             release.wait(60)
             left.set()

@@ -470,9 +470,9 @@ def test_leaving_early_tells_the_kernels_to_stop(monkeypatch):
     controls = []
     run = Job.run
 
-    def watched(self, first, count, control=None, space=None):
+    def watched(self, first, count, control, threads):
         controls.append(control)
-        return run(self, first, count, control, space)
+        return run(self, first, count, control, threads=threads)
 
     monkeypatch.setattr(Job, "run", watched)
     job = Job.of(ff.Instance.load("synthetic"), "fedelim", delta=0.1)
