@@ -81,7 +81,7 @@ from fastfed.kernels.memory import (
 from fastfed.kernels.radii import CHORD, boundary_at_node
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import begin, communicate, communicate_through
-from fastfed.kernels.unresolved_pairs import COMPARED, FOUND, ISSUED, collect_arms, list_arms
+from fastfed.kernels.unresolved_pairs import COMPARED, NOTHING, collect_arms, list_arms
 from fastfed.kernels.uplinks import hooks as uplinks
 
 
@@ -206,7 +206,7 @@ def _settle(rewards, memory, scope, radius, schedules, walks, tree, interval, li
     message_errors = uplinks.message_errors(link.uplink, tree, depth, level)
     errors_alone = uplinks.message_errors_alone(link.uplink, tree, depth)
     largest_error = uplinks.largest_message_error(link.uplink, message_errors[1])
-    tree.last[COMPARED] = tree.last[FOUND] = tree.last[ISSUED] = 0
+    tree.last[COMPARED] = NOTHING
     left_over = np.int64(0)
     for i in range(frame[depth, UNSETTLED]):
         s = tree.unsettled[depth, i]

@@ -5,7 +5,8 @@ pass splits have one unresolved pair, the same for all schedules: there the list
 comparison cost as much as the draws. `follow_pair` looks at the same intervals in the same order,
 by the same certificates, with two arms and the next time of each schedule. It finds for each
 schedule the first communication time at which one arm leads the other by g or more, and carries the
-eliminations out at the end. Other pairs of a schedule need no look: they are certified in the whole
+eliminations out at the end. Where an arm certainly leads by g in a whole interval, it is the next
+time of each schedule. Other pairs of a schedule need no look: they are certified in the whole
 interval.
 """
 

@@ -31,12 +31,11 @@ from fastfed.kernels.rewards import hooks
 # rows of `Tree.side`, which holds values of the arms alive, one beside the other: the sums at both
 # ends, the variance, the number of the arm, and 1.0 if a rival is not certified
 AT_A, AT_B, WIDTH, NAME, FLAG = range(5)
-# columns of `Tree.last`: 1 if in the last look an arm may lead another by g(b) at both ends; and of
-# the last comparison that may be shared: its arms as bits of a number (0: there was none), their
-# unresolved pairs, the certificates, the place of the unresolved arms in the lists of the halves,
-# and APART as it left it
-APART, COMPARED, FOUND, ISSUED, PLACE, WERE_APART = range(6)
-MOST_BITS = 63
+# columns of `Tree.last`: 0 if in the last look no arm led another by g(b) at both ends; and of the
+# last comparison that may be shared: its arms as bits of a number (or NOTHING), their
+# unresolved pairs, the certificates, the unresolved arms as bits, and APART as it left it
+APART, COMPARED, FOUND, ISSUED, LISTED, WERE_APART = range(6)
+MOST_BITS, NOTHING = 63, -1  # the bits of so many arms are never all set
 # from so many arms on, rivals are compared as vectors, by loops without branches; the vectors of
 # fewer arms cost more than they spare
 SIDE_BY_SIDE = 8
@@ -160,29 +159,37 @@ def _compare_once(test, schedules, tree, ends, look):
 
     What they find in an interval depends on nothing else.
     """
-    s, below, last, state = look.s, look.below, tree.last, schedules.state
-    arms, lists = tree.arms[look.depth, look.place], tree.arms[look.depth + 1]
+    s, last, state = look.s, tree.last, schedules.state
+    arms, listed = tree.arms[look.depth, look.place], tree.arms[look.depth + 1, look.below]
     schedule_count, arm_count = schedules.eliminated_at.shape
+    shared = schedule_count > 1 and arm_count <= MOST_BITS
     bits = np.int64(0)
-    if schedule_count > 1 and arm_count <= MOST_BITS:
+    if shared:
         for j in range(arms[arm_count]):
             k = np.int64(arms[j])
             bits |= np.int64(schedules.eliminated_at[s, k] == NEVER) << k
         if bits == last[COMPARED]:
             state[s, CERTIFICATES] += last[ISSUED]
             last[APART] = last[WERE_APART]
-            if last[FOUND] > 0 and last[PLACE] != below:
-                for j in range(lists[last[PLACE], arm_count]):
-                    lists[below, j] = lists[last[PLACE], j]
-                lists[below, arm_count] = lists[last[PLACE], arm_count]
+            found = 0
+            for j in range(arms[arm_count]):
+                k = np.int64(arms[j])
+                if (last[LISTED] >> k) & 1 == 1:
+                    listed[found] = k
+                    found += 1
+            listed[arm_count] = found
             return last[FOUND]
     before = state[s, CERTIFICATES]
-    found = compare_pairs(test, schedules, tree, ends, s, arms)
-    if found > 0:
-        list_unresolved(tree.unresolved, arms, lists[below])
-    last[COMPARED], last[FOUND], last[PLACE] = bits, found, below
-    last[ISSUED], last[WERE_APART] = state[s, CERTIFICATES] - before, last[APART]
-    return found
+    pairs = compare_pairs(test, schedules, tree, ends, s, arms)
+    if pairs > 0:
+        list_unresolved(tree.unresolved, arms, listed)
+    if shared:
+        last[COMPARED], last[FOUND], last[WERE_APART] = bits, pairs, last[APART]
+        last[ISSUED], last[LISTED] = state[s, CERTIFICATES] - before, 0
+        if pairs > 0:
+            for j in range(listed[arm_count]):
+                last[LISTED] |= np.int64(1) << np.int64(listed[j])
+    return pairs
 
 
 @inlined

@@ -230,7 +230,10 @@ class MixturePairs(Mixture):
 
 
 def _refuse_odd_exponent(name: str, function: Exponent, a: float) -> None:
-    """Refuse a radius sqrt(L(n) / n) unless L is positive and sqrt(n L(n)) concave on the grid."""
+    """Refuse a radius sqrt(L(n) / n) unless L is positive on the grid, and sqrt(n L(n)) fits.
+
+    That must be concave and must never fall.
+    """
     nodes = grid()
     g: list[float] = []
     for n in nodes:
@@ -251,6 +254,12 @@ def _refuse_odd_exponent(name: str, function: Exponent, a: float) -> None:
 
 
 def _refuse_bent(name: str, nodes: Sequence[float], g: Sequence[float], a: float) -> None:
+    for here, there, n in zip(g, g[1:], nodes[1:], strict=False):
+        if there < here * (1.0 - _BENT):
+            raise InputError(
+                f"radius {name}: sqrt(n L(n)) falls to {there!r} at n = {n:g}, from {here!r}, "
+                f"with a = {a:.3g}, and skipping rests on that it never does"
+            )
     for i in range(1, len(nodes) - 1):
         left, right = nodes[i] - nodes[i - 1], nodes[i + 1] - nodes[i]
         chord = (g[i - 1] * right + g[i + 1] * left) / (left + right)

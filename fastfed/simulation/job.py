@@ -406,7 +406,7 @@ def run_all_blocks(
     workers = int(max(1, min(workers, physical_memory() // size_of(jobs[0].space()))))
     # where fewer trials than threads run at a time, each trial may have several
     threads = max(1, threads // min(workers, count))
-    size = 1 if count < 64 else 16
+    size = 1 if count < 64 or threads > 1 else 16
     started: dict[Future[list[Block]], float] = {}
     next_first, end, done = first, first + count, 0
     pool = ThreadPoolExecutor(workers, thread_name_prefix="fastfed")

@@ -126,6 +126,29 @@ def test_skip_equals_dense_bit_for_bit(case):
         assert skip.block.work[:, 1].sum() < dense.block.work[:, 1].sum()
 
 
+@pytest.mark.parametrize(
+    ("schedules", "scale"),
+    [
+        (["at:5000", "at:100,4097", "at:4097"], None),
+        (["periodic:5000", "at:100,4097,9000", "periodic:4097"], None),
+        (["at:168", "adaptive:16", "at:129"], 0.2),
+        (["at:168", "at:129,168", "at:100,168", "adaptive", "at:129", "fedelim0"], 0.2),
+    ],
+)
+def test_a_shared_comparison_outlives_the_looks_between(schedules, scale):
+    """A schedule that is settled at once leaves the place of its list to the next one.
+
+    The third schedule has the arms of the first in play, and one with two arms, or one that
+    certifies nothing, looks between them.
+    """
+    instance = ff.Instance([[1.0, 1.0], [0.6, 0.6], [0.0, -0.5]])
+    options = {"delta": 0.1, "trials": 100, "sigma": scale, "max_steps": 2**14, "keep_pulls": True}
+    found = [
+        ff.simulate(instance, schedules, engine=engine, **options) for engine in ("skip", "dense")
+    ]
+    assert_same_but_skip_error(*found)
+
+
 def test_skip_equals_dense_at_a_gap_of_a_fiftieth_of_the_noise():
     """Some 2e5 steps a trial, the longest that are stepped here (at 0.6 of the honest scale)."""
     inst = ff.Instance([[0.02], [0.0]])

@@ -281,6 +281,8 @@ def test_bad_radii_are_one_line(tmp_path):
     refused(simulate(ff.Radius(lambda n, a: math.nan)), "L(1) = nan")
     refused(simulate(ff.Radius(lambda n, a: 5.0 - n / 10)), "L(50) = 0")
     refused(simulate(ff.Radius(lambda n, a: 1.0 + n * n)), "not concave at n = ")
+    falling = ff.Radius(lambda n, a: (1e9 * (1.0 - 0.99 * (n / 2.0**53) ** 2)) ** 2 / n)
+    refused(simulate(falling), "falls to ")
     refused(simulate(ff.Radius(lambda n, a: 1 / (n - n))), "L(1)", "ZeroDivisionError")
     refused(simulate(ff.Radius(unsupported)), "Numba cannot compile")
     refused(lambda: ff.Radius(3), "radius 3")

@@ -148,7 +148,8 @@ def _follow_pair(rule, rewards, memory, scope, held, radius, interval):
 @hooks.settle_next.of(BestRule)
 def _settle_next(rule, test, scope, schedules, tree, total, look):
     s, n, b = look.s, schedules.state[look.s, NEXT], tree.frame[look.depth, B]
-    # after a step nobody leads by g, because the arms behind would have left before
+    # who communicates at every step has compared at a, where nobody leads by g; besides, the pairs
+    # that were found are still needed by `settle_few`
     if tree.last[APART] == 0 or n - tree.frame[look.depth, A] == 1:
         return False
     left = eliminate_led(test, schedules, tree, total, look)

@@ -122,12 +122,16 @@ class FiniteRewards(NamedTuple):
         )
 
     def beside(self, memory: FiniteMemory) -> FiniteMemory:
-        """Make the memory of another thread; the server has set the stamp of the trial."""
-        own = {name: np.zeros_like(getattr(memory, name)) for name in _SCRATCH}
-        return memory._replace(pairwise=pairwise_memory(self.rise.shape[2]), **own)
+        """Make the memory of another thread, which draws the spines of its clients itself.
+
+        A thread that clears ``made`` for a new trial clears its own.
+        """
+        own = {name: np.zeros_like(getattr(memory, name)) for name in _NOT_SHARED}
+        stamp, pairwise = np.full_like(memory.stamp, 2**64 - 1), pairwise_memory(self.rise.shape[2])
+        return memory._replace(stamp=stamp, pairwise=pairwise, **own)
 
 
-_SCRATCH = ("sums", "steps", "rest", "single")  # fields of `FiniteMemory` that no client owns
+_NOT_SHARED = ("sums", "steps", "rest", "single", "made")  # by threads
 
 
 def finite_rewards(values: Floats, weights: Floats) -> FiniteRewards:
