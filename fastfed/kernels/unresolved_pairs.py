@@ -171,13 +171,13 @@ def _compare_once(test, schedules, tree, ends, look):
         if bits == last[COMPARED]:
             state[s, CERTIFICATES] += last[ISSUED]
             last[APART] = last[WERE_APART]
-            found = 0
-            for j in range(arms[arm_count]):
-                k = np.int64(arms[j])
-                if (last[LISTED] >> k) & 1 == 1:
-                    listed[found] = k
-                    found += 1
-            listed[arm_count] = found
+            if last[FOUND] > 0:
+                found = 0
+                for j in range(arms[arm_count]):
+                    k = np.int64(arms[j])
+                    listed[found] = k  # no branch: the next arm takes the place if it is not listed
+                    found += (last[LISTED] >> k) & 1
+                listed[arm_count] = found
             return last[FOUND]
     before = state[s, CERTIFICATES]
     pairs = compare_pairs(test, schedules, tree, ends, s, arms)
