@@ -140,9 +140,7 @@ def _run(problem, space, scope, client, level):
         space.rewards,
         scope,
         problem.local_radius,
-        client,
-        space.walks,
-        space.tree,
+        PassMemory(space.walks, space.tree, client),
         Start(problem.skip, level),
         by_reference(Link(problem.uplink, space.received)),
     )

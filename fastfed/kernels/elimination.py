@@ -70,13 +70,10 @@ from fastfed.kernels.memory import (
     Look,
     PassMemory,
     Round,
-    Schedules,
     Scope,
     Start,
     Test,
-    Tree,
     Unresolved,
-    Walks,
 )
 from fastfed.kernels.radii import CHORD, boundary_at_node
 from fastfed.kernels.rewards import hooks
@@ -91,9 +88,7 @@ def run_pass(
     memory: Any,
     scope: Scope,
     radius: Any,
-    schedules: Schedules,
-    walks: Walks,
-    tree: Tree,
+    held: PassMemory,
     where: Start,
     link: Link,
 ) -> None:
@@ -101,6 +96,7 @@ def run_pass(
 
     The result is in ``schedules.state`` and ``schedules.eliminated_at``.
     """
+    walks, tree, schedules = held.walks, held.tree, held.schedules
     frame, g, skip = tree.frame, tree.g, where.skip
     if where.level < 0:
         _begin(schedules, link)
@@ -122,9 +118,7 @@ def run_pass(
         while True:
             # settle the interval for every schedule that can be settled, split it for the others
             interval = Interval(depth, level, skip)
-            left_over = _settle(
-                rewards, memory, scope, radius, schedules, walks, tree, interval, link
-            )
+            left_over = _settle(rewards, memory, scope, radius, held, interval, link)
             frame[depth + 1, UNSETTLED] = left_over
             if left_over > 0 and not (
                 skip
@@ -134,7 +128,7 @@ def run_pass(
                     rewards,
                     memory,
                     scope,
-                    PassMemory(walks, tree, schedules),
+                    held,
                     radius,
                     interval,
                 )
@@ -190,11 +184,12 @@ def _running_arms(state, clients):
 
 
 @inlined
-def _settle(rewards, memory, scope, radius, schedules, walks, tree, interval, link):
+def _settle(rewards, memory, scope, radius, held, interval, link):
     """Carry each schedule through an `Interval` if that takes no split; count and list the others.
 
     The schedules that are left over are listed at depth + 1.
     """
+    walks, tree, schedules = held.walks, held.tree, held.schedules
     skip, depth, level = interval.skip, interval.depth, interval.level
     frame, state = tree.frame, schedules.state
     clients = scope.hi - scope.lo
@@ -251,7 +246,7 @@ def _settle(rewards, memory, scope, radius, schedules, walks, tree, interval, li
                 rewards,
                 memory,
                 scope,
-                PassMemory(walks, tree, schedules),
+                held,
                 radius,
                 Unresolved(found, depth, level),
             )
@@ -314,9 +309,8 @@ def _copy_end(scope, walks, tree, depth, link):
 @inlined
 def _communicate(rewards, scope, radius, schedules, walks, tree, at_n, link):
     """Hold the `Round` ``at_n``: clients send, the server receives and decides."""
-    arms = tree.arms[at_n.depth, at_n.place]
     received = uplinks.receive(
-        link.uplink, link.received, rewards, scope, walks, radius, schedules, arms, at_n
+        link.uplink, link.received, rewards, scope, radius, PassMemory(walks, tree, schedules), at_n
     )
     communicate(at_n.s, at_n.n, scope.senders, schedules)
     goals.decide(schedules.rule, schedules, tree, radius, walks.total[received], at_n)

@@ -40,10 +40,10 @@ from fastfed.kernels.memory import (
     Flag,
     Int,
     Interval,
+    PassMemory,
     Schedules,
     Scope,
     Tree,
-    Walks,
 )
 from fastfed.kernels.radii import CHORD, boundary_above, octave, reaches
 from fastfed.kernels.rewards import hooks
@@ -81,12 +81,11 @@ def follow_pair(
     memory: Any,
     scope: Scope,
     radius: Any,
-    schedules: Schedules,
-    walks: Walks,
-    tree: Tree,
+    held: PassMemory,
     interval: Interval,
 ) -> None:
     """Carry the schedules listed below the interval through it; they have one unresolved pair."""
+    walks, tree, schedules = held.walks, held.tree, held.schedules
     top, level = interval.depth, interval.level
     frame, followed, state = tree.frame, tree.pairs, schedules.state
     count, listed = frame[top + 1, UNSETTLED], tree.unsettled[top + 1]
@@ -110,9 +109,7 @@ def follow_pair(
             depth = next_interval(frame, tree.g, depth, top)
         while depth > top:
             pair = Pair(j, k, listed, active)
-            unresolved, active = _look(
-                rewards, memory, scope, radius, schedules, walks, tree, depth, pair
-            )
+            unresolved, active = _look(rewards, memory, scope, radius, held, depth, pair)
             if unresolved:
                 break
             depth = next_interval(frame, tree.g, depth, top)
@@ -122,12 +119,13 @@ def follow_pair(
 
 
 @inlined
-def _look(rewards, memory, scope, radius, schedules, walks, tree, depth, pair):
+def _look(rewards, memory, scope, radius, held, depth, pair):
     """Look at an interval for all active schedules.
 
     Tell whether it must be split or walked, and return the number of schedules still active.
     """
     j, k, listed, active = pair
+    walks, tree, schedules = held.walks, held.tree, held.schedules
     frame, followed, state = tree.frame, tree.pairs, schedules.state
     a, b = frame[depth, A], frame[depth, B]
     g_a, g_b = tree.g[depth, 0], tree.g[depth, 1]

@@ -39,6 +39,7 @@ from fastfed.kernels.memory import (
     Int,
     Ints,
     Link,
+    PassMemory,
     Schedules,
     Space,
     Start,
@@ -126,11 +127,13 @@ class Rows(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """The part of each trial that is run: the server, the clients lo .. hi - 1, the end.
+    """The trials first, first + 1, ..., and the part of each that is run.
 
-    A trial of very many clients is run in parts, so that threads can share its clients.
+    The parts are the server, the clients lo .. hi - 1, and the end. A trial of very many clients is
+    run in parts, so that threads can share its clients.
     """
 
+    first: Int
     begins: Flag  # with the server
     ends: Flag  # with the rows
     lo: Int
@@ -293,10 +296,9 @@ def run_trials(
     space: Space,
     rows: Rows,
     control: Control,
-    first: Int,
     stage: Stage,
 ) -> None:
-    """Run trials first, first + 1, ... into rows 0, 1, ..., as many as `rows` holds.
+    """Run the `Stage` of trials into rows 0, 1, ..., as many as `rows` holds.
 
     A trial in parts is alone in its rows, because memory holds the parts of one trial.
     """
@@ -313,7 +315,7 @@ def run_trials(
     for i in range(rows.ints.shape[1]):
         if control.stop[0] != 0:
             return
-        trial = first + i
+        trial = stage.first + i
         if stage.begins:
             for k in range(arms):
                 for m in range(clients):
@@ -328,9 +330,7 @@ def run_trials(
                     memory,
                     by_reference(server_scope(questions, problem.seed, trial, q)),
                     problem.global_radius,
-                    server,
-                    walks,
-                    tree,
+                    PassMemory(walks, tree, server),
                     Start(problem.skip, np.int64(-1)),
                     by_reference(Link(problem.uplink, space.received)),
                 )

@@ -258,8 +258,7 @@ class Job:
                 held,
                 found,
                 control,
-                np.int64(first),
-                kernel.Stage(begins, ends, np.int64(lo), np.int64(hi)),
+                kernel.Stage(np.int64(first), begins, ends, np.int64(lo), np.int64(hi)),
             )
 
         clients = self.instance.shape[1]

@@ -138,10 +138,9 @@ def _settle_few(rule, rewards, memory, scope, held, radius, found):
 
 @hooks.follow_pair.of(BestRule)
 def _follow_pair(rule, rewards, memory, scope, held, radius, interval):
-    walks, tree, schedules = held.walks, held.tree, held.schedules
-    if not is_one_pair(rewards, schedules, tree, interval.depth):
+    if not is_one_pair(rewards, held.schedules, held.tree, interval.depth):
         return False
-    follow_pair(rewards, memory, scope, radius, schedules, walks, tree, interval)
+    follow_pair(rewards, memory, scope, radius, held, interval)
     return True
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastfed.kernels.dispatch import generic, generic_with_default
-from fastfed.kernels.memory import Flag, Floats, Indices, Int, Round, Schedules, Scope, Tree, Walks
+from fastfed.kernels.memory import Flag, Floats, Int, PassMemory, Round, Schedules, Scope, Tree
 
 
 @generic_with_default
@@ -42,16 +42,14 @@ def receive(
     received: Any,
     rewards: Any,
     scope: Scope,
-    walks: Walks,
     radius: Any,
-    schedules: Schedules,
-    arms: Indices,
+    held: PassMemory,
     at_n: Round,
 ) -> Int:
     """Return the slot of ``walks.total`` that has the sums of the arms as the server receives them.
 
     Called once for each communication round that is visited, before anything else is done about
-    it; the number of ``arms`` is their last entry.
+    it. The arms are listed in ``tree.arms[at_n.depth, at_n.place]``, and their number comes last.
     """
     return at_n.slot
 

@@ -150,7 +150,8 @@ def _visits_all(uplink, schedules, s):
 
 
 @hooks.receive.of(LatticeUplink)
-def _receive(uplink, received, rewards, scope, walks, radius, schedules, arms, at_n):
+def _receive(uplink, received, rewards, scope, radius, held, at_n):
+    arms = held.tree.arms[at_n.depth, at_n.place]
     n = at_n.n
     if uplink.dithered:
         step = uplink.unit * math.sqrt(float(n))
@@ -158,7 +159,7 @@ def _receive(uplink, received, rewards, scope, walks, radius, schedules, arms, a
         step = uplink.share * exact(radius, float(n)) / uplink.mass
     for m in range(scope.lo, scope.hi):
         received.ahead[m] = reward_hooks.left_out(rewards, m) * float(n)
-    _receive_all(uplink, received, scope, walks, schedules, at_n, arms, step)
+    _receive_all(uplink, received, scope, held.walks, held.schedules, at_n, arms, step)
     return RECEIVED
 
 
