@@ -392,36 +392,45 @@ def list_unresolved(unresolved, arms, listed):
     listed[arm_count] = found
 
 
+@inlined
+def certainly_leads(test, tree, ends, most, j, k):
+    """Tell whether j is certified to lead k by g or more; ``most`` is above g in the interval."""
+    _, _, total_a, total_b = ends
+    return hooks.certified(
+        test.rewards,
+        total_a[j] - total_a[k] - most,
+        total_b[j] - total_b[k] - most,
+        test.least,
+        test.slack,
+        tree.variance[j] + tree.variance[k],
+    )
+
+
 @inner
 def eliminate_led(test, schedules, tree, total, look):
     """Eliminate at the next time every arm that the leader certainly leads by g in the interval.
 
     That is undone if any pair of the others is unresolved, for then more might happen inside.
     Pairs of an arm that leaves with one that stays do not matter: at the next time the leader is
-    above both. Return the number of arms that left.
+    above the one that leaves, and eliminates all that it would. Return the number that left.
     """
     s, depth = look.s, look.depth
-    arms, variance = tree.arms[depth, look.place], tree.variance
-    state, eliminated_at = schedules.state, schedules.eliminated_at
+    arms, state = tree.arms[depth, look.place], schedules.state
+    eliminated_at = schedules.eliminated_at
     ends = ends_of(test, tree, total, depth)
-    total_a, total_b = ends.total_a, ends.total_b
     count = arms[eliminated_at.shape[1]]
     leader, best = np.int64(-1), -np.inf
     for j in range(count):
         k = np.int64(arms[j])
-        if eliminated_at[s, k] == NEVER and total_b[k] > best:
-            leader, best = k, total_b[k]
+        if eliminated_at[s, k] == NEVER and ends.total_b[k] > best:
+            leader, best = k, ends.total_b[k]
     most = boundary_above(test.radius, tree.frame[depth, B])
     n, left = state[s, NEXT], np.int64(0)
     for j in range(count):
         k = np.int64(arms[j])
         if k == leader or eliminated_at[s, k] < NEVER:
             continue
-        lead_a, lead_b = total_a[leader] - total_a[k], best - total_b[k]
-        spread = variance[leader] + variance[k]
-        if hooks.certified(
-            test.rewards, lead_a - most, lead_b - most, test.least, test.slack, spread
-        ):
+        if certainly_leads(test, tree, ends, most, leader, k):
             eliminated_at[s, k] = n
             left += 1
     state[s, CERTIFICATES] += left

@@ -47,7 +47,12 @@ from fastfed.kernels.memory import (
 )
 from fastfed.kernels.radii import boundary_above, octave, reaches
 from fastfed.kernels.rewards import hooks as reward_hooks
-from fastfed.kernels.unresolved_pairs import all_unresolved, ends_of, list_unresolved
+from fastfed.kernels.unresolved_pairs import (
+    all_unresolved,
+    certainly_leads,
+    ends_of,
+    list_unresolved,
+)
 
 NO_CANDIDATE = -(2**30)  # no count of arms makes up for it
 
@@ -258,20 +263,6 @@ def _low(test, tree, ends, j, k):
     )
 
 
-@inlined
-def _high(test, tree, ends, most, j, k):
-    """Tell whether j is certified to lead k by g or more; ``most`` is above g in the interval."""
-    _, _, total_a, total_b = ends
-    return reward_hooks.certified(
-        test.rewards,
-        total_a[j] - total_a[k] - most,
-        total_b[j] - total_b[k] - most,
-        test.least,
-        test.slack,
-        tree.variance[j] + tree.variance[k],
-    )
-
-
 @hooks.unresolved_count.of(TopRule)
 def _unresolved_count(rule, test, schedules, tree, total, look):
     s, depth, below = look.s, look.depth, look.below
@@ -415,11 +406,8 @@ def _candidates(test, schedules, tree, ends, look, arms, wanted):
 @inlined
 def _draw_candidates(test, schedules, tree, ends, most, s, arms):
     """Flag the candidates, and the arms of their unresolved pairs, as unresolved."""
-    notes, eliminated_at, unresolved = (
-        schedules.rule.notes,
-        schedules.eliminated_at,
-        tree.unresolved,
-    )
+    notes, unresolved = schedules.rule.notes, tree.unresolved
+    eliminated_at = schedules.eliminated_at
     count = arms[eliminated_at.shape[1]]
     for j in range(count):
         k = arms[j]
@@ -431,9 +419,9 @@ def _draw_candidates(test, schedules, tree, ends, most, s, arms):
             if rival == k or unresolved[rival] or eliminated_at[s, rival] < NEVER:
                 continue
             if notes.rejected[k] and not _low(test, tree, ends, rival, k):
-                unresolved[rival] |= not _high(test, tree, ends, most, rival, k)
+                unresolved[rival] |= not certainly_leads(test, tree, ends, most, rival, k)
             if notes.accepted[k] and not _low(test, tree, ends, k, rival):
-                unresolved[rival] |= not _high(test, tree, ends, most, k, rival)
+                unresolved[rival] |= not certainly_leads(test, tree, ends, most, k, rival)
 
 
 @inlined
@@ -443,11 +431,8 @@ def _take_notes(test, schedules, tree, ends, most, look, arms):
     Above: arms that are high against a candidate; below: arms against which it is high.
     """
     s, i, depth = look.s, look.place, look.depth
-    notes, eliminated_at, unresolved = (
-        schedules.rule.notes,
-        schedules.eliminated_at,
-        tree.unresolved,
-    )
+    notes, unresolved = schedules.rule.notes, tree.unresolved
+    eliminated_at = schedules.eliminated_at
     above, below = notes.above[depth + 1, look.below], notes.below[depth + 1, look.below]
     count = arms[eliminated_at.shape[1]]
     for j in range(count):
@@ -460,9 +445,9 @@ def _take_notes(test, schedules, tree, ends, most, look, arms):
             rival = arms[r]
             if unresolved[rival] or eliminated_at[s, rival] < NEVER:
                 continue
-            if notes.rejected[k] and _high(test, tree, ends, most, rival, k):
+            if notes.rejected[k] and certainly_leads(test, tree, ends, most, rival, k):
                 above[k] += 1
                 schedules.state[s, CERTIFICATES] += 1
-            if notes.accepted[k] and _high(test, tree, ends, most, k, rival):
+            if notes.accepted[k] and certainly_leads(test, tree, ends, most, k, rival):
                 below[k] += 1
                 schedules.state[s, CERTIFICATES] += 1
