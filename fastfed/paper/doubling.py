@@ -54,7 +54,7 @@ def doubling(trials: int = TRIALS, seed: int = 0) -> Doubling:
     for first in range(0, trials, _CHUNK):
         block = job.run(first, min(_CHUNK, trials - first), keep_departures=True)
         assert block.departures is not None
-        each, doubled = (block.departures.global_out[:, place, 0] for place in (0, 1))
+        each, doubled = (block.departures.global_eliminated_at[:, place, 0] for place in (0, 1))
         both = (each != NEVER) & (doubled != NEVER)
         ratio = np.where(both, doubled / each, 0.0)
         broken += int((ratio >= 2).any(axis=1).sum())

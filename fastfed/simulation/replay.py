@@ -154,11 +154,11 @@ class OneTrial:
 
     local: npt.NDArray[np.int64]  # (K, M)
     local_arms: npt.NDArray[np.int64]  # (M,) what the clients declare: see `kernels.memory`
-    local_called: npt.NDArray[np.bool_]  # (K, M) which arms are in the sets that they declare
+    local_accepted: npt.NDArray[np.bool_]  # (K, M) which arms are in the sets that they declare
     server: npt.NDArray[np.int64]  # (Q, K) in each question of the server
     server_arms: npt.NDArray[np.int64]  # (Q,)
     server_called: npt.NDArray[np.bool_]  # (Q, K)
-    local_gave_up: npt.NDArray[np.int64]  # (M,) when a client gave up; 0: it did not
+    local_abandoned_at: npt.NDArray[np.int64]  # (M,) when a client gave up; 0: it did not
     server_gave_up: npt.NDArray[np.int64]  # (Q,)
     horizon: int  # nothing is followed past this step
     truncated: bool
@@ -173,18 +173,18 @@ def departures(job: Job, trial: int) -> OneTrial:
     block = job.run(trial, 1, keep_departures=True)
     left = block.departures
     assert left is not None
-    gave_up = left.global_gave_up[0, 0]
-    server = left.global_out[0, 0]
+    gave_up = left.global_abandoned_at[0, 0]
+    server = left.global_eliminated_at[0, 0]
     over = bool(((server < NEVER).all(axis=1) | (gave_up > 0)).all())
     several = len(block.server_arms) > 0
     return OneTrial(
-        left.local_out[0],
+        left.local_eliminated_at[0],
         left.local_arms[0],
-        left.local_called[0],
+        left.local_accepted[0],
         server,
         block.server_arms[0, 0] if several else block.column("global_arm")[0],
-        left.global_called[0, 0],
-        left.local_gave_up[0],
+        left.global_accepted[0, 0],
+        left.local_abandoned_at[0],
         gave_up,
         job.max_steps if over else job.horizon(0),
         bool(block.column("truncated")[0, 0]),
@@ -282,8 +282,8 @@ class _Story:
         """
         left = self.left
         if m < self.clients:
-            out, called, winner = left.local[:, m], left.local_called[:, m], left.local_arms[m]
-            gave_up = int(left.local_gave_up[m])
+            out, called, winner = left.local[:, m], left.local_accepted[:, m], left.local_arms[m]
+            gave_up = int(left.local_abandoned_at[m])
         else:
             q = m - self.clients
             out, called, winner = left.server[q], left.server_called[q], left.server_arms[q]
@@ -341,7 +341,7 @@ class _Story:
         gave_up = np.where(left.server_gave_up > 0, left.server_gave_up, n)
         server = np.minimum(left.server, gave_up[:, None])
         client = np.where(
-            left.local_gave_up > 0, np.minimum(left.local, left.local_gave_up), left.local
+            left.local_abandoned_at > 0, np.minimum(left.local, left.local_abandoned_at), left.local
         )
         needed = questions.latest(server.astype(np.float64)).astype(np.int64)
         pulled = np.minimum(np.maximum(client, needed), n)

@@ -81,13 +81,13 @@ def schema(several: bool = False) -> dict[str, Any]:
 class Departures:
     """The steps at which arms left, trial by trial; NEVER (of `kernels.memory`) if one did not."""
 
-    local_out: npt.NDArray[np.int64]  # (trials, K, M) at each client
+    local_eliminated_at: npt.NDArray[np.int64]  # (trials, K, M) at each client
     local_arms: npt.NDArray[np.int64]  # (trials, M) what the clients declared: see `kernels.memory`
-    local_called: npt.NDArray[np.bool_]  # (trials, K, M) which arms are in the sets they declared
-    global_out: npt.NDArray[np.int64]  # (trials, S, Q, K) at the server, in each question
-    global_called: npt.NDArray[np.bool_]  # (trials, S, Q, K) which arms are in the sets it declared
-    local_gave_up: npt.NDArray[np.int64]  # (trials, M) when a client gave up; 0: it did not
-    global_gave_up: npt.NDArray[np.int64]  # (trials, S, Q) when the server did
+    local_accepted: npt.NDArray[np.bool_]  # (trials, K, M) which arms are in the sets they declared
+    global_eliminated_at: npt.NDArray[np.int64]  # (trials, S, Q, K) at the server, in each question
+    global_accepted: npt.NDArray[np.bool_]  # (trials, S, Q, K) and in those of the server
+    local_abandoned_at: npt.NDArray[np.int64]  # (trials, M) when a client abandoned; 0: it did not
+    global_abandoned_at: npt.NDArray[np.int64]  # (trials, S, Q) when the server did
 
     @staticmethod
     def join(parts: Sequence[Departures]) -> Departures:

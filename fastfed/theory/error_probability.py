@@ -313,27 +313,27 @@ def _question(
 
 def _local_judge(best: int, block: Block) -> Judged:
     found = _departures(block)
-    out = found.local_out
+    out = found.local_eliminated_at
     wrong = _eliminated(out[:, best, 0], found.local_arms[:, 0] != best)
     return wrong, np.minimum(out, out[:, best, None, :])
 
 
 def _server_judge(best: int, block: Block) -> Judged:
     found = _departures(block)
-    out = found.global_out[:, 0, 0]
+    out = found.global_eliminated_at[:, 0, 0]
     wrong = _eliminated(out[:, best], block.column("global_arm")[0] != best)
     stops = np.minimum(out, out[:, best, None])
-    return wrong, np.repeat(stops[:, :, None], found.local_out.shape[2], axis=2)
+    return wrong, np.repeat(stops[:, :, None], found.local_eliminated_at.shape[2], axis=2)
 
 
 def _joint_judge(best: Ints, overall: int, block: Block) -> Judged:
     found = _departures(block)
-    server_out = found.global_out[:, 0, 0]
-    local = found.local_out[:, best, np.arange(len(best))]
+    server_out = found.global_eliminated_at[:, 0, 0]
+    local = found.local_eliminated_at[:, best, np.arange(len(best))]
     local = np.where(found.local_arms != best, local, NEVER).min(axis=1)
     server = np.where(block.column("global_arm")[0] != overall, server_out[:, overall], NEVER)
     first = np.minimum(local, server)
-    used = np.maximum(found.local_out, server_out[:, :, None])
+    used = np.maximum(found.local_eliminated_at, server_out[:, :, None])
     return first < NEVER, np.minimum(used, first[:, None, None])
 
 

@@ -46,7 +46,8 @@ def test_kept_eliminations_change_no_row(kind: str) -> None:
         assert (lazy.ints == whole.ints).all()
         assert (lazy.pulls == whole.pulls).all()
         assert whole.departures is not None
-        local, server = whole.departures.local_out, whole.departures.global_out[:, 0, 0]
+        local = whole.departures.local_eliminated_at
+        server = whole.departures.global_eliminated_at[:, 0, 0]
         assert (lazy.pulls[0] == np.maximum(local, server[:, :, None])).all()
 
 

@@ -67,8 +67,8 @@ def test_a_pass_ends_when_numerical_integration_says(goal: str, means: list[list
         block = job.run(first, CHUNK, keep_departures=True)
         left = block.departures
         assert left is not None
-        ends = left.local_out[:, :, 0].max(axis=1)
-        up = left.local_called[:, 0, 0] if not job.goal.one_arm else left.local_arms[:, 0] == 0
+        ends = left.local_eliminated_at[:, :, 0].max(axis=1)
+        up = left.local_accepted[:, 0, 0] if not job.goal.one_arm else left.local_arms[:, 0] == 0
         errors += int(block.column("local_errors").sum())
         np.add.at(seen, (np.minimum(ends, last), np.where(up, 0, 1)), 1)
     flat, counts = expected.ravel(), seen[1:].ravel()

@@ -390,9 +390,9 @@ def test_bounds_hold_and_are_those_of_the_gaps(goal: str) -> None:
     block = Job.of(instance, ["fedelim0"], delta=0.01, goal=goal).run(0, 500, keep_departures=True)
     left = block.departures
     assert left is not None
-    assert (left.local_out.max(axis=0) <= bound.n_km).all()
-    assert (left.global_out[:, 0, 0].max(axis=0) <= bound.n_k).all()
-    assert left.local_out.max() > 0.05 * bound.n_km.max()
+    assert (left.local_eliminated_at.max(axis=0) <= bound.n_km).all()
+    assert (left.global_eliminated_at[:, 0, 0].max(axis=0) <= bound.n_k).all()
+    assert left.local_eliminated_at.max() > 0.05 * bound.n_km.max()
     assert block.column("pulls").max() <= bound.T_sharp <= bound.T
     averages = means.mean(axis=1)
     expected = {

@@ -156,9 +156,12 @@ def p_values(
         "global_steps": (block.column("global_steps")[0], told.left_server.max(axis=1)),
     }
     for k in range(arms):
-        pairs[f"server, arm {k}"] = left.global_out[:, 0, 0, k], told.left_server[:, k]
+        pairs[f"server, arm {k}"] = left.global_eliminated_at[:, 0, 0, k], told.left_server[:, k]
         for m in range(clients):
-            pairs[f"client {m}, arm {k}"] = left.local_out[:, k, m], told.left_client[:, k, m]
+            pairs[f"client {m}, arm {k}"] = (
+                left.local_eliminated_at[:, k, m],
+                told.left_client[:, k, m],
+            )
     for name, (seen, expected) in pairs.items():
         yield name, float(stats.ks_2samp(seen, expected).pvalue)
 
