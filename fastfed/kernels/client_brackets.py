@@ -3,28 +3,30 @@
 Arm k of client m is pulled max(T_local, T_global) times, so T_local has to be located only where it
 may exceed the server's; besides that a row holds the last step at which any client declares, and
 the wrong declarations. `bracket` looks at a client's spine alone. It finds for each arm an interval
-(2^lo, hi] that holds T_local, if no arm that may eliminate another can itself be out by then.
-Otherwise it fails, and the client's whole pass is run, from the last spine node before which
-nothing was unresolved. Eliminations that a row needs exactly are located by a pass that is
-restricted to their arms and to the arms that may eliminate them. `clients` decides which; the proof
-is in docs/explanation/skipping.md. Only the goal `best` brackets.
+(2^lo, hi] that holds T_local, and the client's answer. How values at spine nodes tell that is the
+goal's affair (`goals.look_at_octave`). If they do not, the bracket fails, and the client's whole
+pass is run, from the last spine node at which each arm was certainly in or out. Eliminations that
+a row needs exactly are located by a pass that is restricted to their arms and to the arms on which
+they may depend. `clients` decides which; the proof is in docs/explanation/skipping.md.
 """
 
 from __future__ import annotations
-
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.extremes import larger, smaller
+from fastfed.kernels.goals import hooks as goals
 from fastfed.kernels.memory import (
     ABANDONED,
+    ACCEPT,
+    ACCEPTED,
     ALIVE,
     BITS,
     CERTIFICATES,
     DRAWN,
     DRAWS,
+    FAILED,
     ISSUED,
     LAST,
     LEFT,
@@ -41,11 +43,13 @@ from fastfed.kernels.memory import (
     WINNER,
     A,
     B,
+    Octave,
 )
 from fastfed.kernels.radii import boundary_at_node, octave, reaches
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import begin
 from fastfed.kernels.unresolved_pairs import (
+    AT_A,
     FLAG,
     SIDE_BY_SIDE,
     Highest,
@@ -55,26 +59,31 @@ from fastfed.kernels.unresolved_pairs import (
 
 
 @inner
-def bracket(rewards, memory, scope, radius, schedules, walks, tree, lazy):
+def bracket(rule, rewards, memory, scope, radius, held, lazy):
     """Bracket the eliminations of one client; tell whether the spine suffices for that.
 
-    If so, the winner is ``schedules.state[0, WINNER]``. If not, certificates after the node of
-    QUIET are not used, and not counted.
+    If so, its answer is in ``schedules.state``. If not, certificates after the node of QUIET are
+    not used, and not counted.
     """
+    walks, tree, schedules = held.walks, held.tree, held.schedules
     m, arms = scope.lo, lazy.lo.shape[0]
-    frame, drawn, notes, value = tree.frame, tree.drawn[0], lazy.notes, walks.value
+    if not goals.is_open(rule, arms):
+        return False
+    frame, drawn, notes = tree.frame, tree.drawn[0], lazy.notes
     latest = np.int64(0)  # the step from which on nothing can be saved any more
     for k in range(arms):
-        lazy.lo[k, m], lazy.hi[k, m], lazy.victim[k], drawn[k] = NEVER, 0, False, k
+        lazy.lo[k, m], lazy.hi[k, m], lazy.side[k, m], drawn[k] = NEVER, 0, 0, k
+        lazy.victim[k] = False
         latest = larger(latest, lazy.due[k])
         for i in range(arms):
             lazy.by[m, k, i] = False
+    lazy.winner[m] = NOBODY
     count, certificates = np.int64(arms), np.int64(0)
-    left, g_a, best_a, worst_a = np.int64(ORIGIN), 0.0, 0.0, 0.0
-    quiet = True
+    left, g_a, high, low = np.int64(ORIGIN), 0.0, 0.0, 0.0
+    clean = True
     for level in range(SPINE):
         n = np.int64(1) << level
-        if n > schedules.times[0, LAST] or arms < 2 or (count == arms and n > latest):
+        if n > schedules.times[0, LAST] or (count == arms and n > latest):
             return False
         frame[0, DRAWN] = count
         frame[0, A], frame[0, B], frame[0, LEFT], frame[0, RIGHT] = n >> 1, n, left, level
@@ -87,34 +96,44 @@ def bracket(rewards, memory, scope, radius, schedules, walks, tree, lazy):
         least = slack = 0.0
         if level > 0:
             least, slack = hooks.certificate_bound(rewards, memory, scope, walks, tree, np.int64(0))
-        test = _Octave(level, left, g_a, g_b, least, slack)
-        best_b, worst_b, widest = _extremes(value[level], tree.variance, drawn, count, m)
-        certificates += count * (count - 1)
-        d_a, d_b = g_a - (best_a - worst_a), g_b - (best_b - worst_b)
-        if not _certified(rewards, test, d_a, d_b, 2.0 * widest):
-            highest = Highest(best_a, best_b, widest)
-            scratch = (tree.variance, tree.side)
-            found = _unresolved(
-                rewards, radius, m, value, drawn, (count, test, highest), scratch, lazy
-            )
-            if found > 0:
-                quiet = False
-                certificates -= found
-                if _may_be_gone(lazy, m, drawn, count):
-                    return False
-                count = _drop_out(lazy, m, drawn, count)
-                if count == 1:
-                    notes[ISSUED] = certificates
-                    return _declare(schedules, np.int64(drawn[0]))
-                best_b, worst_b, _ = _extremes(value[level], tree.variance, drawn, count, m)
-        if quiet:
+        looked = goals.look_at_octave(
+            rule,
+            rewards,
+            radius,
+            held,
+            Octave(m, level, left, g_a, g_b, least, slack, count, high, low),
+            lazy,
+        )
+        count = looked.arms
+        if count == FAILED:
+            return False
+        certificates += looked.certificates
+        if count == 0:
+            notes[ISSUED] = certificates
+            return True
+        if looked.found > 0:
+            clean = _is_clean(lazy, m)
+        if clean:
             notes[QUIET], notes[ISSUED] = level, certificates
-        left, g_a, best_a, worst_a = np.int64(level), g_b, best_b, worst_b
+        left, g_a, high, low = np.int64(level), g_b, looked.high, looked.low
     return False
 
 
+@inner
+def _is_clean(lazy, m):
+    """Tell whether each arm of a client is certainly in, or out at a step that no row needs."""
+    for k in range(lazy.lo.shape[0]):
+        n = lazy.hi[k, m]
+        if n > lazy.due[k] if n > 0 else lazy.lo[k, m] < NEVER:
+            return False
+    return True
+
+
+# ---- for the goals -----------------------------------------------------------------------------
+
+
 @inlined
-def _extremes(value, variance, drawn, count, m):
+def extremes(value, variance, drawn, count, m):
     """Return the largest and the smallest value of an arm in play, and the largest variance."""
     best, worst, widest = -np.inf, np.inf, 0.0
     for p in range(count):
@@ -125,7 +144,7 @@ def _extremes(value, variance, drawn, count, m):
 
 
 @inner
-def _drop_out(lazy, m, drawn, count):
+def drop_out(lazy, m, drawn, count):
     """Remove the arms that are certainly eliminated from the list; return its new length."""
     kept = np.int64(0)
     for p in range(count):
@@ -135,32 +154,33 @@ def _drop_out(lazy, m, drawn, count):
     return kept
 
 
-class _Octave(NamedTuple):
-    """An interval of the spine, and the terms on which a pair is certified in it."""
-
-    level: Any
-    left: Any  # the slot of its left end
-    g_a: Any
-    g_b: Any
-    least: Any
-    slack: Any
+@inner
+def all_tie(ties, drawn, count):
+    """Tell whether several arms are in play, and all tie: the pass may have been abandoned."""
+    for p in range(1, count):
+        if ties[drawn[p]] != ties[drawn[0]]:
+            return False
+    return count > 1
 
 
 @inlined
-def _certified(rewards, test, d_a, d_b, variance):
-    """Certify that a pair does not cross inside the octave or at its end."""
+def certified(rewards, test, d_a, d_b, variance):
+    """Certify that a pair does not cross inside the `Octave` or at its end."""
     if d_b <= 0.0:
         return False
     return test.level == 0 or hooks.certified(rewards, d_a, d_b, test.least, test.slack, variance)
 
 
 @inner
-def _unresolved(rewards, radius, m, value, drawn, terms, scratch, lazy):
-    """Count the ordered pairs that may cross in an octave, and note victims and eliminators."""
-    count, test, highest = terms
-    variance, side = scratch
+def find_pairs(rule, rewards, radius, held, test, at_end, lazy):
+    """Count the ordered pairs that may cross in an `Octave`, and have the goal note each of them.
+
+    ``at_end`` are the largest values at its end: of a sum, and of a variance.
+    """
+    value, tree, m, count = held.walks.value, held.tree, test.m, test.arms
+    variance, side, drawn = tree.variance, tree.side, tree.drawn[0]
     level, left = test.level, test.left
-    best_a, best_b, widest = highest
+    best_a, best_b, widest = Highest(test.high, at_end[0], at_end[1])
     many = count >= SIDE_BY_SIDE and level > 0
     if many:
         for p in range(count):
@@ -170,7 +190,7 @@ def _unresolved(rewards, radius, m, value, drawn, terms, scratch, lazy):
     for p in range(count):
         k = np.int64(drawn[p])
         lift_a, lift_b = test.g_a + value[left, k, m], test.g_b + value[level, k, m]
-        if _certified(rewards, test, lift_a - best_a, lift_b - best_b, variance[k] + widest):
+        if certified(rewards, test, lift_a - best_a, lift_b - best_b, variance[k] + widest):
             continue
         if many:
             flag_rivals(rewards, (test.least, test.slack), (lift_a, lift_b), side, p, count)
@@ -180,55 +200,48 @@ def _unresolved(rewards, radius, m, value, drawn, terms, scratch, lazy):
             if many:
                 may_cross = side[FLAG, q] != 0.0
             else:
-                may_cross = i != k and not _certified(
+                may_cross = i != k and not certified(
                     rewards, test, d_a, d_b, variance[k] + variance[i]
                 )
             if may_cross:
                 found += 1
-                _note_eliminator(radius, value, (k, i, m), level, d_b <= 0.0, lazy)
+                lazy.by[m, k, i] = True
+                goals.note_pair(rule, radius, value, (k, i, m), level, d_b <= 0.0, lazy)
     return found
 
 
+@inner
+def depend_on_undecided(lazy, m):
+    """Note that an arm's step may depend on each arm that may be in when its bracket begins."""
+    arms = lazy.lo.shape[0]
+    for k in range(arms):
+        begins = np.int64(1) << lazy.lo[k, m] if lazy.lo[k, m] >= 0 else np.int64(0)
+        for i in range(arms):
+            lazy.by[m, k, i] = i != k and lazy.hi[i, m] > begins
+
+
 @inlined
-def _note_eliminator(radius, value, cell, level, may_be_out, lazy):
-    """Note that arm i may eliminate arm k of client m in an octave, and perhaps has at its end."""
-    k, i, m = cell
-    n = np.int64(1) << level
-    lazy.by[m, k, i] = True
-    if not lazy.victim[k]:
-        lazy.victim[k] = True
-        lazy.lo[k, m] = level - 1
-    if lazy.hi[k, m] == 0 and may_be_out:
-        lead = value[level, i, m] - value[level, k, m]
-        if reaches(radius, lead, n, level + 1):
-            lazy.hi[k, m] = n
+def least_lead_of_sides(x, lazy, m, after):
+    """Return the lead of the lowest arm accepted after a step over the highest one rejected."""
+    lowest, highest = np.inf, -np.inf
+    for k in range(lazy.hi.shape[0]):
+        if lazy.hi[k, m] > after:
+            if lazy.side[k, m] == ACCEPT:
+                lowest = smaller(lowest, x[k])
+            else:
+                highest = larger(highest, x[k])
+    return lowest - highest
 
 
-@inner
-def _may_be_gone(lazy, m, drawn, count):
-    """Tell whether an arm that may eliminate another may itself have been eliminated before."""
-    for p in range(count):
-        if lazy.victim[drawn[p]]:
-            for q in range(count):
-                if lazy.by[m, drawn[q], drawn[p]]:
-                    return True
-    return False
-
-
-@inner
-def _declare(schedules, winner):
-    """Note the winner; return False if it ties with another arm: the pass might be abandoned."""
-    ties = schedules.rule.ties
-    for k in range(ties.shape[0]):
-        if k != winner and ties[k] == ties[winner]:
-            return False
-    schedules.state[0, WINNER], schedules.state[0, ABANDONED] = winner, 0
-    return True
+# ---- restricted passes -------------------------------------------------------------------------
 
 
 @inner
 def take_eliminators(lazy, m):
-    """Take the arms that may eliminate one of the arms taken, too; return the level to begin at."""
+    """Take the arms on which one of the arms taken may depend.
+
+    Return the number of arms taken, and the level at which their pass begins.
+    """
     arms = lazy.taken.shape[0]
     grown = True
     while grown:
@@ -237,11 +250,12 @@ def take_eliminators(lazy, m):
             for i in range(arms):
                 if lazy.taken[k] and lazy.by[m, k, i] and not lazy.taken[i]:
                     lazy.taken[i] = grown = True
-    first = np.int64(SPINE)
+    taken, first = np.int64(0), np.int64(SPINE)
     for k in range(arms):
         if lazy.taken[k]:
+            taken += 1
             first = smaller(first, lazy.lo[k, m])
-    return first
+    return taken, first
 
 
 @inner
@@ -252,6 +266,7 @@ def begin_at(first, radius, schedules, walks, tree, lazy, m):
     alive = np.int64(0)
     for k in range(arms):
         eliminated_at[0, k] = NEVER if lazy.taken[k] else larger(lazy.hi[k, m], 1)
+        state[0, ACCEPTED + k] = 1 if lazy.side[k, m] == ACCEPT else 0
         alive += np.int64(lazy.taken[k])
     begin(np.int64(0), schedules)  # not a literal, which would compile `begin` once more
     state[0, ALIVE], state[0, WINNER] = alive, NOBODY
@@ -270,51 +285,35 @@ def begin_at(first, radius, schedules, walks, tree, lazy, m):
 
 
 @inner
-def last_surplus(radius, walks, lazy, m):
-    """Return the lead of a client's winner over its last rival, in units of g.
+def last_surplus(rule, radius, walks, tree, lazy, m):
+    """Return the least lead that decides a client's last arms, in units of g.
 
-    It is taken at the step by which the rival is certainly out: the smaller, the later it fell.
+    It is taken at the step by which they are certainly out: the smaller, the later they left.
     """
-    winner = lazy.winner[m]
-    surplus = np.inf
+    n, x = lazy.high[m], tree.side[AT_A]
+    level = octave(n) - 1
     for k in range(lazy.hi.shape[0]):
-        n = lazy.hi[k, m]
-        if k != winner and n == lazy.high[m]:
-            level = octave(n) - 1
-            lead = walks.value[level, winner, m] - walks.value[level, k, m]
-            surplus = smaller(surplus, lead / boundary_at_node(radius, level))
-    return surplus
+        x[k] = walks.value[level, k, m]
+    return goals.least_lead(rule, x, lazy, m, n, n - 1) / boundary_at_node(radius, level)
 
 
 @inner
-def most_issued(lazy, n):
-    """Bound the certificates of a pass of the arms taken on intervals that hold step n."""
-    taken = np.int64(0)
-    for k in range(lazy.taken.shape[0]):
-        taken += np.int64(lazy.taken[k])
-    return octave(n) * taken * (taken - 1)
+def all_out_by(rule, rewards, memory, scope, radius, held, lazy, n):
+    """Tell whether a client has declared by step n, from its values there alone.
 
-
-@inner
-def all_out_by(rewards, memory, scope, radius, walks, lazy, n):
-    """Tell whether a client's winner leads every rival that is left by g at n: it has declared.
-
-    The walks are looked at inside an octave, at n alone: see `most_issued`.
+    The walks are looked at inside an octave, at n alone: see `clients.find_last`.
     """
-    m = scope.lo
-    winner = lazy.winner[m]
+    m, walks, x = scope.lo, held.walks, held.tree.side[AT_A]
     level = octave(n)  # 2^(level-1) <= n < 2^level
-    if np.int64(1) << (level - 1) == n or walks.known[winner, m] <= level:
+    if np.int64(1) << (level - 1) == n:
         return False
-    x = hooks.value_inside(rewards, memory, scope, walks, winner, n, level)
-    walks.work[1] += level - 1
     for k in range(lazy.hi.shape[0]):
-        if k == winner or lazy.hi[k, m] <= n:
+        if lazy.hi[k, m] <= n:
             continue
         if walks.known[k, m] <= level:
             return False
-        y = hooks.value_inside(rewards, memory, scope, walks, np.int64(k), n, level)
+        x[k] = hooks.value_inside(rewards, memory, scope, walks, np.int64(k), n, level)
         walks.work[1] += level - 1
-        if not reaches(radius, x - y, n, level):
+        if np.isnan(x[k]):
             return False
-    return True
+    return reaches(radius, goals.least_lead(rule, x, lazy, m, n, n), n, level)

@@ -15,8 +15,8 @@ import numpy as np
 from fastfed.kernels.client_brackets import (
     all_out_by,
     begin_at,
+    bracket,
     last_surplus,
-    most_issued,
     take_eliminators,
 )
 from fastfed.kernels.compiling import inlined, inner
@@ -40,6 +40,7 @@ from fastfed.kernels.memory import (
     Schedules,
     Start,
 )
+from fastfed.kernels.radii import octave
 from fastfed.kernels.schedules import decided_at
 from fastfed.kernels.server_questions import client_scope
 from fastfed.kernels.tuple_references import by_reference
@@ -74,21 +75,20 @@ def run_clients(problem, every_step, limits, space, trial, i, rows, some):
             in_vain = np.int64(0)
         if lazily and 4 * in_vain <= place + 4:
             held = PassMemory(space.walks, space.tree, client)
-            bracketed = goals.bracket(
+            bracketed = bracket(
                 client.rule, problem.rewards, space.rewards, scope, problem.local_radius, held, lazy
             )
-        needed = np.int64(arms)
+        taken = np.int64(arms)
         if bracketed:
-            needed = _needed(space.local_eliminated_at, client.state, lazy, np.int64(m))
-        in_vain += np.int64(4 * needed > 3 * (arms - 1))
+            apart = goals.arms_are_apart(client.rule)
+            _take_needed(space.local_eliminated_at, client.state, lazy, np.int64(m), apart)
+            taken, first = take_eliminators(lazy, np.int64(m))
+        in_vain += np.int64(4 * taken > 3 * arms)
         certificates += lazy.notes[ISSUED]
         if not bracketed:
             certificates += _follow(problem, space, scope, client)
-        elif needed > 0:
-            winner = client.state[0, WINNER]
-            first = take_eliminators(lazy, np.int64(m))
+        elif taken > 0:
             certificates += _locate(problem, space, scope, client, first)
-            client.state[0, WINNER] = winner
         space.winners[m] = client.state[0, WINNER]
         space.wrong[m] = 1 if goals.client_errs(goal, m, client.state) else 0
         space.local_abandoned_at[m] = client.state[0, ABANDONED]
@@ -150,16 +150,14 @@ def _run(problem, space, scope, client, level):
 def _follow(problem, space, scope, client):
     """Run the whole pass of a client; return its certificates.
 
-    It begins at the last spine node up to which a bracket found nothing unresolved.
+    It begins at the last spine node at which a bracket found each arm in or out.
     """
     m, lazy, state = scope.lo, space.lazy, client.state
-    level = np.int64(-1)
-    if lazy.notes[QUIET] >= 0:
+    quiet, level = lazy.notes[QUIET], np.int64(-1)
+    if quiet >= 0:
         for k in range(lazy.taken.shape[0]):
-            lazy.taken[k] = True
-        level = begin_at(
-            lazy.notes[QUIET], problem.local_radius, client, space.walks, space.tree, lazy, m
-        )
+            lazy.taken[k] = lazy.hi[k, m] == 0 or lazy.hi[k, m] > np.int64(1) << quiet
+        level = begin_at(quiet, problem.local_radius, client, space.walks, space.tree, lazy, m)
     _run(problem, space, scope, client, level)
     last = np.int64(0)
     end = state[0, ABANDONED] if state[0, ABANDONED] > 0 else NEVER
@@ -173,30 +171,24 @@ def _follow(problem, space, scope, client):
 
 
 @inner
-def _needed(eliminated_at, state, lazy, m):
-    """Store a client's brackets; select and count the arms whose exact step a row depends on.
+def _take_needed(eliminated_at, state, lazy, m, apart):
+    """Store a client's brackets; take the arms whose exact step a row depends on.
 
-    If there are any, the arms that determine the step of the client's declaration are selected,
-    too. So no client is located twice.
+    If there are any, the arms that determine the step of the client's declaration are taken, too.
+    So no client is located twice. Arms that are ``apart`` can be: no arm is followed twice.
     """
     arms = lazy.taken.shape[0]
-    winner = state[0, WINNER]
     low, high = np.int64(-1), np.int64(0)
+    needed = False
     for k in range(arms):
         eliminated_at[k, m] = lazy.hi[k, m]
-        if k != winner:
-            low, high = larger(low, lazy.lo[k, m]), larger(high, lazy.hi[k, m])
+        low, high = larger(low, lazy.lo[k, m]), larger(high, lazy.hi[k, m])
+        needed |= lazy.hi[k, m] > lazy.due[k]
     low = np.int64(1) << low if low >= 0 else np.int64(0)
-    lazy.winner[m], lazy.low[m], lazy.high[m], eliminated_at[winner, m] = winner, low, high, high
-    needed = high > lazy.due[winner]
+    lazy.winner[m], lazy.low[m], lazy.high[m] = state[0, WINNER], low, high
     for k in range(arms):
-        needed |= k != winner and lazy.hi[k, m] > lazy.due[k]
-    taken = np.int64(0)
-    for k in range(arms):
-        late = lazy.hi[k, m] > smaller(lazy.due[k], low)
-        lazy.taken[k] = needed and k != winner and late
-        taken += np.int64(lazy.taken[k])
-    return taken
+        exact_above = lazy.due[k] if apart else smaller(lazy.due[k], low)
+        lazy.taken[k] = needed and lazy.hi[k, m] > exact_above
 
 
 @inlined
@@ -205,15 +197,15 @@ def _locate(problem, space, scope, client, first):
     m, lazy, out = scope.lo, space.lazy, space.local_eliminated_at
     level = begin_at(first, problem.local_radius, client, space.walks, space.tree, lazy, m)
     _run(problem, space, scope, client, level)
-    winner = lazy.winner[m]
-    last = np.int64(0)
+    low = high = np.int64(0)
     for k in range(out.shape[0]):
-        if k != winner:
-            if lazy.taken[k]:
-                out[k, m] = client.eliminated_at[0, k]
-            last = larger(last, out[k, m])
-    out[winner, m] = lazy.low[m] = lazy.high[m] = last
-    lazy.winner[m] = NOBODY
+        if lazy.taken[k]:
+            out[k, m] = lazy.hi[k, m] = client.eliminated_at[0, k]
+            low = larger(low, out[k, m])
+        high = larger(high, out[k, m])
+    lazy.low[m], lazy.high[m] = larger(lazy.low[m], low), high
+    if high <= lazy.low[m]:
+        lazy.winner[m] = NOBODY
     lazy.notes[SPINE_USED] += client.state[0, DRAWS]
     return client.state[0, CERTIFICATES]
 
@@ -227,20 +219,31 @@ def find_last(problem, every_step, space, trial):
     for m in range(clients):
         latest = larger(latest, lazy.low[m])
     while True:
-        m = _likeliest(problem.local_radius, space.walks, lazy, latest)
+        m = _likeliest(problem, space, latest)
         if m < 0:
             break
+        client = by_reference(_schedules_of(problem, every_step, space, m))
         scope = by_reference(client_scope(problem.questions, problem.seed, trial, m))
         for k in range(arms):
-            lazy.taken[k] = k != lazy.winner[m] and lazy.hi[k, m] > larger(lazy.low[m], latest)
-        first = take_eliminators(lazy, m)
+            lazy.taken[k] = lazy.hi[k, m] > larger(lazy.low[m], latest)
+        taken, first = take_eliminators(lazy, m)
         if latest > lazy.low[m]:
-            # the answer tells of the inside of these intervals, so they count whatever it is
-            certificates += most_issued(lazy, latest)
-            if _all_out_by(problem, space, scope, latest):
+            # the answer tells of the inside of these intervals, at each of the depths of a pass, so
+            # their certificates count whatever it is
+            certificates += octave(latest) * goals.most_certificates(problem.goal, taken)
+            held = PassMemory(space.walks, space.tree, client)
+            if all_out_by(
+                client.rule,
+                problem.rewards,
+                space.rewards,
+                scope,
+                problem.local_radius,
+                held,
+                lazy,
+                latest,
+            ):
                 lazy.winner[m] = NOBODY
                 continue
-        client = by_reference(_schedules_of(problem, every_step, space, m))
         certificates += _locate(problem, space, scope, client, first)
         latest = larger(latest, lazy.high[m])
     # clients that were not located declare at that step or before: any such step gives the row
@@ -252,20 +255,15 @@ def find_last(problem, every_step, space, trial):
 
 
 @inlined
-def _all_out_by(problem, space, scope, n):
-    """Call `client_brackets.all_out_by` for a client."""
-    return all_out_by(
-        problem.rewards, space.rewards, scope, problem.local_radius, space.walks, space.lazy, n
-    )
-
-
-@inner
-def _likeliest(radius, walks, lazy, latest):
+def _likeliest(problem, space, latest):
     """Return the client that is likeliest to declare last, if it may after ``latest``, or -1."""
+    lazy = space.lazy
     found, least = np.int64(-1), np.inf
     for m in range(lazy.winner.shape[0]):
         if lazy.winner[m] != NOBODY and lazy.high[m] > latest:
-            surplus = last_surplus(radius, walks, lazy, m)
+            rule = goals.at_client(problem.goal, space.notes, np.int64(m))
+            radius = problem.local_radius
+            surplus = last_surplus(rule, radius, space.walks, space.tree, lazy, np.int64(m))
             if found < 0 or surplus < least:
                 found, least = np.int64(m), surplus
     return found

@@ -54,9 +54,13 @@ NEXT, INDEX, ALIVE, WINNER, SENT, TIMES_USED, CERTIFICATES, ABANDONED, BITS, DRA
 SPINE_DECIDES = 10
 ACCEPTED = 11
 # columns of `Lazy.notes`: spine nodes that clients used in this trial, drawn by them or by the
-# server; of the last bracket: its certificates, and log2 of the last spine node up to which all
-# arms are certainly in, -1 for step 0
+# server; of the last bracket: log2 of the last spine node at which each arm is certainly in or out,
+# -1 for step 0, and the certificates up to there, or of the whole bracket if it did not fail
 SPINE_USED, ISSUED, QUIET = range(3)
+# bits of `Lazy.side`: the arm may be among those that the client declares, or among the others
+ACCEPT, REJECT = 1, 2
+# in place of the number of arms in play: a bracket fails
+FAILED = -1
 # columns of `Space.totals`, of one trial: variates that the server drew, and certificates and spine
 # nodes of the clients
 SERVER_DRAWS, CLIENT_CERTIFICATES, CLIENT_SPINE = range(3)
@@ -185,15 +189,43 @@ class Test(NamedTuple):
     largest_error: Any
 
 
+class Octave(NamedTuple):
+    """An octave of a client's spine, and the terms on which pairs are certified in it."""
+
+    m: Int  # the client
+    level: Int  # the octave ends at 2^level
+    left: Int  # the slot of its left end
+    g_a: Any
+    g_b: Any
+    least: Any
+    slack: Any
+    arms: Int  # the number of arms in play, which are listed in ``tree.drawn[0]``
+    high: Any  # their largest value at the left end
+    low: Any  # and their smallest
+
+
+class Looked(NamedTuple):
+    """The result of a look at an `Octave`, for the next one."""
+
+    arms: Int  # the number of arms still in play; 0: all are decided; or FAILED
+    found: Int  # 0 if no arm may have been decided in the octave
+    certificates: Int
+    high: Any
+    low: Any
+
+
 class Lazy(NamedTuple):
     """Memory of lazy clients: see `kernels.client_brackets`."""
 
     lo: Ints  # (K, M) log2 of the last spine node up to which the arm is certainly in; -1: step 0
     hi: Ints  # (K, M) a step by which the arm is certainly out; 0: none is known
-    by: Flags  # (M, K, K) by[m, k, i]: arm i may eliminate arm k
+    side: Any  # (K, M) int8, what the arm may be when it is out: ACCEPT, REJECT, or both
+    by: Flags  # (M, K, K) by[m, k, i]: the step at which arm k leaves may depend on arm i
     victim: Flags  # (K,) the arm may have been eliminated so far
     taken: Flags  # (K,) the arms of a restricted pass
-    winner: Ints  # (M,) of a client that was bracketed and may be the last to declare, or NOBODY
+    # (M,) the answer (an arm, or A_SET) of a client that was bracketed and may be the last to
+    # declare, or NOBODY
+    winner: Ints
     low: Ints  # (M,) the client declares at this step or later,
     high: Ints  # (M,) and at this step or before
     due: Ints  # (K,) a number of pulls that every schedule asks of every client
@@ -231,6 +263,7 @@ def make_lazy(arms: int, clients: int) -> Lazy:
     return Lazy(
         ints(arms, clients),
         ints(arms, clients),
+        np.zeros((arms, clients), np.int8),
         np.zeros((clients, arms, arms), np.bool_),
         np.zeros(arms, np.bool_),
         np.zeros(arms, np.bool_),

@@ -355,7 +355,7 @@ def run_trials(
         if lazily:
             certificates += find_last(local, every_step, local_space, trial)
             around = intervals_around(times.chosen, space.state)
-            certificates += around * clients * arms * (arms - 1)
+            certificates += around * clients * goals.most_certificates(goal, arms)
         local_draws = walks.work[1] - totals[SERVER_DRAWS]
         spine_used = totals[CLIENT_SPINE] + space.lazy.notes[SPINE_USED]
         server = by_reference(_server(problem, times, space, np.int64(0)))

@@ -6,11 +6,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed.kernels.client_brackets import bracket
+from fastfed.kernels.client_brackets import (
+    all_tie,
+    certified,
+    drop_out,
+    extremes,
+    find_pairs,
+    least_lead_of_sides,
+)
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.goals import hooks
-from fastfed.kernels.memory import ALIVE, NEVER, NEXT, WINNER, A, B
+from fastfed.kernels.memory import (
+    ABANDONED,
+    ACCEPT,
+    ALIVE,
+    FAILED,
+    NEVER,
+    NEXT,
+    WINNER,
+    A,
+    B,
+    Looked,
+)
 from fastfed.kernels.pair import follow_pair, is_one_pair
 from fastfed.kernels.radii import octave, reaches
 from fastfed.kernels.rewards import hooks as reward_hooks
@@ -124,9 +142,87 @@ def _unresolved_count(rule, test, schedules, tree, total, look):
     return unresolved_pairs(test, schedules, tree, total, look)
 
 
-@hooks.bracket.of(BestRule)
-def _bracket(rule, rewards, memory, scope, radius, held, lazy):
-    return bracket(rewards, memory, scope, radius, held.schedules, held.walks, held.tree, lazy)
+# ---- the bracket of a client -------------------------------------------------------------------
+
+
+@hooks.look_at_octave.of(BestRule)
+def _look_at_octave(rule, rewards, radius, held, octave, lazy):
+    """Find the arms that may eliminate others. It fails if one of them may itself be out."""
+    tree, value, m, count = held.tree, held.walks.value, octave.m, octave.arms
+    drawn, nothing, issued = tree.drawn[0], np.int64(0), count * (count - 1)
+    high, low, widest = extremes(value[octave.level], tree.variance, drawn, count, m)
+    d_a, d_b = octave.g_a - (octave.high - octave.low), octave.g_b - (high - low)
+    if certified(rewards, octave, d_a, d_b, 2.0 * widest):
+        return Looked(count, nothing, issued, high, low)
+    found = find_pairs(rule, rewards, radius, held, octave, (high, widest), lazy)
+    if found > 0:
+        if may_be_gone(lazy, m, drawn, count):
+            return Looked(np.int64(FAILED), found, nothing, high, low)
+        count = drop_out(lazy, m, drawn, count)
+        if count == 1:
+            declared = _declare(rule, held.schedules.state, lazy, m, np.int64(drawn[0]))
+            return Looked(nothing if declared else FAILED, found, issued - found, high, low)
+        if all_tie(rule.ties, drawn, count):
+            return Looked(np.int64(FAILED), found, nothing, high, low)
+        high, low, _ = extremes(value[octave.level], tree.variance, drawn, count, m)
+    return Looked(count, found, issued - found, high, low)
+
+
+@hooks.note_pair.of(BestRule)
+def _note_pair(rule, radius, value, cell, level, may_be_out, lazy):
+    note_eliminator(radius, value, cell, level, may_be_out, lazy)
+
+
+@inlined
+def note_eliminator(radius, value, cell, level, may_be_out, lazy):
+    """Note that arm i may eliminate arm k of client m in an octave, and perhaps has at its end."""
+    k, i, m = cell
+    n = np.int64(1) << level
+    if not lazy.victim[k]:
+        lazy.victim[k] = True
+        lazy.lo[k, m] = smaller(lazy.lo[k, m], np.int64(level) - 1)  # a stop may have come before
+    if lazy.hi[k, m] == 0 and may_be_out:
+        lead = value[level, i, m] - value[level, k, m]
+        if reaches(radius, lead, n, level + 1):
+            lazy.hi[k, m] = n
+
+
+@inner
+def may_be_gone(lazy, m, drawn, count):
+    """Tell whether an arm that may eliminate another may itself have been eliminated before."""
+    for p in range(count):
+        if lazy.victim[drawn[p]]:
+            for q in range(count):
+                if lazy.by[m, drawn[q], drawn[p]]:
+                    return True
+    return False
+
+
+@inner
+def _declare(rule, state, lazy, m, winner):
+    """Note the winner; return False if it ties with another arm: the pass might be abandoned.
+
+    The winner leaves with the last of the others.
+    """
+    for k in range(rule.ties.shape[0]):
+        if k != winner and rule.ties[k] == rule.ties[winner]:
+            return False
+    lazy.lo[winner, m] = -1
+    for k in range(rule.ties.shape[0]):
+        if k != winner:
+            lazy.lo[winner, m] = larger(lazy.lo[winner, m], lazy.lo[k, m])
+            lazy.hi[winner, m] = larger(lazy.hi[winner, m], lazy.hi[k, m])
+    lazy.side[winner, m] = ACCEPT
+    state[0, WINNER], state[0, ABANDONED] = winner, 0
+    return True
+
+
+@hooks.least_lead.of(BestRule)
+def _least_lead(rule, x, lazy, m, n, after):
+    return least_lead_of_sides(x, lazy, m, after)
+
+
+# ---- quick ways through an interval ------------------------------------------------------------
 
 
 @hooks.settle_few.of(BestRule)

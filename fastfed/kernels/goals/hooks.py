@@ -12,8 +12,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from fastfed.kernels.dispatch import generic, generic_with_default
 from fastfed.kernels.memory import (
+    FAILED,
     Flag,
     Floats,
     Int,
@@ -21,6 +24,8 @@ from fastfed.kernels.memory import (
     Ints,
     Lazy,
     Look,
+    Looked,
+    Octave,
     PassMemory,
     Round,
     Schedules,
@@ -54,6 +59,12 @@ def server_errs(goal: Any, q: Int, s: Int, state: Ints) -> Flag:
 
     ``state`` is the state of the schedules after the pass of that question.
     """
+
+
+@generic_with_default
+def most_certificates(goal: Any, arms: Int) -> Int:
+    """Return the largest number of certificates that a pass of so many arms has in an interval."""
+    return arms * (arms - 1)
 
 
 # ---- of a rule ---------------------------------------------------------------------------------
@@ -99,17 +110,42 @@ def unresolved_count(
 
 
 @generic_with_default
-def bracket(
-    rule: Any,
-    rewards: Any,
-    memory: Any,
-    scope: Scope,
-    radius: Any,
-    held: PassMemory,
-    lazy: Lazy,
-) -> Flag:
-    """Call `client_brackets.bracket`, if the goal allows it; False: run the whole pass."""
+def look_at_octave(
+    rule: Any, rewards: Any, radius: Any, held: PassMemory, octave: Octave, lazy: Lazy
+) -> Looked:
+    """Bracket the arms of a client that may leave in an octave, from values at its ends alone.
+
+    For each arm that may leave, ``lazy.lo`` is set, and ``lazy.hi`` and ``lazy.side`` if it is
+    certainly out at the end. Arms that are out are removed from ``tree.drawn[0]``. When all are
+    out, ``lazy.by`` and the answer in ``schedules.state`` are set. FAILED: the goal cannot tell.
+    """
+    return Looked(np.int64(FAILED), np.int64(0), np.int64(0), 0.0, 0.0)
+
+
+@generic_with_default
+def arms_are_apart(rule: Any) -> Flag:
+    """Tell whether the step at which an arm leaves never depends on other arms."""
     return False
+
+
+@generic_with_default
+def note_pair(
+    rule: Any, radius: Any, value: Floats, cell: Any, level: Int, may_be_out: Flag, lazy: Lazy
+) -> None:
+    """Note that arm i may lead arm k of client m by g in an octave; ``cell`` is (k, i, m).
+
+    ``may_be_out``: perhaps it does at the end of the octave.
+    """
+
+
+@generic_with_default
+def least_lead(rule: Any, x: Floats, lazy: Lazy, m: Int, n: Int, after: Int) -> Any:
+    """Return a lead at step n: if it is g(n) or more, client m has declared by then.
+
+    ``x`` are the values at n of the arms that may be in after the step ``after``. The client was
+    bracketed, so the side of each arm is known.
+    """
+    return -np.inf
 
 
 @generic_with_default
