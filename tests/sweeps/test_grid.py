@@ -299,10 +299,10 @@ def test_deltas_on_one_spine_share_tasks_and_give_the_same_rows(
 def broken(monkeypatch: pytest.MonkeyPatch, first: int, delta: float) -> None:
     real = tasks.compute
 
-    def compute(task: tasks.Task, control: Any = None) -> tuple[Any, int]:
+    def compute(task: tasks.Task, *shared: Any) -> tuple[Any, int]:
         if task.first == first and task.setting.delta == delta:
             raise ZeroDivisionError("the kernel's own words")
-        return real(task, control)
+        return real(task, *shared)
 
     monkeypatch.setattr(tasks, "compute", compute)
 
@@ -436,7 +436,7 @@ def test_leaving_early_tells_the_kernels_to_stop(
     """A task that would run on is told so by the flag that kernels look at between trials."""
     started, stopped = threading.Event(), threading.Event()
 
-    def endless(task: tasks.Task, control: Any = None) -> tuple[Any, int]:
+    def endless(task: tasks.Task, control: Any, threads: int) -> tuple[Any, int]:
         started.set()
         for _ in range(30_000):
             if control.stop[0]:
