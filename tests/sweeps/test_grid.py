@@ -430,6 +430,20 @@ def test_parts_take_seconds(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(sizes) == 10_000
 
 
+def test_parts_of_large_instances_take_longer(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part holds the instance, so there are few of them."""
+    monkeypatch.setattr(planning, "_PART_SECONDS", 2.0)
+    monkeypatch.setattr(planning, "_LAST_SECONDS", 0.3)
+    monkeypatch.setattr(planning, "_LONGER", SMALL.means.size / 2)
+    grid = Grid.of({"instance": [SMALL], "delta": [0.1], "trials": 10_000})
+    planner = planning.Planner(grid, Store(out))
+    sizes = []
+    while (task := planner.next_task(workers=2)) is not None:
+        sizes.append(task.count)
+        planner.record(tasks.Done(task, None, 0, seconds=task.count / 1000))
+    assert sizes == [250, 4000, 2875, 1438, 719, 718]
+
+
 def test_leaving_early_tells_the_kernels_to_stop(
     out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
