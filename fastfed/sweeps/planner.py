@@ -113,7 +113,7 @@ class Planner:
             return self._part_size
         rate = self._rate.get(settings[0].instance.name)
         if rate is None:
-            cells = len(settings) * settings[0].instance.means.size
+            cells = len(settings) * min(settings[0].instance.means.size, _LONGER)
             return max(1, min(_FIRST_PART, _FIRST_CELLS // cells))
         rate *= max(1.0, settings[0].instance.means.size / _LONGER)
         share = min(rate * _PART_SECONDS, self._left / workers / len(settings))

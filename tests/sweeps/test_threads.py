@@ -138,5 +138,5 @@ def test_the_first_part_of_large_trials_is_small(
         return task.count
 
     assert (first(SMALL), first(LARGE)) == (250, 50)
-    monkeypatch.setattr(planning, "_FIRST_CELLS", 19_999)
-    assert first(LARGE) == 1
+    monkeypatch.setattr(planning, "_LONGER", 10_000)  # from which on a part may take longer
+    assert first(LARGE) == 100
