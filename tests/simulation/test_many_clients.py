@@ -81,7 +81,8 @@ def test_threads_without_a_trial_of_their_own_help_the_others() -> None:
     job = Noted.of(federation(21_000), ["fedelim"], delta=0.1)
     for trials in (1, 2, 3, 8):
         list(run_all_blocks([job], 0, trials, threads=6))
-    assert given == [6] + 2 * [3] + 3 * [2] + 8 * [1]
+    assert given[:12] == [6] + 2 * [3] + 3 * [2] + 6 * [1]
+    assert len(given) == 14  # the last two have what is free: it depends on who ends first
 
 
 def test_trials_of_one_call_share_the_threads_one_after_the_other(
