@@ -107,7 +107,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     seen: list[Call] = []
     real = tasks.compute
 
-    def spy(task: tasks.Task, control: Any = None) -> tuple[Any, int]:
+    def spy(task: tasks.Task, *shared: Any) -> tuple[Any, int]:
         seen.append(
             (
                 task.setting.instance.name,
@@ -117,7 +117,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
                 task.first + task.count,
             )
         )
-        return real(task, control)
+        return real(task, *shared)
 
     monkeypatch.setattr(tasks, "compute", spy)
     return seen

@@ -7,10 +7,10 @@ of threads, in any order, with the same rows.
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import cached_property
 from itertools import pairwise
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Unpack
@@ -32,8 +32,10 @@ from fastfed.model.schedules import Algorithm, Periodic, Schedule
 from fastfed.model.schedules.base import Timetable
 from fastfed.model.setting import Options, Setting
 from fastfed.model.uplinks import Exact
+from fastfed.simulation import machine as machines
 from fastfed.simulation import rows
 from fastfed.simulation.algorithms import RoundsRunner
+from fastfed.simulation.machine import Machine, Share
 from fastfed.simulation.rows import Block, Departures
 
 if TYPE_CHECKING:
@@ -135,10 +137,19 @@ class Job:
         """Run the trials first, ..., first + count - 1, on the calling thread, without the GIL.
 
         ``space`` is scratch memory from `space`, to be used by one thread at a time, and only for
-        jobs that differ in delta alone. Departures are those of schedules that eliminate. One trial
-        of very many clients may use more ``threads``.
+        jobs that differ in delta alone. Departures are those of schedules that eliminate. Trials
+        of very many clients may use more ``threads``: all of them for one trial after the other.
         """
         steer = control or new_control()
+        threads = min(threads, self._most_threads)
+        if threads > 1 and count > 1:
+            held = space or self.space()
+            blocks = []
+            for trial in range(first, first + count):
+                blocks.append(self.run(trial, 1, steer, held, keep_departures, threads))
+                if steer.stop[0] != 0:  # interrupted: nobody asks for the others
+                    break
+            return Block.join(blocks)
         if not self.runners:
             return self._run_passes(first, count, steer, space, keep_departures, threads)
         blocks = [self._run_rounds(one, first, count, steer) for one in self.runners.values()]
@@ -243,7 +254,7 @@ class Job:
     def _run_parts(
         self, found: kernel.Rows, control: kernel.Control, first: int, space: Space, threads: int
     ) -> None:
-        """Run trials into ``found``, and one trial of very many clients on several threads.
+        """Run trials into ``found``, or one trial of very many clients on several threads.
 
         Its clients are run in blocks, which do not depend on the number of threads. They need the
         server's pass, and the end of the trial needs all of them.
@@ -262,9 +273,7 @@ class Job:
             )
 
         clients = self.instance.shape[1]
-        threads = min(threads, -(-clients // BLOCK))
-        alone = found.ints.shape[1] == 1 and hasattr(self._problem.rewards, "beside")
-        if threads < 2 or not alone:
+        if threads < 2:
             run(space, True, True, 0, clients)
             return
         run(space, True, False, 0, 0)
@@ -304,23 +313,43 @@ class Job:
             places=float((self.instance.shape[1] / questions.asked.sum(axis=1)).sum()),
         )
 
-    def space(self) -> Space:
-        """Make scratch memory for `run`, or refuse an instance that is too large for the machine.
+    @cached_property
+    def _most_threads(self) -> int:
+        """The threads that can share a trial: one for each block of clients, if clients decide."""
+        shared = hasattr(self._problem.rewards, "beside") and self._problem.questions.local
+        return -(-self.instance.shape[1] // BLOCK) if shared and len(self._horizon) else 1
+
+    @cached_property
+    def _bytes(self) -> int:
+        """The bytes of `space`, without making it: they grow linearly with the clients."""
+        one, two = (size_of(self._make_space(clients)) for clients in (1, 2))
+        return one + (self.instance.shape[1] - 1) * (two - one)
+
+    def need(self) -> Share:
+        """Return the most that a trial can use, or refuse one that is too large for the machine.
 
         Pages that no trial touches take no memory: FedElim with a million clients and three arms
-        reserves 3 GB and touches 1 GB.
+        reserves 5.5 GB and touches 0.8 GB.
         """
-        arms, clients = self.instance.shape
+        there = machines.physical_memory()
+        if self._bytes > there:
+            arms, clients = self.instance.shape
+            raise InputError(
+                f"{arms:,} arms x {clients:,} clients: a trial takes up to {self._bytes:,} bytes "
+                f"of memory, this machine has {there:,.0f}; take fewer clients, or a larger machine"
+            )
+        return Share(self._bytes, self._most_threads)
+
+    def space(self) -> Space:
+        """Make scratch memory for `run`, or refuse what is too large for the machine."""
+        self.need()
+        return self._make_space(self.instance.shape[1])
+
+    def _make_space(self, clients: int) -> Space:
         several = len(self.instance.questions) > 1
         logged = MOST_TIMES if several and isinstance(self._times.chosen, ChosenTimes) else 0
-        made = make_space(self._problem, arms, clients, len(self._horizon), logged)
-        if size_of(made) > physical_memory():
-            raise InputError(
-                f"{arms:,} arms x {clients:,} clients: a trial takes up to {size_of(made):,} bytes "
-                f"of memory, this machine has {physical_memory():,.0f}; take fewer clients, or a "
-                "larger machine"
-            )
-        return made
+        arms = self.instance.shape[0]
+        return make_space(self._problem, arms, clients, len(self._horizon), logged)
 
     def horizon(self, schedule: int) -> int:
         """Return the step at which an undecided trial of the schedule is cut off.
@@ -344,14 +373,6 @@ def size_of(held: Any) -> int:
     if isinstance(held, tuple):
         return sum(map(size_of, held))
     return held.nbytes if isinstance(held, np.ndarray) else 0
-
-
-def physical_memory() -> float:
-    """Return the bytes of memory of this machine; infinity where the system does not tell."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return math.inf
 
 
 def new_control() -> kernel.Control:
@@ -392,7 +413,7 @@ def run_all_blocks(
     jobs: Sequence[Job],
     first: int,
     count: int,
-    workers: int,
+    threads: int,
     report: Callable[[int], object] = lambda _: None,
 ) -> Iterator[list[Block]]:
     """Yield the trials first .. first + count - 1 of each job in blocks, as threads finish them.
@@ -401,28 +422,37 @@ def run_all_blocks(
     by an exception or Ctrl-C in the caller, stops the kernels after their current trial.
     """
     control = new_control()
-    threads = workers
-    workers = int(max(1, min(workers, physical_memory() // size_of(jobs[0].space()))))
-    # where fewer trials than threads run at a time, each trial may have several
-    threads = max(1, threads // min(workers, count))
-    size = 1 if count < 64 or threads > 1 else 16
-    started: dict[Future[list[Block]], float] = {}
+    need = jobs[0].need()
+    machine: Machine[tuple[int, int]] = Machine(threads)
+    workers = machine.at_once(need)
+    # trials that may take seconds, or most of the memory, begin one by one
+    size = 1 if count < 64 or need.threads > 1 or workers < threads else 16
+    started: dict[Future[list[Block]], tuple[Share, float]] = {}
     next_first, end, done = first, first + count, 0
+
+    def offer() -> tuple[tuple[int, int], Share] | None:
+        """Return the next block. The last ones share what is left, so that no thread waits long."""
+        nonlocal next_first
+        fair = math.ceil((end - next_first) / workers)
+        length = min(size, fair)
+        next_first += length
+        return ((next_first - length, length), need) if length else None
+
     pool = ThreadPoolExecutor(workers, thread_name_prefix="fastfed")
     try:
-        while next_first < end or started:
-            while next_first < end and len(started) < workers:
-                # the last blocks share what is left, so that no thread waits for another
-                fair = math.ceil((end - next_first) / workers)
-                length = max(1, min(size, fair))
-                future = pool.submit(run_together, jobs, next_first, length, control, threads)
-                started[future] = time.perf_counter()
-                next_first += length
+        while True:
+            for block, share in machine.start(offer):
+                future = pool.submit(run_together, jobs, *block, control, share.threads)
+                started[future] = share, time.perf_counter()
+            if not started:
+                return
             finished, _ = wait(started, timeout=0.1, return_when=FIRST_COMPLETED)
             for future in finished:
                 if future.exception() is not None:
                     _raise_first(started)
-                seconds = time.perf_counter() - started.pop(future)
+                share, since = started.pop(future)
+                machine.end(share)
+                seconds = time.perf_counter() - since
                 blocks = future.result()
                 done += len(jobs) * blocks[0].trials
                 wanted = int(blocks[0].trials * _CHUNK_SECONDS / max(seconds, 1e-6)) + 1

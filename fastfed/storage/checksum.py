@@ -25,7 +25,7 @@ from fastfed.files import read_regular, replacing
 KEY = b"fastfed"  # of our own entry among the footer's metadata
 _MARK = b"fastfed!"
 _LENGTH = len(_MARK) + 32
-_MOST_BYTES = 2**30  # no part comes near: it has at most half a million rows
+_MOST_BYTES = 2**30  # no part comes near: it has at most half a million rows, and one instance
 
 
 class Damaged(Exception):
@@ -87,7 +87,13 @@ def read(path: Path) -> Verified:
     if found.digest() != written[len(_MARK) :]:
         raise Damaged("damaged (its content does not fit its checksum)")
     try:
-        file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)), page_checksum_verification=True)
+        file = pq.ParquetFile(
+            pa.BufferReader(pa.py_buffer(data)),
+            page_checksum_verification=True,
+            # Arrow's own limit is 100 MB. A footer holds its instance twice: once more in Arrow's
+            # schema, in base64. That is 170 bytes of text for a client with three arms
+            thrift_string_size_limit=_MOST_BYTES,
+        )
         return Verified(found.hexdigest(), (file.metadata.metadata or {})[KEY], file, len(data))
     except MemoryError:  # says nothing about the file, which must not be moved away
         raise

@@ -13,12 +13,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastfed.errors import InputError
 from fastfed.sweeps import task as tasks
 from fastfed.sweeps.task import Done, Plan, Task
 from fastfed.validation import shown
+
+if TYPE_CHECKING:
+    from fastfed.sweeps.grid import Grid
 
 _AHEAD = 2  # tasks in flight for each thread of the cluster: one runs, one waits on its worker
 _LOOK_SECONDS = 2.0  # between looks at who is in the cluster
@@ -72,7 +75,7 @@ class Dask:
     def _is_local(self) -> bool:
         return isinstance(self._cluster, str) and self._cluster.startswith("local:")
 
-    def refuse_early(self) -> None:
+    def refuse_early(self, grid: Grid) -> None:
         if self._is_local:
             _keys()
             _refuse_shared()

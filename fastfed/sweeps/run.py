@@ -87,9 +87,10 @@ def iterate(
         part_size = checked_whole("part_size", part_size, 1, 2**32)
     if executor is not None:
         _refuse_own_parts(grid)
+    runner = executor or Threads(checked_threads(threads))
     folder = checked_folder(out)
-    if executor is not None and not folder.exists():  # else there may be nothing left to run
-        executor.refuse_early()
+    if not folder.exists():  # else there may be nothing left to run
+        runner.refuse_early(grid)
     with Store(folder).lock() as store:
         before = store.record_if_any()
         if before is not None:
@@ -100,7 +101,7 @@ def iterate(
         store.write_record(manifest.record_of(grid.spec, grid.settings, before))
         yield run, None
         if not planner.finished:
-            yield from _run(run, planner, executor or Threads(checked_threads(threads)))
+            yield from _run(run, planner, runner)
         write_summary(store)
 
 

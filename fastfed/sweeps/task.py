@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fastfed.model.cell import Cell
 from fastfed.model.schedules import Schedule
 from fastfed.model.setting import Setting
+from fastfed.simulation.machine import Share
 from fastfed.simulation.rows import plain_table
 
 if TYPE_CHECKING:
     from fastfed.kernels.trials import Control
     from fastfed.simulation.job import Job
+    from fastfed.sweeps.grid import Grid
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,11 @@ class Executor(Protocol):
 
     workers: int
 
-    def refuse_early(self) -> None:
-        """Raise InputError if the executor cannot work, as with an address at which nobody answers.
+    def refuse_early(self, grid: Grid) -> None:
+        """Raise InputError if the executor cannot run the grid.
 
-        Called before a new folder is made.
+        Nobody may answer at its address, or an instance may be too large. Called before a new
+        folder is made.
         """
 
     def run(self, plan: Plan) -> Iterator[Done | None]:
@@ -81,17 +84,33 @@ class Executor(Protocol):
         """
 
 
-def compute(task: Task, control: Control | None = None) -> tuple[Any, int]:
-    """Compute a task; return its rows as a pyarrow table, and the number of their pulls."""
+def compute(task: Task, control: Control | None = None, threads: int = 1) -> tuple[Any, int]:
+    """Compute a task; return its rows as a pyarrow table, and the number of their pulls.
+
+    ``threads`` may share the clients of a trial, which changes no row.
+    """
     import pyarrow as pa
 
     from fastfed.simulation.job import run_together
 
-    jobs = [_job(one.key, one, task.schedules) for one in task.settings]
-    blocks = run_together(jobs, task.first, task.count, control)
+    jobs = _jobs(task)
+    blocks = run_together(jobs, task.first, task.count, control, threads)
     tables = [plain_table(job.frame(block)) for job, block in zip(jobs, blocks, strict=True)]
     pulls = sum(int(block.column("pulls").sum()) for block in blocks)
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables), pulls
+
+
+def need_of(task: Task) -> Share:
+    """Return the memory and the threads that a task can use, or refuse one that is too large."""
+    try:
+        jobs = _jobs(task)
+    except Exception:  # `compute` meets it again, and then it is the failure of this task alone
+        return Share(0, 1)
+    return max(job.need() for job in jobs)
+
+
+def _jobs(task: Task) -> list[Job]:
+    return [_job(one.key, one, task.schedules) for one in task.settings]
 
 
 @lru_cache(maxsize=16)

@@ -333,7 +333,7 @@ def test_ctrl_c_stops_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their threads would go on for as long as a part takes."""
     started, stopped = threading.Event(), threading.Event()
 
-    def compute(task: tasks.Task, control: Any) -> tuple[Any, int]:
+    def compute(task: tasks.Task, control: Any, threads: int) -> tuple[Any, int]:
         started.set()
         until = time.monotonic() + 300
         while not control.stop[0] and time.monotonic() < until:

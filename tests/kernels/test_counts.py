@@ -148,6 +148,22 @@ def test_the_middle_is_between_the_ends(values):
         assert 0 <= half - (out - left).sum() <= parts[-1]
 
 
+@pytest.mark.parametrize("support", [1, 2, 5])
+def test_tables_do_not_depend_on_the_blocks_in_which_they_are_made(monkeypatch, support):
+    """Blocks of one cell, of seven, and all cells at once give the same bits."""
+    rng = np.random.default_rng(4)
+    weights = rng.integers(0, 4, (3, 12, support)) * rng.random((3, 12, support))
+    weights[..., 0] += weights.sum(axis=2) == 0
+    values = np.sort(rng.normal(size=support))
+    whole = finite_rewards(values, weights)
+    for cells in (1, 7):
+        monkeypatch.setattr("fastfed.kernels.rewards.finite._TOGETHER", cells * support)
+        for name, found in finite_rewards(values, weights)._asdict().items():
+            expected = getattr(whole, name)
+            assert np.asarray(found).dtype == np.asarray(expected).dtype
+            assert np.asarray(found).tobytes() == np.asarray(expected).tobytes(), name
+
+
 def test_laws_of_cells():
     """Own values only, the rarest first, the last one not counted."""
     law = finite_rewards(

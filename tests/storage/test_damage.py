@@ -170,6 +170,13 @@ def test_a_damaged_part_is_put_aside_and_done_again(
         assert capsys.readouterr().err == ""
 
 
+def test_a_part_with_an_instance_of_a_million_clients_is_read(tmp_path: Path) -> None:
+    """Arrow reads no text of more than 100 MB by itself."""
+    about = bytes(75_000_001)  # and four thirds of that in Arrow's schema
+    checksum.write(tmp_path / "part.parquet", pa.table({"trial": [0]}), about, 1)
+    assert len(checksum.read(tmp_path / "part.parquet").about) == len(about)
+
+
 def test_plain_readers_read_parts(folder: Path) -> None:
     import duckdb
     import pandas as pd

@@ -299,10 +299,10 @@ def test_deltas_on_one_spine_share_tasks_and_give_the_same_rows(
 def broken(monkeypatch: pytest.MonkeyPatch, first: int, delta: float) -> None:
     real = tasks.compute
 
-    def compute(task: tasks.Task, control: Any = None) -> tuple[Any, int]:
+    def compute(task: tasks.Task, *shared: Any) -> tuple[Any, int]:
         if task.first == first and task.setting.delta == delta:
             raise ZeroDivisionError("the kernel's own words")
-        return real(task, control)
+        return real(task, *shared)
 
     monkeypatch.setattr(tasks, "compute", compute)
 
@@ -430,13 +430,27 @@ def test_parts_take_seconds(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(sizes) == 10_000
 
 
+def test_parts_of_large_instances_take_longer(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part holds the instance, so there are few of them."""
+    monkeypatch.setattr(planning, "_PART_SECONDS", 2.0)
+    monkeypatch.setattr(planning, "_LAST_SECONDS", 0.3)
+    monkeypatch.setattr(planning, "_LONGER", SMALL.means.size / 2)
+    grid = Grid.of({"instance": [SMALL], "delta": [0.1], "trials": 10_000})
+    planner = planning.Planner(grid, Store(out))
+    sizes = []
+    while (task := planner.next_task(workers=2)) is not None:
+        sizes.append(task.count)
+        planner.record(tasks.Done(task, None, 0, seconds=task.count / 1000))
+    assert sizes == [250, 4000, 2875, 1438, 719, 718]
+
+
 def test_leaving_early_tells_the_kernels_to_stop(
     out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A task that would run on is told so by the flag that kernels look at between trials."""
     started, stopped = threading.Event(), threading.Event()
 
-    def endless(task: tasks.Task, control: Any = None) -> tuple[Any, int]:
+    def endless(task: tasks.Task, control: Any, threads: int) -> tuple[Any, int]:
         started.set()
         for _ in range(30_000):
             if control.stop[0]:

@@ -132,43 +132,77 @@ class FiniteRewards(NamedTuple):
 
 
 _NOT_SHARED = ("sums", "steps", "rest", "single", "made")  # by threads
+# weights whose tables are made at a time: with all at once, tables took four times their memory for
+# a moment
+_TOGETHER = 65_536
 
 
 def finite_rewards(values: Floats, weights: Floats) -> FiniteRewards:
     """Make rewards with these values (V,), ascending, and weights (K, M, V)."""
-    support = weights.shape[2]
-    order = np.argsort(weights, axis=2, kind="stable")  # first the values that a cell never pays
-    unpaid = np.count_nonzero(weights == 0, axis=2)[:, :, None]
-    sums = np.cumsum(np.take_along_axis(weights, order, 2)[:, :, ::-1], axis=2)[:, :, ::-1]
-    # the cell's own values begin each row; what follows them is not read
-    place = np.minimum(unpaid + np.arange(support), support - 1)
-    own = np.take_along_axis(order, place, 2)
-    weight, left = np.take_along_axis(weights, own, 2), np.take_along_axis(sums, place, 2)
-    kinds = support - 1 - unpaid
-    counted = np.arange(support - 1) < kinds
-    origin = values[(weights > 0).any(axis=0).argmax(axis=1)]
-    away = values[own] - values[own[:, :, -1:]]
-    shares = np.where(counted, (weight / left)[:, :, :-1], 0.0)
-    share = np.where(np.arange(support) <= kinds, weight / left[:, :, :1], 0.0)
-    # cumulative weights from the last own value on
-    backwards = np.maximum(kinds - np.arange(support - 1), 0)
-    reached = np.cumsum(np.take_along_axis(share, backwards, 2), axis=2) * 2.0**64
-    most = np.uint64(2**64 - 1)
-    words = np.where(reached < 2.0**64, reached, 0.0).astype(np.uint64)
-    upto = np.where(counted, np.where(reached < 2.0**64, words, most), np.uint64(0))
-    deviation = np.sqrt(
-        (share * (away - (share * away).sum(axis=2, keepdims=True)) ** 2).sum(axis=2)
+    arms, clients, support = weights.shape
+    cells = weights.reshape(-1, support)
+    count, others = len(cells), support - 1
+    made = (
+        ints(count),
+        *(np.zeros(count) for _ in range(3)),
+        *(np.zeros((count, others)) for _ in range(3)),
+        np.zeros((count, others), np.uint64),
     )
+    size = max(1, _TOGETHER // support)
+    for lo in range(0, count, size):
+        some = slice(lo, lo + size)
+        for whole, part in zip(made, _tables(values, cells[some]), strict=True):
+            whole[some] = part
+    kinds, last, reach, deviation = (one.reshape(arms, clients) for one in made[:4])
+    rise, shares, logs, upto = (one.reshape(arms, clients, others) for one in made[4:])
+    origin = values[(weights > 0).any(axis=0).argmax(axis=1)]
     varies = deviation[deviation > 0]
     return FiniteRewards(
-        kinds[:, :, 0],
-        np.vstack([values[own[:, :, -1]] - origin, origin]),
-        np.where(counted, away[:, :, :-1], 0.0),
+        kinds,
+        np.vstack([last - origin, origin]),
+        rise,
+        shares,
+        logs,
+        upto,
+        reach,
+        float(varies.min()) if len(varies) else 1.0,
+    )
+
+
+def _tables(values: Floats, weights: Floats) -> tuple[Any, ...]:
+    """Make the tables of some cells with these weights, (cells, V).
+
+    Return what `FiniteRewards` calls kinds; the last value; reach; the standard deviation; rise,
+    shares, logs and upto.
+    """
+    support = weights.shape[1]
+    order = np.argsort(weights, axis=1, kind="stable")  # first the values that a cell never pays
+    unpaid = np.count_nonzero(weights == 0, axis=1)[:, None]
+    sums = np.cumsum(np.take_along_axis(weights, order, 1)[:, ::-1], axis=1)[:, ::-1]
+    # the cell's own values begin each row; what follows them is not read
+    place = np.minimum(unpaid + np.arange(support), support - 1)
+    own = np.take_along_axis(order, place, 1)
+    weight, left = np.take_along_axis(weights, own, 1), np.take_along_axis(sums, place, 1)
+    kinds = support - 1 - unpaid
+    counted = np.arange(support - 1) < kinds
+    paid = values[own]
+    away = paid - paid[:, -1:]
+    shares = np.where(counted, (weight / left)[:, :-1], 0.0)
+    share = np.where(np.arange(support) <= kinds, weight / left[:, :1], 0.0)
+    # cumulative weights from the last own value on
+    backwards = np.maximum(kinds - np.arange(support - 1), 0)
+    reached = np.cumsum(np.take_along_axis(share, backwards, 1), axis=1) * 2.0**64
+    most = np.uint64(2**64 - 1)
+    words = np.where(reached < 2.0**64, reached, 0.0).astype(np.uint64)
+    return (
+        kinds[:, 0],
+        paid[:, -1],
+        paid.max(axis=1) - paid.min(axis=1),
+        np.sqrt((share * (away - (share * away).sum(axis=1, keepdims=True)) ** 2).sum(axis=1)),
+        np.where(counted, away[:, :-1], 0.0),
         shares,
         np.log1p(-np.minimum(shares, 1.0 - shares)),
-        upto,
-        values[own].max(axis=2) - values[own].min(axis=2),
-        float(varies.min()) if len(varies) else 1.0,
+        np.where(counted, np.where(reached < 2.0**64, words, most), np.uint64(0)),
     )
 
 
