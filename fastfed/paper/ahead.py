@@ -15,8 +15,9 @@ from typing import Any, Self, TypeVar
 
 Found = TypeVar("Found")
 
-# A trial of `movielens` is a call of its own, which needs Python's lock when it returns. With
-# Python's own 5 ms both workers wait for most of a time in which this thread computes.
+# A trial of `movielens` is a call of its own, which needs Python's lock when it returns. Beside a
+# thread that never rests, 500 of them took 8.8 s on two threads with Python's own 5 ms, 6.5 s with
+# 1 ms and 5.1 s with this; without that thread they took 3.8 s.
 _SWITCH_SECONDS = 0.0005
 
 
