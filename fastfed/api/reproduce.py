@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from fastfed import console
 from fastfed.analysis.verdicts import Claim
 from fastfed.api.progress import watch
 from fastfed.files import checked_folder
-from fastfed.paper.experiments import plan, true_errors, write
+from fastfed.paper.ahead import Ahead
+from fastfed.paper.experiments import compile_ahead, plan, read_ahead, true_errors, write
 from fastfed.validation import checked_seed, checked_threads, checked_trials
 
 
@@ -79,17 +81,25 @@ def reproduce(
         quick=quick,
         seed=number,
     )
-    for one in plans:
-        if progress:
-            console.say(f"{one.name}: {one.spec.trials:,} trials of each cell")
-        watch(one.parts(count), progress).refuse_failures()
-    measured = true_errors(
-        folder,
-        only=only,
-        quick=quick,
-        seed=number,
-        threads=count,
-        report=console.say if progress else lambda _: None,
-    )
-    claims, files = write(folder)
+    cores = checked_threads(count)
+    with Ahead(beside=cores > 1) as ahead:
+        compile_ahead(plans, ahead)
+        errors = partial(
+            true_errors,
+            folder,
+            only=only,
+            quick=quick,
+            seed=number,
+            threads=1 if cores > 1 else count,
+            report=console.say if progress else lambda _: None,
+            check=ahead.check,
+        )
+        ahead.start("true errors", errors)
+        for one in plans:
+            if progress:
+                console.say(f"{one.name}: {one.spec.trials:,} trials of each cell")
+            watch(one.parts(count), progress).refuse_failures()
+            read_ahead(one, folder, ahead)
+        measured = ahead.result("true errors", errors)
+        claims, files = write(folder, ahead)
     return Reproduction(folder, claims, files + measured)

@@ -68,6 +68,7 @@ class Batch(NamedTuple):
     draws: Ints  # (B,)
     active: Ints  # (B,) the places of the trials that go on come first
     fault: Ints  # (6,) the first decision that breaks a rule
+    kept: Any  # (B, ...) spines of the walks, if the rewards keep them: `rewards.hooks`
 
 
 class Terms(NamedTuple):
@@ -173,7 +174,7 @@ def _pull(rewards: Any, memory: Any, batch: Batch, i: Int, trial: Int, terms: Te
             if cut:
                 continue
             address = (terms.seed, trial, m, k, n)
-            batch.sums[i, k, m] = hooks.walk_value(rewards, memory, address)
+            batch.sums[i, k, m] = hooks.walk_value_later(rewards, memory, address, batch.kept, i)
             # the spine up to the node at or beyond n, and a split at each level below it
             power = np.int64(0)
             while (np.int64(1) << power) < n:

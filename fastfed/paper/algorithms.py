@@ -6,13 +6,15 @@ boundaries of the same kind, and the differences are those of the algorithms.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fastfed.analysis.intervals import clopper_pearson
 from fastfed.analysis.trials import Trials, samples
+from fastfed.model.instance import Instance
+from fastfed.model.schedules import Schedule
 from fastfed.paper.markdown import document, measured, table
 from fastfed.theory.bounds import bounds
 
@@ -21,6 +23,20 @@ RANDOM = ("random:5,4,1", "random:10,10,2")
 DELTA = 0.01
 RADIUS = "mixture-pairs"
 _COLUMNS = ("pulls", "uplinks", "rounds", "correct", "truncated")
+
+
+def compile_all(check: Callable[[], object] = lambda: None) -> None:
+    """Compile the algorithms that decide in rounds, by one trial of each.
+
+    Numba keeps nothing of them for the next process, and takes 11 s. ``check`` is called before
+    each and may raise.
+    """
+    from fastfed.simulation.job import Job
+
+    for schedule in map(Schedule.parse, SCHEDULES):
+        check()
+        if not schedule.eliminates:
+            Job.of(Instance.load("synthetic"), schedule, delta=DELTA, radius=RADIUS).run(0, 1)
 
 
 def algorithms_table(trials: Trials) -> list[dict[str, Any]]:

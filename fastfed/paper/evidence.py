@@ -12,7 +12,7 @@ look better than it is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -152,6 +152,13 @@ class Evidence:
     """FedElim0 over T* as delta -> 0."""
     optimum: list[OptimumPlace] = field(default_factory=list)
     """FedElim and FedElim0 beside the least pulls."""
+
+    def add(self, other: Evidence) -> None:
+        """Add the lists of other evidence, each to the end of the list of the same name."""
+        for one in fields(self):
+            own = getattr(self, one.name)
+            if isinstance(own, list):
+                own += getattr(other, one.name)
 
 
 def in_words(schedule: str) -> str:

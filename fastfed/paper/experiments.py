@@ -20,8 +20,9 @@ The price of an uplink never costs a simulation. Each folder is an ordinary swee
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from fastfed.model.instance import Instance, changed
 from fastfed.model.rewards import Gaussian
 from fastfed.model.spec import Spec
 from fastfed.paper import algorithms, optimum, radii
+from fastfed.paper.ahead import Ahead
 from fastfed.paper.claims.criteria import COST, GROWTH
 from fastfed.paper.claims.judging import judge as judge_claims
 from fastfed.paper.claims_text import METHOD, OURS, claims_text
@@ -68,6 +70,7 @@ from fastfed.theory.bounds_table import plain
 from fastfed.version import ROWS, __version__
 
 DATA_SETS = ("synthetic", "bernoulli", "movielens")
+_TWIN = "movielens-gaussian"
 DELTAS = (0.5, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
 TWIN_DELTAS = (0.1, 0.01, 1e-3, 1e-4, 1e-6)  # of MovieLens's Gaussian twin, which has no panel
 COSTS = (0.0, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
@@ -152,7 +155,7 @@ def _sweeps_of(name: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield "gaps", "gaps", study | {"instance": scaled, "schedule": schedules}
     if name == "movielens":
         deltas = [delta for delta in TWIN_DELTAS if delta in DELTAS]
-        yield "movielens-gaussian", "movielens-gaussian", {"instance": twin, "delta": deltas}
+        yield _TWIN, _TWIN, {"instance": twin, "delta": deltas}
 
 
 def _sweeps_beside(
@@ -181,7 +184,8 @@ def true_errors(
 ) -> list[Path]:
     """Measure how often FedElim errs on the data sets; return the files written.
 
-    The options are the seed, the threads and the report of `fastfed.paper.true_errors.measure`.
+    The options are the seed, the threads, the report and the check of
+    `fastfed.paper.true_errors.measure`.
     """
     from fastfed.paper import true_errors as measured
 
@@ -194,19 +198,59 @@ def true_errors(
     )
 
 
-def write(out: Path) -> tuple[list[Claim], list[Path]]:
+def compile_ahead(plans: Sequence[Plan], ahead: Ahead) -> None:
+    """Compile, beside the first sweeps, what later ones need that are not finished."""
+    later = [one for one in plans if one.folder.parent.name == "algorithms"]
+    if any(_finished(one.folder) is None for one in later):
+        ahead.start("compiled", partial(algorithms.compile_all, ahead.check))
+
+
+def read_ahead(done: Plan, out: Path, ahead: Ahead) -> None:
+    """Read and draw, beside the sweeps that follow, what the plan that is done completes."""
+    from fastfed.paper import panels as drawn
+
+    folder = done.folder.relative_to(out).as_posix()
+    study, _, name = folder.rpartition("/")
+    read_one = partial(_read_data_set, out, name)
+    if folder == _TWIN:
+        ahead.start(f"data set {name}", read_one)
+    if study == "radii":  # the last sweep of a data set that its panels need
+        ahead.start(f"data set {name}", read_one)
+
+        def draw_panels() -> dict[str, drawn.Drawn]:
+            one = ahead.result(f"data set {name}", read_one)
+            return drawn.draw(drawn.charts(one.frames()), out, ahead.check)
+
+        ahead.start(f"figures of {folder}", draw_panels)
+    if study == "optimum":
+        read_places = partial(_optimum_places, out, name)
+        ahead.start(folder, read_places)
+
+        def draw_optimum() -> dict[str, drawn.Drawn]:
+            places = ahead.result(folder, read_places)
+            return drawn.draw(drawn.optimum_charts(places), out, ahead.check)
+
+        ahead.start(f"figures of {folder}", draw_optimum)
+
+
+def write(out: Path, ahead: Ahead | None = None) -> tuple[list[Claim], list[Path]]:
     """Write figures, tables, claims and the page from the finished sweeps in ``out``.
 
-    Returns the files written.
+    Returns the files written. What was done ``ahead`` is not done again.
     """
     from fastfed.paper import panels as drawn
     from fastfed.paper import true_errors as errors
     from fastfed.paper.page import write_page
 
-    frames, evidence = read(out)
+    ahead = ahead or Ahead()
+    frames, evidence = read(out, ahead)
     claims = judge_claims(evidence)
     minimum = next((one for one in claims if one.key == "minimum-map"), None)
-    paths = drawn.write(frames, [] if minimum is None else minimum.cells, out)
+    before: dict[str, drawn.Drawn] = {}
+    for study, names in (("radii", DATA_SETS), ("optimum", (*DATA_SETS, "random"))):
+        for name in names:
+            before |= ahead.result(f"figures of {study}/{name}", dict)
+    paths = drawn.write(frames, [] if minimum is None else minimum.cells, out, before)
     paths += write_matrix(claims, out / "claims")
     stores = _studied(out, "algorithms")
     every = [row for store in stores for row in algorithms.algorithms_table(store)]
@@ -254,35 +298,78 @@ def write(out: Path) -> tuple[list[Claim], list[Path]]:
     return claims, paths
 
 
-def read(out: Path) -> tuple[Frames, Evidence]:
-    """Read the summaries and evidence of all data sets whose sweeps are finished."""
-    evidence = Evidence()
-    summaries, studied, with_radii = [], [], []
-    for name in (*DATA_SETS, "movielens-gaussian"):
-        panel, study, other = (
-            _finished(out / where) for where in (name, f"studies/{name}", f"radii/{name}")
+@dataclass(frozen=True)
+class DataSet:
+    """Evidence and summaries of a data set; a frame is None where its sweep is not finished."""
+
+    evidence: Evidence
+    panels: pl.DataFrame | None = None
+    studies: pl.DataFrame | None = None
+    radii: pl.DataFrame | None = None
+
+    def frames(self) -> Frames:
+        """Return the frames of this data set alone."""
+        assert self.panels is not None
+        empty = pl.DataFrame()
+        with_radii = [] if self.radii is None else [self.radii]
+        return Frames(
+            self.panels,
+            empty if self.studies is None else self.studies,
+            radii.radii_frame(self.panels, with_radii),
+            empty,
         )
-        if panel is not None:
-            frame, places = stored_summary(panel, COSTS), _checked_places(panel)
-            own = frame["sigma"][0]  # cells stand in the spec's order: the paper's scale first
-            summaries.append(frame.filter(pl.col("sigma") == own))
-            evidence.panels += [place for place, _ in places if place.sigma == own]
-            lines = judge([line for place, one in places for line in one.lines(place.whole)]).lines
-            evidence.checked += [line for line in lines if line["sigma"] == own]
-            if name in DATA_SETS:
-                evidence.scales += [place for place, _ in places]
-            if name != "movielens":  # its Gaussian twin stands in: those walks are faster to follow
-                evidence.good_event += _good_event(panel, name, frame)
-            if other is not None:
-                evidence.radii += radii.radius_places(panel, other)
-                with_radii.append(stored_summary(other, COSTS))
-        if study is not None:
-            evidence.studies += places_of(study)
-            studied.append(_study_frame(study, name))
+
+
+def _read_data_set(out: Path, name: str) -> DataSet:
+    """Read the summaries and evidence of the finished sweeps of a data set."""
+    evidence = Evidence()
+    panels, studies, with_radii = None, None, None
+    panel, study, other = (
+        _finished(out / where) for where in (name, f"studies/{name}", f"radii/{name}")
+    )
+    if panel is not None:
+        frame, places = stored_summary(panel, COSTS), _checked_places(panel)
+        own = frame["sigma"][0]  # cells stand in the spec's order: the paper's scale first
+        panels = frame.filter(pl.col("sigma") == own)
+        evidence.panels += [place for place, _ in places if place.sigma == own]
+        lines = judge([line for place, one in places for line in one.lines(place.whole)]).lines
+        evidence.checked += [line for line in lines if line["sigma"] == own]
+        if name in DATA_SETS:
+            evidence.scales += [place for place, _ in places]
+        if name != "movielens":  # its Gaussian twin stands in: those walks are faster to follow
+            evidence.good_event += _good_event(panel, name, frame)
+        if other is not None:
+            evidence.radii += radii.radius_places(panel, other)
+            with_radii = stored_summary(other, COSTS)
+    if study is not None:
+        evidence.studies += places_of(study)
+        studies = _study_frame(study, name)
+    return DataSet(evidence, panels, studies, with_radii)
+
+
+def _optimum_places(out: Path, name: str) -> list[optimum.OptimumPlace]:
+    """Read the study of T* of a data set, or of the random instances, if its sweep is finished."""
+    store = _finished(out / "optimum" / name)
+    return [] if store is None else optimum.optimum_places(store)
+
+
+def read(out: Path, ahead: Ahead | None = None) -> tuple[Frames, Evidence]:
+    """Read the summaries and evidence of all data sets whose sweeps are finished."""
+    ahead = ahead or Ahead()
+    names = (*DATA_SETS, _TWIN)
+    read_ones = [
+        ahead.result(f"data set {name}", partial(_read_data_set, out, name)) for name in names
+    ]
+    evidence = Evidence()
+    for one in read_ones:
+        evidence.add(one.evidence)
+    summaries = [one.panels for one in read_ones if one.panels is not None]
+    studied = [one.studies for one in read_ones if one.studies is not None]
+    with_radii = [one.radii for one in read_ones if one.radii is not None]
     if not summaries:
         raise InputError(f"{out}: no finished sweep of the paper's in it")
-    for store in _studied(out, "optimum"):
-        evidence.optimum += optimum.optimum_places(store)
+    for name in (*DATA_SETS, "random"):
+        evidence.optimum += ahead.result(f"optimum/{name}", partial(_optimum_places, out, name))
     if any(place.instance == "synthetic" for place in evidence.panels):
         evidence.tightness, evidence.doubling = tightness(), _doubling(out / "synthetic")
         evidence.improvements, evidence.limits = optimum.improvements(), optimum.limits()
@@ -409,7 +496,7 @@ def _study_schedules(name: str) -> tuple[str, ...]:
 
 
 def _gaussian() -> Instance:
-    name, description = "movielens-gaussian", "Gaussian rewards around MovieLens's means"
+    name, description = _TWIN, "Gaussian rewards around MovieLens's means"
     real = Instance.load("movielens")
     return changed(real, rewards=Gaussian(), name=name, description=description)
 

@@ -8,10 +8,10 @@ go, as they are, into the page (`fastfed.paper.page`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -24,6 +24,9 @@ from fastfed.files import make_folder
 from fastfed.model.schedules import Schedule
 from fastfed.paper.claims.criteria import COST, PAPER_COSTS
 from fastfed.paper.optimum import RUNS, OptimumPlace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PANEL_DELTA = 0.01  # that of the panels against H
 PANELS = ("a", "b", "c")
@@ -89,29 +92,63 @@ def charts(frames: Frames) -> dict[str, Chart]:
             "synthetic-gap": _gap_study(frames.gaps, "total"),
             "synthetic-talk": _gap_study(frames.gaps, "communication"),
         }
-    for instance in dict.fromkeys(place.instance for place in frames.optimum):
-        places = [place for place in frames.optimum if place.instance == instance]
-        found[f"{figure_stem(instance)}-optimum"] = optimum_study(places)
+    found |= optimum_charts(frames.optimum)
     if frames.clients:
         found["synthetic-clients"] = clients_study(frames.clients)
     return found
 
 
-def write(frames: Frames, minima: Sequence[Cell], out: Path) -> list[Path]:
+def optimum_charts(places: Sequence[OptimumPlace]) -> dict[str, Chart]:
+    """Make the charts of the study of T*, one for each instance."""
+    names = dict.fromkeys(place.instance for place in places)
+    return {
+        f"{figure_stem(name)}-optimum": optimum_study(
+            [place for place in places if place.instance == name]
+        )
+        for name in names
+    }
+
+
+class Drawn(NamedTuple):
+    """A chart whose files are written."""
+
+    chart: Chart
+    figure: Figure
+    paths: list[Path]
+
+
+def draw(
+    made: Mapping[str, Chart], out: Path, check: Callable[[], object] = lambda: None
+) -> dict[str, Drawn]:
+    """Write charts in every format; ``check`` is called before each and may raise."""
+    make_folder(out / "figures")
+    found = {}
+    for stem, one in made.items():
+        check()
+        figure = chart_figure(one)
+        found[stem] = Drawn(one, figure, save(figure, out / "figures" / stem, FORMATS))
+    return found
+
+
+def write(
+    frames: Frames, minima: Sequence[Cell], out: Path, before: Mapping[str, Drawn] | None = None
+) -> list[Path]:
     """Write every figure in every format, and the contact sheet.
 
-    ``minima`` are the cells of the map of FedElim's cost over the best period's.
+    ``minima`` are the cells of the map of FedElim's cost over the best period's. Charts that were
+    drawn ``before`` are not drawn again, unless they have changed.
     """
     folder = out / "figures"
     make_folder(folder)
-    paths: list[Path] = []
-    every = {stem: chart_figure(drawn) for stem, drawn in charts(frames).items()}
-    for stem, figure in every.items():
-        paths += save(figure, folder / stem, FORMATS)
+    wanted = charts(frames)
+    known = {stem: one for stem, one in (before or {}).items() if wanted.get(stem) == one.chart}
+    new = {stem: one for stem, one in wanted.items() if stem not in known}
+    every = {**known, **draw(new, out)}
+    paths = [path for stem in wanted for path in every[stem].paths]
     for name in dict.fromkeys(cell["instance"] for cell in minima):
         cells = pl.DataFrame([cell for cell in minima if cell["instance"] == name])
         paths += _map(cells, folder / f"{name}-minimum")
-    panels = [[every[f"{name}-{letter}"] for letter in PANELS] for name in frames.names]
+    panels = [[every[f"{name}-{letter}"].figure for letter in PANELS] for name in frames.names]
     return [*paths, *contact_sheet(panels, out / "contact-sheet", _SHEET_DPI)]
 
 

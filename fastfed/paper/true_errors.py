@@ -38,11 +38,13 @@ def measure(
     seed: int = 0,
     threads: int | None = None,
     report: Callable[[str], object] = lambda _: None,
+    check: Callable[[int, int], object] = lambda done, total: None,
 ) -> pl.DataFrame:
     """Estimate the error probabilities: a row for each instance, delta and answer.
 
     The columns are those of `ErrorProbability.frame`. The estimates of an instance share its
-    ``trials``: one for each client, one for the server, and one for any answer.
+    ``trials``: one for each client, one for the server, and one for any answer. ``report`` is
+    called for each delta, and ``check`` for each estimate, with (estimates done, in all).
     """
     found = []
     for name in instances:
@@ -57,6 +59,7 @@ def measure(
                     trials=max(_LEAST, trials // (instance.shape[1] + 2)),
                     seed=seed,
                     threads=threads,
+                    progress=check,
                 )
             )
     return error_frame(found)
@@ -73,7 +76,7 @@ def write(
     """Measure, and write ``true-errors`` as figures, as Markdown and as Parquet.
 
     Estimates of the same instances, deltas, trials and seed that the folder already has are not
-    made again. The options are the threads and the report of `measure`.
+    made again. The options are the threads, the report and the check of `measure`.
     """
     make_folder(out / "figures")
     path, asked = out / "true-errors.parquet", repr((ROWS, instances, deltas, trials, seed))

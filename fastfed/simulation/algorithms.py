@@ -90,7 +90,7 @@ class RoundsRunner:
     def _run_batch(
         self, numbers: Ints, control: trials.Control, watch: Watcher | None
     ) -> RoundRows:
-        batch = _new_batch(len(numbers), *self._shape)
+        batch = _new_batch(self._law, len(numbers), *self._shape)
         scratch = np.zeros((len(numbers), self._memory))
         law_memory = self._law.memory(0, *self._shape)
         if not self._open:  # a lone arm is declared without a pull
@@ -179,8 +179,9 @@ def _right(goal: Any, values: Any) -> npt.NDArray[np.bool_]:
     return np.array([right.allows({k}) for k in range(len(values))])
 
 
-def _new_batch(count: int, arms: int, clients: int) -> kernel.Batch:
+def _new_batch(law: Any, count: int, arms: int, clients: int) -> kernel.Batch:
     cells = (count, arms, clients)
+    keeps = hasattr(law, "kept_spine")
 
     def ints(*shape: int) -> Ints:
         return np.zeros(shape, np.int64)
@@ -202,6 +203,7 @@ def _new_batch(count: int, arms: int, clients: int) -> kernel.Batch:
         ints(count),
         np.arange(count),
         ints(6),
+        law.kept_spine(*cells) if keeps else ints(0, 0, 0, 0, 0),
     )
 
 

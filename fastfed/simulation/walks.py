@@ -34,10 +34,17 @@ def walk(instance: Instance, seed: int, trial: int) -> Callable[[int, int, int],
 
 
 def values_at(
-    instance: Instance, seed: int, trials: npt.NDArray[np.int64], steps: npt.NDArray[np.int64]
+    instance: Instance,
+    seed: int,
+    trials: npt.NDArray[np.int64],
+    steps: npt.NDArray[np.int64],
+    law: Any = None,
 ) -> npt.NDArray[np.float64]:
-    """Return the sums of the first ``steps[i, k, m]`` rewards, of trial ``trials[i]``."""
-    law = _kernel(instance)
+    """Return the sums of the first ``steps[i, k, m]`` rewards, of trial ``trials[i]``.
+
+    ``law`` is the kernel of the rewards, if the caller has made it already.
+    """
+    law = _kernel(instance) if law is None else law
     sums = np.zeros(steps.shape)
     kernel.values_at(
         law,

@@ -43,6 +43,9 @@ _DEFENCE = 0.15  # of the shares stay as they were before they were improved
 _ROUNDS = 30
 _CELLS = 2**20  # trials x arms x clients that are looked at together: 8 MB an array
 _APART = 2**34  # trial numbers of one run lie this far from the next one's
+# cells of an instance whose job is kept for the second run. To make a job of one client of
+# `movielens` takes 1.2 ms, and its trials 0.8; jobs of many clients would take too much memory
+_KEPT_CELLS = 256
 
 
 Judged = tuple[npt.NDArray[np.bool_], Ints]
@@ -139,6 +142,7 @@ class Mixture:
         self._thetas = np.array([theta[self._touched] for theta in thetas])
         self._psis = np.array([law.cumulants(means, theta)[0][self._touched] for theta in thetas])
         self._means = means[self._touched]
+        self._jobs: dict[int, Job] = {}
 
     def run(self, shares: Floats, trials: int, number: int, keep_ratios: bool = False) -> Sample:
         """Run ``trials`` trials in these shares; ``number`` tells this run from others.
@@ -152,7 +156,8 @@ class Mixture:
         pool = ThreadPoolExecutor(self._threads, thread_name_prefix="fastfed")
         try:
             run = partial(self._stratum, log_shares, keep_ratios, control)
-            parts = list(pool.map(run, self._instances, firsts.tolist(), counts.tolist()))
+            places = range(len(self._instances))
+            parts = list(pool.map(run, places, firsts.tolist(), counts.tolist()))
         finally:  # also on Ctrl-C: the kernels leave after their current trial
             control.stop[0] = 1
             pool.shutdown(wait=True, cancel_futures=True)
@@ -164,13 +169,13 @@ class Mixture:
         log_shares: Floats,
         keep_ratios: bool,
         control: Control,
-        instance: Instance,
+        place: int,
         first: int,
         count: int,
     ) -> _Part:
         """Run the trials of one tilted instance; return those that had the event."""
-        job = self.event.job(instance)
-        space = job.space()
+        job = self._job(place)
+        instance, space = job.instance, job.space()
         length = max(1, _CELLS // instance.means.size)
         parts = []
         for begin in range(first, first + count, length):
@@ -181,7 +186,11 @@ class Mixture:
             trials = np.flatnonzero(happened)
             stops = stops[trials]
             sums = values_at(
-                instance, job.setting.seed, begin + trials, np.where(self._touched, stops, 0)
+                instance,
+                job.setting.seed,
+                begin + trials,
+                np.where(self._touched, stops, 0),
+                job.setting.reward_kernel,
             )[:, self._touched]
             n = stops[:, self._touched]
             ratios = (sums - n * self._means) @ self._thetas.T - n @ self._psis.T
@@ -193,6 +202,15 @@ class Mixture:
                 )
             )
         return _joined(parts)
+
+    def _job(self, place: int) -> Job:
+        """Make the job of a tilted instance, once for both runs unless it is large."""
+        job = self._jobs.get(place)
+        if job is None:
+            job = self.event.job(self._instances[place])
+            if job.instance.means.size <= _KEPT_CELLS:
+                self._jobs[place] = job
+        return job
 
 
 def improved(sample: Sample, before: Floats) -> Floats:

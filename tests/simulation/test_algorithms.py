@@ -14,7 +14,8 @@ from helpers import BOUNDS, SMALL, refused
 from lucb import LUCB
 
 import fastfed as ff
-from fastfed.simulation.walks import walk
+from fastfed.simulation.job import Job, new_control
+from fastfed.simulation.walks import values_at, walk
 
 SERVER = ["global_steps", "global_arm", "uplinks", "rounds"]
 INSTANCES = {
@@ -103,6 +104,31 @@ def test_sums_are_those_of_the_walks() -> None:
     assert (row["steps"], row["global_steps"], row["local_steps"]) == (100, 100, 100)
     assert row["local_errors"] == 1
     assert not row["correct"]
+
+
+RATED = ff.Finite(
+    [0.0, 0.5, 1.0, 5.0], [[[1, 2, 1, 3], [0, 1, 0, 0]], [[2, 1, 0, 0], [4, 1, 3, 2]]]
+)
+
+
+@pytest.mark.parametrize("schedule", ["rounds:2", "oracle"])
+@pytest.mark.parametrize(
+    "instance", [ff.Instance(rewards=RATED), INSTANCES["bernoulli"]], ids=["finite", "bernoulli"]
+)
+def test_spines_that_are_kept_between_rounds_give_the_same_sums(
+    instance: ff.Instance, schedule: str
+) -> None:
+    """At every round, in every trial of a batch, the sums are those of walks from nothing."""
+    job, trials, rounds = Job.of(instance, schedule, delta=1e-3, seed=7), np.arange(4, 24), 0
+
+    def see(number: int, batch: Any) -> None:
+        nonlocal rounds
+        rounds = number
+        expected = values_at(instance, 7, trials, batch.counts)
+        np.testing.assert_array_equal(batch.sums, expected)
+
+    job.runners[0].run(int(trials[0]), len(trials), new_control(), see)
+    assert rounds > 5
 
 
 def test_parameters_names_and_decorator() -> None:

@@ -315,20 +315,68 @@ def count_walk_value(address, kinds, rise, extending, base, scratch, steps):
 
     ``extending`` is as for `extend_cell`, scratch (4, V) of int64, steps (LEAF,).
     """
-    seed, trial, client, arm, n = address
+    _first_node(address, kinds, extending, scratch)
+    a_b_and_row = _climb(address, kinds, extending, scratch, np.int64(1))
+    return _descend(address, kinds, rise, base, scratch, steps, a_b_and_row)
+
+
+@inner
+def later_count_walk_value(address, kinds, rise, extending, base, scratch, steps, kept):
+    """Return X(n) as `count_walk_value` does, from the last two spine nodes of an earlier call.
+
+    ``kept`` is (3, V - 1): the step of the second node first, 0 if there is none, and then the
+    counts at both. The next call of the same walk finds there what this one leaves.
+    """
+    b = kept[0, 0]
+    if b == 0:
+        b = np.int64(1)
+        _first_node(address, kinds, extending, scratch)
+    else:
+        for v in range(kinds):
+            scratch[0, v] = kept[1, v]
+            scratch[1, v] = kept[2, v]
+    a, b, right = _climb(address, kinds, extending, scratch, b)
+    kept[0, 0] = b
+    for v in range(kinds):
+        kept[1, v] = scratch[1 - right, v]
+        kept[2, v] = scratch[right, v]
+    return _descend(address, kinds, rise, base, scratch, steps, (a, b, right))
+
+
+@inlined
+def _first_node(address, kinds, extending, scratch):
+    """Set row 0 to the counts after no step, and row 1 to those after one."""
+    seed, trial, client, arm, _ = address
     for v in range(kinds):
         scratch[0, v] = 0
-    left, right, middle_row = 0, 1, 2
-    a, b = np.int64(0), np.int64(1)
-    extend_cell(
-        scratch[0], extending, kinds, np.int64(1), (seed, trial, client, arm, b), scratch[1]
-    )
+    first = (seed, trial, client, arm, np.int64(1))
+    extend_cell(scratch[0], extending, kinds, np.int64(1), first, scratch[1])
+
+
+@inlined
+def _climb(address, kinds, extending, scratch, b):
+    """Extend the spine from its node b until it reaches n; return a, b and the row of b.
+
+    Row 1 has the counts at b, and row 0 those at the node before. The last two nodes are left in
+    these rows, in either order.
+    """
+    seed, trial, client, arm, n = address
+    a, left, right = b >> 1, 0, 1
     while b < n:
         left, right = right, left
         a, b = b, 2 * b
         extend_cell(
             scratch[left], extending, kinds, a, (seed, trial, client, arm, b), scratch[right]
         )
+    return a, b, right
+
+
+@inlined
+def _descend(address, kinds, rise, base, scratch, steps, a_b_and_row):
+    """Return X(n) from the counts at the spine nodes a and b, n in (a, b]."""
+    seed, trial, client, arm, n = address
+    a, b, right = a_b_and_row
+    left, middle_row = 1 - right, 2
     while b != n:
         middle = (a + b) // 2
         place = (seed, trial, client, arm, middle)

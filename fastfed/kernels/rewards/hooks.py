@@ -1,7 +1,7 @@
 """The functions of a reward distribution that a pass calls.
 
 Rewards are a NamedTuple class with the numbers that their walks are made of (means, noise, values
-...). They offer five things to Python:
+...). They offer six things to Python:
 
 * ``longest_walk``, the number of steps of the longest interval that is walked step by step;
 * ``origin``, (M,), the number that is taken off every reward of a client before summation: it is
@@ -9,6 +9,8 @@ Rewards are a NamedTuple class with the numbers that their walks are made of (me
 * ``memory(slots, arms, clients)``, which makes their scratch memory as another NamedTuple;
 * ``beside(memory)``, the same memory for a second thread that runs other clients of the trial: all
   arrays without an axis for clients are its own. Laws may lack it, and then run on one thread;
+* ``kept_spine(trials, arms, clients)``, memory in which `walk_value_later` keeps the spines of many
+  trials. Laws may lack it, as they may lack that function;
 * ``draw_error(steps)``, a bound on the total variation distance between a draw, as it is counted
   in ``walks.work``, and its distribution, in walks of up to so many steps.
 
@@ -152,3 +154,12 @@ def value_inside(
 @generic
 def walk_value(rewards: Any, memory: Any, address: Any) -> Any:
     """Return X(n) from nothing but its address (seed, trial, client, arm, n), n >= 1."""
+
+
+@generic_with_default
+def walk_value_later(rewards: Any, memory: Any, address: Any, kept: Any, place: Int) -> Any:
+    """Return what `walk_value` does, for a walk that is never asked for an earlier step again.
+
+    ``kept[place]`` is memory of one trial: see ``kept_spine``.
+    """
+    return walk_value(rewards, memory, address)

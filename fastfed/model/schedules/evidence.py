@@ -85,8 +85,11 @@ def split_memory(memory: Any, arms: int, clients: int) -> Any:
     return before, evidence
 
 
-def gather(seen: Any) -> Any:
-    """Add the last round to the evidence; return S and V, (2, M + 1, K, K), the server's last."""
+def gather(seen: Any, answer: Any) -> Any:
+    """Add the last round to the evidence; return S and V, (2, M + 1, K, K), the server's last.
+
+    The evidence of a question whose answer is declared stays as it is, because nobody reads it.
+    """
     arms, clients = seen.counts.shape
     before, evidence = split_memory(seen.memory, arms, clients)
     means = np.zeros((clients + 1, arms))  # of the round alone
@@ -104,15 +107,20 @@ def gather(seen: Any) -> Any:
                 means[clients, k] += seen.weights[m] * means[m, k]
                 variances[clients, k] += seen.weights[m] * seen.weights[m] * variances[m, k]
     for asker in range(clients + 1):
+        declared = answer.global_arm[0] if asker == clients else answer.local_arms[asker]
+        if declared != UNDECIDED:
+            continue
         for i in range(arms):
+            if variances[asker, i] == math.inf:
+                continue
             for j in range(i):
                 v = variances[asker, i] + variances[asker, j]
                 if v < math.inf:
-                    lead = (means[asker, i] - means[asker, j]) / v
+                    lead, information = (means[asker, i] - means[asker, j]) / v, 1.0 / v
                     evidence[0, asker, i, j] += lead
                     evidence[0, asker, j, i] -= lead
-                    evidence[1, asker, i, j] += 1.0 / v
-                    evidence[1, asker, j, i] += 1.0 / v
+                    evidence[1, asker, i, j] += information
+                    evidence[1, asker, j, i] += information
     return evidence
 
 
@@ -136,7 +144,7 @@ def proven_best(evidence: Any, asker: int, at_server: int, limits: Any) -> int:
 def declare(seen: Any, answer: Any, limits: Any) -> Any:
     """Gather the evidence of the last round, and declare what is proven; return the evidence."""
     clients = seen.counts.shape[1]
-    evidence = gather(seen)
+    evidence = gather(seen, answer)
     for m in range(clients):
         if answer.local_arms[m] == UNDECIDED:
             answer.local_arms[m] = proven_best(evidence, m, 0, limits)
