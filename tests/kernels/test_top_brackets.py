@@ -1,0 +1,86 @@
+"""Brackets of the goal `top`, on made-up octaves: random walks hardly ever need these rules.
+
+All arms are in play at one client. A pair (k, j) in ``leads`` says that j may lead k by g.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastfed import confidence
+from fastfed.kernels.compiling import from_python
+from fastfed.kernels.goals import top
+from fastfed.kernels.memory import ACCEPT, REJECT, Lazy, Octave, make_lazy
+from fastfed.kernels.radii import make_radius
+
+LEVEL = 4  # the octave (8, 16]
+may_be_decided = from_python(top._may_be_decided)
+are_decided = from_python(top._are_decided)
+
+
+def lazy_of(arms: int, leads: list[tuple[int, int]]) -> Lazy:
+    made = make_lazy(arms, 1)
+    for k, j in leads:
+        made.by[0, k, j] = True
+    return made
+
+
+def octave_of(arms: int) -> Octave:
+    return Octave(0, LEVEL, LEVEL - 1, 1.0, 1.0, 1.0, 0.0, arms, 0.0, 0.0)
+
+
+def rule_of(wanted: int, arms: int) -> top.TopRule:
+    ties = np.arange(arms)
+    goal = top.TopGoal(wanted, *6 * (ties,))
+    return top.TopRule(wanted, ties, goal.notes(arms, 1))
+
+
+def sides(wanted: int, arms: int, leads: list[tuple[int, int]]) -> list[int] | None:
+    """Return what each arm may be, or None if the bracket fails."""
+    lazy = lazy_of(arms, leads)
+    drawn = np.arange(arms, dtype=np.uint32)
+    told = may_be_decided(rule_of(wanted, arms), drawn, octave_of(arms), lazy)
+    return lazy.side[:, 0].tolist() if told else None
+
+
+def test_an_arm_that_may_be_accepted_counts_as_a_leader() -> None:
+    """Two of four: arm 0 may lead 2 and 3, and arm 3 may lead 1, to which 0 is not near."""
+    assert sides(2, 4, [(2, 0), (3, 0), (1, 3)]) == [ACCEPT, REJECT, 0, 0]
+    assert sides(2, 4, [(2, 0), (1, 3)]) == [0, 0, 0, 0]
+
+
+def test_an_arm_that_may_be_rejected_counts_as_led() -> None:
+    """The mirror image: arm 0 may be behind 2 and 3, and 1 may lead 3."""
+    assert sides(2, 4, [(0, 2), (0, 3), (3, 1)]) == [REJECT, ACCEPT, 0, 0]
+
+
+def test_an_arm_that_may_be_both_fails() -> None:
+    assert sides(1, 2, [(0, 1), (1, 0)]) is None
+
+
+def decided(wanted: int, x: list[float], before: list[int]) -> list[bool]:
+    """Tell which arms are certainly decided at the end; all pairs may cross. g(16) is about 37."""
+    arms = len(x)
+    lazy = lazy_of(arms, [(k, j) for k in range(arms) for j in range(arms) if k != j])
+    lazy.side[:, 0] = before
+    paper = confidence.Confidence(confidence.PAPER, 1.0, 1.0, False, 0.1, 5.0, 0.0)
+    drawn = np.arange(arms, dtype=np.uint32)
+    values = np.array(x).reshape(-1, 1)
+    radius = make_radius(paper)
+    are_decided(rule_of(wanted, arms), radius, values, drawn, octave_of(arms), lazy)
+    return (lazy.hi[:, 0] > 0).tolist()
+
+
+def test_a_leader_that_may_be_rejected_decides_nothing() -> None:
+    """Arm 1 leads arm 2 by g, and arm 0 does not. Had 1 been rejected, 2 would be undecided."""
+    assert decided(1, [0.0, 20.0, -30.0], [0, 0, REJECT]) == [False, False, True]
+    assert decided(1, [0.0, 20.0, -30.0], [0, REJECT, REJECT]) == [False, False, False]
+
+
+def test_an_arm_behind_that_may_be_accepted_decides_nothing() -> None:
+    assert decided(2, [0.0, -20.0, 30.0], [0, 0, ACCEPT]) == [False, False, True]
+    assert decided(2, [0.0, -20.0, 30.0], [0, ACCEPT, ACCEPT]) == [False, False, False]
+
+
+def test_the_last_rejection_accepts_the_others() -> None:
+    assert decided(2, [0.0, 40.0, 90.0], [REJECT, ACCEPT, ACCEPT]) == [True, True, True]
