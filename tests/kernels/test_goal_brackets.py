@@ -1,4 +1,4 @@
-"""Brackets of the goal `top`, on made-up octaves: random walks hardly ever need these rules.
+"""Brackets of `top` and `eps`, on made-up octaves: random walks hardly ever need these rules.
 
 All arms are in play at one client. A pair (k, j) in ``leads`` says that j may lead k by g.
 """
@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import numpy as np
 
+import fastfed as ff
 from fastfed import confidence
 from fastfed.kernels.compiling import from_python
-from fastfed.kernels.goals import top
-from fastfed.kernels.memory import ACCEPT, REJECT, Lazy, Octave, make_lazy
+from fastfed.kernels.goals import eps, top
+from fastfed.kernels.memory import ACCEPT, NOBODY, REJECT, Lazy, Octave, make_lazy
 from fastfed.kernels.radii import make_radius
+from fastfed.simulation.job import Job
 
 LEVEL = 4  # the octave (8, 16]
 may_be_decided = from_python(top._may_be_decided)
 are_decided = from_python(top._are_decided)
+held_back = from_python(eps._held_back)
 
 
 def lazy_of(arms: int, leads: list[tuple[int, int]]) -> Lazy:
@@ -84,3 +87,27 @@ def test_an_arm_behind_that_may_be_accepted_decides_nothing() -> None:
 
 def test_the_last_rejection_accepts_the_others() -> None:
     assert decided(2, [0.0, 40.0, 90.0], [REJECT, ACCEPT, ACCEPT]) == [True, True, True]
+
+
+def stoppers(x: list[float], victims: list[int]) -> tuple[int, int]:
+    """Count the arms that are held back at step 1, where h is 10, and tell who may stop."""
+    job = Job.of(ff.Instance(np.eye(len(x))), "fedelim", delta=0.1, goal="eps:0.1")
+    space = job.space()
+    space.tree.drawn[0] = np.arange(len(x))
+    space.walks.value[0, :, 0] = x
+    lazy = make_lazy(len(x), 1)
+    lazy.winner[0] = NOBODY
+    lazy.victim[victims] = True
+    octave = Octave(0, 0, 1, 0.0, 10.0, 0.0, 0.0, len(x), 0.0, 0.0)
+    rewards, value = job._problem.rewards, space.walks.value
+    count = held_back(rewards, value, space.tree, octave, (0.0, 0.0), lazy)
+    return int(count), int(lazy.winner[0])
+
+
+def test_an_arm_that_may_be_out_holds_no_leader_back() -> None:
+    assert stoppers([20.0, 15.0, 0.0], []) == (3, NOBODY)
+    assert stoppers([20.0, 15.0, 0.0], [1]) == (2, 0)
+
+
+def test_two_arms_that_may_stop_are_too_many() -> None:
+    assert stoppers([20.0, 15.0, 0.0], [0, 1])[0] == -1
