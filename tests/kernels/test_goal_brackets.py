@@ -9,6 +9,7 @@ import numpy as np
 
 import fastfed as ff
 from fastfed import confidence
+from fastfed.kernels import client_brackets
 from fastfed.kernels.compiling import from_python
 from fastfed.kernels.goals import eps, top
 from fastfed.kernels.memory import ACCEPT, NOBODY, REJECT, Lazy, Octave, make_lazy
@@ -19,6 +20,7 @@ LEVEL = 4  # the octave (8, 16]
 may_be_decided = from_python(top._may_be_decided)
 are_decided = from_python(top._are_decided)
 held_back = from_python(eps._held_back)
+depend_on_undecided = from_python(client_brackets.depend_on_undecided)
 
 
 def lazy_of(arms: int, leads: list[tuple[int, int]]) -> Lazy:
@@ -111,3 +113,14 @@ def test_an_arm_that_may_be_out_holds_no_leader_back() -> None:
 
 def test_two_arms_that_may_stop_are_too_many() -> None:
     assert stoppers([20.0, 15.0, 0.0], [0, 1])[0] == -1
+
+
+def test_a_step_depends_on_the_arms_that_may_be_in_when_its_bracket_begins() -> None:
+    lazy = make_lazy(3, 1)
+    lazy.lo[:, 0], lazy.hi[:, 0] = [2, 3, -1], [8, 16, 4]  # (4, 8], (8, 16] and (0, 4]
+    depend_on_undecided(lazy, 0)
+    assert lazy.by[0].tolist() == [
+        [False, True, False],
+        [False, False, False],
+        [True, True, False],
+    ]
