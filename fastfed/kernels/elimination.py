@@ -231,13 +231,16 @@ def _settle(rewards, memory, scope, radius, held, interval, link):
         found = goals.unresolved_count(schedules.rule, test, schedules, tree, walks.total, look)
         if found == 0:
             communicate_through(s, b, scope.senders, schedules)
-        elif (
+            continue
+        if (
             test.skip
             and uplinks.arrives_as_sent(link.uplink)
             and goals.settle_next(schedules.rule, test, scope, schedules, tree, walks.total, look)
         ):
             continue
-        elif not (
+        if depth == 0 and not is_chosen(schedules.chosen, s):
+            state[s, SPINE_DECIDES] = smaller(state[s, SPINE_DECIDES], frame[0, A])
+        if not (
             skip
             and every_step
             and uplinks.arrives_as_sent(link.uplink)
@@ -252,8 +255,6 @@ def _settle(rewards, memory, scope, radius, held, interval, link):
             )
         ):
             tree.unsettled[depth + 1, left_over] = s
-            if depth == 0 and not is_chosen(schedules.chosen, s):
-                state[s, SPINE_DECIDES] = smaller(state[s, SPINE_DECIDES], frame[0, A])
             # one draw splits a walk, one for each step walks it: as if no other schedule ran
             length = b - frame[depth, A]
             draws = length if length <= hooks.leaf(rewards) else np.int64(1)

@@ -218,7 +218,9 @@ class Lazy(NamedTuple):
     """Memory of lazy clients: see `kernels.client_brackets`."""
 
     lo: Ints  # (K, M) log2 of the last spine node up to which the arm is certainly in; -1: step 0
-    hi: Ints  # (K, M) a step by which the arm is certainly out; 0: none is known
+    # (K, M) a step by which the arm is certainly out, a power of two unless it is exact; 0: none is
+    # known; NEVER: the arm has to be located
+    hi: Ints
     side: Any  # (K, M) int8, what the arm may be when it is out: ACCEPT, REJECT, or both
     by: Flags  # (M, K, K) by[m, k, i]: the step at which arm k leaves may depend on arm i
     victim: Flags  # (K,) the arm may have been eliminated so far

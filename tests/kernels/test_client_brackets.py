@@ -135,3 +135,13 @@ def test_clients_follow_chosen_times(goal: str, certificates: int) -> None:
     # six intervals hold a chosen time, with so many certificates of 4 arms at each of three clients
     at_least = 1e-15 * 6 * certificates * 3 * lazy.ints[0, :, ROUNDS]
     assert (lazy.skip_error[0] >= at_least).all()
+
+
+@pytest.mark.parametrize("schedules", [["periodic:1"], ["periodic:2"], ["periodic:1", "fedelim"]])
+def test_values_at_powers_of_two_decide_what_is_due(schedules: list[str]) -> None:
+    """Else the choice of a client's passes would depend on what they look at."""
+    job = Job.of(ff.Instance([[0.9], [0.6], [0.5]]), schedules, delta=0.1)
+    space = job.space()
+    for trial in range(20):
+        job.run(trial, 1, space=space)
+        assert all(due & (due - 1) == 0 for due in space.lazy.due.tolist())
