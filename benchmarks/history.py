@@ -27,6 +27,10 @@ JOBS = {
         for instance in INSTANCES
         for name, words in SCHEDULES.items()
     },
+    **{
+        f"four arms at two clients, {goal}": f"test_goals[{goal}-means x 1]"
+        for goal in ("top 1", "top 2", "eps", "threshold")
+    },
 }
 
 Entry = dict[str, Any]
