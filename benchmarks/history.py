@@ -83,7 +83,11 @@ def plot(every: list[Entry], path: Path) -> None:
     with style() as plt:
         figure, ax = plt.subplots(figsize=(5.2, 3.4), layout="constrained")
         for job, marker in zip(("synthetic", "synthetic, FedElim0"), "os", strict=True):
-            points = [(one["name"], ratio(one, job)) for one in every if ratio(one, job)]
+            points = [
+                (one["name"].replace(", ", ",\n"), ratio(one, job))
+                for one in every
+                if ratio(one, job)
+            ]
             ax.plot(*zip(*points, strict=True), marker=marker, label=job)
         ax.set_ylabel("stepper's time over fastfed's")
         ax.set_ylim(bottom=0)
