@@ -6,19 +6,21 @@ All arms are in play at one client. A pair (k, j) in ``leads`` says that j may l
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import fastfed as ff
 from fastfed import confidence
 from fastfed.kernels import client_brackets
 from fastfed.kernels.compiling import from_python
 from fastfed.kernels.goals import eps, top
-from fastfed.kernels.memory import ACCEPT, NOBODY, REJECT, Lazy, Octave, make_lazy
+from fastfed.kernels.memory import ACCEPT, ACCEPTED, NOBODY, REJECT, Lazy, Octave, make_lazy
 from fastfed.kernels.radii import make_radius
 from fastfed.simulation.job import Job
 
 LEVEL = 4  # the octave (8, 16]
 may_be_decided = from_python(top._may_be_decided)
 are_decided = from_python(top._are_decided)
+declare = from_python(top._declare)
 held_back = from_python(eps._held_back)
 depend_on_undecided = from_python(client_brackets.depend_on_undecided)
 
@@ -89,6 +91,20 @@ def test_an_arm_behind_that_may_be_accepted_decides_nothing() -> None:
 
 def test_the_last_rejection_accepts_the_others() -> None:
     assert decided(2, [0.0, 40.0, 90.0], [REJECT, ACCEPT, ACCEPT]) == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("ties", "told"), [([0, 1, 2], True), ([0, 1, 1], True), ([0, 1, 0], False)]
+)
+def test_an_accepted_arm_that_ties_with_a_rejected_one_is_no_answer(
+    ties: list[int], told: bool
+) -> None:
+    lazy = make_lazy(3, 1)
+    lazy.hi[:], lazy.side[:, 0] = 16, [ACCEPT, REJECT, REJECT]
+    state = np.zeros((1, ACCEPTED + 3), np.int64)
+    rule = rule_of(1, 3)._replace(ties=np.array(ties))
+    assert declare(rule, state, lazy, 0) == told
+    assert not told or state[0, ACCEPTED:].tolist() == [1, 0, 0]
 
 
 def stoppers(x: list[float], victims: list[int]) -> tuple[int, int]:
