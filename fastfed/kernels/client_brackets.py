@@ -143,6 +143,19 @@ def extremes(value, variance, drawn, count, m):
     return best, worst, widest
 
 
+@inlined
+def spread(held, test):
+    """Return how far the arms in play are from being g apart at both ends of an `Octave`.
+
+    Return also the extremes at its end: the largest and the smallest value, the largest variance.
+    """
+    tree = held.tree
+    high, low, widest = extremes(
+        held.walks.value[test.level], tree.variance, tree.drawn[0], test.arms, test.m
+    )
+    return test.g_a - (test.high - test.low), test.g_b - (high - low), high, low, widest
+
+
 @inner
 def drop_out(lazy, m, drawn, count):
     """Remove the arms that are certainly eliminated from the list; return its new length."""

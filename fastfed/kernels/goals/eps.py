@@ -25,6 +25,7 @@ from fastfed.kernels.client_brackets import (
     extremes,
     find_pairs,
     least_lead_of_sides,
+    spread,
 )
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.extremes import larger, smaller
@@ -262,8 +263,7 @@ def _look_at_octave(rule, rewards, radius, held, octave, lazy):
     drawn, issued = tree.drawn[0], count * (count - 1)
     n = np.int64(1) << octave.level
     slack = (float(n >> 1) * rule.slack, float(n) * rule.slack)
-    high, low, widest = extremes(value[octave.level], tree.variance, drawn, count, m)
-    d_a, d_b = octave.g_a - (octave.high - octave.low), octave.g_b - (high - low)
+    d_a, d_b, high, low, widest = spread(held, octave)
     if certified(rewards, octave, d_a - slack[0], d_b - slack[1], 2.0 * widest):
         return Looked(count, np.int64(0), issued, high, low)
     found = np.int64(0)

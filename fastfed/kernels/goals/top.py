@@ -37,6 +37,7 @@ from fastfed.kernels.client_brackets import (
     extremes,
     find_pairs,
     least_lead_of_sides,
+    spread,
 )
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.extremes import larger, smaller
@@ -479,8 +480,7 @@ def _look_at_octave(rule, rewards, radius, held, octave, lazy):
     """Find the arms that may be rejected or accepted. It fails if an arm may be both."""
     tree, value, m, count = held.tree, held.walks.value, octave.m, octave.arms
     drawn, nothing, issued = tree.drawn[0], np.int64(0), count * (count - 1)
-    high, low, widest = extremes(value[octave.level], tree.variance, drawn, count, m)
-    d_a, d_b = octave.g_a - (octave.high - octave.low), octave.g_b - (high - low)
+    d_a, d_b, high, low, widest = spread(held, octave)
     if certified(rewards, octave, d_a, d_b, 2.0 * widest):
         return Looked(count, nothing, issued, high, low)
     for p in range(count):
