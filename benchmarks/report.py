@@ -166,7 +166,7 @@ def on_harder_means(found: Found) -> str:
 
 
 def in_short(found: Found) -> str:
-    """Write the README's part: baselines, times of a trial, one hard instance, times of a start."""
+    """Write the README's part: baselines, one hard instance, times of a start."""
     said = []
     if hardest := fastfed_at(found, FACTORS[-1]):
         said.append(
@@ -174,9 +174,7 @@ def in_short(found: Found) -> str:
             f"{hardest['pulls_a_trial']:.2e} pulls and takes {duration(time_of(hardest))}."
         )
     said += [first_starts(found)]
-    return "\n\n".join(
-        filter(None, (against_baselines(found), every_trial(found), " ".join(filter(None, said))))
-    )
+    return "\n\n".join(filter(None, (against_baselines(found), " ".join(filter(None, said)))))
 
 
 def first_starts(found: Found) -> str:

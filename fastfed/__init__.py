@@ -15,10 +15,10 @@ The package is a stack of layers. Each layer imports only the layers below it:
 * `analysis`: summaries, intervals, the cheapest schedule, checks against the theorems;
 * `theory`: the theorems as numbers, and true error probabilities;
 * `simulation`: one job, its rows, the replay of a trial, and the algorithm as printed;
-* `model`: instances, rewards, schedules, radii, goals and uplinks;
+* `model`: instances, rewards, schedules, radii, goals, uplinks and participations;
 * `kernels`: compiled code: random numbers, walks, elimination that skips steps;
-* `errors`, `text`, `validation`, `files`, `confidence`, `timegrid`, `console` and `version`: the
-  base.
+* `errors`, `text`, `validation`, `files`, `confidence`, `capital`, `timegrid`, `console` and
+  `version`: the base.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from fastfed.api.sweep import open_sweep as open_sweep
     from fastfed.api.sweep import sweep as sweep
     from fastfed.api.sweep import sweep_parts as sweep_parts
+    from fastfed.betting import log_capital as log_capital
     from fastfed.errors import InputError as InputError
     from fastfed.model.goals import Best as Best
     from fastfed.model.goals import Eps as Eps
@@ -46,6 +47,10 @@ if TYPE_CHECKING:
     from fastfed.model.goals import Threshold as Threshold
     from fastfed.model.goals import Top as Top
     from fastfed.model.instance import Instance as Instance
+    from fastfed.model.participations import Full as Full
+    from fastfed.model.participations import Participation as Participation
+    from fastfed.model.participations import Random as Random
+    from fastfed.model.participations import Wait as Wait
     from fastfed.model.radii import Radius as Radius
     from fastfed.model.rewards import Bernoulli as Bernoulli
     from fastfed.model.rewards import Finite as Finite
@@ -63,6 +68,7 @@ if TYPE_CHECKING:
     from fastfed.model.schedules.algorithm import alpha as alpha
     from fastfed.model.uplinks import Dither as Dither
     from fastfed.model.uplinks import Exact as Exact
+    from fastfed.model.uplinks import Laplace as Laplace
     from fastfed.model.uplinks import Round as Round
     from fastfed.model.uplinks import Uplink as Uplink
     from fastfed.simulation.replay import Replay as Replay
@@ -95,7 +101,9 @@ _HOME = {
             "Schedule",
             "SuperExponential",
         ),
+        "betting": ("log_capital",),
         "model.schedules.algorithm": ("alpha",),
+        "model.participations": ("Full", "Participation", "Random", "Wait"),
         "model.radii": ("Radius",),
         "theory.bounds": ("Bounds", "bounds"),
         "analysis.cheapest": ("Cheapest",),
@@ -103,7 +111,7 @@ _HOME = {
         "analysis.compare": ("Comparison",),
         "theory.error_estimates": ("ErrorProbability",),
         "theory.error_probability": ("error_probability",),
-        "model.uplinks": ("Dither", "Exact", "Round", "Uplink"),
+        "model.uplinks": ("Dither", "Exact", "Laplace", "Round", "Uplink"),
     }.items()
     for name in names
 }

@@ -39,13 +39,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
+from fastfed.errors import InputError
 from fastfed.validation import MAX_STEPS as MAX_STEPS
 
 Exponent = Callable[[float, float], float]
 """A user's L: (n, a) -> L(n) for the error budget a."""
 
-PAPER, STITCHED, MIXTURE, MIXTURE_ONE_SIDED, OWN = range(5)
+PAPER, STITCHED, MIXTURE, MIXTURE_ONE_SIDED, OWN, BETTING = range(6)
 """The formulas, as the kernels know them."""
 
 GRID_BITS = 6
@@ -109,6 +111,8 @@ def constants(kind: int, a: float, one_sided: bool, tuned_at: float) -> tuple[fl
         log = math.log(1.0 / a)
         shift = tuned_at / (2.0 * log + math.log(1.0 + 2.0 * log))
         return (log if kind == MIXTURE else -math.log(2.0 * a)), shift
+    if kind == BETTING:
+        return math.log(1.0 / a), 0.0
     return math.log(4.0 / a), 0.0
 
 
@@ -130,6 +134,28 @@ def alpha_local(n: float, arms: int, clients: int, delta: float, sigma: float = 
 def alpha_global(n: float, arms: int, clients: int, delta: float, sigma: float = 1.0) -> float:
     """Return the paper's alpha_g(n), times sigma."""
     return radius(n, clients, global_log(arms, delta), sigma)
+
+
+def common_steps(weights: Any, steps: Any) -> int:
+    """Return N so that clients with these weights, heard after ``steps``, tell as much as after N.
+
+    The value sum p_m mean_m has the variance proxy sigma^2 sum p_m^2 / n_m. N is the weighted
+    harmonic mean of the n_m, rounded down: sum p_m^2 / sum (p_m^2 / n_m). Clients without a weight
+    do not count.
+    """
+    squares = 0.0
+    shares = 0.0
+    least = 0
+    most = 0
+    for m in range(weights.shape[0]):
+        if weights[m] > 0.0:
+            least = steps[m] if least == 0 or steps[m] < least else least
+            most = steps[m] if steps[m] > most else most
+            squares += weights[m] * weights[m]
+            shares += weights[m] * weights[m] / steps[m]
+    if least == most:
+        return least
+    return min(max(int(squares / shares), least), most)
 
 
 # ---- one answer's radius -----------------------------------------------------------------------
@@ -162,6 +188,11 @@ class Confidence:
 
     def exponent(self, n: float) -> float:
         """Return L(n), the logarithm in the formula of the radius."""
+        if self.kind == BETTING:
+            raise InputError(
+                "radius betting: compares capitals, and no theorem gives it a radius alpha(n); use "
+                "mixture-pairs with sigma proxy for what needs one"
+            )
         if self.function is not None:
             found = float(self.function(n, self.budget))
         else:

@@ -12,12 +12,9 @@ import json
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
-from fastfed.text import printable, printable_json, spreadsheet_cell
-
-if TYPE_CHECKING:
-    import polars as pl
+from fastfed.text import printable
 
 _SPELT = {"±": "+-", "…": "...", "×": "x", "–": "-", "≤": "<=", "≥": ">="}
 
@@ -31,20 +28,6 @@ def say(message: str) -> None:
 def show(text: object) -> None:
     """Print text for a person on stdout."""
     print("\n".join(map(printable, str(text).split("\n"))))
-
-
-def show_json(frame: pl.DataFrame) -> None:
-    """Print a table as JSON on stdout."""
-    print(printable_json(frame.write_json()))
-
-
-def show_csv(frame: pl.DataFrame) -> None:
-    """Print a table as CSV on stdout, without a cell that a spreadsheet would run."""
-    import polars as pl
-
-    text = pl.col(pl.String).map_elements(spreadsheet_cell, return_dtype=pl.String)
-    flat = frame.with_columns(pl.col(pl.List(pl.String)).list.join(" "))
-    print(flat.with_columns(text).write_csv(), end="")
 
 
 def open_standard_files() -> None:

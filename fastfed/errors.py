@@ -39,4 +39,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 class UncertainWarning(UserWarning):
-    """A warning that observed rewards do not say for certain which arm is best."""
+    """A warning that answers are less certain than they seem.
+
+    Observed rewards may not say for certain which arm is best, or the confidence scale may be too
+    small for the rewards.
+    """

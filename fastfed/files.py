@@ -14,6 +14,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from fastfed.errors import InputError
 
@@ -70,8 +71,9 @@ def _sync_folder(folder: Path) -> None:
         os.close(number)
 
 
-def read_regular(path: Path, most: int = 2**31) -> bytes:
-    """Read a regular file of at most ``most`` bytes; raise an OSError for anything else.
+@contextmanager
+def open_regular(path: Path, most: int = 2**31) -> Iterator[IO[bytes]]:
+    """Open a regular file of at most ``most`` bytes to read; raise an OSError for anything else.
 
     A pipe or a device is neither waited for nor read.
     """
@@ -84,9 +86,15 @@ def read_regular(path: Path, most: int = 2**31) -> bytes:
         if about.st_size > most:
             raise OSError(None, f"{about.st_size:,} bytes, more than {most:,}")
         with os.fdopen(number, "rb", closefd=False) as file:
-            return file.read()
+            yield file
     finally:
         os.close(number)
+
+
+def read_regular(path: Path, most: int = 2**31) -> bytes:
+    """Read a regular file of at most ``most`` bytes; raise an OSError for anything else."""
+    with open_regular(path, most) as file:
+        return file.read()
 
 
 def valid_unicode(name: str) -> str:

@@ -2,7 +2,7 @@
 
 __version__ = "0.1.0"
 
-ROWS = 7
+ROWS = 8
 """Version of the rows. It changes when the same job and seed would give other rows than before."""
 
 OLDEST_ROWS = 4

@@ -1,10 +1,12 @@
-"""Algorithms for tests: small ones that run, and ten that break a rule."""
+"""Algorithms for tests: small ones that run, and some that break a rule."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 import fastfed as ff
 
@@ -74,6 +76,49 @@ def divides_by_zero(seen: Any, answer: Any) -> None:
 
 def misspells(seen: Any, answer: Any) -> None:
     answer.targets[:] = seen.counted + 1
+
+
+def write_beyond(answer: Any) -> None:
+    answer.local_arms[len(answer.local_arms)] = 0
+
+
+@njit
+def write_before(answer: Any) -> None:
+    answer.local_arms[-len(answer.local_arms) - 1] = 0
+
+
+class Reckless(ff.Algorithm):
+    """Ten uses of an array or of a number that plain compiled code would not notice."""
+
+    family = "reckless-test"
+    parameters = {"use": None}  # noqa: RUF012
+
+    @staticmethod
+    def decide(seen: Any, answer: Any) -> None:
+        use, none, many = seen.options.use, np.nan * seen.delta, 1e300 * seen.delta
+        answer.targets[:] = seen.round + 1
+        if use == 0:
+            answer.local_arms[len(answer.local_arms)] = 0
+        elif use == 1:
+            write_beyond(answer)
+        elif use == 2:
+            write_before(answer)
+        elif use == 3:
+            seen.memory[0] = 1.0
+        elif use == 4:
+            answer.targets[0, 0] += int(seen.weights[seen.counts.shape[1] + 1])
+        elif use == 5:
+            answer.targets[0, 0] = none
+        elif use == 6:
+            answer.targets[:] = many
+        elif use == 7:
+            answer.targets[:] = max(1, math.ceil(many))
+        elif use == 8:
+            answer.targets[:] = max(1, round(none))
+        elif use == 9:
+            answer.targets[:] = seen.sums * none
+        if seen.round:
+            answer.local_arms[:] = answer.global_arm[0] = 0
 
 
 WRONG = {

@@ -24,14 +24,16 @@ def assert_as_printed(one: Job, trial: int) -> None:
         radius=setting.radius,
         goal=setting.goal,
         uplink=setting.uplink,
+        participation=setting.participation,
         dither=reference.walk_dithers(setting.seed, trial),
+        presence=reference.walk_presence(setting.seed, trial, setting.participation),
     )
     block = one.run(trial, 1)
     np.testing.assert_array_equal(block.pulls[0, 0], printed.pulls)
     row = one.frame(block).row(0, named=True)
-    found = [row[name] for name in ("uplinks", "rounds", "steps", "bits", "truncated")]
-    bits = row["bits"] if str(setting.uplink) == "exact" else printed.bits
-    assert found == [printed.uplinks, printed.rounds, printed.steps, bits, printed.truncated]
+    names = ("uplinks", "rounds", "steps", "busiest", "downlinks", "truncated")
+    assert [row[name] for name in names] == [getattr(printed, name) for name in names]
+    assert row["bits"] == printed.bits or str(setting.uplink) == "exact"
     if one.goal.one_arm:
         assert row["global_arm"] == printed.global_arm
     elif printed.global_answer is not None:

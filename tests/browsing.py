@@ -50,7 +50,7 @@ class Opened:
     """A page, and everything that it said or asked for."""
 
     def __init__(
-        self, browser: Any, path: Path, width: int, ready: str = "#errors svg", **options: Any
+        self, browser: Any, path: Path, width: int, ready: str = "#trade-off svg", **options: Any
     ) -> None:
         self.context = browser.new_context(
             viewport={"width": width, "height": 900}, offline=True, accept_downloads=True, **options

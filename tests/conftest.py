@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import shutil
@@ -23,6 +22,11 @@ from fastfed.kernels.compiling import EntryCache
 from fastfed.model.rewards import Rewards
 from fastfed.sweeps import planner
 from fastfed.sweeps import task as tasks
+
+try:
+    import fcntl
+except ImportError:  # Windows: test processes may compile the same kernel
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from helpers import Call
@@ -72,9 +76,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that may take long, so that no process waits for another at the end."""
+TIMEOUT_SECONDS = 1200
+"""Time limit of a test, far beyond what a busy machine needs: a test that hangs must end."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give each test its time limit, and begin with the files that may take long.
+
+    So no process waits for another at the end.
+    """
     items.sort(key=lambda item: turn(item.path))
+    if config.pluginmanager.hasplugin("timeout"):
+        for item in items:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_SECONDS))
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +107,7 @@ def _no_speed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make tables as for a terminal of 100 columns."""
-    monkeypatch.setattr("fastfed.display.tables._room", lambda: 100)
+    monkeypatch.setattr("fastfed.display.table._room", lambda: 100)
 
 
 @pytest.fixture
@@ -175,11 +189,14 @@ def folder(two_parts: Path, tmp_path: Path) -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def _each_kernel_compiled_once() -> Iterator[None]:
     """Let a test process wait for a kernel that another one is compiling, and load it then."""
+    if fcntl is None:
+        yield
+        return
     load, save = EntryCache.load_overload, EntryCache.save_overload
     locks: dict[str, IO[str]] = {}
 
     def name(cache: Any, sig: Any) -> str:
-        text = f"{cache._impl.filename_base} {sig}"
+        text = f"{cache.name} {getattr(sig, 'args', sig)}"
         return f"{cache.place}/{hashlib.sha256(text.encode()).hexdigest()[:16]}.lock"
 
     def release(name: str) -> None:

@@ -121,6 +121,9 @@ JOBS += [
     for i, choice in enumerate(CHOICES)
     for name in ("random:5,4,2", "three values")
 ]
+JOBS += [{**JOBS[16], "trials": 5, "seed": 40, "uplink": "laplace:0.5"}]  # bounded rewards alone
+BETTING = {"instance": "three values", "trials": 3, "delta": 0.1, "seed": 41, "sigma": None}
+JOBS += [{**BETTING, "engine": engine, "radius": "betting"} for engine in ("skip", "dense")]
 
 
 def rows(job: dict[str, Any]) -> pl.DataFrame:

@@ -16,10 +16,10 @@ from fastfed.analysis.verdicts import (
     share,
 )
 from fastfed.model.instance import Instance
-from fastfed.paper.evidence import Evidence, Place
-from fastfed.paper.experiments import tightness
+from fastfed.paper.evidence import RADII, RUNS, Evidence, Place
 from fastfed.paper.good_event import good_event
-from fastfed.paper.optimum import RUNS, OptimumPlace
+from fastfed.paper.optimum import tightness
+from fastfed.paper.rules import claims, judge_claim
 
 DELTAS = (0.1, 0.01, 0.001)
 COSTS = (0.0, 10.0, 100.0)
@@ -103,7 +103,6 @@ def frame(
                     {cost: cost < 1000 for cost in costs},
                     T=1e6,
                     best_period=100,
-                    base_opt=1.1,
                 )
             )
     return found
@@ -178,21 +177,36 @@ def checked(broken: int = 0) -> list[dict[str, Any]]:
     ]
 
 
-def found(claim: Callable[[Any], Claim | None], given: Sequence[Any]) -> Claim:
-    one = claim(given)
+def found(key: str, given: Sequence[Any]) -> Claim:
+    """Judge the claim with this key."""
+    one = judge_claim(next(row for row in claims() if row["key"] == key), given)
     assert one is not None
     return one
 
 
-def optimum_place(pairs: float) -> OptimumPlace:
+def radii_places(wrong: float = 0.0, **factors: float) -> list[Place]:
+    """Make two places at which each radius but the paper's saves some, times ``factors``."""
+    rng = np.random.default_rng(4)
+    cheap = dict(zip(RADII, (1.0, 0.7, 0.6, 0.5, 0.4), strict=True))
+    batch = {
+        name: columns(rng, 1e4 * cheap[name] * factors.get(name, 1.0), 10.0, 200, 1e-3, wrong)
+        for name in RADII
+    }
+    return [
+        Place("synthetic", 0.1, 1.0, halves_of(batch, RADII), schedule=schedule)
+        for schedule in ("fedelim", "fedelim0")
+    ]
+
+
+def optimum_place(pairs: float) -> Place:
     """Make a place where FedElim needs 6 times the least pulls, and so many with pair radii."""
     rng = np.random.default_rng(3)
     batch = {
         run: columns(rng, factor * 1000, 10.0, 200, 1e-3, 0.0)
         for run, factor in zip(RUNS.values(), (6.0, 5.0, pairs, 0.8 * pairs), strict=True)
     }
-    moments = halves_of(batch, list(batch)).all
-    return OptimumPlace("synthetic", 0.01, moments, 1000.0 * UNIT, 1.25)
+    halves = halves_of(batch, list(batch))
+    return Place("synthetic", 0.01, 1.0, halves, least=1000.0 * UNIT, proportions=1.25)
 
 
 def whole(world: World) -> Evidence:
@@ -204,6 +218,7 @@ def whole(world: World) -> Evidence:
         checked(),
         good_event(Instance.load("synthetic"), (0.5, 0.1), 200),
         tightness(),
+        radii_places(),
         improvements=[{"instance": "two arms", "what": "M = 2", **computed(1.0, 1.0)}],
         limits=[{"instance": "synthetic", "what": "paper", **computed(2.0, 8.0)}],
         optimum=[optimum_place(2.0)],

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastfed.analysis.cheapest import Difference, differences
+from fastfed.analysis.cheapest import Difference, Envelope, differences, envelope
 from fastfed.analysis.moments import Halves, Moments
+from fastfed.analysis.prices import UPLINK, costs_of
 from fastfed.analysis.summary import SUMMARY_COLUMNS, summary_of, to_frame
-from fastfed.analysis.trials import BATCH_COLUMNS, Aligned, Batch, collect
+from fastfed.analysis.trials import BATCH_COLUMNS, Batch, Passes, collect
 from fastfed.model.cell import CELL as COLUMNS_OF_A_CELL
 from fastfed.model.choices import DEFAULTS
 
@@ -22,32 +23,63 @@ NAMES = ("fedelim0", "periodic:10", "fedelim", "superexponential", "at:1")
 
 
 def moments_of(
-    pulls: Any, uplinks: Any, ended: Any = None, names: tuple[str, ...] = NAMES, parts: int = 1
+    pulls: Any,
+    uplinks: Any,
+    ended: Any = None,
+    names: tuple[str, ...] = NAMES,
+    parts: int = 1,
+    right: Any = None,
 ) -> Moments:
     """Moments of trials (schedule, trial), in a number of batches."""
+    batches = _batches(pulls, uplinks, ended, names, parts, right)
+    names = tuple(batches[0])
+    collect(batches, names, moments := Moments(names, names))
+    return moments
+
+
+def envelope_of(
+    pulls: Any,
+    uplinks: Any,
+    ended: Any = None,
+    names: tuple[str, ...] = NAMES,
+    parts: int = 1,
+    right: Any = None,
+    cell: dict[str, Any] = CELL,
+) -> Envelope:
+    """Find the cheapest of trials (schedule, trial)."""
+    batches = _batches(pulls, uplinks, ended, names, parts, right)
+    names = tuple(batches[0])
+    rows = Passes(lambda: batches, names)
+    rows.collect(first := Moments(names))
+    return envelope(first, rows.collect, cell)
+
+
+def _batches(
+    pulls: Any, uplinks: Any, ended: Any, names: tuple[str, ...], parts: int, right: Any
+) -> list[Batch]:
     pulls, uplinks = (np.asarray(a, dtype=np.int64) for a in (pulls, uplinks))
     names = names[: len(pulls)]
     ended = np.full(pulls.shape, True) if ended is None else np.asarray(ended)
-    moments = Moments(names, names)
-    for part in np.array_split(np.arange(pulls.shape[1]), parts):
-        batch = {
+    right = np.full(pulls.shape, True) if right is None else np.asarray(right)
+    return [
+        {
             name: {
                 "trial": part,
                 "pulls": pulls[i, part],
                 "uplinks": uplinks[i, part],
-                "correct": np.full(len(part), True),
+                "correct": right[i, part],
                 "truncated": ~ended[i, part],
             }
             for i, name in enumerate(names)
         }
-        moments.add(Aligned.of(batch, names))
-    return moments
+        for part in np.array_split(np.arange(pulls.shape[1]), parts)
+    ]
 
 
 def apart(moments: Moments) -> Difference:
     """Return the cost of the second schedule less that of the first."""
     first, second = NAMES[:2]
-    return differences(moments, [second], first)[second]
+    return differences(moments, [second], first, UPLINK)[second]
 
 
 def halves_of(batch: Batch, names: Sequence[str]) -> Halves:
@@ -78,7 +110,9 @@ def summarise(frame: pl.DataFrame, costs: Sequence[float]) -> pl.DataFrame:
     for key, part in frame.group_by(list(COLUMNS_OF_A_CELL), maintain_order=True):
         names = part["schedule"].unique(maintain_order=True).to_list()
         head = dict(zip(COLUMNS_OF_A_CELL, key, strict=True))
-        rows += [{**head, **row} for row in summary_of([frame_batch(part)], names, costs)]
+        rows += [
+            {**head, **row} for row in summary_of([frame_batch(part)], names, costs_of(costs, ()))
+        ]
     return to_frame(rows)
 
 
@@ -105,6 +139,7 @@ def summary_frame(*rows: dict[str, object]) -> pl.DataFrame:
         "sigma": 1.0,
         "cost": 10.0,
         "bit_cost": None,
+        "prices": None,
         "trials": 1000,
         "total_mean": 473427.3,
         "total_sem": 1260.2,

@@ -61,6 +61,7 @@ def in_a_process(*command: str, **environment: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.process
 def test_without_the_compiler(out: Path) -> None:
     sweep = [sys.executable, "-m", "fastfed", "sweep", "--trials", "2", "--out", str(out)]
     done = in_a_process(*sweep, NUMBA_DISABLE_JIT="1")
@@ -69,6 +70,7 @@ def test_without_the_compiler(out: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="has no such limit")
 def test_too_little_memory_is_told_before_a_library_crashes(out: Path) -> None:
     sweep = f"{sys.executable} -m fastfed sweep --trials 2 --out {out}"

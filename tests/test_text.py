@@ -68,7 +68,7 @@ def test_csv_has_no_live_formula_and_json_keeps_the_name(
 ) -> None:
     instance = ff.Instance([[0.9, 0.1], [0.1, 0.4]], name=name)
     ff.simulate(instance, "fedelim", delta=0.1, trials=2, threads=1).save(tmp_path / "out")
-    assert cli.run(["summary", str(tmp_path / "out"), "--csv"]) == 0
+    assert cli.run(["summary", str(tmp_path / "out"), "--format", "csv"]) == 0
     text = capsys.readouterr().out
     assert printable(text.replace("\n", "")) == text.replace("\n", "")
     rows = list(csv.DictReader(io.StringIO(text)))
@@ -76,7 +76,7 @@ def test_csv_has_no_live_formula_and_json_keeps_the_name(
     for row in rows:
         assert row["instance"] == f"'{printable(name)}"
         assert float(row["cost"]) >= 0
-    assert cli.run(["summary", str(tmp_path / "out"), "--json"]) == 0
+    assert cli.run(["summary", str(tmp_path / "out"), "--format", "json"]) == 0
     text = capsys.readouterr().out
     assert printable(text.rstrip("\n")) == text.rstrip("\n")
     assert json.loads(text)[0]["instance"] == name

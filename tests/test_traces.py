@@ -16,7 +16,8 @@ import pytest
 import fastfed as ff
 from fastfed.analysis.moments import Moments
 from fastfed.model.part import Part
-from fastfed.storage import checksum, part_file
+from fastfed.storage import checked_parquet
+from fastfed.storage.part_file import PartFile
 from fastfed.theory.bounds import bounds
 
 CELLS = 5  # of the default sweep
@@ -33,16 +34,16 @@ def default(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count how often each part is read."""
+    """Count how often the rows of each part are read."""
     found: Counter[str] = Counter()
-    real: Callable[[Path], checksum.Verified] = checksum.read
+    real: Callable[..., tuple[int, bytes]] = checked_parquet._pages
 
-    def counted(path: Path) -> checksum.Verified:
-        if path.parent.name == "trials":
-            found[path.name] += 1
-        return real(path)
+    def counted(file: Any, opened: checked_parquet.Opened, number: int) -> tuple[int, bytes]:
+        if opened.path.parent.name == "trials":
+            found[opened.path.name] += 1
+        return real(file, opened, number)
 
-    monkeypatch.setattr(checksum, "read", counted)
+    monkeypatch.setattr(checked_parquet, "_pages", counted)
     return found
 
 
@@ -51,7 +52,7 @@ def counting() -> Iterator[Counter[str]]:
     """Count batches that are decoded and added up, bounds that are computed, and names parsed."""
     found: Counter[str] = Counter()
     codes = {
-        part_file.read_rows.__code__: "decoded",
+        PartFile._validate.__code__: "decoded",
         Moments.add.__code__: "added",
         bounds.__code__: "bounds",
         Part.parse.__func__.__code__: "parse",  # type: ignore[attr-defined]
@@ -108,6 +109,7 @@ def test_a_sweep_reads_none_of_the_parts_that_it_writes(tmp_path: Path, read: Co
     assert set(read.values()) == {1}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("code", "without"),
     [

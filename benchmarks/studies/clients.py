@@ -21,7 +21,6 @@ import numpy as np
 import fastfed as ff
 from fastfed.simulation.job import Job
 
-THREADS = 2
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SCHEDULES = ("fedelim", "superexponential", "adaptive", "periodic:100", "periodic:1", "fedelim0")
 
@@ -53,21 +52,15 @@ def measure_schedule(schedule: str) -> str:
 
 
 def measure(clients: int) -> dict[str, float]:
-    """Run a trial; return its seconds of CPU, and the megabytes at the process's peak.
-
-    Then run it again, on two threads, and return the seconds of the clock.
-    """
+    """Run a trial; return its seconds of CPU, and the megabytes at the process's peak."""
     Job.of(federation(10), ["fedelim"], delta=0.01).run(0, 1)
     job = Job.of(federation(clients), ["fedelim"], delta=0.01)
     begin = time.process_time()
     block = job.run(0, 1)
     seconds = time.process_time() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    begin = time.perf_counter()
-    job.run(0, 1, threads=THREADS)
-    shared = time.perf_counter() - begin
     pulls = float(block.column("pulls")[0, 0])
-    return {"seconds": seconds, "peak": peak, "pulls": pulls, "shared": shared}
+    return {"seconds": seconds, "peak": peak, "pulls": pulls}
 
 
 def main() -> None:
@@ -77,11 +70,11 @@ def main() -> None:
         command = [sys.executable, __file__, "--one", str(clients)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         found.append(json.loads(done.stdout))
-    print("| clients | pulls | a trial, CPU | the clock, two threads | peak memory |")
-    print("| --- | --- | --- | --- | --- |")
+    print("| clients | pulls | CPU | peak memory |")
+    print("| --- | --- | --- | --- |")
     for clients, one in zip(SIZES, found, strict=True):
-        times = " | ".join(f"{1e3 * one[key]:.3g} ms" for key in ("seconds", "shared"))
-        print(f"| {clients:,} | {one['pulls']:.2e} | {times} | {one['peak']:.0f} MiB |")
+        spent = f"{1e3 * one['seconds']:.3g} ms | {one['peak']:.0f} MiB"
+        print(f"| {clients:,} | {one['pulls']:.2e} | {spent} |")
     plot(found, Path(sys.argv[1]))
 
 

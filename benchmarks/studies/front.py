@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def main() -> None:
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    schedules = [ff.FedElim(), ff.SuperExponential(), *map(ff.Periodic, PERIODS)]
+    schedules = ["fedelim", "adaptive", "phases", *map(ff.Periodic, PERIODS)]
     result = ff.simulate("synthetic", schedules, delta=0.01, trials=trials)
     plot_files(
         result.summary([10.0]),
@@ -28,7 +28,7 @@ def main() -> None:
         ["png"],
         x="period",
         y="total",
-        errors="std",
+        errors="sem",
     )
 
 

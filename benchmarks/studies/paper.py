@@ -16,14 +16,20 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from benchmarks.report import write_between
-from fastfed.display.figures import chart_figure, save
+from fastfed.display.figures import chart_figure, contact_sheet, save
+from fastfed.display.series import chart
+from fastfed.paper import true_errors
+from fastfed.paper.evidence import PAPER, RADII
 from fastfed.paper.experiments import read
-from fastfed.paper.panels import radii_of_fedelim
-from fastfed.paper.radii import OTHERS, in_a_sentence
+from fastfed.paper.tables import in_a_sentence
 from fastfed.text import number
 
+OTHERS = [name for name in RADII if name != PAPER]
 ROOT = Path(__file__).resolve().parents[2]
+_SHEET_DPI = 100
 _DPI = 130  # of the README's figure, which stays small
 
 
@@ -35,7 +41,7 @@ def savings(rows: list[dict[str, Any]]) -> str:
     ]
     names = {"fedelim": "FedElim", "fedelim0": "FedElim0"}
     for instance, schedule, delta in dict.fromkeys(
-        (row["instance"], row["schedule"], row["delta"]) for row in rows
+        (row["instance"], row["schedule"], row["delta"]) for row in rows if row["delta"] == 0.01
     ):
         some = {
             row["radius"]: row
@@ -57,17 +63,20 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where `fastfed reproduce` wrote")
     folder = parser.parse_args().folder
     figures = ROOT / "docs" / "figures"
-    for name in ("contact-sheet.png", "true-errors.png"):
-        if (folder / name).exists():
-            shutil.copyfile(folder / name, figures / name)
+    shutil.copyfile(folder / "contact-sheet.png", figures / "contact-sheet.png")
+    errors = pl.read_parquet(folder / true_errors.FILE)
+    drawn = [chart_figure(one) for one in true_errors.charts(errors).values()]
+    contact_sheet([drawn], figures / "true-errors", _SHEET_DPI)
     rows = read(folder)[0].radii
-    synthetic = rows.filter(rows["instance"] == "synthetic")
-    save(chart_figure(radii_of_fedelim(synthetic)), figures / "radii", ["png"], _DPI)
-    table = json.loads((folder / "radii.json").read_text())
-    write_between(ROOT / "README.md", "radii", in_a_sentence(table))
-    write_between(ROOT / "docs" / "explanation" / "radii.md", "savings", savings(table))
-    _, _, errors = (folder / "true-errors.md").read_text().partition("\n\n")
-    write_between(ROOT / "docs" / "explanation" / "error-probability.md", "errors", errors.strip())
+    chosen = (pl.col("instance") == "synthetic") & (pl.col("schedule") == "fedelim")
+    radii = chart(rows.filter(chosen), x="delta", y="total", group="radius", errors="sem")
+    save(chart_figure(radii), figures / "radii", ["png"], _DPI)
+    tables = json.loads((folder / "tables.json").read_text())
+    pages = ROOT / "docs" / "explanation"
+    write_between(ROOT / "README.md", "radii", in_a_sentence(tables["radii"]))
+    write_between(pages / "radii.md", "savings", savings(tables["radii"]))
+    text = true_errors.as_text(errors).partition("\n\n")[2]
+    write_between(pages / "error-probability.md", "errors", text.strip())
 
 
 if __name__ == "__main__":

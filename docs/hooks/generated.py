@@ -20,6 +20,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[2]
 
 ELSEWHERE = {
+    "index.md": "README.md",
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
     "code-of-conduct.md": "CODE_OF_CONDUCT.md",

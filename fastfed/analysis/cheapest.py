@@ -17,56 +17,64 @@ other schedule by the same paired test. The winner was chosen by the same trials
 at the level 1 - 0.05 / (S - 1) for S schedules (Bonferroni): at any given C, the schedule that is
 truly the cheapest is then the winner or among its rivals with a probability of at least 95 %.
 
-**Bits.** Where a bit has a price instead, mean(pulls) + c mean(bits) is a line in c, and at any
-given c the same comparisons hold. A schedule whose bits were not counted has no such cost.
+**Prices.** Other counts may have fixed prices (`fastfed.analysis.prices`): their cost stands in for
+the pulls above. Where a bit has a price c in place of an uplink, the total is a line in c, and at
+any given c the same comparisons hold. A schedule whose bits were not counted has no such cost.
+
+**Over other choices.** Trials are paired across radii, uplinks and other choices of a run, too.
+With ``over``, every value of these choices makes schedules of its own, and one of all is the
+winner.
 
 **Trials in which two schedules do the same** say nothing about which is cheaper. As in `intervals`,
 tests use only the trials in which the two differ, decide nothing below 59 of them, and must
 survive one further trial, the worst that the costs seen allow.
 
-**Trials that did not end** have no cost. As `fastfed.analysis.comparable` says, a schedule that
-leaves more trials unended than delta allows is excluded and named with its share; the others are
-compared over the trials that all of them ended. Lines, crossovers, intervals and tests are all of
-these trials.
+**Trials that fail** (a wrong answer, or none) say nothing about the price of an answer. As
+`fastfed.analysis.comparable` says, a schedule that fails in more trials than delta allows is
+excluded and named with its share; the others are compared over the trials that all of them answered
+rightly. Lines, crossovers, intervals and tests are all of these trials. Below 3 / delta of them
+nothing is separated.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastfed.analysis.columns import column_types
-from fastfed.analysis.comparable import Unended, comparable, excluded_text
+from fastfed.analysis.comparable import (
+    Comparable,
+    Failures,
+    common_trials,
+    comparable,
+    excluded_text,
+    few_text,
+    least_trials,
+)
 from fastfed.analysis.cost_ranges import Interval, common, holds, merged, where_not_positive
 from fastfed.analysis.intervals import LEAST_DIFFERING, student_quantile
-from fastfed.analysis.moments import (
-    BIT,
-    PULLS,
-    UPLINK,
-    Apart,
-    Moments,
-    Prices,
-    Unit,
-    as_float,
-    costs_of,
-)
-from fastfed.analysis.trials import Passes, Trials
+from fastfed.analysis.moments import Apart, Moments
+from fastfed.analysis.prices import Given, Prices, Unit, columns_of, costs_of, units
+from fastfed.analysis.trials import Batch, Passes, Trials, columns_with, side_by_side
+from fastfed.errors import InputError, nearest
+from fastfed.model.cell import CELL, Cell
+from fastfed.model.schedules import Schedule
 
 if TYPE_CHECKING:
     import polars as pl
 
 CONFIDENCE = 0.95
-_WINNER = ("cost", "bit_cost", "winner", "total_mean", "total_sem", "equal")
+_COSTS, _WINNER = ("cost", "bit_cost"), ("total_mean", "total_sem", "equal")
 _NEXT = ("runner_up", "margin", "margin_sem", "pairs", "differ", "rivals", "excluded")
 """Columns of the cheapest schedule at a cost, and of the others, besides those of the cell."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The cost of one schedule less that of another, over the trials that both ended."""
+    """The cost of one schedule less that of another, over paired trials."""
 
     pairs: int
     """The number of these trials."""
@@ -75,7 +83,7 @@ class Difference:
     pairs."""
     pulls: float
     sent: float
-    """The means of the two differences; what was sent are uplinks or bits."""
+    """The means of the two differences, at the fixed prices and in what was sent."""
     var_pulls: float
     covariance: float
     var_sent: float
@@ -85,24 +93,18 @@ class Difference:
     the differences of a further trial can be."""
     worst_turned: tuple[float, float]
     """The same of this schedule."""
+    least: int = 0
+    """Pairs below which nothing is decided, whatever their differences."""
 
     @classmethod
-    def of(cls, found: Apart, scale: int = 1) -> Difference:
-        """Make a difference from sums in units of 1 / ``scale``."""
+    def of(cls, found: Apart, least: int = 0) -> Difference:
+        """Make a difference from sums."""
         k = found.differ
         if k == 0:
-            return cls(found.trials, 0, 0.0, 0.0, 0.0, 0.0, 0.0, (0.0, 0.0), (0.0, 0.0))
-        (p, s), (pp, ps, ss) = found.sums, found.products
-        var_pulls, covariance, var_sent = (
-            as_float(k * product - a * b, k * (k - 1) * scale**2) if k > 1 else math.inf
-            for product, a, b in ((pp, p, p), (ps, p, s), (ss, s, s))
-        )
-        worst, turned = (
-            (-as_float(most[0], scale), -as_float(most[1], scale))
-            for most in (found.most_of_other, found.most)
-        )
-        means = (as_float(p, k * scale), as_float(s, k * scale))
-        return cls(found.trials, k, *means, var_pulls, covariance, var_sent, worst, turned)
+            return cls(found.trials, 0, 0.0, 0.0, 0.0, 0.0, 0.0, (0.0, 0.0), (0.0, 0.0), least)
+        pp, ps, ss = (one / (k - 1) if k > 1 else math.inf for one in found.scatter)
+        worst, turned = ((-base, -sent) for base, sent in (found.most_of_other, found.most))
+        return cls(found.trials, k, *found.means, pp, ps, ss, worst, turned, least)
 
     def mean(self, cost: float) -> float:
         """Return the mean total cost of the one schedule less that of the other, over all pairs."""
@@ -122,8 +124,8 @@ class Difference:
 
     @property
     def enough(self) -> bool:
-        """Tell whether enough trials differ to decide anything."""
-        return self.differ >= LEAST_DIFFERING
+        """Tell whether there are enough trials to decide anything, and enough of them differ."""
+        return self.differ >= LEAST_DIFFERING and self.pairs >= self.least
 
     def undecided(self, level: float) -> list[Interval]:
         """Return the costs C >= 0 at which the difference cannot be told from 0."""
@@ -140,16 +142,19 @@ class Difference:
             worst_turned=self.worst,
         )
 
-    def not_above(self, level: float) -> list[Interval]:
-        """Return the costs C >= 0 at which the difference is not surely above 0."""
+    def not_above(self, level: float, further: int = 1) -> list[Interval]:
+        """Return the costs C >= 0 at which the difference is not surely above 0.
+
+        A verdict must survive a number of ``further`` trials, the worst that the costs seen allow.
+        """
         if not self.enough:
             return [(0.0, math.inf)]
-        # with the worst further trial, as in `fastfed.analysis.intervals`
-        k = self.differ + 1
+        # with the worst further trials, as in `fastfed.analysis.intervals`
+        k = self.differ + further
         p, s = self.worst[0] - self.pulls, self.worst[1] - self.sent
-        pulls, sent = self.pulls + p / k, self.sent + s / k
+        pulls, sent = self.pulls + further * p / k, self.sent + further * s / k
         var_pulls, covariance, var_sent = (
-            one * (k - 2) / (k - 1) + product / k
+            self.differ * ((1 - 1 / self.differ) * one + further / k * product) / (k - 1)
             for one, product in (
                 (self.var_pulls, p * p),
                 (self.covariance, p * s),
@@ -166,11 +171,11 @@ class Difference:
 
 
 def differences(
-    moments: Moments, some: Sequence[str], other: str, unit: Unit = UPLINK
+    moments: Moments, some: Sequence[str], other: str, unit: Unit, least: int = 0
 ) -> dict[str, Difference]:
     """Compute the cost of each of ``some`` less that of ``other``, which must be a partner."""
-    found = moments.apart(some, other, unit.alone)
-    return {name: Difference.of(one) for name, one in zip(some, found, strict=True)}
+    found = moments.apart(some, other, unit)
+    return {name: Difference.of(one, least) for name, one in zip(some, found, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -204,47 +209,62 @@ class Envelope:
 
     cell: Mapping[str, Any]
     pieces: tuple[Piece, ...]
-    never_ended: tuple[str, ...]
-    """Schedules that have no trial that ended, and so no cost."""
-    excluded: Mapping[str, Unended]
-    """Schedules that cannot be the cheapest: more trials did not end than delta allows."""
-    unfinished: Mapping[str, float]
-    """The share of trials that did not end, by schedule, where it is not 0."""
+    never_right: tuple[str, ...]
+    """Schedules that have no trial with right answers, and so no cost."""
+    excluded: Mapping[str, Failures]
+    """Schedules that cannot be the cheapest: they fail in more trials than delta allows."""
+    failed: Mapping[str, float]
+    """The share of trials in which a schedule failed, by schedule, where it is not 0."""
     trials: tuple[int, int]
     """The least and the largest number of trials of a schedule."""
     compared: int
-    """The trials that all schedules which are compared ended."""
+    """The trials that all schedules which are compared answered rightly."""
+    least: int
+    """The number of such trials below which nothing is separated."""
     schedules: tuple[str, ...]
     """Those that are compared."""
     moments: Moments = field(repr=False, compare=False)
     """Over the trials that are compared."""
+    unit: Unit
+    """An uplink, beside the fixed prices."""
+    over: Mapping[str, Mapping[str, Any]]
+    """By schedule: its own name and its values of the choices over which the winner is found;
+    empty if that is the schedule alone."""
 
-    def at(self, cost: float, unit: Unit = UPLINK) -> dict[str, Any]:
+    def _won(self, winner: str | None) -> dict[str, Any]:
+        """Return the winner, with its values of the choices over which it was found."""
+        if not self.over:
+            return {"winner": winner}
+        none: Mapping[str, Any] = dict.fromkeys(next(iter(self.over.values())))
+        values = self.over[winner] if winner is not None else none
+        return {"winner": values["schedule"], **{k: values[k] for k in values if k != "schedule"}}
+
+    def at(self, cost: float, unit: Unit | None = None) -> dict[str, Any]:
         """Find the winner at one cost, its margin over the next best, and its rivals.
 
         Rivals are the schedules that the trials do not separate from the winner. There is no winner
         where no schedule has a cost.
         """
-        names = [
-            name
-            for name in self.schedules
-            if self.compared and self.moments.has_cost(name, unit.alone)
-        ]
+        unit = unit or self.unit
         prices = unit.total(cost)
+        names = [
+            name for name in self.schedules if self.compared and has_line(self.moments, name, unit)
+        ]
         mean = {name: known_mean(self.moments, name, prices) for name in names}
         sent = {name: known_mean(self.moments, name, unit.alone) for name in names}
         order = sorted(names, key=lambda name: (mean[name], sent[name]))
-        row = {**self.cell, **dict.fromkeys((*_WINNER, *_NEXT)), unit.column: cost}
+        row = {**self.cell, **dict.fromkeys(_COSTS), unit.column: cost, **self._won(None)}
+        row |= dict.fromkeys((*_WINNER, *_NEXT))
         row |= {"equal": [], "rivals": [], "excluded": list(self.excluded)}
         if not order:
             return row
         # rounding may put another line of the same cost first: those on the envelope have pairs
         winner = next(name for name in order if self.moments.has_pairs(name))
         others = [name for name in order if name != winner]
-        against = differences(self.moments, others, winner, unit)
+        against = differences(self.moments, others, winner, unit, self.least)
         behind = [name for name, other in against.items() if other.differ]
         row |= {
-            "winner": winner,
+            **self._won(winner),
             "total_mean": mean[winner],
             "total_sem": self.moments.sem(winner, prices),
             "equal": [name for name in others if name not in behind],
@@ -268,7 +288,7 @@ class Envelope:
             low, high = piece.high_interval or (None, None)
             yield {
                 **self.cell,
-                "winner": piece.winner,
+                **self._won(piece.winner),
                 "cost_from": piece.low,
                 "cost_to": piece.high,
                 "cost_to_low": low,
@@ -287,7 +307,7 @@ class Envelope:
 
 @dataclass(frozen=True, repr=False)
 class Cheapest:
-    """The cheapest schedules of all cells, as `best` returns them; as text, the lines of each cell.
+    """The cheapest schedules of all cells, as `best` returns them; as text, a row for each cell.
 
     `fastfed.Best` is something else: the goal of finding the best arm.
 
@@ -300,6 +320,8 @@ class Cheapest:
     """
 
     envelopes: tuple[Envelope, ...]
+    prices: Given = None
+    """Fixed prices besides that of an uplink."""
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -308,8 +330,8 @@ class Cheapest:
         The row has the ``winner`` from C = ``cost_from`` to ``cost_to``, the 95 % interval
         ``cost_to_low`` to ``cost_to_high`` of that end, the schedules ``equal`` to the winner, and
         the ``rivals`` that may be as cheap somewhere on the piece. ``pairs`` is the number of
-        trials that compare the schedules, those that all of them ended. ``excluded`` schedules left
-        more trials unended than delta allows.
+        trials that compare the schedules, those that all of them answered rightly. ``excluded``
+        schedules fail in more trials than delta allows.
         """
         return _frame([row for one in self.envelopes for row in one.rows()])
 
@@ -319,14 +341,18 @@ class Cheapest:
         The row has the winner, its mean total cost, the paired margin of the runner-up with its
         standard error, and the rivals at this cost. ``pairs`` is the number of trials that compare
         the schedules, and in ``differ`` of them the runner-up differs from the winner. ``excluded``
-        schedules left more trials unended than delta allows.
+        schedules fail in more trials than delta allows.
         """
-        wanted = costs_of(costs, bit_costs)
+        wanted = costs_of(costs, bit_costs, self.prices)
         return _frame([one.at(cost, unit) for one in self.envelopes for cost, unit in wanted])
 
-    def excluded_text(self) -> list[str]:
-        """Return a line for each schedule that is excluded from some cells."""
-        return excluded_text([one.excluded for one in self.envelopes], "cells")
+    def notes(self) -> list[str]:
+        """Return a line for each schedule that is excluded from some cells, and for few trials."""
+        trials = [(one.compared, one.least) for one in self.envelopes]
+        return [
+            *excluded_text([one.excluded for one in self.envelopes], "cells"),
+            *few_text(trials, "cells"),
+        ]
 
     def __str__(self) -> str:
         from fastfed.display.cheapest_text import cheapest_text
@@ -336,55 +362,129 @@ class Cheapest:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from fastfed.display.notebook import best_html
+        from fastfed.display.cheapest_text import cheapest_table
 
-        return best_html(self)
+        return cheapest_table(self, rest=".frame").html()
 
 
-def envelope(moments: Moments, cell: Mapping[str, Any]) -> Envelope:
-    """Find the cheapest schedules over all C >= 0; all `winners` are partners of the moments."""
-    chosen = comparable(moments, float(cell["delta"]))
-    present = {name: moments.trials(name) for name in moments.schedules if moments.trials(name)}
-    shares = {name: 1 - moments.ended(name) / count for name, count in present.items()}
+def envelope(
+    first: Moments,
+    collect: Callable[[Moments], None],
+    cell: Mapping[str, Any],
+    prices: Given = None,
+    over: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Envelope:
+    """Find the cheapest schedules over all C >= 0.
+
+    ``first`` has the sums of all trials, and ``collect`` makes further passes over them: one for
+    the trials that all schedules answered rightly, one for their pairs with the cheapest.
+    """
+    delta = float(cell["delta"])
+    chosen, least = comparable(first, delta), least_trials(delta)
+    present = {name: first.trials(name) for name in first.schedules if first.trials(name)}
+    shares = {name: first.errors(name) / count for name, count in present.items()}
+    unit = units(prices)[0]
+    moments = common_trials(collect, first, chosen.schedules)
+    compared = moments.ended(chosen.schedules[0]) if chosen.schedules else 0
+    if compared:
+        partners = _winners(moments, chosen, prices)
+        moments = common_trials(collect, first, chosen.schedules, partners)
     return Envelope(
         cell,
-        tuple(_pieces(chosen.moments, chosen.schedules)) if chosen.trials else (),
-        chosen.never_ended,
+        tuple(_pieces(moments, chosen.schedules, least, unit)) if compared else (),
+        chosen.never_right,
         chosen.excluded,
         {name: share for name, share in shares.items() if share},
         (min(present.values(), default=0), max(present.values(), default=0)),
-        chosen.trials,
+        compared,
+        least,
         chosen.schedules,
-        chosen.moments,
+        moments,
+        unit,
+        over or {},
     )
 
 
-def winners(moments: Moments, delta: float) -> list[str]:
+def _winners(moments: Moments, chosen: Comparable, prices: Given) -> list[str]:
     """List the schedules that are the cheapest at some cost of an uplink or of a bit.
 
-    No pairs are needed. A second pass over the trials pairs all schedules with these few: a pass
+    No pairs are needed. A further pass over the trials pairs all schedules with these few: a pass
     that pairs all with all is quadratic in the number of schedules.
     """
-    chosen = comparable(moments, delta)
-    if not chosen.trials:
-        return []
     found = []
-    for unit in (UPLINK, BIT):
-        names = [one for one in chosen.schedules if chosen.moments.has_cost(one, unit.alone)]
-        found += [winner for winner, _ in _walk(chosen.moments, names, unit)]
+    for unit in units(prices):
+        names = [one for one in chosen.schedules if has_line(moments, one, unit)]
+        found += [winner for winner, _ in _walk(moments, names, unit)]
     return list(dict.fromkeys(found))
 
 
-def cheapest(trials: Trials) -> Cheapest:
-    """Find the cheapest schedules of every cell."""
+def has_line(moments: Moments, name: str, unit: Unit) -> bool:
+    """Tell whether all counts are known that the total of a schedule needs, at every cost."""
+    return moments.has_cost(name, unit.alone) and moments.has_cost(name, unit.base)
+
+
+def cheapest(trials: Trials, prices: Given = None, over: Sequence[str] = ()) -> Cheapest:
+    """Find the cheapest schedules of every cell, or over all values of some choices."""
+    costs_of([0.0], [], prices)  # refused if uplinks have a price already
+    columns = columns_of((0.0, unit) for unit in units(prices))
+    read = columns_with(columns)
     found = []
+    for cells in _together(trials, over):
+        runs = {_run(cell, one, over): (cell, one) for cell, some in cells.items() for one in some}
+        streams = partial(_batches, trials, runs, read)
+        rows = Passes(streams, list(runs))
+        rows.collect(first := Moments(list(runs), (), columns))
+        names = {
+            name: {"schedule": str(one), **{key: cell.names[key] for key in over}}
+            for name, (cell, one) in runs.items()
+        }
+        where = {key: value for key, value in next(iter(cells)).names.items() if key not in over}
+        found.append(envelope(first, rows.collect, where, prices, names if over else None))
+    return Cheapest(tuple(found), prices)
+
+
+def _run(cell: Cell, schedule: Schedule, over: Sequence[str]) -> str:
+    """Return the name of a schedule among those of all cells of a group."""
+    return ", ".join([str(schedule), *(f"{cell.names[key]}" for key in over)])
+
+
+def _together(trials: Trials, over: Sequence[str]) -> list[dict[Cell, list[Schedule]]]:
+    """Group the cells that differ in nothing but some choices."""
+    for one in over:
+        if one not in CELL or one in _APART:
+            reason = _APART.get(one, f"must be one of {', '.join(_OVER)}")
+            raise InputError(f"over {one}{'' if one in _APART else nearest(one, _OVER)}: {reason}")
+    found: dict[tuple[Any, ...], dict[Cell, list[Schedule]]] = {}
     for cell, schedules in trials.held().items():
-        names = [str(one) for one in schedules]
-        rows = Passes(partial(trials.batches, cell, names), names)
-        rows.collect(first := Moments(names))
-        rows.collect(moments := Moments(names, winners(first, cell.delta)))
-        found.append(envelope(moments, cell.names))
-    return Cheapest(tuple(found))
+        key = tuple(value for name, value in cell.names.items() if name not in over)
+        found.setdefault(key, {})[cell] = schedules
+    return list(found.values())
+
+
+_APART = {
+    "delta": "another delta allows other errors, so their costs are not those of one promise",
+    "instance": "another instance is another problem, whose trials are not paired with these",
+    "goal": "another goal asks another question, whose answer has another cost",
+    "schedule": "the winner is found over all schedules already",
+}
+"""Choices over which there is no winner, and why."""
+_OVER = tuple(name for name in CELL if name not in _APART)
+
+
+def _batches(
+    trials: Trials, runs: Mapping[str, tuple[Cell, Schedule]], columns: Sequence[str]
+) -> Iterator[Batch]:
+    """Read the trials of several cells side by side."""
+    names: dict[Cell, dict[str, str]] = {}
+    for run, (cell, one) in runs.items():
+        names.setdefault(cell, {})[str(one)] = run
+    streams = {cell: trials.batches(cell, list(some), columns) for cell, some in names.items()}
+    for batches in side_by_side(streams):
+        yield {
+            names[cell][name]: rows
+            for cell, batch in batches.items()
+            for name, rows in batch.items()
+        }
 
 
 def known_mean(moments: Moments, name: str, prices: Prices) -> float:
@@ -394,9 +494,7 @@ def known_mean(moments: Moments, name: str, prices: Prices) -> float:
     return mean
 
 
-def _walk(
-    moments: Moments, names: Sequence[str], unit: Unit = UPLINK
-) -> Iterator[tuple[str, float]]:
+def _walk(moments: Moments, names: Sequence[str], unit: Unit) -> Iterator[tuple[str, float]]:
     """Walk along the lower envelope of the lines, from C = 0 on; without names there are none.
 
     The next line is always the one that cuts the present line first. Yield each line with the C at
@@ -404,7 +502,7 @@ def _walk(
     """
     if not names:
         return
-    pulls = {name: known_mean(moments, name, PULLS) for name in names}
+    pulls = {name: known_mean(moments, name, unit.base) for name in names}
     sent = {name: known_mean(moments, name, unit.alone) for name in names}
     winner, low = min(names, key=lambda name: (pulls[name], sent[name])), 0.0
     while True:
@@ -422,13 +520,15 @@ def _walk(
         winner = following
 
 
-def _pieces(moments: Moments, names: Sequence[str]) -> Iterator[Piece]:
+def _pieces(moments: Moments, schedules: Sequence[str], least: int, unit: Unit) -> Iterator[Piece]:
     """Make the pieces of the lower envelope that are longer than a point."""
-    walk = list(_walk(moments, names))
+    names = [name for name in schedules if has_line(moments, name, unit)]
+    walk = list(_walk(moments, names, unit))
     low, level = 0.0, _simultaneous(len(names))
     later: list[str | None] = [*(name for name, _ in walk[1:]), None]
     for (winner, high), following in zip(walk, later, strict=True):
-        against = differences(moments, [name for name in names if name != winner], winner)
+        others = [name for name in names if name != winner]
+        against = differences(moments, others, winner, unit, least)
         interval = None
         if following is not None:
             # differences that never vary leave no interval, but for rounding

@@ -31,9 +31,10 @@ import numpy as np
 
 from fastfed.analysis.columns import column_types
 from fastfed.analysis.intervals import finite, mean_tails, student
-from fastfed.analysis.moments import PULLS, UPLINKS, Moments, Prices
+from fastfed.analysis.moments import Moments
+from fastfed.analysis.prices import PULLS, UPLINKS, Prices
 from fastfed.analysis.summary import paired_moments, yardstick_of
-from fastfed.analysis.trials import Aligned, Trials, collect
+from fastfed.analysis.trials import Aligned, Trials, collect, columns_with
 from fastfed.analysis.verdicts import (
     DOES_NOT_APPLY,
     VERDICTS,
@@ -48,7 +49,7 @@ from fastfed.analysis.verdicts import (
 )
 from fastfed.errors import InputError
 from fastfed.model.cell import Cell
-from fastfed.model.choices import DEFAULTS
+from fastfed.model.choices import DEFAULTS, no_theorem, parts_of
 from fastfed.model.goals import Best, Goal
 from fastfed.model.radii import Radius
 from fastfed.model.schedules import Adaptive, Exponential, Periodic, Schedule
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SLACK = 1 + 1e-12  # pulls + C x uplinks, and its bound, are rounded
+_COUNTS = ("pulls", "uplinks")
 _NO_PROMISE = "a fixed budget promises nothing about delta"
 CHECK_COLUMNS = (
     "instance",
@@ -140,16 +142,16 @@ class Check:
         return {verdict: found.count(verdict) for verdict in VERDICTS}
 
     def __str__(self) -> str:
-        from fastfed.display.tables import check_text
+        from fastfed.display.tables import check_table
 
-        return check_text(self)
+        return check_table(self, rest=".frame").text()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from fastfed.display.notebook import check_html
+        from fastfed.display.tables import check_table
 
-        return check_html(self)
+        return check_table(self, rest=".frame").html()
 
 
 def check(trials: Trials, costs: Sequence[float] | None = None) -> Check:
@@ -160,8 +162,10 @@ def check(trials: Trials, costs: Sequence[float] | None = None) -> Check:
         raise InputError(f"{trials.source}: nothing to check, the sweep has no rows yet")
     lines: list[_Line] = []
     for cell, schedules in held.items():
-        checked, moments = CellCheck(trials, cell, schedules, wanted), paired_moments(schedules)
-        collect(trials.batches(cell, moments.schedules), moments.schedules, moments, checked)
+        checked = CellCheck(trials, cell, schedules, wanted)
+        moments = paired_moments(schedules, _COUNTS)
+        batches = trials.batches(cell, moments.schedules, columns_with(_COUNTS))
+        collect(batches, moments.schedules, moments, checked)
         lines += checked.lines(moments)
     return judge(lines)
 
@@ -209,7 +213,13 @@ class CellCheck:
         self.cell, self.schedules, self.costs = cell, schedules, costs
         self.instance = trials.instances[cell.instance]
         choices = trials.choices(cell)
-        self.bounds = bounds(self.instance, cell.delta, np.array(costs), cell.sigma, **choices)
+        self._uncovered = no_theorem(choices)
+        # bounds are shown beside what no theorem covers, as those of the paper's choice
+        parts = parts_of(choices)
+        known: dict[str, Any] = {
+            k: DEFAULTS[k] if parts[k].no_theorem() else choices[k] for k in DEFAULTS
+        }
+        self.bounds = bounds(self.instance, cell.delta, np.array(costs), cell.sigma, **known)
         self.radius, self.goal = Radius.parse(choices["radius"]), Goal.parse(choices["goal"])
         self._missing = not_delta_pac(self.instance, cell.sigma, self.radius)
         self._rules = {str(one): self._rules_of(one) for one in schedules}
@@ -292,7 +302,7 @@ class CellCheck:
         for cost, total in zip(self.costs, totals, strict=True):
             reason = self._no_three_T(cost) if three else ""
             rules.append(_Rule(claim, Prices.total(cost), float(total), cost, reason))
-        return rules
+        return [one._replace(reason=self._uncovered or one.reason) for one in rules]
 
     def _no_three_T(self, cost: float) -> str:
         """Say why FedElim's total <= 3T is not claimed at a cost; empty if it is."""
@@ -366,7 +376,7 @@ class CellCheck:
             **cell_of(bound / mean if mean else math.inf, 1.0, large, 1.0 if cut else small, text),
             "low": finite(low),
             "high": None if cut else finite(high),
-            "reason": f"{cut} trials did not end" if cut else "",
+            "reason": "some trials did not end" if cut else "",
         }
 
     def _ratios(self, moments: Moments, name: str, yardstick: str | None) -> Iterator[_Line]:
@@ -436,7 +446,7 @@ def _outside(trials: Aligned, row: int, rules: Sequence[_Rule]) -> Any:
     counts = np.zeros((len(rules), 2), np.int64)
     cut = trials.present[row] & ~trials.ended[row]
     for index, rule in enumerate(rules):
-        spent = rule.prices.spent(trials.pulls[row], trials.uplinks[row], trials.bits[row])
+        spent = rule.prices.spent({name: trials.count(name)[row] for name in rule.prices.names})
         broken = trials.present[row] & (spent > rule.bound * _SLACK)
         counts[index] = broken.sum(), (cut & ~broken).sum()
     return counts

@@ -8,7 +8,7 @@ from typing import Any
 from fastfed.model.choices import DEFAULTS
 
 _NAMES = ("instance", "schedule", *DEFAULTS, "sweep", "reference", "winner", "runner_up")
-_WORDS = ("measure", "claim", "verdict", "reason")
+_WORDS = ("measure", "claim", "verdict", "reason", "prices")
 _COUNTS = ("trials", "ended", "truncated", "pairs", "differ")
 _TRUTHS = ("applies", "separated")
 _LISTS = ("equal", "rivals", "excluded")

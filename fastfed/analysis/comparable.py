@@ -1,94 +1,116 @@
 """Schedules whose mean costs may be compared, and the trials that compare them.
 
-A trial that did not end has no cost, and the trials that do end are the easy ones. So a mean over
-the trials that a schedule ended is lower than its mean cost. Three rules keep comparisons fair:
+A schedule promises right answers in all but a share delta of its trials. What a trial costs in
+which it fails says nothing about the price of an answer: a trial that did not end has no cost, a
+radius that is too small is cheap and wrong, and a trial that loses the best arm may cost 100,000
+times as much as the others, with a share that hundreds of trials do not show. Four rules keep
+comparisons fair, wherever a cheapest schedule is named:
 
-1. A schedule answers wrongly or not at all in at most a share delta of its trials: that is its
-   guarantee. A schedule that leaves more trials unended is *excluded*. It has no place among the
-   cheapest, and is named with the share of trials that it left. More means significantly more: the
-   exact 95 % interval (Clopper-Pearson) of the share lies above delta.
-2. The others are compared over the trials that all of them ended, so that every mean, difference,
-   crossover and interval belongs to the same trials.
+1. A schedule that fails in more than a share delta of its trials is *excluded*, and named with its
+   share. To fail is to answer wrongly or not to end. More means significantly more: the exact 95 %
+   interval (Clopper-Pearson) of the share lies above delta.
+2. The others are compared over the trials that all of them answered rightly, so that every mean,
+   difference, crossover and interval belongs to the same trials.
 3. The number of these trials is said.
+4. Below 3 / delta trials nothing is separated: so few would show no failure with a probability
+   above 5 % even if the schedule failed with probability delta. Rule 1 has not been tried then.
+
+`fastfed.analysis.intervals` proves that costs with right answers have light tails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fastfed.analysis.intervals import clopper_pearson
 from fastfed.analysis.moments import Moments
 
+if TYPE_CHECKING:
+    import polars as pl
+
 
 @dataclass(frozen=True)
-class Unended:
-    """Trials that a schedule did not end, and the share that is allowed."""
+class Failures:
+    """Trials in which a schedule failed, and the share that is allowed."""
 
+    wrong: int
+    """Trials that ended with a wrong answer."""
     unended: int
     trials: int
     allowed: float
 
     @property
     def share(self) -> float:
-        """The share of unended trials."""
-        return self.unended / self.trials
+        """The share of trials in which the schedule failed."""
+        return (self.wrong + self.unended) / self.trials
 
     @property
     def too_many(self) -> bool:
         """Tell whether the share is significantly above the allowed one."""
-        return clopper_pearson(self.unended, self.trials)[0] > self.allowed
+        return clopper_pearson(self.wrong + self.unended, self.trials)[0] > self.allowed
 
     def __str__(self) -> str:
-        low, high = clopper_pearson(self.unended, self.trials)
+        low, high = clopper_pearson(self.wrong + self.unended, self.trials)
+        what = ["did not end"] if self.unended else []
+        what = ["are wrong", *what] if self.wrong or not what else what
         return (
-            f"{100 * self.share:.3g} % of {self.trials:,} trials did not end (95 % interval "
-            f"{100 * low:.3g} to {100 * high:.3g} %, delta allows {100 * self.allowed:.3g} %)"
+            f"{100 * self.share:.3g} % of {self.trials:,} trials {' or '.join(what)} (95 % "
+            f"interval {100 * low:.3g} to {100 * high:.3g} %, delta allows "
+            f"{100 * self.allowed:.3g} %)"
         )
 
 
 @dataclass(frozen=True)
 class Comparable:
-    """Schedules that may be compared, and their sums over the trials that all of them ended.
-
-    A schedule may be compared if it does not leave more trials undecided than delta allows.
-    """
+    """Schedules that may be compared: those that fail in no more trials than delta allows."""
 
     schedules: tuple[str, ...]
-    moments: Moments
-    trials: int
-    """How many trials all of them ended."""
-    excluded: dict[str, Unended]
-    never_ended: tuple[str, ...]
-    """Schedules with too few trials to be excluded, none of which ended, or without trials."""
+    excluded: dict[str, Failures]
+    never_right: tuple[str, ...]
+    """Schedules with too few trials to be excluded, none of them with right answers, or without
+    trials."""
 
 
-def unended(moments: Moments, schedule: str, delta: float) -> Unended:
-    """Count the trials that a schedule did not end."""
+def failures(moments: Moments, schedule: str, delta: float) -> Failures:
+    """Count the trials in which a schedule failed."""
     trials = moments.trials(schedule)
-    return Unended(trials - moments.ended(schedule), trials, delta)
+    unended = trials - moments.ended(schedule)
+    return Failures(moments.errors(schedule) - unended, unended, trials, delta)
 
 
 Allowed = float | Mapping[str, float]
 """A delta for all schedules, or one for each."""
 
 
-def excluded(moments: Moments, schedules: Iterable[str], delta: Allowed) -> dict[str, Unended]:
-    """Return the schedules that leave more trials unended than ``delta`` allows."""
+def excluded(moments: Moments, schedules: Iterable[str], delta: Allowed) -> dict[str, Failures]:
+    """Return the schedules that fail in more trials than ``delta`` allows."""
     counts = {
-        name: unended(moments, name, delta[name] if isinstance(delta, Mapping) else delta)
+        name: failures(moments, name, delta[name] if isinstance(delta, Mapping) else delta)
         for name in schedules
         if moments.trials(name)
     }
     return {name: one for name, one in counts.items() if one.too_many}
 
 
-def excluded_text(every: Sequence[Mapping[str, Unended]], what: str) -> list[str]:
+def excluded_rows(summary: pl.DataFrame) -> list[Failures | None]:
+    """Return why each row of a summary is excluded; None for a row that is not."""
+    columns = ("trials", "truncated", "error_rate", "delta")
+    counts = (
+        Failures(round(rate * trials) - unended, unended, trials, delta)
+        for trials, unended, rate, delta in summary.select(columns).iter_rows()
+    )
+    return [one if one.too_many else None for one in counts]
+
+
+def excluded_text(every: Sequence[Mapping[str, Failures]], what: str) -> list[str]:
     """Return a line for each schedule that is excluded from some cells or groups.
 
     ``every`` has those that are excluded from each cell or group, ``what`` the word for these.
     """
-    found: dict[str, list[Unended]] = {}
+    found: dict[str, list[Failures]] = {}
     for some in every:
         for name, why in some.items():
             found.setdefault(name, []).append(why)
@@ -99,18 +121,49 @@ def excluded_text(every: Sequence[Mapping[str, Unended]], what: str) -> list[str
     ]
 
 
+def few_text(least: Sequence[tuple[int, int]], what: str) -> list[str]:
+    """Return a line for the cells or groups in which nothing is separated.
+
+    ``least`` has the trials of each, and the number below which nothing is separated.
+    """
+    few = [needed for trials, needed in least if 0 < trials < needed]
+    if not few:
+        return []
+    return [
+        f"nothing is separated in {len(few)} of {len(least)} {what}: below 3 / delta trials, up to "
+        f"{max(few):,}"
+    ]
+
+
+def least_trials(delta: Allowed) -> int:
+    """Return the number of trials below which nothing is separated: 3 / delta."""
+    least = min(delta.values()) if isinstance(delta, Mapping) else delta
+    return math.ceil(3 / least * (1 - 1e-12))
+
+
 def comparable(
     moments: Moments, delta: Allowed, schedules: Iterable[str] | None = None
 ) -> Comparable:
-    """Choose the schedules that may be compared, and the trials that compare them."""
+    """Choose the schedules that may be compared."""
     names = moments.schedules if schedules is None else tuple(schedules)
     out = excluded(moments, names, delta)
-    kept = tuple(name for name in names if name not in out and moments.ended(name))
-    shared = moments.common(kept)
-    return Comparable(
-        kept,
-        shared,
-        shared.ended(kept[0]) if kept else 0,
-        out,
-        tuple(name for name in names if name not in out and not moments.ended(name)),
-    )
+    left = [name for name in names if name not in out]
+    kept = tuple(name for name in left if moments.errors(name) < moments.trials(name))
+    return Comparable(kept, out, tuple(name for name in left if name not in kept))
+
+
+def common_trials(
+    collect: Callable[[Moments], None],
+    first: Moments,
+    schedules: Sequence[str],
+    partners: Sequence[str] = (),
+) -> Moments:
+    """Sum the trials that all of some schedules answered rightly, by another pass over the trials.
+
+    Without partners no pass is needed if no schedule ever failed.
+    """
+    if not partners and first.never_failed:
+        return first
+    found = Moments(first.schedules, partners, first.columns, schedules)
+    collect(found)
+    return found

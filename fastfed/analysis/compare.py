@@ -16,42 +16,53 @@ to 0: no interval excludes equality that the test of the differing trials allows
 (Bonferroni). So all intervals of ratios hold together with a probability of 95 %, and so do all
 intervals of differences. A filter that asks for less makes the intervals shorter.
 
-**Trials that did not end** have no cost. As `fastfed.analysis.comparable` says, a value that leaves
-more trials unended than delta allows is excluded and named; the others of its group are compared
-over the trials that all of them ended.
+**Trials that fail** say nothing about the price of an answer. As `fastfed.analysis.comparable`
+says, a value that fails in more trials than delta allows is excluded and named; the others of its
+group are compared over the trials that all of them answered rightly. Below 3 / delta of them
+nothing is separated.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from fastfed.analysis.cheapest import Difference
 from fastfed.analysis.columns import column_types
-from fastfed.analysis.comparable import Comparable, Unended, comparable, excluded_text
-from fastfed.analysis.intervals import LEAST_DIFFERING, difference, finite, paired_tails, student
-from fastfed.analysis.moments import (
-    BITS,
-    PULLS,
-    UPLINKS,
-    Apart,
-    Cost,
-    Moments,
-    Paired,
-    Prices,
-    as_float,
-    costs_of,
-    root,
+from fastfed.analysis.comparable import (
+    Comparable,
+    Failures,
+    comparable,
+    excluded_text,
+    few_text,
+    least_trials,
 )
+from fastfed.analysis.intervals import (
+    LEAST_DIFFERING,
+    difference,
+    finite,
+    paired_tails,
+    student,
+    with_further,
+)
+from fastfed.analysis.moments import Apart, Moments, Paired
+from fastfed.analysis.prices import BITS, PULLS, UPLINKS, Cost, Given, Prices, columns_of, costs_of
 from fastfed.analysis.selection import CHOICES, values_of
 from fastfed.analysis.summary import yardstick_of
-from fastfed.analysis.trials import Aligned, Batch, Trials, collect
+from fastfed.analysis.trials import (
+    Aligned,
+    Batch,
+    Trials,
+    blocks,
+    columns_with,
+    side_by_side,
+)
 from fastfed.errors import InputError, nearest
 from fastfed.model.choices import DEFAULTS
+from fastfed.model.counts import COUNTS
 from fastfed.text import listed
 
 if TYPE_CHECKING:
@@ -87,33 +98,34 @@ class Comparison:
     level: float
     """Confidence level of each interval."""
     notes: tuple[str, ...]
-    """Values that are excluded, and groups that cannot be compared."""
+    """Values that are excluded, and groups with too few trials."""
 
     def __str__(self) -> str:
-        from fastfed.display.compare_table import compare_text
+        from fastfed.display.compare_table import compare_table
 
-        return compare_text(self)
+        return compare_table(self, rest=".frame").text()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from fastfed.display.compare_table import compare_html
+        from fastfed.display.compare_table import compare_table
 
-        return compare_html(self)
+        return compare_table(self, rest=".frame").html()
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Sums of rows that differ in one choice: the values of the choice stand for schedules."""
+    """Rows that differ in one choice: the values of the choice stand for schedules."""
 
     names: Mapping[str, Any]
     """Values of the other choices."""
-    moments: Moments
+    values: tuple[str, ...]
+    reference: str
     deltas: Mapping[str, float]
 
-    @property
-    def reference(self) -> str:
-        return self.moments.partners[0]
+
+_Summed = tuple[_Group, Comparable, Moments]
+"""A group, the values that may be compared, and the sums over the trials that compare them."""
 
 
 def compare(
@@ -122,38 +134,48 @@ def compare(
     costs: Sequence[float],
     bit_costs: Sequence[float] = (),
     to: object = None,
+    prices: Given = None,
 ) -> Comparison:
     """Compare the values of a choice, or two sweeps by their names."""
     import polars as pl
 
-    groups = list(
-        _groups_of_sweeps(trials, to) if isinstance(trials, Mapping) else _groups(trials, by, to)
+    wanted = costs_of(costs, bit_costs, prices)
+    priced = dict.fromkeys((*columns_of(wanted), "pulls", "uplinks", "bits"))
+    columns = tuple(name for name in COUNTS if name in priced)
+    groups = (
+        _groups_of_sweeps(trials, to, columns)
+        if isinstance(trials, Mapping)
+        else _groups(trials, by, to, columns)
     )
-    measures = _measures(costs_of(costs, bit_costs))
-    excluded: list[dict[str, Unended]] = []
-    found: list[tuple[dict[str, Any], Paired]] = []
-    for group in groups:
-        chosen = comparable(group.moments, group.deltas)
+    measures = _measures(wanted)
+    excluded: list[dict[str, Failures]] = []
+    counts: list[tuple[int, int]] = []
+    found: list[tuple[dict[str, Any], Paired, int]] = []
+    for group, chosen, moments in groups:
         excluded.append({f"{by} {name}": why for name, why in chosen.excluded.items()})
-        if group.reference in chosen.schedules and chosen.trials:
-            found += _pairs(group, chosen, by, measures)
+        if group.reference in chosen.schedules and moments.ended(group.reference):
+            least = least_trials({name: group.deltas[name] for name in chosen.schedules})
+            counts.append((moments.ended(group.reference), least))
+            for value in chosen.schedules:
+                found += [(*one, least) for one in _pairs(group, value, moments, by, measures)]
     if not found:
-        first: dict[str, Unended] = {}
+        first: dict[str, Failures] = {}
         for name, why in (item for some in excluded for item in some.items()):
             first.setdefault(name, why)
         out = "; ".join(f"{name}: {why}" for name, why in first.items())
         raise InputError(f"by {by}: nothing to compare" + (f"; excluded {out}" if out else ""))
     level = 1 - (1 - CONFIDENCE) / len(found)
-    rows = [{**row, **estimates(pairs, level)} for row, pairs in found]
+    rows = [{**row, **estimates(pairs, level, least)} for row, pairs, least in found]
     front = [name for name in (*CHOICES, FOLDER) if name in rows[0]]
     types = column_types(dict.fromkeys([*front, *rows[0]]))
     frame = pl.DataFrame(rows, schema=types | {by: pl.String})
     frame = frame.cast(dict.fromkeys((by, "reference"), types[by]))
-    return Comparison(by, frame, level, tuple(excluded_text(excluded, "groups")))
+    notes = [*excluded_text(excluded, "groups"), *few_text(counts, "groups")]
+    return Comparison(by, frame, level, tuple(notes))
 
 
-_Measure = tuple[dict[str, Any], Prices, Prices]
-"""The columns that name a measure, its prices, and the prices of what must have been counted."""
+_Measure = tuple[dict[str, Any], Prices]
+"""The columns that name a measure, and its prices."""
 
 
 def _measures(costs: Sequence[Cost]) -> list[_Measure]:
@@ -162,32 +184,33 @@ def _measures(costs: Sequence[Cost]) -> list[_Measure]:
     alone = {"pulls": PULLS, "uplinks": UPLINKS, "bits": BITS}
     return [
         *(
-            ({"measure": "total", **none, unit.column: cost}, unit.total(cost), unit.alone)
+            ({"measure": "total", **none, unit.column: cost}, unit.total(cost))
             for cost, unit in costs
         ),
-        *(({"measure": name, **none}, prices, prices) for name, prices in alone.items()),
+        *(({"measure": name, **none}, prices) for name, prices in alone.items()),
     ]
 
 
 def _pairs(
-    group: _Group, chosen: Comparable, by: str, measures: list[_Measure]
+    group: _Group, value: str, moments: Moments, by: str, measures: list[_Measure]
 ) -> Iterator[tuple[dict[str, Any], Paired]]:
-    """Pair each value of a group with the reference, by the measures that both have."""
-    moments, reference = chosen.moments, group.reference
-    for value in chosen.schedules:
-        for columns, prices, counted in measures:
-            known = all(moments.has_cost(name, counted) for name in (value, reference))
-            if value != reference and known:
-                row = {**group.names, by: value, "reference": reference, **columns}
-                yield row, moments.pair(value, reference, prices)
+    """Pair a value of a group with the reference, by the measures that both have."""
+    for columns, prices in measures:
+        known = all(moments.has_cost(name, prices) for name in (value, group.reference))
+        if value != group.reference and known:
+            row = {**group.names, by: value, "reference": group.reference, **columns}
+            yield row, moments.pair(value, group.reference, prices)
 
 
-def estimates(pairs: Paired, level: float) -> dict[str, Any]:
-    """Estimate the ratio and the difference of two mean costs, with intervals of a level."""
+def estimates(pairs: Paired, level: float, least: int = 0) -> dict[str, Any]:
+    """Estimate the ratio and the difference of two mean costs, with intervals of a level.
+
+    Below ``least`` pairs nothing is decided.
+    """
     ratio = _ratio_interval(pairs, level)
     span = _difference_interval(pairs, level)
     alpha = (1 - level) / 2
-    decided = min(paired_tails(pairs)) <= alpha
+    decided = pairs.count >= least and min(paired_tails(pairs)) <= alpha
     if not decided:
         ratio = min(ratio[0], 1.0), max(ratio[1], 1.0)
         span = min(span[0], 0.0), max(span[1], 0.0)
@@ -210,13 +233,14 @@ def estimates(pairs: Paired, level: float) -> dict[str, Any]:
 
 def _ratio_interval(pairs: Paired, level: float) -> tuple[float, float]:
     """Return all r at which the mean of x - r y cannot be told from 0 (Fieller)."""
-    n, scale = pairs.count, pairs.scale
+    n = pairs.count
     if n < LEAST_DIFFERING or not pairs.y:
         return 0.0, math.inf
-    # pulls + C sent of `Difference`, with x for pulls, -y for what is sent, and r for C
-    sums, products = (pairs.x, -pairs.y), (pairs.xx, -pairs.xy, pairs.yy)
-    apart = Apart(n, n, sums, products, (pairs.x_most, 0), (0, pairs.y_most))
-    found = Difference.of(apart, scale).undecided(level)
+    # base + C sent of `Difference`, with x for the base, -y for what is sent, and r for C
+    x, y = pairs.means
+    scatter = (pairs.less(0.0)[1], -(pairs.yy + pairs.yd), pairs.yy)
+    apart = Apart(n, n, (x, -y), scatter, (pairs.x_most, 0.0), (0.0, pairs.y_most))
+    found = Difference.of(apart).undecided(level)
     return (found[0][0], found[-1][1]) if found else (pairs.ratio or 0.0, pairs.ratio or 0.0)
 
 
@@ -225,16 +249,14 @@ def _difference_interval(pairs: Paired, level: float) -> tuple[float, float]:
     n = pairs.count
     if n < LEAST_DIFFERING:
         return -math.inf, math.inf
-    total, squares = pairs.x - pairs.y, pairs.xx - 2 * pairs.xy + pairs.yy
     ends = []
     for worst in (-pairs.y_most, pairs.x_most):
-        s, q, k = total + worst, squares + worst * worst, n + 1
-        sem = root(k * q - s * s, (k * pairs.scale) ** 2 * (k - 1))
-        ends.append(student(as_float(s, k * pairs.scale), sem, k, level))
+        mean, scatter = with_further(n, pairs.d, pairs.dd, worst)
+        ends.append(student(mean, math.sqrt(scatter / n / (n + 1)), n + 1, level))
     return ends[0][0], ends[1][1]
 
 
-def _groups(trials: Trials, by: str, to: object) -> Iterator[_Group]:
+def _groups(trials: Trials, by: str, to: object, columns: Sequence[str]) -> Iterator[_Summed]:
     """Sum up the rows of one sweep, group by group."""
     held = trials.held()
     if by not in CHOICES:
@@ -249,17 +271,20 @@ def _groups(trials: Trials, by: str, to: object) -> Iterator[_Group]:
     reference = _reference(by, values, to)
     if by == "schedule":
         for cell, schedules in held.items():
-            names = list(map(str, schedules))
-            sums = Moments(names, [reference] if reference in names else names[:1])
-            collect(trials.batches(cell, names), names, sums)
-            yield _Group(cell.names, sums, dict.fromkeys(names, cell.delta))
+            names = tuple(map(str, schedules))
+            own = reference if reference in names else names[0]
+            group = _Group(cell.names, names, own, dict.fromkeys(names, cell.delta))
+            read = partial(trials.batches, cell, names, columns_with(columns))
+            yield from _summed(partial(_alone, read), {"": group}, columns)
         return
     every = ((str(getattr(cell, by)), trials, cell) for cell in held)
     for other, cells in _together(by, every):
-        yield from _paired(other, cells, reference)
+        yield from _paired(other, cells, reference, columns)
 
 
-def _groups_of_sweeps(sweeps: Mapping[str, Trials], to: object) -> Iterator[_Group]:
+def _groups_of_sweeps(
+    sweeps: Mapping[str, Trials], to: object, columns: Sequence[str]
+) -> Iterator[_Summed]:
     """Sum up the rows of several sweeps: cells of equal names form a group."""
     reference = _reference(FOLDER, list(sweeps), to)
     every = ((name, trials, cell) for name, trials in sweeps.items() for cell in trials.held())
@@ -270,7 +295,7 @@ def _groups_of_sweeps(sweeps: Mapping[str, Trials], to: object) -> Iterator[_Gro
             "goal and uplink of one of the other"
         )
     for names, some in shared:
-        yield from _paired(names, some, reference)
+        yield from _paired(names, some, reference, columns)
 
 
 def _together(
@@ -285,59 +310,71 @@ def _together(
 
 
 def _paired(
-    names: Mapping[str, Any], cells: Mapping[str, tuple[Trials, Cell]], reference: str
-) -> Iterator[_Group]:
-    """Yield a group for each schedule that several of the cells have."""
+    names: Mapping[str, Any],
+    cells: Mapping[str, tuple[Trials, Cell]],
+    reference: str,
+    columns: Sequence[str],
+) -> Iterator[_Summed]:
+    """Sum up a group for each schedule that several of the cells have."""
     held = {
         value: [str(one) for one in trials.held()[cell]] for value, (trials, cell) in cells.items()
     }
-    schedules = list(dict.fromkeys(name for some in held.values() for name in some))
-    shared = {name: [value for value in cells if name in held[value]] for name in schedules}
-    sums = {
-        name: Moments(some, [reference] if reference in some else some[:1])
-        for name, some in shared.items()
-        if len(some) > 1
-    }
-    streams = {
-        value: trials.batches(cell, [name for name in held[value] if name in sums])
-        for value, (trials, cell) in cells.items()
-    }
-    for batches in _aligned(streams):
-        for name, moments in sums.items():
-            mine = {value: batch[name] for value, batch in batches.items() if name in batch}
-            moments.add(Aligned.of(mine, moments.schedules))
-    for name, moments in sums.items():
-        deltas = {value: cells[value][1].delta for value in moments.schedules}
-        yield _Group({**names, "schedule": name}, moments, deltas)
+    groups = {}
+    for name in dict.fromkeys(name for some in held.values() for name in some):
+        values = tuple(value for value in cells if name in held[value])
+        if len(values) > 1:
+            deltas = {value: cells[value][1].delta for value in values}
+            own = reference if reference in values else values[0]
+            groups[name] = _Group({**names, "schedule": name}, values, own, deltas)
+
+    def read() -> Iterator[dict[str, Batch]]:
+        """Yield the blocks of each schedule, by the values of the choice."""
+        streams = {
+            value: trials.batches(cell, [one for one in held[value] if one in groups], wanted)
+            for value, (trials, cell) in cells.items()
+        }
+        for batches in side_by_side(streams):
+            yield {
+                name: {value: batch[name] for value, batch in batches.items() if name in batch}
+                for name in groups
+            }
+
+    wanted = columns_with(columns)
+    yield from _summed(read, groups, columns)
 
 
-def _aligned(streams: Mapping[str, Iterator[Batch]]) -> Iterator[dict[str, Batch]]:
-    """Read several streams of batches side by side: the same trials stand in the same item.
+def _summed(
+    read: Callable[[], Iterator[dict[str, Batch]]],
+    groups: Mapping[str, _Group],
+    columns: Sequence[str],
+) -> Iterator[_Summed]:
+    """Sum up groups that are read together: over the trials that all answered rightly.
 
-    At any time one batch of each stream is in memory.
+    A second pass over the trials is needed only where some value failed, or lacks trials.
     """
-    waiting: dict[str, Batch] = {}
-    while True:
-        for value, stream in streams.items():
-            if value not in waiting and (batch := next(stream, None)) is not None:
-                waiting[value] = batch
-        if not waiting:
-            return
-        end = min(max(int(rows["trial"][-1]) for rows in one.values()) for one in waiting.values())
-        item: dict[str, Batch] = {}
-        rest: dict[str, Batch] = {}
-        for value, batch in waiting.items():
-            ready, later = {}, {}
-            for name, rows in batch.items():
-                cut = int(np.searchsorted(rows["trial"], end, side="right"))
-                ready[name] = {column: cells[:cut] for column, cells in rows.items()}
-                if cut < len(rows["trial"]):
-                    later[name] = {column: cells[cut:] for column, cells in rows.items()}
-            item[value] = ready
-            if later:
-                rest[value] = later
-        waiting = rest
-        yield item
+    sums = {key: Moments(one.values, [one.reference], columns) for key, one in groups.items()}
+    _add(read, sums)
+    chosen = {key: comparable(sums[key], one.deltas) for key, one in groups.items()}
+    again = {
+        key: Moments(one.values, [one.reference], columns, chosen[key].schedules)
+        for key, one in groups.items()
+        if not sums[key].never_failed
+    }
+    if again:
+        _add(read, again)
+    yield from ((one, chosen[key], again.get(key, sums[key])) for key, one in groups.items())
+
+
+def _alone(read: Callable[[], Iterable[Batch]]) -> Iterator[dict[str, Batch]]:
+    """Read the blocks of one group."""
+    return ({"": one} for one in blocks(read()))
+
+
+def _add(read: Callable[[], Iterator[dict[str, Batch]]], sums: Mapping[str, Moments]) -> None:
+    """Add up all blocks."""
+    for item in read():
+        for key, moments in sums.items():
+            moments.add(Aligned.of(item[key], moments.schedules))
 
 
 def _reference(by: str, values: Sequence[Any], to: object) -> str:

@@ -20,26 +20,39 @@ trials that were not seen:
    x - limit y lies between -limit max(y) and max(x), with the dearest trials that were seen. That
    mean(d) > 0 is tested with -limit max(y) as a further difference, that mean(d) < 0 with max(x).
 
-What is assumed is that no unseen trial costs much more than the dearest one seen, and no more than
-that: differences may be as skew as they like. For differences of two values like those above, of
-equal mean, the probability of a false winner was added up exactly on a grid: 8 shares q of the rare
-value, up to 20,000 trials, and costs of 4 levels, all at least as large as the differences. It was
-5.13 % at most (nominal 5 %); that is no proof for all q and all numbers of trials. The rules fail
-where the assumption does: if a rare trial costs far more than all that were seen, they do not know
-of it, and no test does. Student's test alone names a false winner with a probability of up to 37 %.
-The price is power where differences are small beside the costs: n trials cannot show a mean
-difference below about 3 / n of the largest cost.
+For differences of two values like those above, of equal mean, the probability of a false winner was
+added up exactly on a grid: 8 shares q of the rare value, up to 20,000 trials, and costs of 4
+levels, all at least as large as the differences. It was 5.13 % at most (nominal 5 %); that is no
+proof for all q and all numbers of trials. Student's test alone names a false winner with a
+probability of up to 37 %. The price is power where differences are small beside the costs: n trials
+cannot show a mean difference below about 3 / n of the largest cost.
+
+*What is assumed.* The share of trials that are dearer than the dearest of n is above q with a
+probability of (1 - q)^n, so with a probability of 95 % it is at most 3 / n (Clopper-Pearson), for
+every distribution. That these few trials are not much dearer in the mean is the assumption, and
+without one no test of a mean exists.
+
+*Why the assumption holds for trials with right answers*, to which `fastfed.analysis.comparable`
+restricts comparisons. Let D be the gap of arm k to the best arm of a scope, s the scale of the
+difference of their means (its variance proxy after n steps is s^2 / n), and let 4 alpha(n) <= D,
+which holds from some step n_k on. If the answer is right, the best arm is still there when the
+schedule looks after n >= n_k steps. If arm k is still there, too, the best arm does not lead by
+2 alpha(n) <= D / 2. So the difference of the two means is at least D / 2 below its expectation,
+which has a probability of at most exp(-n D^2 / (8 s^2)) (Chernoff). The constant 8 s^2 / D^2 is
+below n_k for every delta-PAC radius. So the cost beyond n_k is exponentially rare, and a trial
+dearer than the dearest of many is dearer by little; a schedule whose times grow by the factor b
+adds at most the factor b. QED. A trial that loses the best arm goes on with the gaps between the
+others, which may be arbitrarily small: that is why such trials are left out, and their share
+is held to delta instead. The argument says nothing about schedules whose times grow faster, such as
+`superexponential`: a trial that misses a round at n costs n^2.
 """
 
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import cache, lru_cache
 
-from fastfed.analysis.moments import Paired, as_float, root
-
-Number = Fraction | int
+from fastfed.analysis.moments import Paired
 
 LEAST_DIFFERING = 59
 """Fewer differing trials decide nothing: 0.95^59 < 5 % (Wilks)."""
@@ -100,37 +113,39 @@ def student_quantile(freedom: int, level: float) -> float:
 
 
 def mean_tails(
-    count: int, total: Number, squares: Number, least: Number, most: Number
+    count: int, mean: float, scatter: float, least: float, most: float
 ) -> tuple[float, float]:
     """Return the evidence that a mean is below 0, and that it is above: the two p-values.
 
     Parameters
     ----------
-    count, total, squares
-        Number, sum and sum of squares of the values that were seen, in any unit.
+    count, mean, scatter
+        Number and mean of the values that were seen, and the sum of squares of their deviations.
     least, most
         The limits of one further value (see the module); ``least`` <= 0 <= ``most``.
     """
     if count < LEAST_DIFFERING:
         return 1.0, 1.0
-    return (
-        _tail(count + 1, -(total + most), squares + most * most),
-        _tail(count + 1, total + least, squares + least * least),
-    )
+    return _tail(count, -mean, scatter, -most), _tail(count, mean, scatter, least)
 
 
-def _tail(count: int, total: Number, squares: Number) -> float:
-    """Return Student's probability of so large a sum, if the true mean is 0."""
+def with_further(count: int, mean: float, scatter: float, value: float) -> tuple[float, float]:
+    """Return the mean of count + 1 values and the scatter about it, with a further value."""
+    step = value - mean
+    return mean + step / (count + 1), scatter + step * step * count / (count + 1)
+
+
+def _tail(count: int, mean: float, scatter: float, further: float) -> float:
+    """Return Student's probability of so large a mean with a further value, if the truth is 0."""
     from scipy.special import stdtr
 
-    scatter = count * squares - total * total
+    mean, scatter = with_further(count, mean, scatter, further)
     if scatter == 0:
         return 1.0  # all values are the worst one
-    t = root(total * total * (count - 1), scatter)
-    return float(stdtr(count - 1, -t if total > 0 else t))
+    return float(stdtr(count, -mean / math.sqrt(scatter) * math.sqrt((count + 1) * count)))
 
 
-def paired_tails(pairs: Paired, limit: Fraction = Fraction(1)) -> tuple[float, float]:
+def paired_tails(pairs: Paired, limit: float = 1.0) -> tuple[float, float]:
     """Return the evidence that mean(x) < limit mean(y), and that it is larger: the two p-values."""
     return mean_tails(*pairs.excess(limit))
 
@@ -143,9 +158,6 @@ def difference(pairs: Paired) -> tuple[float, float | None]:
     """
     if not pairs.count:
         return math.nan, None
-    n, total = pairs.count, pairs.x - pairs.y
-    value = as_float(total, n * pairs.scale)
-    if n < 2 or pairs.differ < 2:
-        return value, None
-    scatter = n * (pairs.xx - 2 * pairs.xy + pairs.yy) - total * total
-    return value, root(scatter, (n * pairs.scale) ** 2 * (n - 1))
+    if pairs.count < 2 or pairs.differ < 2:
+        return pairs.d, None
+    return pairs.d, math.sqrt(max(0.0, pairs.dd) / (pairs.count - 1) / pairs.count)

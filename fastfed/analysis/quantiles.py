@@ -9,13 +9,14 @@ trials alone, and buckets hold counts: the answer does not depend on batches or 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfed.analysis.moments import BITS, PULLS, UPLINKS, Cost, Prices
+from fastfed.analysis.prices import BITS, PULLS, UPLINKS, Cost, Prices
 from fastfed.analysis.trials import Aligned
+from fastfed.model.counts import COUNTS
 
 EXACT = 2**18
 """So many trials are kept as they are: 6 MB of pulls, uplinks and bits for each schedule."""
@@ -40,7 +41,7 @@ class Quantiles:
     def __init__(self, measures: Sequence[Prices], beside: list[Quantiles]) -> None:
         self.count = 0
         self._beside = beside
-        self._kept: list[tuple[_Counts, _Counts, _Counts]] | None = []
+        self._kept: list[Mapping[str, _Counts]] | None = []
         self._found: dict[Prices, list[float]] = {}
         self._buckets = {prices: _Buckets() for prices in measures}
 
@@ -49,16 +50,16 @@ class Quantiles:
         """The largest relative error: 0 while all trials are kept."""
         return 0.0 if self._kept is not None else SKETCH_ERROR
 
-    def add(self, pulls: _Counts, uplinks: _Counts, bits: _Counts) -> None:
-        self.count += len(pulls)
+    def add(self, counts: Mapping[str, _Counts]) -> None:
+        self.count += len(next(iter(counts.values())))
         if self._kept is None:
-            self._sort_in(pulls, uplinks, bits)
+            self._sort_in(counts)
             return
         self._found.clear()
-        self._kept.append((pulls, uplinks, bits))
+        self._kept.append(counts)
         if self.count > EXACT:
             for batch in self._kept:
-                self._sort_in(*batch)
+                self._sort_in(batch)
             self._kept = None
 
     def of(self, prices: Prices) -> list[float]:
@@ -67,24 +68,25 @@ class Quantiles:
             return self._buckets[prices].quantiles(SHARES)
         if prices not in self._found:  # of all schedules at once, which is faster
             same = [one for one in self._beside if one.count == self.count]
-            values = np.stack([prices.spent(*one._columns()) for one in same])
+            values = np.stack([prices.spent(one._columns()) for one in same])
             with np.errstate(over="ignore", invalid="ignore"):
                 found = np.quantile(values, SHARES, axis=1).T.tolist()
             for one, quantiles in zip(same, found, strict=True):
                 one._found[prices] = quantiles
         return self._found[prices]
 
-    def _columns(self) -> tuple[_Counts, _Counts, _Counts]:
+    def _columns(self) -> Mapping[str, _Counts]:
         """Join the batches that are kept."""
         assert self._kept is not None
         if len(self._kept) > 1:
-            pulls, uplinks, bits = map(np.concatenate, zip(*self._kept, strict=True))
-            self._kept = [(pulls, uplinks, bits)]
+            self._kept = [
+                {name: np.concatenate([one[name] for one in self._kept]) for name in self._kept[0]}
+            ]
         return self._kept[0]
 
-    def _sort_in(self, *columns: _Counts) -> None:
+    def _sort_in(self, counts: Mapping[str, _Counts]) -> None:
         for prices, buckets in self._buckets.items():
-            buckets.add(prices.spent(*columns))
+            buckets.add(prices.spent(counts))
 
 
 class CellQuantiles:
@@ -97,6 +99,7 @@ class CellQuantiles:
         self.costs = costs
         totals = (unit.total(cost) for cost, unit in costs)
         measures = [PULLS, UPLINKS, BITS, *totals]
+        self._columns = tuple(name for name in COUNTS if any(name in one.names for one in measures))
         every: list[Quantiles] = []
         self._of = {name: Quantiles(measures, every) for name in schedules}
         every += self._of.values()
@@ -106,11 +109,11 @@ class CellQuantiles:
 
     def add(self, trials: Aligned) -> None:
         """Add a batch."""
-        columns = trials.pulls, trials.uplinks, np.maximum(trials.bits, 0)
+        counts = {name: np.maximum(trials.count(name), 0) for name in self._columns}
         for row, name in enumerate(trials.schedules):
             here = trials.present[row]
             here = slice(None) if here.all() else here
-            self._of[name].add(*(one[row, here] for one in columns))
+            self._of[name].add({column: values[row, here] for column, values in counts.items()})
 
 
 class _Buckets:

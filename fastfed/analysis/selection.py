@@ -50,15 +50,16 @@ class Selection:
     """Some of the cells and schedules of `Trials`."""
 
     def __init__(self, trials: Trials, held: Held) -> None:
-        self._trials, self._held = trials, held
+        self.unfiltered, self._held = trials, held
         # but for the instances, all that is asked of a cell is asked of the trials
         self.source, self.costs, self.bit_costs = trials.source, trials.costs, trials.bit_costs
+        self.prices = trials.prices
         self.choices, self.batches, self.ranges = trials.choices, trials.batches, trials.ranges
 
     @property
     def instances(self) -> Mapping[str, Instance]:
         """Instances of the rows, by name."""
-        every = self._trials.instances
+        every = self.unfiltered.instances
         return {cell.instance: every[cell.instance] for cell in self._held}
 
     def held(self) -> dict[Cell, list[Schedule]]:
@@ -87,6 +88,13 @@ def select(trials: Trials, which: Mapping[str, Any]) -> Selection:
         asked = ", ".join(f"{key} {' or '.join(map(str, some))}" for key, some in wanted.items())
         raise InputError(f"{trials.source}: no rows have all of {asked}; leave one of them out")
     return Selection(trials, found)
+
+
+def every_schedule(trials: Trials) -> list[str]:
+    """List all schedules of the rows, also those that filters leave out."""
+    while isinstance(trials, Selection):
+        trials = trials.unfiltered
+    return list(map(str, values_of("schedule", trials.held())))
 
 
 def values_of(key: str, held: Held) -> list[Any]:

@@ -1,10 +1,10 @@
 """Trial rows to summary rows: means with their errors, quantiles, error rates, paired ratios.
 
-The cost of an uplink, C, enters here and nowhere before: communication cost = C x uplinks, total
-cost = pulls + C x uplinks. Or a bit has a cost c: communication cost = c x bits, total cost = pulls
-+ c x bits. A row of a summary has either a ``cost`` or a ``bit_cost``, and the other is null; no
-row mixes the two. Where bits were not counted in every trial (see `fastfed.kernels.uplinks`), their
-mean is null, and so is what is made of it.
+Prices enter here and nowhere before (`fastfed.analysis.prices`). The cost of an uplink, C, is free:
+communication cost = C x uplinks, total cost = pulls + C x uplinks + other counts at fixed prices.
+Or a bit has a cost c: communication cost = c x bits. A row of a summary has either a ``cost`` or a
+``bit_cost``, and the other is null. Where bits were not counted in every trial (see
+`fastfed.kernels.uplinks`), their mean is null, and so is what is made of it.
 
 Some trials never end, and are given up (`truncated`): if the server loses its best arm by mistake
 and the others tie, nothing can separate them. Their cost has no mean. So means, standard
@@ -25,10 +25,12 @@ from typing import TYPE_CHECKING
 
 from fastfed.analysis.columns import column_types
 from fastfed.analysis.intervals import clopper_pearson
-from fastfed.analysis.moments import BITS, PULLS, UPLINKS, Moments, Prices, Unit, costs_of
+from fastfed.analysis.moments import Moments
+from fastfed.analysis.prices import PULLS, Cost, Given, Prices, Unit, costs_of
 from fastfed.analysis.quantiles import CellQuantiles, Quantiles
 from fastfed.analysis.trials import Batch, Trials, collect
 from fastfed.model.choices import DEFAULTS
+from fastfed.model.counts import COUNTS
 from fastfed.model.schedules import Schedule
 from fastfed.validation import checked_costs
 
@@ -43,6 +45,7 @@ SUMMARY_COLUMNS = (
     *DEFAULTS,
     "cost",
     "bit_cost",
+    "prices",
     "trials",
     "ended",
     "truncated",
@@ -54,10 +57,7 @@ SUMMARY_COLUMNS = (
         for what in ("pulls", "communication", "total")
         for how in ("mean", "std", "sem", "q05", "q50", "q95")
     ),
-    "uplinks_mean",
-    "uplinks_sem",
-    "bits_mean",
-    "bits_sem",
+    *(f"{name}_{how}" for name in COUNTS if name != "pulls" for how in ("mean", "sem")),
     "quantile_error",
     "error_rate",
     "error_low",
@@ -80,10 +80,12 @@ def yardstick_of(schedules: Iterable[Schedule]) -> str | None:
     return str(min(every_step, key=lambda one: one.sort_key)) if every_step else None
 
 
-def paired_moments(schedules: Sequence[Schedule]) -> Moments:
+def paired_moments(
+    schedules: Sequence[Schedule], columns: Sequence[str] = tuple(COUNTS)
+) -> Moments:
     """Make sums in which every schedule is paired with the yardstick."""
     yardstick = yardstick_of(schedules)
-    return Moments([str(one) for one in schedules], [yardstick] if yardstick else [])
+    return Moments([str(one) for one in schedules], [yardstick] if yardstick else [], columns)
 
 
 class Summary:
@@ -99,12 +101,14 @@ class Summary:
             if quantiles.count:
                 always = self._always(schedule, quantiles)
                 for cost, unit in self.quantiles.costs:
-                    yield always | {unit.column: cost, **self._at(schedule, cost, unit)}
+                    fixed = str(unit.base) if unit.base != PULLS else None
+                    costs = {unit.column: cost, "prices": fixed}
+                    yield always | costs | self._at(schedule, cost, unit)
 
     def _at(self, schedule: str, cost: float, unit: Unit) -> dict[str, float | None]:
         """Make the columns of a summary row that depend on the cost, where they are known."""
         total, quantiles = unit.total(cost), self.quantiles[schedule]
-        if not self.moments.has_cost(schedule, unit.alone):
+        if not all(self.moments.has_cost(schedule, one) for one in (unit.alone, unit.base)):
             return {}
         sent = [cost * one for one in quantiles.of(unit.alone)]
         return {
@@ -130,10 +134,12 @@ class Summary:
             "truncated_low": cut_low,
             "truncated_high": cut_high,
             **self._described("pulls", schedule, PULLS, quantiles.of(PULLS)),
-            "uplinks_mean": moments.mean(schedule, UPLINKS),
-            "uplinks_sem": moments.sem(schedule, UPLINKS),
-            "bits_mean": moments.mean(schedule, BITS),
-            "bits_sem": moments.sem(schedule, BITS),
+            **{
+                f"{name}_{how}": find(schedule, Prices.of({name: 1.0}))
+                for name in COUNTS
+                if name != "pulls"
+                for how, find in (("mean", moments.mean), ("sem", moments.sem))
+            },
             "quantile_error": quantiles.error,
             "error_rate": errors / trials,
             "error_low": low,
@@ -163,10 +169,7 @@ class Summary:
 
 
 def summary_of(
-    batches: Iterable[Batch],
-    schedules: Sequence[str | Schedule],
-    costs: Sequence[float],
-    bit_costs: Sequence[float] = (),
+    batches: Iterable[Batch], schedules: Sequence[str | Schedule], costs: Sequence[Cost]
 ) -> list[dict[str, object]]:
     """Make the summary rows of one cell, without the columns that name the cell.
 
@@ -174,19 +177,23 @@ def summary_of(
     """
     parts = [Schedule.parse(one) for one in schedules]
     moments = paired_moments(parts)
-    quantiles = CellQuantiles(moments.schedules, costs_of(costs, bit_costs))
+    quantiles = CellQuantiles(moments.schedules, costs)
     collect(batches, moments.schedules, moments, quantiles)
     return list(Summary(moments, quantiles, yardstick_of(parts)).rows())
 
 
 def summary(
-    trials: Trials, costs: Sequence[float], bit_costs: Sequence[float] = ()
+    trials: Trials,
+    costs: Sequence[float],
+    bit_costs: Sequence[float] = (),
+    prices: Given = None,
 ) -> pl.DataFrame:
     """Summarise all cells: one row per cell, schedule and cost."""
+    wanted = costs_of(costs, bit_costs, prices)
     rows: list[dict[str, object]] = []
     for cell, schedules in trials.held().items():
         batches = trials.batches(cell, [str(one) for one in schedules])
-        rows += [{**cell.names, **row} for row in summary_of(batches, schedules, costs, bit_costs)]
+        rows += [{**cell.names, **row} for row in summary_of(batches, schedules, wanted)]
     return to_frame(rows)
 
 

@@ -4,19 +4,22 @@
 in memory and a sweep's folder implement it. `collect` reads the trials of a cell once and hands
 every batch to all collectors that take part: sums, quantiles, counts of broken bounds.
 
-A batch has, for each schedule, the arrays ``trial`` (ascending), ``pulls``, ``uplinks``,
-``correct`` and ``truncated``, and ``bits``, -1 where they were not counted. A trial stands in the
-same batch for all its schedules; a schedule may lack some trials.
+A batch has, for each schedule, the arrays ``trial`` (ascending), ``correct``, ``truncated`` and the
+counted columns, -1 where a count is not known. Rows of older versions may lack counted columns. A
+trial stands in the same batch for all its schedules; a schedule may lack some trials. Collectors
+get *blocks*: the same trials cut at multiples of `BLOCK`, however files or threads cut them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from fastfed.model.counts import COUNTS
 
 if TYPE_CHECKING:
     from fastfed.model.cell import Cell
@@ -26,8 +29,19 @@ if TYPE_CHECKING:
 Batch = Mapping[str, Mapping[str, npt.NDArray[Any]]]
 """Columns of trials, by schedule and by name."""
 
-BATCH_COLUMNS = ("trial", "pulls", "uplinks", "bits", "correct", "truncated")
-"""Columns of a batch; without ``bits`` none were counted."""
+BATCH_COLUMNS = ("trial", *COUNTS, "correct", "truncated")
+"""Columns of a batch."""
+
+BLOCK = 2**11
+"""Trials of a block."""
+
+
+def columns_with(counts: Iterable[str]) -> tuple[str, ...]:
+    """List the columns of a batch that has some of the counted columns only."""
+    return ("trial", *counts, "correct", "truncated")
+
+
+Key = TypeVar("Key")
 
 _Integers = npt.NDArray[np.int64]
 _Truths = npt.NDArray[np.bool_]
@@ -51,6 +65,10 @@ class Trials(Protocol):
     @property
     def bit_costs(self) -> list[float]:
         """Costs of a bit that are taken where none are given."""
+
+    @property
+    def prices(self) -> Mapping[str, float]:
+        """Fixed prices of counted columns that are taken where none are given."""
 
     def held(self) -> dict[Cell, list[Schedule]]:
         """List the cells that have rows, with the schedules of each."""
@@ -77,10 +95,18 @@ class Aligned:
     ended: _Truths
     wrong: _Truths
     """Present, and not all answers are right. A trial that did not end has not given them all."""
-    pulls: _Integers
-    uplinks: _Integers
-    bits: _Integers
-    """-1 where they were not counted."""
+    counts: Mapping[str, _Integers]
+    """By column; -1 where a count is not known."""
+
+    def count(self, name: str) -> _Integers:
+        """Return a counted column; -1 everywhere if the trials lack it."""
+        found = self.counts.get(name)
+        return np.full(self.present.shape, -1) if found is None else found
+
+    @property
+    def right(self) -> _Truths:
+        """Present, ended, and all answers are right."""
+        return self.present & ~self.wrong
 
     @classmethod
     def of(cls, batch: Batch, schedules: Sequence[str]) -> Aligned:
@@ -96,24 +122,26 @@ class Aligned:
             trial = np.unique(np.concatenate(numbers))
         shape = (len(schedules), len(trial))
         truths = {one: np.zeros(shape, bool) for one in ("present", "correct", "truncated")}
-        counts = {one: np.zeros(shape, np.int64) for one in ("pulls", "uplinks", "bits")}
+        held = {column for rows in batch.values() for column in rows}
+        counts = {one: np.full(shape, -1) for one in COUNTS if one in held}
         for row, name in enumerate(schedules):
             if name in own:
                 whole = len(own[name]) == len(trial)
                 at = slice(None) if whole else np.searchsorted(trial, own[name])
-                known = {"present": True, "bits": -1, **batch[name]}
+                known = {"present": True, **batch[name]}
                 for column, values in (truths | counts).items():
-                    values[row, at] = known[column]
+                    values[row, at] = known.get(column, -1)
         present = truths["present"]
         ended = present & ~truths["truncated"]
         wrong = present & ~(truths["correct"] & ended)
-        return cls(tuple(schedules), trial, present, ended, wrong, *counts.values())
+        return cls(tuple(schedules), trial, present, ended, wrong, counts)
 
     def half(self, odd: bool) -> Aligned:
         """Keep the trials with an even, or with an odd number."""
         keep = self.trial % 2 == int(odd)
-        arrays = (getattr(self, one.name) for one in fields(self)[1:])
-        return Aligned(self.schedules, *(one[..., keep] for one in arrays))
+        counts = {name: values[:, keep] for name, values in self.counts.items()}
+        present, ended, wrong = (one[:, keep] for one in (self.present, self.ended, self.wrong))
+        return Aligned(self.schedules, self.trial[keep], present, ended, wrong, counts)
 
 
 class Collector(Protocol):
@@ -123,12 +151,73 @@ class Collector(Protocol):
         """Take account of one batch."""
 
 
-def collect(batches: Iterable[Batch], schedules: Sequence[str], *collectors: Collector) -> None:
-    """Hand every batch to all collectors, so that rows are read once for all of them."""
+def blocks(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Cut batches, which are in order, anew: at trial numbers that are multiples of `BLOCK`."""
+    waiting: list[Batch] = []
+    now = -1
     for batch in batches:
+        ends = [rows["trial"][[0, -1]] // BLOCK for rows in batch.values() if len(rows["trial"])]
+        for number in range(*_span(ends)):
+            if number != now and waiting:
+                yield _joined(waiting)
+                waiting = []
+            now = number
+            waiting.append({name: _part(rows, number) for name, rows in batch.items()})
+    if waiting:
+        yield _joined(waiting)
+
+
+def _span(ends: Sequence[_Integers]) -> tuple[int, int]:
+    """Return the first block of a batch, and the end of its blocks."""
+    return (int(np.min(ends)), int(np.max(ends)) + 1) if ends else (0, 0)
+
+
+def _part(rows: Mapping[str, npt.NDArray[Any]], number: int) -> Mapping[str, npt.NDArray[Any]]:
+    """Keep the rows of one block."""
+    low, high = np.searchsorted(rows["trial"], [number * BLOCK, (number + 1) * BLOCK])
+    return {name: values[low:high] for name, values in rows.items()}
+
+
+def _joined(parts: Sequence[Batch]) -> Batch:
+    """Join parts of one block, in order."""
+    if len(parts) == 1:
+        return parts[0]
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: samples(parts, name) for name in names}
+
+
+def collect(batches: Iterable[Batch], schedules: Sequence[str], *collectors: Collector) -> None:
+    """Hand every block to all collectors, so that rows are read once for all of them."""
+    for batch in blocks(batches):
         aligned = Aligned.of(batch, schedules)
         for one in collectors:
             one.add(aligned)
+
+
+def side_by_side(streams: Mapping[Key, Iterator[Batch]]) -> Iterator[dict[Key, Batch]]:
+    """Read several streams of batches at once: the same block of trials stands in one item.
+
+    At any time one block of each stream is in memory.
+    """
+    cut = {key: blocks(stream) for key, stream in streams.items()}
+    waiting: dict[Key, Batch] = {}
+    while True:
+        for key, stream in cut.items():
+            if key not in waiting and (batch := next(stream, None)) is not None:
+                waiting[key] = batch
+        if not waiting:
+            return
+        first = min(map(_number, waiting.values()))
+        yield {
+            key: waiting.pop(key)
+            for key in streams
+            if key in waiting and _number(waiting[key]) == first
+        }
+
+
+def _number(block: Batch) -> int:
+    """Return the number of a block."""
+    return min(int(rows["trial"][0]) // BLOCK for rows in block.values() if len(rows["trial"]))
 
 
 class Passes:
@@ -151,18 +240,20 @@ class Passes:
         """Read the batches, and keep them if all are read and there is room."""
         kept: list[Aligned] = []
         room = self.MOST
-        for batch in self._read():
+        for batch in blocks(self._read()):
             yield (aligned := Aligned.of(batch, self._schedules))
-            room -= aligned.pulls.size
+            room -= aligned.present.size
             kept = [*kept, aligned] if room >= 0 else []
         self._kept = kept if room >= 0 else None
 
 
 def samples(
-    batches: Iterable[Batch], schedule: str, columns: Sequence[str] = BATCH_COLUMNS
+    batches: Iterable[Batch], schedule: str, columns: Sequence[str] | None = None
 ) -> dict[str, npt.NDArray[Any]]:
-    """Join the columns of one schedule over all batches."""
+    """Join the columns of one schedule over all batches; None: all that they have."""
     parts = [batch[schedule] for batch in batches if schedule in batch]
+    if columns is None:
+        columns = tuple(parts[0]) if parts else BATCH_COLUMNS
     return {
         column: np.concatenate([one[column] for one in parts]) if parts else np.zeros(0)
         for column in columns

@@ -30,7 +30,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from typing import Any
 
 from fastfed.analysis.comparable import excluded
@@ -42,7 +41,8 @@ from fastfed.analysis.intervals import (
     share_power,
     share_tails,
 )
-from fastfed.analysis.moments import Moments, Paired, Prices
+from fastfed.analysis.moments import Moments, Paired
+from fastfed.analysis.prices import Prices
 from fastfed.analysis.verdict_words import (
     DOES_NOT_APPLY,
     HOLDS,
@@ -161,7 +161,7 @@ def comparison(
     """Compare two schedules: the ratio of mean costs, which should be at most ``limit``.
 
     It is over the trials that both ended (of ``judge``, if given), and does not apply where one of
-    the two left more trials unended than ``delta`` allows: see `fastfed.analysis.comparable`.
+    the two fails in more trials than ``delta`` allows: see `fastfed.analysis.comparable`.
     """
     judge = moments if judge is None else judge
     pair = judge.pair(*schedules, *prices)
@@ -170,7 +170,7 @@ def comparison(
     out = excluded(moments, schedules, delta)
     shares = [f"{name}: {why}" for name, why in out.items()]
     cell = ratio(pair, limit, "; ".join(filter(None, [note, ended, *shares])))
-    return does_not_apply(cell, "more trials did not end than delta allows") if out else cell
+    return does_not_apply(cell, "fails in more trials than delta allows") if out else cell
 
 
 def ratio(pairs: Paired, limit: float, note: str = "") -> Cell:
@@ -182,7 +182,8 @@ def ratio(pairs: Paired, limit: float, note: str = "") -> Cell:
     if limit == 1 and abs(value - 1) < NEAR:
         text += f"; {_difference_text(pairs)}"
     text = f"{text} ({note})" if note else text
-    return cell_of(value, limit, *paired_tails(pairs, Fraction(limit)), text, sem)
+    tails = paired_tails(pairs, limit)
+    return cell_of(value, limit, *tails, text, sem) | {"differ": pairs.excess(limit)[0]}
 
 
 NEAR = 0.01  # a ratio closer to 1 shows the difference, too

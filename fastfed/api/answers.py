@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from fastfed.analysis.cheapest import Cheapest, cheapest
-from fastfed.analysis.selection import ALL, Held, Where, Which, select
+from fastfed.analysis.selection import ALL, Held, Where, Which, every_schedule, select
 from fastfed.analysis.summary import summary, wanted_costs
 from fastfed.analysis.trials import Trials
 from fastfed.api.progress import reporting
 from fastfed.errors import InputError
 from fastfed.model.cell import CELL
+from fastfed.model.counts import checked_prices
 from fastfed.model.instance import Instance
 from fastfed.model.options import takes
 from fastfed.model.schedules import Schedule
+from fastfed.model.spec import as_list
 from fastfed.validation import checked_trial
 
 if TYPE_CHECKING:
@@ -51,6 +54,11 @@ class Answers(ABC):
     def _trials(self) -> Trials:
         """The rows, in the form that summaries, checks and comparisons read."""
 
+    @property
+    def _unread(self) -> Trials:
+        """The same, for questions that need no rows: those of a folder are not verified."""
+        return self._trials
+
     @abstractmethod
     def _only(self, held: Held) -> Self:
         """Keep these cells and schedules."""
@@ -67,15 +75,18 @@ class Answers(ABC):
     @property
     def instances(self) -> Mapping[str, Instance]:
         """The instances of the rows, by name, equal to those that were run."""
-        return self._trials.instances
+        return self._unread.instances
 
     @property
     def costs(self) -> list[float]:
         """The costs of an uplink that are taken where none are given."""
-        return self._trials.costs
+        return self._unread.costs
 
     def summary(
-        self, costs: Sequence[float] | None = None, bit_costs: Sequence[float] | None = None
+        self,
+        costs: Sequence[float] | None = None,
+        bit_costs: Sequence[float] | None = None,
+        prices: Mapping[str, float] | None = None,
     ) -> pl.DataFrame:
         """Summarise the rows: one row per cell, schedule and cost of an uplink or a bit.
 
@@ -85,6 +96,10 @@ class Answers(ABC):
             Costs C of an uplink; None: 0, 10 and 100, if no bit costs are given either.
         bit_costs
             Costs c of a bit, for pulls + c x bits. A row has one or the other.
+        prices
+            Fixed prices of other counts: ``{"rounds": 50, "downlinks": 1}`` adds them to the total
+            cost, and ``{"pulls": 0, "busiest": 1, "rounds": 20}`` makes it a time. Names are those
+            of `fastfed.model.counts.COUNTS`.
 
         Returns
         -------
@@ -99,7 +114,11 @@ class Answers(ABC):
         [20, 20]
         """
         wanted = wanted_costs(costs, bit_costs, self._trials.costs, self._trials.bit_costs)
-        return summary(self._trials, *wanted)
+        return summary(self._trials, *wanted, self._prices(prices))
+
+    def _prices(self, prices: Mapping[str, float] | None) -> Mapping[str, float]:
+        """Return the given prices, checked; None: those of the rows."""
+        return self._trials.prices if prices is None else checked_prices(prices)
 
     def check(self, costs: Sequence[float] | None = None) -> Check:
         """Compare the rows with the theorems.
@@ -134,7 +153,7 @@ class Answers(ABC):
 
         Parameters
         ----------
-        instance, schedule, delta, sigma, radius, goal, uplink
+        instance, schedule, delta, sigma, radius, goal, uplink, participation
             One value or several of each; None: all. A value that no row has is refused.
 
         Returns
@@ -150,7 +169,7 @@ class Answers(ABC):
         >>> res.filter(schedule="fedelim", delta=0.1).frame.height
         20
         """
-        return self._only(select(self._trials, which).held())
+        return self._only(select(self._unread, which).held())
 
     @takes(Where, ALL)
     def wrong(
@@ -163,7 +182,7 @@ class Answers(ABC):
 
         Parameters
         ----------
-        schedule, delta, instance, sigma, radius, goal, uplink
+        schedule, delta, instance, sigma, radius, goal, uplink, participation
             As of `filter`.
 
         Returns
@@ -183,16 +202,37 @@ class Answers(ABC):
         return rows.scan().filter(~pl.col("correct")).collect()
 
     @overload
-    def best(self, costs: None = None, bit_costs: None = None) -> Cheapest: ...
+    def best(
+        self,
+        costs: None = None,
+        bit_costs: None = None,
+        prices: Mapping[str, float] | None = None,
+        over: Sequence[str] | str = (),
+    ) -> Cheapest: ...
     @overload
     def best(
-        self, costs: Sequence[float], bit_costs: Sequence[float] | None = None
+        self,
+        costs: Sequence[float],
+        bit_costs: Sequence[float] | None = None,
+        prices: Mapping[str, float] | None = None,
+        over: Sequence[str] | str = (),
     ) -> pl.DataFrame: ...
     @overload
-    def best(self, costs: None = None, *, bit_costs: Sequence[float]) -> pl.DataFrame: ...
+    def best(
+        self,
+        costs: None = None,
+        *,
+        bit_costs: Sequence[float],
+        prices: Mapping[str, float] | None = None,
+        over: Sequence[str] | str = (),
+    ) -> pl.DataFrame: ...
 
     def best(
-        self, costs: Sequence[float] | None = None, bit_costs: Sequence[float] | None = None
+        self,
+        costs: Sequence[float] | None = None,
+        bit_costs: Sequence[float] | None = None,
+        prices: Mapping[str, float] | None = None,
+        over: Sequence[str] | str = (),
     ) -> Cheapest | pl.DataFrame:
         """Find the cheapest schedule, and how certain that is.
 
@@ -202,6 +242,10 @@ class Answers(ABC):
             Costs C of an uplink.
         bit_costs
             Costs c of a bit, for pulls + c x bits. With neither: all C >= 0 at once.
+        prices
+            Fixed prices of other counts, as of `summary`.
+        over
+            Choices, such as "radius" or "uplink": one winner over all their values together.
 
         Returns
         -------
@@ -210,7 +254,7 @@ class Answers(ABC):
             changes with a 95 % interval from the paired trials, and the schedules that cannot be
             separated from the winner; print it, or take its ``frame``. With costs, one row for
             each cell and cost: the winner, its margin over the next best and the paired standard
-            error.
+            error. With ``over``, columns of these choices stand beside the winner.
 
         Examples
         --------
@@ -220,7 +264,7 @@ class Answers(ABC):
         >>> res.best(costs=[0, 100])["winner"].to_list()
         ['fedelim0', 'fedelim']
         """
-        found = cheapest(self._trials)
+        found = cheapest(self._trials, self._prices(prices), as_list(over))
         if costs is None and bit_costs is None:
             return found
         return found.at(*wanted_costs(costs, bit_costs, ()))
@@ -232,6 +276,7 @@ class Answers(ABC):
         bit_cost: Sequence[float] | float | None = None,
         *,
         to: object = None,
+        prices: Mapping[str, float] | None = None,
     ) -> Comparison:
         """Compare the values of one choice, all else equal, by paired trials.
 
@@ -245,6 +290,8 @@ class Answers(ABC):
         to
             The value with which the others are compared. None: fedelim0 among schedules, the
             paper's radius, goal and uplink, this one of two sweeps, else the first.
+        prices
+            Fixed prices of other counts, as of `summary`.
 
         Returns
         -------
@@ -256,19 +303,20 @@ class Answers(ABC):
         Examples
         --------
         >>> import fastfed as ff
-        >>> res = ff.simulate("synthetic", ["fedelim", "fedelim0"], delta=[0.1, 0.01], trials=100)
+        >>> res = ff.simulate("synthetic", ["fedelim", "fedelim0"], delta=[0.1, 0.01], trials=300)
         >>> found = res.compare(by="delta", cost=10).frame.filter(measure="total", separated=True)
         >>> found.select("schedule", "delta", "reference").rows()
-        [('fedelim0', 0.01, 0.1)]
+        [('fedelim', 0.01, 0.1), ('fedelim0', 0.01, 0.1)]
         """
         from fastfed.analysis.compare import FOLDER, compare
 
         costs = wanted_costs(cost, bit_cost, self._trials.costs, self._trials.bit_costs)
+        fixed = self._prices(prices)
         if isinstance(by, Answers):
             mine, theirs = _names(self._trials.source, by._trials.source)
             sweeps = {mine: self._trials, theirs: by._trials}
-            return compare(sweeps, FOLDER, *costs, to=to)
-        return compare(self._trials, by, *costs, to=to)
+            return compare(sweeps, FOLDER, *costs, to=to, prices=fixed)
+        return compare(self._trials, by, *costs, to=to, prices=fixed)
 
     def plot(
         self,
@@ -279,6 +327,7 @@ class Answers(ABC):
         errors: str = "sem",
         bands: bool = False,
         ax: Axes | None = None,
+        prices: Mapping[str, float] | None = None,
     ) -> Axes:
         """Draw the summary of these rows.
 
@@ -299,6 +348,8 @@ class Answers(ABC):
             Errors as bands around the lines, and not as bars.
         ax
             Axes to draw into; without them a figure is made.
+        prices
+            Fixed prices of other counts, as of `summary`.
 
         Returns
         -------
@@ -315,11 +366,21 @@ class Answers(ABC):
         """
         from fastfed.display.figures import plot
 
-        frame = self.plot_frame(x, y, None if cost is None else [cost])
-        return plot(frame, ax, x=x, y=y, group=group, cost=cost, errors=errors, bands=bands)
+        frame = self.plot_frame(x, y, None if cost is None else [cost], prices)
+        how = {"errors": errors, "bands": bands, "schedules": self.every_schedule}
+        return plot(frame, ax, x=x, y=y, group=group, cost=cost, **how)
+
+    @property
+    def every_schedule(self) -> list[str]:
+        """All schedules of the rows, also those that filters leave out: styles follow from them."""
+        return every_schedule(self._trials)
 
     def plot_frame(
-        self, x: str = "delta", y: str = "total", costs: Sequence[float] | None = None
+        self,
+        x: str = "delta",
+        y: str = "total",
+        costs: Sequence[float] | None = None,
+        prices: Mapping[str, float] | None = None,
     ) -> pl.DataFrame:
         """Return the summary that `plot` draws, with steps or gaps if they are drawn.
 
@@ -329,6 +390,8 @@ class Answers(ABC):
             As of `plot`.
         costs
             Costs C of an uplink; None: the usual ones.
+        prices
+            Fixed prices of other counts, as of `summary`.
 
         Returns
         -------
@@ -336,7 +399,7 @@ class Answers(ABC):
         """
         from fastfed.display.series import with_gaps
 
-        frame = self.summary(self.costs if costs is None else costs)
+        frame = self.summary(self.costs if costs is None else costs, prices=prices)
         if x == "gap":
             frame = with_gaps(frame, self.instances)
         return self._with_steps(frame) if y == "steps" else frame
@@ -360,6 +423,7 @@ class Answers(ABC):
                 },
             )
         )
+        frame = frame.drop("steps_mean", "steps_sem")
         return frame.join(sums.collect(), on=keys, how="left", maintain_order="left")
 
     @takes(Where, ALL)
@@ -376,7 +440,7 @@ class Answers(ABC):
         ----------
         trial
             The number of the trial.
-        schedule, delta, instance, sigma, radius, goal, uplink
+        schedule, delta, instance, sigma, radius, goal, uplink, participation
             The row of that trial; needed where there are several.
 
         Returns
@@ -395,7 +459,7 @@ class Answers(ABC):
         from fastfed.simulation.replay import replay
 
         number = checked_trial(trial)
-        rows = select(self._trials, {"schedule": schedule, "delta": delta, **where})
+        rows = select(self._unread, {"schedule": schedule, "delta": delta, **where})
         (cell, schedules), *others = rows.held().items()
         if others:
             raise InputError(_ambiguous([cell, *(one for one, _ in others)]))
@@ -449,9 +513,10 @@ class Answers(ABC):
         return summary_text(self.summary(), self.instances)
 
     def _repr_html_(self) -> str:
-        from fastfed.display.notebook import summary_html
+        from fastfed.display.tables import summary_table
 
-        return summary_html(self.summary(), self.instances, title=repr(self))
+        table = summary_table(self.summary(), self.instances, rest="summary()")
+        return replace(table, above=[repr(self), *table.above]).html()
 
 
 def _names(one: str, other: str) -> tuple[str, str]:

@@ -16,16 +16,15 @@ from fastfed import console
 from fastfed.text import printable, short
 
 if TYPE_CHECKING:
-    from fastfed.storage.part_file import PartFile
-    from fastfed.sweeps.run import Run
+    from fastfed.sweeps.run import Run, Written
 
 LINE_SECONDS = 30.0
 """Off a terminal, one line in that time."""
-COMPILING = "compiling (only once)"
+COMPILING = "compiling"
 UNITS = ("trials", "cells")
 """Units in which progress is counted, where no cell is named."""
 
-Parts = Iterator[tuple["Run", "PartFile | None"]]
+Parts = Iterator[tuple["Run", "Written | None"]]
 
 
 def watch(parts: Parts, show: bool) -> Run:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from fastfed import console
 from fastfed.analysis.verdicts import Claim
 from fastfed.api.progress import watch
 from fastfed.files import checked_folder
-from fastfed.paper.ahead import Ahead
-from fastfed.paper.experiments import compile_ahead, plan, read_ahead, true_errors, write
+from fastfed.paper.experiments import measure_errors, plan, write
 from fastfed.validation import checked_seed, checked_threads, checked_trials
 
 
@@ -21,10 +19,14 @@ class Reproduction:
 
     folder: Path
     claims: list[Claim]
+    outlook: str
+    """How many claims have a verdict, and what more trials would decide."""
     files: list[Path]
 
     def __str__(self) -> str:
-        return "\n".join(f"{claim.key}: {claim.sentence}" for claim in self.claims)
+        return "\n".join(
+            [self.outlook, *(f"{claim.key}: {claim.sentence}" for claim in self.claims)]
+        )
 
 
 def reproduce(
@@ -44,7 +46,7 @@ def reproduce(
     out
         The folder for everything. What its sweeps hold already is not computed again.
     trials
-        Trials of each cell, of all three data sets alike; None: 10,000, or 50 if ``quick``.
+        Trials of each cell, of all three data sets alike; None: 10,000, or 200 if ``quick``.
     only
         One data set: "synthetic", "bernoulli" or "movielens"; None: all three.
     quick
@@ -60,7 +62,7 @@ def reproduce(
     -------
     fastfed.api.reproduce.Reproduction
         Its ``claims``, each with a ``key``, a ``verdict`` and a ``sentence``, and the ``files``
-        that were written.
+        that were written. Its ``outlook`` says what more trials would decide.
 
     Examples
     --------
@@ -81,25 +83,12 @@ def reproduce(
         quick=quick,
         seed=number,
     )
-    cores = checked_threads(count)
-    with Ahead(beside=cores > 1) as ahead:
-        compile_ahead(plans, ahead)
-        errors = partial(
-            true_errors,
-            folder,
-            only=only,
-            quick=quick,
-            seed=number,
-            threads=1 if cores > 1 else count,
-            report=console.say if progress else lambda _: None,
-            check=ahead.check,
-        )
-        ahead.start("true errors", errors)
-        for one in plans:
-            if progress:
-                console.say(f"{one.name}: {one.spec.trials:,} trials of each cell")
-            watch(one.parts(count), progress).refuse_failures()
-            read_ahead(one, folder, ahead)
-        measured = ahead.result("true errors", errors)
-        claims, files = write(folder, ahead)
-    return Reproduction(folder, claims, files + measured)
+    say = console.say if progress else lambda _: None
+    for one in plans:
+        say(f"{one.name}: {one.spec.trials:,} trials of each cell")
+        watch(one.parts(count), progress).refuse_failures()
+    measured = measure_errors(
+        folder, only=only, quick=quick, seed=number, threads=count, report=say
+    )
+    claims, outlook, files = write(folder, measured, say)
+    return Reproduction(folder, claims, outlook, files)

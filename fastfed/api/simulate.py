@@ -129,7 +129,7 @@ class Result(Answers):
             The folder, opened.
         """
         from fastfed.api.sweep import open_sweep
-        from fastfed.storage.save import save
+        from fastfed.storage.merge import save
 
         save(folder, self.jobs, self.blocks)
         return open_sweep(folder)
@@ -154,6 +154,11 @@ class Result(Answers):
     def costs(self) -> list[float]:
         """The costs of an uplink that are taken where none are given."""
         return list(COSTS)
+
+    @property
+    def prices(self) -> dict[str, float]:
+        """Fixed prices of counted columns: none but that of a pull."""
+        return {}
 
     @property
     def bit_costs(self) -> list[float]:
@@ -374,8 +379,11 @@ def simulate(
         "threshold:0.5,0.05" (where means within 0.05 of that may be called either way); or a
         `fastfed.Goal`.
     uplink
-        How means reach the server: "exact", or in a few bits: "dither:1", "round:0.1", or the
-        object that one of these names stands for.
+        How means reach the server: "exact"; in a few bits: "dither:1", "round:0.1"; with noise that
+        hides single rewards: "laplace:1"; or the object that one of these names stands for.
+    participation
+        Which clients report at a round: "full"; or each with probability 0.8, where the server
+        decides at rounds with all clients, "wait:0.8", or by the last reports, "random:0.8".
     progress
         Show a bar, or call this with (trials done, trials in all).
     keep_pulls

@@ -20,11 +20,10 @@ from fastfed.model.spec import GRID, KEYS, GridOptions, option_of
 from fastfed.storage.folder import Store
 from fastfed.storage.merge import Merged
 from fastfed.storage.merge import merge as join
-from fastfed.storage.part_file import PartFile
 from fastfed.storage.summary_cache import stored_summary
 from fastfed.sweeps.dask import Dask
 from fastfed.sweeps.grid import Grid
-from fastfed.sweeps.run import Run, iterate
+from fastfed.sweeps.run import Run, Written, iterate
 from fastfed.sweeps.shards import Shard
 from fastfed.text import printable
 from fastfed.validation import checked_threads
@@ -66,6 +65,12 @@ class Sweep(Answers):
 
     @property
     def _trials(self) -> Trials:
+        """The rows that are asked for, verified; damaged parts are left out."""
+        self._store.verify(None if self._selection is None else self._selection.held())
+        return self._unread
+
+    @property
+    def _unread(self) -> Trials:
         return self._selection or self._store
 
     def _only(self, held: Held) -> Sweep:
@@ -79,34 +84,43 @@ class Sweep(Answers):
         Returns
         -------
         polars.LazyFrame
-            Files that are damaged, or of another sweep, are left out; a trial that stands in two
-            files is there once.
+            Files that are damaged, or of another sweep, are left out.
         """
         import polars as pl
 
         from fastfed.simulation.rows import schema
 
         held = self._trials.held()
-        parts = [part for part in self._store.parts() if part.cell in held]
+        parts = [
+            part for part in self._store.parts() if any(piece.cell in held for piece in part.pieces)
+        ]
         paths = sorted(part.path for part in parts)
         if not paths:
             return pl.LazyFrame(schema=schema())
         found = pl.scan_parquet(paths, glob=False)
-        of_cells = {part.cell: part.path for part in parts}.values()
-        if any("server_answers" in pl.read_parquet_schema(path) for path in of_cells):
+        of_instances = {
+            frozenset(piece.cell.instance for piece in part.pieces): part.path for part in parts
+        }
+        if any("server_answers" in pl.read_parquet_schema(path) for path in of_instances.values()):
             # cells in which the server has one question lack the columns of several
             found = pl.scan_parquet(
                 paths, glob=False, schema=schema(several=True), missing_columns="insert"
             )
-        if self._selection is not None:
-            found = found.filter(
-                pl.col("schedule").is_in(list(map(str, values_of("schedule", held))))
+        if self._selection is None:
+            return found
+        return found.filter(
+            *(
+                pl.col(key).is_in(list(map(str, some) if key == "schedule" else some))
+                for key in CHOICES
+                if (some := values_of(key, held))
             )
-        # the same trial has the same row wherever it stands
-        return found.unique(maintain_order=True) if self._store.problems() else found
+        )
 
     def summary(
-        self, costs: Sequence[float] | None = None, bit_costs: Sequence[float] | None = None
+        self,
+        costs: Sequence[float] | None = None,
+        bit_costs: Sequence[float] | None = None,
+        prices: Mapping[str, float] | None = None,
     ) -> pl.DataFrame:
         """Summarise the rows: one row per cell, schedule and cost of an uplink or a bit.
 
@@ -117,15 +131,18 @@ class Sweep(Answers):
         bit_costs
             Any costs c of a bit, for pulls + c x bits. A row has one or the other. With neither:
             those that the sweep was asked for.
+        prices
+            Fixed prices of other counts, by name, as in ``{"rounds": 50}``; None: those that the
+            sweep was asked for.
 
         Returns
         -------
         polars.DataFrame
             See `fastfed.analysis.summary`. Nothing is simulated again.
         """
-        if self._selection is None:
+        if self._selection is None and prices is None:
             return stored_summary(self._store, costs, bit_costs)
-        return super().summary(costs, bit_costs)
+        return super().summary(costs, bit_costs, prices)
 
     def save(self, folder: str | Path) -> Sweep:
         """Copy the rows into another folder, new or of the same sweep.
@@ -149,12 +166,12 @@ class Sweep(Answers):
 
     @property
     def problems(self) -> list[str]:
-        """Files among the parts whose rows are not counted, or that repeat others, and why."""
+        """Files among the parts whose rows are not counted, and why."""
         return [str(problem) for problem in self._store.problems()]
 
     def _filter_text(self) -> str:
         """Say which values of the choices are left."""
-        left = {key: values_of(key, self._trials.held()) for key in CHOICES}
+        left = {key: values_of(key, self._unread.held()) for key in CHOICES}
         return "; ".join(f"{key} {', '.join(map(str, some))}" for key, some in left.items())
 
     def _about(self) -> Mapping[str, object]:
@@ -173,7 +190,7 @@ class Sweep(Answers):
         return sweep_text(self.summary(), self.instances)
 
     def __repr__(self) -> str:
-        held = self._trials.held()
+        held = self._unread.held()
         schedules = values_of("schedule", held)
         return (
             f"<Sweep {printable(str(self.folder))}: {len(held)} cells x "
@@ -185,6 +202,9 @@ def _about_spec(spec: Mapping[str, Any]) -> dict[str, object]:
     """Show a spec key by key; an instance that was given as an object goes by its name."""
     shown: dict[str, object] = {}
     for key, value in spec.items():
+        if isinstance(value, dict):  # prices
+            shown[key] = ", ".join(f"{name} {price:g}" for name, price in value.items())
+            continue
         items = value if isinstance(value, list) else [value]
         shown[key] = ", ".join(
             str(item["name"])
@@ -327,6 +347,8 @@ def sweep(*, progress: bool = True, **options: Unpack[SweepOptions]) -> Sweep:
         Costs C of an uplink for the summary. Rows do not depend on them.
     bit_costs
         Costs c of a bit, for rows of the summary with pulls + c x bits.
+    prices
+        Fixed prices of other counts in total costs, as in ``{"rounds": 50}``.
     schedules, periods
         Communication schedules: names or objects, and periods H. With neither: fedelim, fedelim0
         and the periods 1, 5, 10, 100, ..., 100,000.
@@ -349,12 +371,12 @@ def sweep(*, progress: bool = True, **options: Unpack[SweepOptions]) -> Sweep:
         all costs of an uplink and of a bit.
     until_separated
         Stop a cell when its cheapest schedule is separated from all others at all given costs.
-        Looks are at 1,000, 2,000, 4,000, ... trials, and a false separation at any of them has a
-        probability of at most 5 %: see `fastfed.analysis.separation`.
+        Looks are at n, 2 n, 4 n, ... trials with n = max(2,000, 3 / delta), and a false separation
+        at any of them has a probability of at most 5 %: see `fastfed.analysis.separation`.
     radii
         Names of confidence radii, one or several: see `fastfed.simulate`.
-    goals, uplinks
-        Goals and uplinks, one or several: see `fastfed.simulate`.
+    goals, uplinks, participations
+        Goals, uplinks and participations, one or several: see `fastfed.simulate`.
     client
         A dask.distributed.Client, or the address of a scheduler: run the trials on its cluster.
     shard
@@ -384,14 +406,18 @@ def sweep(*, progress: bool = True, **options: Unpack[SweepOptions]) -> Sweep:
 
 
 @takes(SweepOptions, SWEEP)
-def sweep_parts(**options: Unpack[SweepOptions]) -> Iterator[tuple[Run, PartFile | None]]:
+def sweep_parts(**options: Unpack[SweepOptions]) -> Iterator[tuple[Run, Written | None]]:
     """Run a sweep and yield after each part: `sweep` for code that follows its progress.
 
     Parameters
     ----------
-    instances, deltas, costs, bit_costs, schedules, periods, trials, seed, out, threads, engine
+    instances, deltas, costs, bit_costs, prices, schedules, periods, trials, seed, out, threads
         The same as for `sweep`.
-    sigma, max_steps, target_rse, until_separated, radii, goals, uplinks, client, shard, part_size
+    engine, sigma, max_steps, target_rse, until_separated, radii, goals, uplinks, participations
+        The same as for `sweep`.
+    client, shard
+        The same as for `sweep`.
+    part_size
         The same as for `sweep`.
 
     Yields

@@ -2,50 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fastfed import console
 from fastfed.cli import lists, options
 from fastfed.cli.options import Folder, Values
-from fastfed.display.compare_table import compare_columns, compare_lines
-from fastfed.display.table_formats import FORMATS, frame_columns
-from fastfed.display.tables import (
-    Column,
-    check_text,
-    law_lines,
-    laws_text,
-    summary_cells,
-    summary_text,
-)
+from fastfed.display.compare_table import compare_table
+from fastfed.display.table import MOST, Table
+from fastfed.display.tables import check_table, laws_text, summary_table
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from fastfed.api.sweep import Sweep
 
-Table = tuple[list[str], list[Column]]
-"""Lines of text above a table, and its columns."""
+
+def show_table(table: Table, how: Values, text: str | None = None) -> None:
+    """Print a table as text, or in the notation that was asked for.
+
+    ``text`` takes the place of the aligned table.
+    """
+    form = how["format"]
+    console.show(text if form == "text" and text is not None else table.written(form))
 
 
-def show_table(
-    shape: str | None,
-    frame: Callable[[], pl.DataFrame],
-    columns: Callable[[], Table],
-    text: Callable[[], str],
-) -> None:
-    """Print a table as text, or in the notation that was asked for."""
-    if shape == "json":
-        console.show_json(frame())
-    elif shape == "csv":
-        console.show_csv(frame())
-    else:
-        console.show(text() if shape is None else FORMATS[shape](*columns()))
+def most_rows(how: Values) -> int | None:
+    """Return the number of rows to show; None: all, which is meant for programs and papers."""
+    return None if how["all"] or how["format"] != "text" else MOST
 
 
 def opened(folder: Path, which: Values) -> Sweep:
@@ -59,9 +47,9 @@ def opened(folder: Path, which: Values) -> Sweep:
 @options.takes(
     prices=options.prices("those of the sweep", "those of the sweep"),
     which=options.FILTERS,
-    form=options.FORMS,
+    how=options.SHOWN,
 )
-def summary(folder: Folder, prices: Values, which: Values, form: Values) -> None:
+def summary(folder: Folder, prices: Values, which: Values, how: Values) -> None:
     """Print the mean costs of a sweep, for any cost C.
 
     The command reads the folder and simulates nothing.
@@ -70,24 +58,27 @@ def summary(folder: Folder, prices: Values, which: Values, form: Values) -> None
     Examples:
       fastfed summary results --cost 1,3,7
       fastfed summary results --schedule fedelim,fedelim0 --delta 0.01
-      fastfed summary results --csv > summary.csv
+      fastfed summary results --format csv > summary.csv
     """
-    shape = options.one_of(form)
     sweep = opened(folder, which)
-    frame = sweep.summary(prices["cost"], prices["bit_cost"])
-
-    def columns() -> Table:
-        shared, found = summary_cells(frame, sweep.instances)
-        return [*law_lines(frame, sweep.instances), f"all rows: {shared}"], found
-
-    show_table(shape, lambda: frame, columns, lambda: summary_text(frame, sweep.instances))
+    frame = sweep.summary(prices["cost"], prices["bit_cost"], prices["price"])
+    show_table(summary_table(frame, sweep.instances, most_rows(how)), how)
     name_problems(sweep)
 
 
 @options.takes(
-    prices=options.prices("all C >= 0 at once"), which=options.FILTERS, form=options.FORMS
+    prices=options.prices("all C >= 0 at once"),
+    what={
+        "over": options.several(
+            "LIST",
+            "Choices, as in radius,uplink: find one winner over all their values together [none].",
+            partial(lists.split, "over"),
+        )
+    },
+    which=options.FILTERS,
+    how=options.SHOWN,
 )
-def best(folder: Folder, prices: Values, which: Values, form: Values) -> None:
+def best(folder: Folder, prices: Values, what: Values, which: Values, how: Values) -> None:
     """Find the cheapest schedule, for all costs C at once.
 
     It prints the costs C at which the cheapest schedule changes, with 95 % intervals. "not
@@ -98,29 +89,23 @@ def best(folder: Folder, prices: Values, which: Values, form: Values) -> None:
       fastfed best results
       fastfed best results --cost 1,10,100
       fastfed best results --bit-cost 0.1,1
+      fastfed best results --cost 10 --price rounds=50 --over radius,uplink
     """
-    from fastfed.display.cheapest_text import best_columns, best_text
+    from fastfed.display.cheapest_text import best_table, cheapest_table, cheapest_text
 
-    shape = options.one_of(form)
     sweep = opened(folder, which)
     wanted, of_bits = prices["cost"] or [], prices["bit_cost"] or []
-    found = sweep.best()
-    everywhere = not (wanted or of_bits)
-
-    def frame() -> pl.DataFrame:
-        return found.frame if everywhere else found.at(wanted, of_bits)
-
-    def columns() -> Table:
-        if everywhere:
-            return found.excluded_text(), frame_columns(frame())
-        shared, made, notes = best_columns(found, wanted, of_bits)
-        return [f"all rows: {shared}", *notes], made
-
-    def text() -> str:
-        told = str(found) if everywhere else best_text(found, wanted, of_bits)
-        return "\n".join([*laws_text(sweep.instances), told])
-
-    show_table(shape, frame, columns, text)
+    found = sweep.best(prices=prices["price"], over=what["over"] or ())
+    most = most_rows(how)
+    if wanted or of_bits:
+        table, text = best_table(found, wanted, of_bits, most), None
+    else:
+        table = cheapest_table(found, most)
+        text = cheapest_text(found, every=True) if how["all"] else None
+    laws = laws_text(sweep.instances)
+    if text is not None:
+        text = "\n".join([*laws, text])
+    show_table(replace(table, above=[*laws, *table.above]), how, text)
     name_problems(sweep)
 
 
@@ -139,7 +124,7 @@ def best(folder: Folder, prices: Values, which: Values, form: Values) -> None:
     },
     prices=options.prices("those of the sweep", "those of the sweep"),
     which=options.FILTERS,
-    form=options.FORMS,
+    how=options.SHOWN,
 )
 def compare(
     folders: Annotated[
@@ -148,7 +133,7 @@ def compare(
     what: Values,
     prices: Values,
     which: Values,
-    form: Values,
+    how: Values,
 ) -> None:
     """Compare schedules, radii or whole sweeps on paired trials.
 
@@ -162,7 +147,6 @@ def compare(
       fastfed compare results --by uplink --bit-cost 1 --schedule fedelim
       fastfed compare monday tuesday
     """
-    shape = options.one_of(form)
     if len(folders) > 2:
         raise InputError(f"{len(folders)} folders: compare takes one with --by, or two")
     if (what["by"] is None) != (len(folders) == 2):
@@ -178,13 +162,10 @@ def compare(
         prices["cost"],
         prices["bit_cost"],
         to=what["to"],
+        prices=prices["price"],
     )
 
-    def columns() -> Table:
-        shared, made = compare_columns(found)
-        return [*compare_lines(found), f"all rows: {shared}"], made
-
-    show_table(shape, lambda: found.frame, columns, lambda: str(found))
+    show_table(compare_table(found, most_rows(how)), how)
     for sweep in sweeps:
         name_problems(sweep)
 
@@ -193,7 +174,7 @@ def compare(
     axes={
         "x": options.text(
             "NAME",
-            "Quantity along x: delta, period, cost, schedule, radius, goal, uplink or gap [delta].",
+            "Quantity along x: delta, period, cost, schedule, a choice (as radius) or gap [delta].",
         ),
         "y": options.text(
             "NAME", "Quantity along y: total, pulls, communication, error_rate or steps [total]."
@@ -207,7 +188,9 @@ def compare(
             "NAME", "Error bars: sem, std or quantiles [std; sem with --x or --y]."
         ),
     },
-    prices={"cost": options.prices("those of the sweep")["cost"]},
+    prices={
+        key: one for key, one in options.prices("those of the sweep").items() if key != "bit_cost"
+    },
     files={
         "out": options.folder("Folder for the figures [DIR/figures]."),
         "format": options.text(
@@ -217,6 +200,11 @@ def compare(
             "NAME", "Size: screen, paper (one column) or paper-wide (two columns) [screen]."
         ),
         "bands": options.flag("bands", "Draw errors as bands instead of bars."),
+        "title": options.Option(
+            bool,
+            typer.Option("--title/--no-title", help="Write the title above the figure."),
+            default=True,
+        ),
         "bounds": options.flag(
             "bounds", "Draw the theorems' bounds; with --x or --y a figure for each setting."
         ),
@@ -240,22 +228,29 @@ def plot(folder: Folder, axes: Values, prices: Values, files: Values, which: Val
     usual = "png" if size == "screen" else "pdf"
     kinds = lists.split("format", [usual if form is None else form])
     how = {"formats": kinds, "size": size, "bands": files["bands"], **options.given(axes)}
+    how |= {"schedules": sweep.every_schedule, "title": files["title"]}
     target, costs = files["out"] or folder / "figures", prices["cost"] or sweep.costs
+    if files["bounds"] and prices["price"]:
+        raise InputError("--bounds with --price: the bounds are those of pulls + C x uplinks")
     if how.keys() & {"x", "y", "group"}:
         draw = _plot_bounds if files["bounds"] else _plot_one
         choice = {"x": "delta", "y": "total", "group": None, "errors": "sem", **how}
-        paths = draw(sweep, choice, costs, target)
+        paths = draw(sweep, choice, (costs, prices["price"]), target)
     else:
         from fastfed.display.figures import plot_sweep
 
         instances = sweep.instances if files["bounds"] else None
-        paths = plot_sweep(sweep.summary(costs), target, instances=instances, **how)
-    for path in paths:
+        paths = plot_sweep(
+            sweep.summary(costs, prices=prices["price"]), target, instances=instances, **how
+        )
+    for path in paths[:MOST]:
         console.show(path)
+    if len(paths) > MOST:
+        console.show(f"... and {len(paths) - MOST:,} more figures in {target}")
     name_problems(sweep)
 
 
-def _plot_one(sweep: Sweep, choice: Values, costs: list[float], out: Path) -> list[Path]:
+def _plot_one(sweep: Sweep, choice: Values, prices: Any, out: Path) -> list[Path]:
     """Draw one figure, or one for each cost or delta.
 
     Costs that are neither along x nor lines have a figure each. Deltas have a figure each if all of
@@ -263,14 +258,15 @@ def _plot_one(sweep: Sweep, choice: Values, costs: list[float], out: Path) -> li
     """
     from fastfed.display.figures import plot_files
     from fastfed.display.series import TooManyLines
-    from fastfed.display.wording import plain
+    from fastfed.text import plain
 
     of_cost = "cost" in (choice["x"], choice["group"]) or (
         choice["y"] not in ("total", "communication")
     )
     paths = []
+    costs, fixed = prices
     for one in [None] if of_cost else costs:
-        frame = sweep.plot_frame(choice["x"], choice["y"], costs if one is None else [one])
+        frame = sweep.plot_frame(choice["x"], choice["y"], costs if one is None else [one], fixed)
         stem = f"{choice['y']}-{choice['x']}" + ("" if one is None else f"-C{one:g}")
         try:
             paths += plot_files(frame, out / stem, **choice)
@@ -282,12 +278,12 @@ def _plot_one(sweep: Sweep, choice: Values, costs: list[float], out: Path) -> li
     return paths
 
 
-def _plot_bounds(sweep: Sweep, choice: Values, costs: list[float], out: Path) -> list[Path]:
+def _plot_bounds(sweep: Sweep, choice: Values, prices: Any, out: Path) -> list[Path]:
     """Draw a figure with bounds for each setting, because every setting has bounds of its own."""
     from fastfed.display.figures import file_stem, plot_files
 
     x, y, group = choice["x"], choice["y"], choice["group"]
-    frame = sweep.plot_frame(x, y, costs)
+    frame = sweep.plot_frame(x, y, prices[0])
     if y in ("pulls", "error_rate") and x != "cost":  # the same at every cost
         frame = frame.filter(frame["cost"] == frame["cost"].min())
     setting = [*(key for key in options.FILTERS if key != "schedule"), "cost"]
@@ -340,9 +336,9 @@ def report(folder: Folder, files: Values, which: Values) -> None:
 @options.takes(
     prices={"cost": options.prices("those of the sweep")["cost"]},
     which=options.FILTERS,
-    form=options.FORMS,
+    how=options.SHOWN,
 )
-def check(folder: Folder, prices: Values, which: Values, form: Values) -> None:
+def check(folder: Folder, prices: Values, which: Values, how: Values) -> None:
     """Test whether a sweep obeys the paper's theorems.
 
     The exit status is 1 if a theorem that applies is contradicted. The theorems' bounds are several
@@ -351,18 +347,13 @@ def check(folder: Folder, prices: Values, which: Values, form: Values) -> None:
     \b
     Examples:
       fastfed check results
-      fastfed check results --cost 1,10 --json
+      fastfed check results --cost 1,10 --all
     """
     sweep = opened(folder, which)
     found = sweep.check(prices["cost"])
 
-    def columns() -> Table:
-        return laws_text(sweep.instances), frame_columns(found.frame)
-
-    def text() -> str:
-        return "\n".join([*laws_text(sweep.instances), check_text(found)])
-
-    show_table(options.one_of(form), lambda: found.frame, columns, text)
+    table = check_table(found, most_rows(how) is None)
+    show_table(replace(table, above=[*laws_text(sweep.instances), *table.above]), how)
     name_problems(sweep)
     if found.contradicted:
         raise typer.Exit(1)

@@ -29,7 +29,7 @@ app = typer.Typer(
     add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 # Measured on 2 cores: a sweep ends well with 2.0 GB of address space; with 1.8 GB libraries crash
@@ -71,9 +71,10 @@ for _command in (
     theory.errors,
     reproduce.reproduce,
     compiling.compile,
+    instances.instance,
     instances.instances,
 ):
-    app.command(epilog=options.epilog(_command))(_command)
+    app.command(cls=options.Command, epilog=options.epilog(_command))(_command)
 app.add_typer(instances.movielens, name="movielens")
 
 
@@ -112,7 +113,7 @@ def run(arguments: list[str]) -> int:
     except (InputError, _UsageError) as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             return run([*arguments, "--help"])
-        message = error.format_message() if isinstance(error, _UsageError) else str(error)
+        message = _usage(error) if isinstance(error, _UsageError) else str(error)
         console.say(_in_brief(" ".join(message.split())))
         return 2
     except (KeyboardInterrupt, typer.Abort):
@@ -129,6 +130,17 @@ def run(arguments: list[str]) -> int:
     except MemoryError:
         console.say("not enough memory; take fewer threads, or a smaller instance")
         return 2
+
+
+def _usage(error: Any) -> str:
+    """Describe a wrong command line; of an option that other commands have, name these."""
+    option = error.option_name if type(error).__name__ == "NoSuchOption" else None
+    commands = _program().commands if option else {}
+    having = [name for name, one in commands.items() if any(option in p.opts for p in one.params)]
+    if not having:
+        return str(error.format_message())
+    own = error.ctx.command.name if error.ctx else "this command"
+    return f"No such option: {own} has no {option}, which is one of {', '.join(having)}"
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -25,15 +25,18 @@ SCHEDULES = (
     "phases",
     "halving:",
     "oracle:",
+    "dp-se:",
 )
-FAMILIES = ("random:", "scaled:")
+FAMILIES = ("random:", "scaled:", "gaussian:")
 LAWS = ("gaussian", "bernoulli", "poisson")
 SUFFIXES = (".toml", ".csv", ".parquet")
 
 
 def instances(incomplete: str) -> list[str]:
     """List the built-in names, families, files and folders that begin with ``incomplete``."""
-    built_in = sorted([*(path.stem for path in data_folder().glob("*.toml")), "movielens"])
+    built_in = sorted(
+        [*(path.stem for path in data_folder().glob("*.toml")), "movielens", "movielens-available"]
+    )
     return [*_beginning([*built_in, *FAMILIES], incomplete), *_files(incomplete)]
 
 

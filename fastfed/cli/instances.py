@@ -1,4 +1,4 @@
-"""`fastfed instances` and `fastfed movielens build`."""
+"""`fastfed instance`, `fastfed instances` and `fastfed movielens build`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,98 @@ from typing import Annotated
 import typer
 
 from fastfed import console
-from fastfed.cli import options
+from fastfed.cli import completion, lists, options
 from fastfed.cli.options import Values
+from fastfed.display.table import MOST, Column, Table
+from fastfed.errors import InputError
+from fastfed.text import command
+from fastfed.validation import checked_seed, checked_whole
+
+
+def _columns(given: str) -> dict[str, str]:
+    """Read names of columns, as in arm=drug,client=hospital."""
+    pairs = [item.partition("=") for item in given.split(",")]
+    if not all(role.strip() and sign and name.strip() for role, sign, name in pairs):
+        raise InputError(
+            f"--columns {given!r}: must be names of columns, as in "
+            "arm=drug,client=hospital,reward=outcome"
+        )
+    return {role.strip(): name.strip() for role, _, name in pairs}
+
+
+@options.takes(
+    file={
+        "rewards": options.text(
+            "NAME",
+            "Means: the reward distribution, as bernoulli, gaussian:0.5 or poisson:2 [gaussian].",
+            completion.laws,
+        ),
+        "weights": options.several(
+            "NUMBERS",
+            "Weights of the clients in the server's average, as in 5,3,2. Repeat it to ask the "
+            "server for several averages [the file's, or equal weights].",
+            lists.weights,
+        ),
+        "columns": options.Option(
+            options.Text,
+            typer.Option(
+                metavar="NAMES",
+                help="Observed rewards: names of the columns, as in "
+                "arm=drug,client=hospital,reward=outcome [arm, client, reward, count].",
+            ),
+            _columns,
+        ),
+        "empty": options.text(
+            "NUMBER",
+            "Observed rewards: value to use where a client has no data for an arm, or absent if "
+            "the client does not have the arm [refuse them].",
+        ),
+        "drop_missing": options.flag(
+            "drop-missing", "Observed rewards: leave out the rows without a value."
+        ),
+    },
+    samples={
+        "bootstrap": options.text(
+            "NUMBER",
+            "Observed rewards: also write this many instances, resampled from the data with "
+            "replacement [0].",
+        ),
+        "seed": options.text("NUMBER", "Seed of --bootstrap [0]."),
+    },
+    where={
+        "out": options.file("File to write: .toml holds everything, also .csv or .parquet [none].")
+    },
+)
+def instance(source: options.InstanceName, file: Values, samples: Values, where: Values) -> None:
+    """Show an instance, or write it to a file for other commands.
+
+    A file of means or observed rewards that needs options gets them here, once. The written file
+    then says what was run.
+
+    \b
+    Examples:
+      fastfed instance synthetic
+      fastfed instance means.csv --rewards bernoulli --out inst.toml
+      fastfed instance trial.csv --columns arm=drug,client=site,reward=y --out inst.toml
+    """
+    from fastfed.display.instance_table import instance_table
+    from fastfed.model.instance import Instance
+    from fastfed.model.observed import with_samples
+
+    out, count = where["out"], checked_whole("bootstrap", samples["bootstrap"] or 0, 0, 10_000)
+    if count and out is None:
+        raise InputError(f"--bootstrap {count}: the samples are written to files; add --out")
+    one = Instance.load(source, **file)
+    if out is not None:
+        one.name = out.stem
+    found = with_samples(one, count, checked_seed(samples["seed"] or 0)) if count else [one]
+    console.show(instance_table(one).text())
+    for made in found if out is not None else ():
+        made.save(out.with_name(f"{made.name}{out.suffix}"))
+    if out is not None:
+        name = out.with_name(f"{out.stem}*{out.suffix}") if count else out
+        files = f"{out} and {count:,} samples" if count else str(out)
+        console.show(f"{files} written; run it: {command('sweep', instance=name)}")
 
 
 def instances() -> None:
@@ -20,22 +110,28 @@ def instances() -> None:
       fastfed instances
       fastfed sweep --instance movielens --trials 100
     """
+    import numpy as np
+
     from fastfed.model.instance_files import FAMILIES, builtin_names, load
 
-    print("Gaps are the smallest ones: between two arms of one client, and at the server.")
-    print(
-        f"{'name':<12} {'arms':>4} {'clients':>7} {'local gap':>9} {'global gap':>10}  description"
+    every = {name: load(name) for name in builtin_names()}
+    table = Table(
+        [
+            Column("name", list(every), left=True),
+            Column("arms", [str(one.shape[0]) for one in every.values()]),
+            Column("clients", [str(one.shape[1]) for one in every.values()]),
+            Column("local gap", [f"{np.nanmin(one.local_gaps):.4g}" for one in every.values()]),
+            Column("global gap", [f"{np.nanmin(one.global_gaps):.4g}" for one in every.values()]),
+            Column("description", [one.description for one in every.values()], True, True),
+        ],
+        ["Gaps are the smallest ones: between two arms of one client, and at the server."],
+        [
+            f"Families: {'; '.join(FAMILIES.values())}",
+            "Files: .toml, .csv, .parquet; `fastfed instance FILE` reads them with options",
+        ],
+        most=MOST,
     )
-    for name in builtin_names():
-        one = load(name)
-        arms, clients = one.shape
-        print(
-            f"{name:<12} {arms:>4} {clients:>7} {one.local_gaps.min():>9.4g} "
-            f"{one.global_gaps.min():>10.4g}  {one.description}"
-        )
-    print("families: " + "; ".join(FAMILIES.values()))
-    print("files: .toml, .csv, .parquet")
-    print("weights: with --weights 5,3,2 clients count differently in the server's average")
+    console.show(table.text())
 
 
 movielens = typer.Typer(

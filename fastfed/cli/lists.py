@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from glob import glob
 
 from fastfed.errors import InputError
 from fastfed.model.choices import CHOICES
+from fastfed.model.counts import checked_prices
 from fastfed.validation import checked_costs, read_number
 
 LISTS = (
@@ -32,6 +34,17 @@ def split(name: str, values: list[str]) -> list[str]:
     return items
 
 
+def instances(values: list[str]) -> list[str]:
+    """Replace patterns, as ``inst*.toml``, by the files that match, shorter names first."""
+    found: list[str] = []
+    for value in values:
+        files = glob(value) if set("*?") & set(value) else [value]  # noqa: PTH207
+        if not files:
+            raise InputError(f"--instance {value!r}: no file matches this pattern")
+        found += sorted(files, key=lambda name: (len(name), name))
+    return found
+
+
 def weights(values: list[str]) -> list[list[float]]:
     """Read rows of weights: each use of the option gives the weights of one average."""
     return [[_weight(value, item) for item in split("weights", [value])] for value in values]
@@ -45,6 +58,21 @@ def _weight(row: str, item: str) -> float:
             f"--weights {row!r}: {item!r} is not a number; write a weight for each client, as in "
             "5,3,2"
         ) from None
+
+
+def prices(values: list[str]) -> dict[str, float]:
+    """Read prices by the names of counts, as in rounds=50,downlinks=1."""
+    found: dict[str, str] = {}
+    for item in split("price", values):
+        name, sign, price = (part.strip() for part in item.partition("="))
+        if not (name and sign and price):
+            raise InputError(
+                f"--price {item!r}: must be a name and a number, as in rounds=50,downlinks=1"
+            )
+        if name in found:
+            raise InputError(f"--price {item!r}: {name} has a price already; give it once")
+        found[name] = price
+    return checked_prices(found)
 
 
 def numbers(name: str, values: list[str], whole: bool = False) -> list[str]:

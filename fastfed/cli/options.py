@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Optional
 
 import typer
+from typer.core import TyperCommand
 
 from fastfed.cli import completion, lists
-from fastfed.errors import InputError
+from fastfed.display.table import FORMATS, checked_format
 from fastfed.files import checked_folder
 from fastfed.model.choices import CHOICES
+from fastfed.model.counts import COUNTS
 
 # Typer reads these at run time, so they stay in the form that Python 3.11 evaluates.
 Texts = Optional[list[str]]  # noqa: UP045
@@ -62,6 +64,7 @@ class Option:
 
 
 Group = Mapping[str, Option]
+_FILTERS = "Filters (LIST): only the rows with these values"
 
 
 def takes(**groups: Group) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -95,10 +98,31 @@ def takes(**groups: Group) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     return decorate
 
 
+class Command(TyperCommand):
+    """A command whose help shows all its filters in one entry."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options with their help, then the names of the filters."""
+        filters = [one for one in self.params if getattr(one, "rich_help_panel", "") == _FILTERS]
+        for one in filters:
+            one.hidden = True  # type: ignore[attr-defined]
+        super().format_options(ctx, formatter)
+        if filters:
+            with formatter.section(_FILTERS):
+                formatter.write_text(", ".join(one.opts[0] for one in filters))
+
+
 def epilog(command: Callable[..., Any]) -> str | None:
     """Explain LIST below the options of a command that has an option of that kind."""
     options = (getattr(one, "__metadata__", [None])[0] for one in command.__annotations__.values())
     return lists.LISTS if any(getattr(one, "metavar", "") == "LIST" for one in options) else None
+
+
+def compile_quietly() -> None:
+    """Compile kernels without a word, as ``--quiet`` asks."""
+    from fastfed.kernels.compiling import say_nothing
+
+    say_nothing()
 
 
 def given(values: Values) -> Values:
@@ -115,10 +139,15 @@ def text(metavar: str, help: str, complete: Complete | None = None) -> Option:
 
 
 def several(
-    metavar: str, help: str, read: Callable[[list[str]], Any], complete: Complete | None = None
+    metavar: str,
+    help: str,
+    read: Callable[[list[str]], Any],
+    complete: Complete | None = None,
+    panel: str | None = None,
 ) -> Option:
     """Make an option with several values, which may be repeated."""
-    return Option(Texts, typer.Option(metavar=metavar, help=help, autocompletion=complete), read)
+    shown = typer.Option(metavar=metavar, help=help, autocompletion=complete, rich_help_panel=panel)
+    return Option(Texts, shown, read)
 
 
 def flag(name: str, help: str) -> Option:
@@ -150,23 +179,25 @@ class _Choice(NamedTuple):
         return several(metavar, help, self.read, self.complete)
 
 
-_SCHEDULES = (
-    "fedelim (steps 1, 2, 4, ...), fedelim0 (every step), periodic:100, exponential:1.5, "
-    "superexponential, at:1,5,25 (these steps), adaptive (the server chooses). Algorithms that "
-    "decide in rounds: phases, rounds:LAMBDA, halving:BUDGET, oracle"
-)
 _CHOICES = {
     "instance": _Choice(
-        "Built-in name, file, random:K,M,SEED or scaled:NAME,FACTOR. Repeat it for several",
-        lambda names: names,
+        "Built-in name, file, pattern of files, random:K,M,SEED or scaled:NAME,FACTOR. Repeat it "
+        "for several",
+        lists.instances,
         completion.instances,
     ),
-    "schedule": _Choice(f"Schedules: {_SCHEDULES}", lists.schedules, completion.schedules),
+    "schedule": _Choice(
+        "Schedules: fedelim (steps 1, 2, 4, ...), fedelim0 (every step), periodic:100, "
+        "exponential:1.5, superexponential, at:1,5,25 (these steps), adaptive; algorithms: phases, "
+        "rounds:2, halving:BUDGET, oracle",
+        lists.schedules,
+        completion.schedules,
+    ),
     "delta": _Choice(
         "Largest allowed probability of a wrong answer", partial(lists.numbers, "delta")
     ),
     "sigma": _Choice(
-        "Sub-Gaussian scale in the radius: a number, or proxy (half the range of the rewards)",
+        "Scale in the radius: a number, or proxy (half the range of the rewards)",
         partial(lists.numbers, "sigma"),
     ),
     **{
@@ -192,10 +223,13 @@ def single(defaults: Mapping[str, str]) -> dict[str, Option]:
     }
 
 
-_OR_MORE = (", or these", "; repeat it for several")
 FILTERS: Group = {
-    name: (one._replace(complete=None) if name == "instance" else one).several(
-        name, f"Only rows with this {name}{_OR_MORE[name == 'instance']} [all]."
+    name: several(
+        "LIST",
+        f"Only rows with this {name}.",
+        list if name == "instance" else one.read,
+        None if name == "instance" else one.complete,
+        _FILTERS,
     )
     for name, one in _CHOICES.items()
 }
@@ -207,8 +241,7 @@ def prices(default: str, bits: str = "none") -> dict[str, Option]:
     return {
         "cost": several(
             "LIST",
-            "Cost C of one number that a client sends, in any format: total cost = pulls + C x "
-            f"numbers sent [{default}].",
+            f"Cost C of one number sent: total cost = pulls + C x numbers sent [{default}].",
             lists.costs,
         ),
         "bit_cost": several(
@@ -216,64 +249,33 @@ def prices(default: str, bits: str = "none") -> dict[str, Option]:
             f"Cost c of one bit sent: total cost = pulls + c x bits [{bits}].",
             lambda given: lists.costs(given, "bit-cost"),
         ),
+        "price": several(
+            "LIST",
+            f"Prices of other counts in the total cost, as in rounds=50,downlinks=1: "
+            f"{', '.join(COUNTS)} [pulls=1].",
+            lists.prices,
+        ),
     }
 
 
-def _columns(given: str) -> dict[str, str]:
-    """Read names of columns, as in arm=drug,client=hospital."""
-    pairs = [item.partition("=") for item in given.split(",")]
-    if not all(role.strip() and sign and name.strip() for role, sign, name in pairs):
-        raise InputError(
-            f"--columns {given!r}: must be names of columns, as in "
-            "arm=drug,client=hospital,reward=outcome"
-        )
-    return {role.strip(): name.strip() for role, _, name in pairs}
-
-
-OF_FILE: Group = {
-    "rewards": text(
-        "NAME",
-        "Reward distribution, for files of means that name none: bernoulli, gaussian:0.5 or "
-        "poisson:2 [gaussian].",
-        completion.laws,
-    ),
-    "empty": text(
-        "NUMBER",
-        "Observed rewards: value to use where a client has no data for an arm [stop with an "
-        "error].",
-    ),
-    "columns": Option(
-        Text,
-        typer.Option(
-            metavar="NAMES",
-            help="Observed rewards: names of the columns, as in "
-            "arm=drug,client=hospital,reward=outcome [arm, client, reward, count].",
-        ),
-        _columns,
-    ),
-    "weights": several(
-        "NUMBERS",
-        "Weights of the clients in the server's average, as in 5,3,2. Repeat it to ask the server "
-        "for several averages [the file's, or equal weights].",
-        lists.weights,
-    ),
-}
-"""How files of instances are read, and the weights of clients."""
-SIGMA = "that of the rewards: the largest standard deviation if Gaussian, 1 if Bernoulli or finite"
+SIGMA = "largest standard deviation if Gaussian, 1 if Bernoulli or finite"
 THREADS: Group = {"threads": text("NUMBER", "Number of threads [all cores].")}
-JSON: Group = {"json": flag("json", "Print JSON.")}
-FORMS: Group = {
-    **JSON,
-    "csv": flag("csv", "Print CSV."),
-    "markdown": flag("markdown", "Print a Markdown table."),
-    "latex": flag("latex", "Print a LaTeX table, for the package booktabs."),
+FORMAT: Group = {
+    "format": Option(
+        str,
+        typer.Option(
+            metavar="NAME",
+            help=f"Notation: {', '.join(FORMATS[:-1])} or {FORMATS[-1]} [text].",
+            autocompletion=lambda incomplete: [n for n in FORMATS if n.startswith(incomplete)],
+            show_default=False,
+        ),
+        checked_format,
+        "text",
+    )
 }
-"""Notations of a table; without any, aligned text."""
-
-
-def one_of(values: Values) -> str | None:
-    """Name the one flag that was given; None if none was."""
-    chosen = [name for name, value in values.items() if value]
-    if len(chosen) > 1:
-        raise InputError(f"{' and '.join(f'--{name}' for name in chosen)}: choose one")
-    return chosen[0] if chosen else None
+"""The notation of a table."""
+SHOWN: Group = {
+    "all": flag("all", "Print all rows; without it the text fits on one screen."),
+    **FORMAT,
+}
+"""How much of a table is shown, and how."""

@@ -11,7 +11,8 @@ from fastfed import console
 from fastfed.cli import completion, options
 from fastfed.cli.answers import name_problems
 from fastfed.cli.options import Values
-from fastfed.display.tables import Column, laws_text, table_text
+from fastfed.display.table import Column, of_frame, table_text
+from fastfed.display.tables import laws_text
 from fastfed.errors import InputError
 from fastfed.model.choices import DEFAULTS
 from fastfed.text import command
@@ -37,12 +38,11 @@ _HELD = "in a folder with only one, that one"
         "seed": options.text("NUMBER", "Seed of the run [0]."),
         "max_steps": options.text("NUMBER", "Cut the trial off at this step [never]."),
     },
-    of_file=options.OF_FILE,
     of_folder={
         "instance": options.text("NAME", f"Instance of the trial [{_HELD}]."),
         "wrong": options.flag("wrong", "List the trials of a folder that have a wrong answer."),
     },
-    form=options.JSON,
+    how=options.FORMAT,
 )
 def replay(
     what: Annotated[
@@ -56,9 +56,8 @@ def replay(
     number: Values,
     which: Values,
     run: Values,
-    of_file: Values,
     of_folder: Values,
-    form: Values,
+    how: Values,
 ) -> None:
     """Run one trial again and print each of its events.
 
@@ -67,14 +66,10 @@ def replay(
       fastfed replay synthetic --schedule periodic:100 --trial 7312
       fastfed replay results --wrong
     """
-    json = form["json"]
+    form = how["format"]
     if Path(what).is_dir():
-        for name, value in options.given(of_file).items():
-            raise InputError(
-                f"--{name} {value}: the rows in {what} say what their rewards are; leave it out"
-            )
         which |= {"instance": of_folder["instance"]}
-        _replay_folder(Path(what), which, number["trial"], of_folder["wrong"], json)
+        _replay_folder(Path(what), which, number["trial"], of_folder["wrong"], form)
         return
     if of_folder["wrong"] or of_folder["instance"] is not None:
         raise InputError(f"{what}: no such folder; --wrong and --instance ask a sweep's folder")
@@ -82,36 +77,33 @@ def replay(
     from fastfed.simulation.replay import replay as tell
 
     # an empty text is a slip, which is named, and not the default
-    instance = Instance.load(what, **of_file)
+    instance = Instance.load(what)
     asked = {"schedule": "fedelim", "delta": "0.01", **options.given({**which, **run, **number})}
-    _show_story(tell(instance, **asked), json)
+    _show_story(tell(instance, **asked), form)
 
 
 def _replay_folder(
-    folder: Path, which: dict[str, Any], trial: str | None, wrong: bool, json: bool
+    folder: Path, which: dict[str, Any], trial: str | None, wrong: bool, form: str
 ) -> None:
     from fastfed.api.sweep import open_sweep
 
     sweep = open_sweep(folder)
     if wrong:
-        if not json:
+        if form == "text":
             console.show("\n".join(laws_text(sweep.instances)))
-        _show_wrong(sweep.wrong(**which), folder, json)
+        _show_wrong(sweep.wrong(**which), folder, form)
     else:
-        _show_story(sweep.replay(trial or 0, **which), json)  # type: ignore[arg-type]
+        _show_story(sweep.replay(trial or 0, **which), form)  # type: ignore[arg-type]
     name_problems(sweep)
 
 
-def _show_story(story: Any, json: bool) -> None:
-    if json:
-        console.show_json(story.frame)
-    else:
-        console.show(story)
+def _show_story(story: Any, form: str) -> None:
+    console.show(story if form == "text" else of_frame(story.frame).written(form))
 
 
-def _show_wrong(rows: pl.DataFrame, folder: Path, json: bool) -> None:
-    if json:
-        console.show_json(rows)
+def _show_wrong(rows: pl.DataFrame, folder: Path, form: str) -> None:
+    if form != "text":
+        console.show(of_frame(rows).written(form))
         return
     if not len(rows):
         console.show("no trial erred")
@@ -129,7 +121,7 @@ def _show_wrong(rows: pl.DataFrame, folder: Path, json: bool) -> None:
     ]
     console.show("\n".join(table_text(columns)))
     if len(rows) > len(shown):
-        console.show(f"... {len(rows) - len(shown):,} more: --json has all")
+        console.show(f"... {len(rows) - len(shown):,} more: --format csv has all")
     first = shown[0]
     keys = ("trial", "schedule", "delta", "instance", "sigma", *DEFAULTS)
     again = command("replay", folder, **{key: first[key] for key in keys})

@@ -20,7 +20,7 @@ from fastfed.cli.options import Values
         "only": options.text("NAME", "Run only synthetic, bernoulli or movielens [all three]."),
         "quick": options.flag(
             "quick",
-            "Run 50 trials of each cell, and fewer for the true errors. It takes about a minute "
+            "Run 200 trials of each cell, and fewer for the true errors. It takes about a minute "
             "on two idle cores.",
         ),
         **options.THREADS,
@@ -42,6 +42,8 @@ def reproduce(where: Values, run: Values, how: Values) -> None:
     from fastfed.sweeps.run import Unfinished
 
     out, quiet = where["out"], how["quiet"]
+    if quiet:
+        options.compile_quietly()
     run["seed"] = 0 if run["seed"] is None else run["seed"]
     try:
         done = run_again(out, **run, progress=not quiet)
@@ -53,6 +55,5 @@ def reproduce(where: Values, run: Values, how: Values) -> None:
         console.show(done)
         console.show(
             f"{len(done.files)} files: {out}/report.html has it all; {out}/claims.md, "
-            f"{out}/claims.png, {out}/table.md, {out}/radii.md, {out}/optimum.md, "
-            f"{out}/algorithms.md, {out}/contact-sheet.png, {out}/figures/"
+            f"{out}/tables.md, {out}/contact-sheet.png, {out}/figures/"
         )

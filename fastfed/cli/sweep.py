@@ -17,7 +17,6 @@ from fastfed.errors import InputError
 from fastfed.files import checked_folder
 from fastfed.model.choices import DEFAULTS
 from fastfed.text import command
-from fastfed.validation import checked_seed, checked_whole, number
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,90 +26,86 @@ if TYPE_CHECKING:
 
 
 _GRID = {
-    **options.choices({"instance": "synthetic", "delta": "0.1,0.05,0.01,0.005,0.001"}),
-    **options.prices("0,10,100"),
+    **options.choices(
+        {
+            "instance": "synthetic",
+            "schedule": "fedelim,fedelim0",
+            "delta": "0.1,0.05,0.01,0.005,0.001",
+        }
+    ),
     "period": options.several(
         "LIST",
         "Also run periodic:H for these periods H [5,1,10,100,1000,10000,100000].",
         partial(lists.numbers, "period", whole=True),
     ),
-    **options.choices({"schedule": "fedelim,fedelim0"}),
+    **options.choices(DEFAULTS),
+    **options.prices("0,10,100"),
     "trials": options.text("NUMBER", "Number of trials of each cell [10000]."),
     "seed": options.text("NUMBER", "Seed [0]."),
-    "engine": options.text(
-        "NAME",
-        "skip (fast), dense (visits every step and returns the same rows) or auto (the faster one) "
-        "[auto].",
+}
+"""The keys of a spec that users need first."""
+
+_PLACE = {
+    "out": options.folder("Folder for the results [results; with --spec DIR/sweep.json, DIR]."),
+    "spec": options.file(
+        "Read the grid from a TOML file or a sweep.json. Options override it [none]."
     ),
-    **options.choices({"sigma": options.SIGMA}),
-    "max_steps": options.text("NUMBER", "Cut trials off at this step [never]."),
-    **options.choices(DEFAULTS),
+}
+
+_MORE = {
+    "until_separated": options.flag(
+        "until-separated",
+        "Stop a cell when one schedule is significantly the cheapest at every --cost. --trials is "
+        "then an upper limit.",
+    ),
     "target_rse": options.text(
         "NUMBER",
         "Stop a cell when the relative standard error of every mean total cost is below this "
         "[never].",
     ),
-    "until_separated": options.flag(
-        "until-separated",
-        "Stop a cell when one schedule is significantly the cheapest at every --cost. --trials is "
-        "then an upper limit for each cell.",
+    **options.choices({"sigma": options.SIGMA}),
+    "max_steps": options.text("NUMBER", "Cut trials off at this step [never]."),
+    "engine": options.text(
+        "NAME", "skip (fast), dense (visits every step: the same rows) or auto [auto]."
     ),
 }
-"""The keys of a spec."""
-
-_PLACE = {
-    "spec": options.file(
-        "Read the grid from a TOML file or a sweep.json. Options override it [none]."
-    ),
-    "out": options.folder("Folder for the results [results; with --spec DIR/sweep.json, DIR]."),
-    **options.OF_FILE,
-    "bootstrap": options.text(
-        "NUMBER",
-        "Observed rewards: also run this many instances, resampled from the data with replacement "
-        "[0].",
-    ),
-}
+"""The other keys of a spec."""
 
 _RUN = {
     **options.THREADS,
     "dask": options.text(
         "ADDRESS",
-        "Run on a Dask cluster: tcp://host:8786, or local:4 for four processes here "
-        "[threads here].",
-    ),
-    "dashboard": options.flag(
-        "dashboard",
-        "With --dask local:N: show Dask's dashboard, which every user of this machine can see.",
+        "Run on a Dask cluster: tcp://host:8786, or local:4 for four processes here [threads].",
     ),
     "shard": options.text(
-        "I/N",
-        "Run only shard I of N, as in 3/16. `fastfed merge` joins the folders of the shards [all].",
+        "I/N", "Run only shard I of N, as in 3/16; `fastfed merge` joins them [all]."
     ),
     "quiet": options.flag("quiet", "Show no progress and no table."),
 }
 
 
-@options.takes(grid=_GRID, place=_PLACE, how=_RUN)
-def sweep(grid: Values, place: Values, how: Values) -> None:
+@options.takes(grid=_GRID, place=_PLACE, more=_MORE, how=_RUN)
+def sweep(grid: Values, place: Values, more: Values, how: Values) -> None:
     """Simulate a grid of instances, deltas and schedules.
 
-    The rows of trials are written to a folder, as Parquet. The same command again computes only
-    what is missing. A cell is one combination of instance, delta, sigma, radius, goal and uplink.
-    All schedules share the trials of a cell.
+    It writes the rows of trials to a folder, as Parquet. The same command again computes only what
+    is missing. A cell is one combination of all choices but the schedules, which share its trials.
 
     \b
     Examples:
       fastfed sweep --trials 10000
-      fastfed sweep --instance means.csv --rewards bernoulli --period 1:1e5:log
+      fastfed sweep --instance means.csv --radius mixture-pairs --period 1:1e5:log
     """
     from fastfed.api.progress import watch
     from fastfed.api.sweep import sweep_parts
     from fastfed.model.spec import option_of
 
     quiet, spec = how["quiet"], place["spec"]
-    content = _content(grid, spec, place)
+    if quiet:
+        options.compile_quietly()
+    content = _content(grid | more, spec)
     asked = {option_of(key): value for key, value in content.items()}
-    client = _client(how["dask"], how["threads"], how["dashboard"], quiet)
+    client = _client(how["dask"], how["threads"], quiet)
     out = _folder_of(spec, quiet) if place["out"] is None else place["out"]
     parts = sweep_parts(**asked, out=out, threads=how["threads"], client=client, shard=how["shard"])
     run = watch(parts, not quiet)
@@ -135,12 +130,11 @@ def _folder_of(spec: Path | None, quiet: bool) -> Path:
     return spec.parent
 
 
-def _content(given: dict[str, Any], spec: Path | None, place: Values) -> dict[str, Any]:
+def _content(given: dict[str, Any], spec: Path | None) -> dict[str, Any]:
     """Return the keys of a spec: those of the file, replaced by the options that were given.
 
     Schedules or periods that are given replace both of the file's.
     """
-    from fastfed.model.instance_files import Reading, with_options, with_weights
     from fastfed.model.spec import read_spec
 
     content = {} if spec is None else read_spec(spec)
@@ -149,29 +143,12 @@ def _content(given: dict[str, Any], spec: Path | None, place: Values) -> dict[st
             key: value for key, value in content.items() if key not in ("schedule", "period")
         }
     content |= {key: value for key, value in given.items() if value not in (None, False)}
-    of_file = options.given({name: place[name] for name in ("rewards", "empty", "columns")})
-    samples = checked_whole("bootstrap", place["bootstrap"] or 0, 0, 10_000)
-    if of_file or samples:
-        empty = None if place["empty"] is None else number("empty", place["empty"])
-        content["instance"] = with_options(
-            content.get("instance") or ["synthetic"],
-            place["rewards"],
-            Reading(empty, place["columns"] or {}),
-            samples,
-            checked_seed(content.get("seed", 0)),
-        )
-    if place["weights"] is not None:
-        content["instance"] = with_weights(
-            content.get("instance") or ["synthetic"], place["weights"]
-        )
     return content
 
 
-def _client(dask: str | None, threads: str | None, dashboard: bool, quiet: bool) -> Dask | None:
+def _client(dask: str | None, threads: str | None, quiet: bool) -> Dask | None:
     """Make the cluster that was asked for; None means threads of this process."""
     if dask is None:
-        if dashboard:
-            raise InputError("--dashboard: only a Dask cluster has one; add --dask local:4")
         return None
     from fastfed.sweeps.dask import Dask
 
@@ -180,7 +157,7 @@ def _client(dask: str | None, threads: str | None, dashboard: bool, quiet: bool)
             f"--threads {threads} with --dask {dask}: the workers of a cluster "
             "have their own threads; leave one of them out"
         )
-    return Dask(dask, say=lambda line: None if quiet else console.say(line), dashboard=dashboard)
+    return Dask(dask, say=lambda line: None if quiet else console.say(line))
 
 
 def _show(run: Run, out: Path, costs: list[float]) -> None:
@@ -190,10 +167,6 @@ def _show(run: Run, out: Path, costs: list[float]) -> None:
     instances = {one.instance.name: one.instance for one in run.grid.settings}
     frame = Sweep(run.store).summary(costs, run.grid.spec.bit_cost)
     console.show(sweep_text(_asked_for(frame, run), instances, out))
-    console.show(
-        f"trial rows: {out}/trials/*.parquet   summary: {out}/summary.parquet   "
-        f"spec: {out}/sweep.json"
-    )
 
 
 def _asked_for(frame: pl.DataFrame, run: Run) -> pl.DataFrame:
@@ -243,7 +216,13 @@ def merge(
         raise typer.Exit(1)
 
 
-@options.takes(how={"shards": options.text("NUMBER", "Number of shards [1].")})
+@options.takes(
+    how={
+        "shards": options.text(
+            "NUMBER", "Number of shards [1; of several folders: as many as fit them]."
+        )
+    }
+)
 def missing(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of one sweep.")],
     how: Values,
@@ -260,7 +239,7 @@ def missing(
     """
     from fastfed.sweeps.shards import as_ranges, missing_shards
 
-    found = missing_shards(folders, how["shards"] or 1)
+    found = missing_shards(folders, how["shards"])
     if found:
         console.show(as_ranges(found))
     else:

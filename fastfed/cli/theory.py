@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 from fastfed import console
-from fastfed.cli import options
+from fastfed.cli import lists, options
 from fastfed.cli.options import InstanceName, Values
+from fastfed.display.table import of_frame
+from fastfed.errors import InputError
 
 
 @options.takes(
@@ -16,26 +19,17 @@ from fastfed.cli.options import InstanceName, Values
         "cost": options.prices("10")["cost"],
     },
     scheme={
-        "period": options.text("NUMBER", "Period H of the periodic schedule [H_opt]."),
-        "base": options.text(
-            "NUMBER", "Also bound exponential:LAMBDA, for this base LAMBDA [none]."
-        ),
-        "adaptive": options.text(
-            "NAME", "Also bound this adaptive schedule, as in adaptive:8 [none]."
+        "schedule": options.several(
+            "LIST",
+            "Also bound these: periodic:H (in place of H_opt), exponential:LAMBDA, adaptive[:8] "
+            "[none].",
+            lists.schedules,
         ),
         **options.single({"sigma": options.SIGMA}),
     },
-    of_file=options.OF_FILE,
-    form={
-        "json": options.flag(
-            "json",
-            "Print everything as a JSON list: one item for each goal, radius, delta and cost.",
-        )
-    },
+    how=options.SHOWN,
 )
-def bounds(
-    instance: InstanceName, grid: Values, scheme: Values, of_file: Values, form: Values
-) -> None:
+def bounds(instance: InstanceName, grid: Values, scheme: Values, how: Values) -> None:
     """Print the theorems' bounds on pulls and costs for an instance.
 
     It prints lower bounds on the pulls of any algorithm, the paper's T, and upper bounds on the
@@ -45,13 +39,14 @@ def bounds(
     \b
     Examples:
       fastfed bounds synthetic --delta 0.1,0.01 --cost 10
-      fastfed bounds movielens --sigma proxy --json
+      fastfed bounds movielens --sigma proxy --format json
     """
-    from fastfed.display.tables import bounds_text
+    from fastfed.display.tables import bounds_table, bounds_text
     from fastfed.model.instance import Instance
     from fastfed.theory.bounds import bounds as bounds_of
 
-    one = Instance.load(instance, **of_file)
+    one = Instance.load(instance)
+    scheme |= _parameters(scheme.pop("schedule") or [])
     found = [
         bounds_of(one, d, c, radius=r, goal=g, **scheme)
         for g in grid["goal"] or ["best"]
@@ -59,12 +54,19 @@ def bounds(
         for d in grid["delta"] or ["0.01"]
         for c in grid["cost"] or [10.0]
     ]
-    if form["json"]:
+    if how["format"] == "json":
         from json import dumps
 
         print(dumps([b.to_dict() for b in found], allow_nan=False))
+    elif how["format"] == "text":
+        console.show(bounds_text(found, how["all"]))
     else:
-        console.show(bounds_text(found))
+        import polars as pl
+
+        table = bounds_table(found, None)
+        console.show(
+            replace(table, frame=pl.concat([b.to_frame() for b in found])).written(how["format"])
+        )
 
 
 @options.takes(
@@ -78,12 +80,9 @@ def bounds(
         "seed": options.text("NUMBER", "Seed [0]."),
         **options.THREADS,
     },
-    of_file=options.OF_FILE,
-    form=options.JSON,
+    how=options.FORMAT,
 )
-def errors(
-    instance: InstanceName, grid: Values, run: Values, of_file: Values, form: Values
-) -> None:
+def errors(instance: InstanceName, grid: Values, run: Values, how: Values) -> None:
     """Estimate true error probabilities, down to 1e-100.
 
     It estimates by importance sampling how often each client and the server name a wrong arm. The
@@ -98,7 +97,7 @@ def errors(
     from fastfed.theory.error_estimates import error_frame
     from fastfed.theory.error_probability import error_probability
 
-    one = Instance.load(instance, **of_file)
+    one = Instance.load(instance)
     progress = _counting if sys.stderr.isatty() else None
     given: dict[str, Any] = options.given(run)
     found = [
@@ -106,10 +105,31 @@ def errors(
         for r in grid["radius"] or ["paper"]
         for d in grid["delta"] or ["0.01"]
     ]
-    if form["json"]:
-        console.show_json(error_frame(found))
-    else:
+    if how["format"] == "text":
         console.show("\n\n".join(map(str, found)))
+    else:
+        console.show(of_frame(error_frame(found)).written(how["format"]))
+
+
+def _parameters(schedules: list[str]) -> dict[str, Any]:
+    """Return the parameters of `fastfed.bounds` for schedules."""
+    from fastfed.model.schedules import Adaptive, Exponential, Periodic, Schedule
+
+    found: dict[str, Any] = {}
+    for name in schedules:
+        one = Schedule.parse(name)
+        if isinstance(one, Periodic):
+            found["period"] = one.period
+        elif isinstance(one, Exponential):
+            found["base"] = one.base
+        elif isinstance(one, Adaptive):
+            found["adaptive"] = one
+        else:
+            raise InputError(
+                f"--schedule {name}: must be periodic:H, exponential:LAMBDA or adaptive; fedelim "
+                "and superexponential are shown in any case"
+            )
+    return found
 
 
 def _counting(done: int, total: int) -> None:

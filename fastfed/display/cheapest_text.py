@@ -1,23 +1,28 @@
-"""The cheapest schedules as text: for each cell the ranges of C, or a table at given costs."""
+"""The cheapest schedules: a table with a row for each cell, at all costs or at given ones."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastfed.analysis.intervals import LEAST_DIFFERING
-from fastfed.display.tables import Column, key_columns, shared_lines, table_text
-from fastfed.display.wording import with_error
+from fastfed.display.table import MOST, Column, Table
+from fastfed.display.tables import key_columns, shared_text, span_text
 from fastfed.errors import InputError
 from fastfed.model.schedules import Exponential, Schedule
-from fastfed.text import printable, tidy
+from fastfed.text import digits, listed, number, printable
 
 if TYPE_CHECKING:
     from fastfed.analysis.cheapest import Cheapest, Envelope, Piece, Rival
 
 _NO_COST = "no costs known"  # none ended, or bits were not counted
 _LONG_SCHEDULE = 24  # characters, in a table with several columns of schedules
+_MOST_WINNERS = 7  # columns of schedules; with more, columns are costs
+_MOST_LISTED = 2  # schedules in a cell
+_MOST_NOTES = 4  # lines below a table
+_COSTS = (0.0, 1.0, 10.0, 100.0, 1e3, 1e4)
+_LEAST_SHARE = 0.1  # of a piece: a rival that is not separable on less is left out
 BRACKETS = (
     "[low, high]: 95 % interval of the C at which the next schedule becomes the cheapest.",
     "not separable: a paired test at the level 5 %, corrected for the number of schedules, cannot",
@@ -25,8 +30,103 @@ BRACKETS = (
 )
 
 
-def cheapest_text(found: Cheapest) -> str:
-    """Write the ranges of every cell, and explain their words once."""
+def cheapest_table(
+    found: Cheapest, most: int | None = MOST, rest: str = "--all", framed: bool = True
+) -> Table:
+    """Make a table with one row for each cell: the C from which each schedule is the cheapest.
+
+    With many winners the columns are costs, and the cells have the cheapest schedules.
+    """
+    envelopes = found.envelopes
+    if not envelopes:
+        return Table([], ["no rows yet"], frame=found.frame)
+    shared, columns = key_columns([one.cell for one in envelopes], envelopes[0].cell)
+    shared.append(span_text([count for one in envelopes for count in one.trials]))
+    winners = _winners(envelopes)
+    if len(winners) <= _MOST_WINNERS:
+        columns += [
+            Column(head, [_from(one, name) for one in envelopes]) for name, head in winners.items()
+        ]
+        meaning = "A number is the C from which the schedule above it is the cheapest."
+    else:
+        columns += [
+            Column(
+                f"C = {digits(cost)}", [_at(one, cost) for one in envelopes], left=True, name=True
+            )
+            for cost in _COSTS
+        ]
+        meaning = "A name is the cheapest schedule at the C above it."
+    below = [f"{meaning} Intervals, and who is not separable where: {rest}", *_ties(envelopes)]
+    above = ["The cheapest schedule by the cost C of an uplink.", shared_text(shared)]
+    return Table(columns, above, [*below, *_notes(found)], found.frame if framed else None).first(
+        most, rest
+    )
+
+
+def _winners(envelopes: Sequence[Envelope]) -> dict[str, str]:
+    """Return the headings of all winners, in the order in which they take over."""
+    pieces = [(place, piece) for one in envelopes for place, piece in enumerate(one.pieces)]
+    found: dict[str, list[Piece]] = {}
+    for _, piece in sorted(pieces, key=lambda item: (item[1].low, item[0])):
+        found.setdefault(piece.winner, []).append(piece)
+    return {
+        name: " = ".join([printable(name), *map(printable, some[0].equal[:1])])
+        for name, some in found.items()
+    }
+
+
+def _from(one: Envelope, winner: str) -> str:
+    """Write the C from which a schedule is the cheapest, if it ever is."""
+    return next((digits(piece.low) for piece in one.pieces if piece.winner == winner), "")
+
+
+def _at(one: Envelope, cost: float) -> str:
+    """Name the cheapest schedule at a cost."""
+    found = (piece.winner for piece in one.pieces if piece.low <= cost < piece.high)
+    return printable(next(found, _NO_COST))
+
+
+def _ties(envelopes: Sequence[Envelope]) -> list[str]:
+    """List pairs of a winner and a rival that cannot be told apart on a good part of a piece."""
+    pairs: dict[frozenset[object], set[int]] = {}
+    words: dict[frozenset[object], str] = {}
+    for place, one in enumerate(envelopes):
+        for piece in one.pieces:
+            for rival in piece.rivals:
+                if _share(rival, piece) > _LEAST_SHARE:
+                    pair = frozenset(map(_times, (piece.winner, rival.schedule)))
+                    pairs.setdefault(pair, set()).add(place)
+                    words.setdefault(pair, f"{piece.winner} and {rival.schedule}")
+    named = [
+        printable(words[pair]) + (f" ({len(some)} rows)" if len(envelopes) > 1 else "")
+        for pair, some in sorted(pairs.items(), key=lambda item: -len(item[1]))
+    ]
+    return [f"Not separable for some C: {listed(named, 2)}."] if named else []
+
+
+def _share(rival: Rival, piece: Piece) -> float:
+    """Return the part of a piece on which a rival is not separable; a piece without end is cut."""
+    high = piece.high if math.isfinite(piece.high) else 10 * piece.low or 1.0
+    return sum(max(0.0, min(b, high) - a) for a, b in rival.where) / (high - piece.low)
+
+
+def _notes(found: Cheapest) -> list[str]:
+    """List the schedules that were not compared, and why."""
+    never = dict.fromkeys(name for one in found.envelopes for name in one.never_right)
+    notes = [f"no cost: {printable(listed(list(never)))}, without right answers"] if never else []
+    cut = [one for one in found.envelopes if one.schedules and one.compared < one.trials[1]]
+    if cut:
+        least = min(one.compared for one in cut)
+        notes.append(f"compared over trials that all answered rightly, {least:,} or more a cell")
+    notes += found.notes()
+    more = len(notes) - _MOST_NOTES
+    return notes if more <= 0 else [*notes[:_MOST_NOTES], f"and {more:,} more notes"]
+
+
+def cheapest_text(found: Cheapest, every: bool = False) -> str:
+    """Write the table, or with ``every`` all ranges of each cell with their intervals."""
+    if not every:
+        return cheapest_table(found, rest=".frame", framed=False).text()  # a text needs no Polars
     if not found.envelopes:
         return "no rows yet"
     cells = [_lines(one) for one in found.envelopes]
@@ -49,7 +149,7 @@ def _lines(found: Envelope) -> list[str]:
     where = ", ".join(
         printable(str(value))
         if name == "instance"
-        else f"{name} {_cost(value)}"
+        else f"{name} {digits(value)}"
         if isinstance(value, float)
         else f"{name} {value}"
         for name, value in found.cell.items()
@@ -59,12 +159,12 @@ def _lines(found: Envelope) -> list[str]:
     lines = [f"{where}, {count} trials: the cheapest schedule by the cost C of an uplink"]
     for piece in found.pieces:
         if math.isinf(piece.high):
-            span = f"C from {_cost(piece.low)} on" if piece.low else "every C"
+            span = f"C from {digits(piece.low)} on" if piece.low else "every C"
         else:
             assert piece.high_interval is not None
             span = (
-                f"C from {_cost(piece.low)} to {_cost(piece.high)} "
-                f"[{_cost(piece.high_interval[0])}, {_cost(piece.high_interval[1])}]"
+                f"C from {digits(piece.low)} to {digits(piece.high)} "
+                f"[{digits(piece.high_interval[0])}, {digits(piece.high_interval[1])}]"
             )
         lines.append(f"  {span}: {_named(piece.winner, piece.equal)}")
         lines += [
@@ -72,12 +172,14 @@ def _lines(found: Envelope) -> list[str]:
             f"{_where_text(names[0], piece)}"
             for names in _together(piece.rivals)
         ]
-    lines += [f"  no cost: {name}, of which no trial ended" for name in found.never_ended]
+    if found.schedules and 0 < found.compared < found.least:
+        lines.append(f"  below 3 / delta = {found.least:,} trials nothing is separated")
+    lines += [f"  no cost: {name}, with no trial of right answers" for name in found.never_right]
     lines += [f"  excluded: {name}, {why}" for name, why in found.excluded.items()]
     if found.schedules and found.compared < most:
         lines.append(
             f"  compared over the {found.compared:,} trials that all of {len(found.schedules)} "
-            "schedules ended" + _shares_text(found)
+            "schedules answered rightly" + _shares_text(found)
         )
     return lines
 
@@ -107,10 +209,10 @@ def _times(name: str) -> object:
 
 
 def _shares_text(found: Envelope) -> str:
-    """Return the shares of trials that compared schedules did not end."""
+    """Return the shares of trials in which compared schedules failed."""
     compared = set(found.schedules)
-    some = {name: share for name, share in found.unfinished.items() if name in compared}
-    return "".join(f"; {name} left {100 * share:.3g} %" for name, share in some.items())
+    some = {name: share for name, share in found.failed.items() if name in compared}
+    return "".join(f"; {name} failed in {100 * share:.3g} %" for name, share in some.items())
 
 
 def _where_text(rival: Rival, piece: Piece) -> str:
@@ -120,71 +222,70 @@ def _where_text(rival: Rival, piece: Piece) -> str:
         return ""
     spans = []
     for low, high in rival.where:
-        until = "" if high == piece.high else f" to {_cost(high)}"
-        spans.append(f"up to {_cost(high)}" if low == piece.low else f"from {_cost(low)}{until}")
+        until = "" if high == piece.high else f" to {digits(high)}"
+        spans.append(f"up to {digits(high)}" if low == piece.low else f"from {digits(low)}{until}")
     return f" for C {' and '.join(spans)}"
 
 
-def _cost(number: float) -> str:
-    """Write a cost with three digits, and commas between thousands."""
-    if math.isinf(number):
-        return "no limit"
-    rounded = float(f"{number:.3g}")
-    return f"{rounded:,.0f}" if 1000 <= rounded < 1e7 else tidy(f"{rounded:g}")
-
-
-def best_text(best: Cheapest, costs: Sequence[float], bit_costs: Sequence[float] = ()) -> str:
-    """Show the cheapest schedule of every cell at given costs, of an uplink or of a bit.
+def best_table(
+    best: Cheapest,
+    costs: Sequence[float],
+    bit_costs: Sequence[float] = (),
+    most: int | None = MOST,
+    rest: str = "--all",
+) -> Table:
+    """Make the table of the cheapest schedule of every cell at given costs, of uplinks or bits.
 
     Each line has its mean total cost, the paired margin of the next best, and the schedules that
     cannot be separated from it.
     """
+    frame = best.at(costs, bit_costs)
     if not best.envelopes:
-        return "no rows yet"
-    shared, columns, keys = best_columns(best, costs, bit_costs)
-    return "\n".join([*shared_lines(shared), *table_text(columns), *keys])
-
-
-def best_columns(
-    best: Cheapest, costs: Sequence[float], bit_costs: Sequence[float] = ()
-) -> tuple[str, list[Column], list[str]]:
-    """Return what all rows share, the columns, and lines that explain names."""
-    rows = best.at(costs, bit_costs).to_dicts()
+        return Table([], ["no rows yet"], frame=frame)
+    rows = frame.to_dicts()
     shared, columns = key_columns(rows, (*best.envelopes[0].cell, "cost", "bit_cost"))
     brief = _brief_names(
         name
         for row in rows
         for name in (
-            row["winner"] or _NO_COST,
+            _winner(best, row),
             *row["equal"],
             row["runner_up"] or "",
-            *row["rivals"],
+            *row["rivals"][:_MOST_LISTED],
         )
     )
 
-    def listed(names: Sequence[str]) -> str:
-        return ", ".join(brief[name] for name in names)
+    def few(names: Sequence[str]) -> str:
+        return listed([brief.get(name, name) for name in names], _MOST_LISTED)
 
     columns += [
         Column(
             "cheapest",
             [
-                brief[row["winner"] or _NO_COST]
-                + (f" (= {listed(row['equal'])})" if row["equal"] else "")
+                brief[_winner(best, row)] + (f" (= {few(row['equal'])})" if row["equal"] else "")
                 for row in rows
             ],
             left=True,
             name=True,
         ),
-        Column("total ± sem", [with_error(row["total_mean"], row["total_sem"]) for row in rows]),
+        Column("total ± sem", [number(row["total_mean"], row["total_sem"]) for row in rows]),
         Column("next best", [brief[row["runner_up"] or ""] for row in rows], left=True, name=True),
-        Column("paired margin", [with_error(row["margin"], row["margin_sem"]) for row in rows]),
+        Column("paired margin", [number(row["margin"], row["margin_sem"]) for row in rows]),
         Column(
-            "not separable", [listed(row["rivals"]) or "none" for row in rows], left=True, name=True
+            "not separable", [few(row["rivals"]) or "none" for row in rows], left=True, name=True
         ),
     ]
     keys = [f"{short_name}: {name}" for name, short_name in brief.items() if name != short_name]
-    return ", ".join(shared), columns, [*keys, *best.excluded_text()]
+    above = [*filter(None, [shared_text(shared)])]
+    return Table(columns, above, [*keys, *_notes(best)], frame).first(most, rest)
+
+
+def _winner(best: Cheapest, row: dict[str, Any]) -> str:
+    """Write the winner with its values of the choices over which it was found."""
+    over = best.envelopes[0].over
+    keys = next(iter(over.values())) if over else {"schedule": None}
+    found = [row["winner"], *(str(row[key]) for key in keys if key != "schedule")]
+    return ", ".join(found) if row["winner"] is not None else _NO_COST
 
 
 def _brief_names(names: Iterable[str]) -> dict[str, str]:

@@ -1,12 +1,13 @@
-"""Tables of paired comparisons, as text and as HTML."""
+"""Tables of paired comparisons."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fastfed.display.tables import Column, fits, key_columns, shared_lines, table_text
-from fastfed.text import short, tidy
+from fastfed.display.table import MOST, Column, Table, fits
+from fastfed.display.tables import key_columns, shared_text
+from fastfed.text import digits, signed
 
 if TYPE_CHECKING:
     from fastfed.analysis.compare import Comparison
@@ -14,39 +15,28 @@ if TYPE_CHECKING:
 _NOT_GROUP = ("reference", "measure", "mean", "reference_mean", "pairs", "differ", "separated")
 
 
-def compare_text(found: Comparison) -> str:
-    """Show one line for each group, value and cost: the ratio of each measure with its interval.
+def compare_table(found: Comparison, most: int | None = MOST, rest: str = "--all") -> Table:
+    """Make one line for each group, value and cost: the ratio of each measure with its interval.
 
-    On a terminal the intervals of differences are left out if there is no room for them.
+    The intervals of differences are left out if there is no room for them, unless all is asked for.
     """
     shared, columns = compare_columns(found)
-    whole = fits(columns)
+    whole = most is None or fits(columns)
     if not whole:
         shared, columns = compare_columns(found, intervals=False)
-    return "\n".join([*compare_lines(found, whole), *shared_lines(shared), *table_text(columns)])
+    above = [*compare_lines(found), *filter(None, [shared])]
+    below = [] if whole else [f"Intervals of differences: {rest}"]
+    return Table(columns, above, below, found.frame).first(most, rest)
 
 
-def compare_html(found: Comparison) -> str:
-    """Show the same in a notebook."""
-    from fastfed.display.notebook import columns_html
-
-    shared, columns = compare_columns(found)
-    return columns_html([*compare_lines(found), f"all rows: {shared}" if shared else ""], columns)
-
-
-def compare_lines(found: Comparison, whole: bool = True) -> list[str]:
+def compare_lines(found: Comparison) -> list[str]:
     """Write the lines above the table: excluded values, and the meaning of the numbers."""
     trials = "trials of equal numbers" if found.by == "sweep" else "the same trials"
-    lines = [
+    return [
         *found.notes,
         f"Ratios of means to those of the reference {found.by}, over {trials}. All intervals of",
         "ratios hold simultaneously with probability 95 %, and so do all intervals of differences.",
-        f"By Bonferroni's rule, each of the {found.frame.height:,} has the level "
-        f"{100 * found.level:.6g} %.",
     ]
-    if not whole:
-        lines.append("A wider terminal, a pipe or --json also has the intervals of differences.")
-    return lines
 
 
 def compare_columns(found: Comparison, intervals: bool = True) -> tuple[str, list[Column]]:
@@ -59,12 +49,12 @@ def compare_columns(found: Comparison, intervals: bool = True) -> tuple[str, lis
     shared, columns = key_columns(lines, keys, always=found.by)
     wanted = ("total", "pulls", "uplinks", *(("bits",) if few_bits(found) else ()))
     measures = [name for name in wanted if name in lines[0]]
-    columns += [Column(name, [_ratio(line.get(name)) for line in lines]) for name in measures]
+    columns += [Column(name, [ratio_text(line.get(name)) for line in lines]) for name in measures]
     if "total" in measures:
         columns.append(
             Column("total, difference", [_difference(one["total"], intervals) for one in lines])
         )
-    return ", ".join(shared), columns
+    return shared_text(shared), columns
 
 
 def few_bits(found: Comparison) -> bool:
@@ -98,29 +88,26 @@ def _lines(found: Comparison) -> list[dict[str, Any]]:
     return [line | others.get(tuple(line[name] for name in place), {}) for line in lines.values()]
 
 
-def _ratio(row: Mapping[str, Any] | None) -> str:
+def ratio_text(row: Mapping[str, Any] | None) -> str:
+    """Write a ratio with its interval; nothing where there is none."""
     if row is None or row["ratio"] is None:
         return ""
     if not row["differ"]:
         return "equal"
-    ends = (row["ratio_low"], row["ratio_high"])
-    low, high = ("no limit" if end is None else _three(end) for end in ends)
-    return f"{_three(row['ratio'])} [{low}, {high}]"
-
-
-def _three(number: float) -> str:
-    return tidy(f"{number:.3g}")
+    low, high = ends = (row["ratio_low"], row["ratio_high"])
+    count = 3
+    if row["separated"]:  # as many digits as show on which side of 1 the interval lies
+        near = min((end for end in ends if end is not None), key=lambda end: abs(end - 1))
+        while count < 17 and float(f"{near:.{count}g}") == 1 != near:
+            count += 1
+    low, high = ("no limit" if end is None else digits(end, count) for end in ends)
+    return f"{digits(row['ratio'], count)} [{low}, {high}]"
 
 
 def _difference(row: Mapping[str, Any], interval: bool) -> str:
     if not row["differ"]:
         return "0"
-    text = _signed(row["difference"])
+    text = signed(row["difference"])
     ends = (row["difference_low"], row["difference_high"])
-    low, high = ("no limit" if end is None else _signed(end) for end in ends)
+    low, high = ("no limit" if end is None else signed(end) for end in ends)
     return f"{text} [{low} to {high}]" if interval else text
-
-
-def _signed(number: float) -> str:
-    sign = "+" if number > 0 else "-" if number < 0 else ""
-    return sign + short(abs(number))

@@ -30,11 +30,10 @@ from fastfed.display.layout import (
 )
 from fastfed.display.series import Chart, Line, chart, has_periods, logarithmic_span, styled
 from fastfed.display.styles import GUIDE
-from fastfed.display.wording import parameters, plain
 from fastfed.errors import InputError
 from fastfed.files import make_folder, replacing
 from fastfed.model.choices import DEFAULTS
-from fastfed.text import short
+from fastfed.text import parameters, plain, short
 
 if TYPE_CHECKING:
     import polars as pl
@@ -135,7 +134,7 @@ def draw_chart(ax: Any, drawn: Chart, own: bool) -> None:
     handles = _draw_lines(ax, lines, drawn.bands)
     for place in drawn.marks:
         ax.axvline(place, color=GUIDE, linestyle="--", linewidth=0.9)
-    _set_ticks(ax, drawn)
+    _set_ticks(ax, drawn, brief=not own)
     ax.set_xlabel(drawn.x_label)
     ax.set_ylabel(drawn.y_label)
     if drawn.categories is None and drawn.small_to_the_right and not ax.xaxis_inverted():
@@ -281,7 +280,8 @@ def _right_end(ax: Any, line: Line) -> tuple[float, float]:
     return x, y
 
 
-def _set_ticks(ax: Any, drawn: Chart) -> None:
+def _set_ticks(ax: Any, drawn: Chart, brief: bool) -> None:
+    """Write the numbers along the axes; ``brief`` ones where there is little room."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     log, (low, high) = ax.get_yscale() == "log", ax.get_ylim()
@@ -289,7 +289,7 @@ def _set_ticks(ax: Any, drawn: Chart) -> None:
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_minor_formatter(NullFormatter())
     if not log or high / low < 300:
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value, brief)))
     names = drawn.categories
     if names is not None:
         turn = 90 if sum(map(len, names)) > 45 else 0
@@ -299,15 +299,20 @@ def _set_ticks(ax: Any, drawn: Chart) -> None:
     xs = sorted({x for line in drawn.lines if not line.plain for x in line.x})
     if xs and len(xs) <= 16:
         shown = parameters(xs)
-        ax.set_xticks(xs, labels=[shown[x] for x in xs])
+        ax.set_xticks(xs, labels=[_tick(x, brief) if brief and x >= 1000 else shown[x] for x in xs])
         ax.xaxis.minorticks_off()
     elif ax.get_xscale() == "log":  # too many: round numbers, written as everywhere else
         ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+        ax.xaxis.set_major_formatter(
+            FuncFormatter(lambda value, _: _tick(value, brief) if brief else plain(value))
+        )
         ax.xaxis.minorticks_off()
 
 
-def _tick(value: float) -> str:
+def _tick(value: float, brief: bool) -> str:
+    if brief and 1000 <= abs(value) < 1e9:
+        unit, letter = (1e6, "M") if abs(value) >= 1e6 else (1e3, "k")
+        return f"{value / unit:g}{letter}"
     if 1000 <= abs(value) < 1e7:
         return f"{value:,.0f}"
     return short(value) if value >= 0 else f"-{short(-value)}"
@@ -359,6 +364,8 @@ def plot_sweep(
     errors: str = "std",
     size: str = "screen",
     bands: bool = False,
+    schedules: Sequence[str] | None = None,
+    title: bool = True,
 ) -> list[Path]:
     """Draw the three figures of a sweep, for each instance, scale and cost, into ``out``.
 
@@ -368,12 +375,13 @@ def plot_sweep(
     make_folder(out)
     paths: list[Path] = []
     keys = [key for key in _CELL if key in frame.columns]
+    schedules = schedules or frame["schedule"].unique().to_list()
     for values, rows in frame.group_by(keys, maintain_order=True):
         cell = dict(zip(keys, values, strict=True))
         stem, cost = file_stem(cell), float(cell["cost"])
         # one delta makes no axis: its points would stand one above the other
         x = "delta" if rows["delta"].n_unique() > 1 else "schedule"
-        draw = partial(chart, errors=errors, bands=bands)
+        draw = partial(chart, errors=errors, bands=bands, schedules=schedules)
         total = draw(rows, x=x, y="total")
         charts = {f"total-{x}": _with_bounds(total, rows, instances, x, "total")}
         if cost > 0:
@@ -382,7 +390,8 @@ def plot_sweep(
             if has_periods(one):
                 charts[f"total-period-d{plain(float(delta))}"] = draw(one, x="period", y="total")
         for kind, drawn in charts.items():
-            paths += write_chart(drawn, out / f"{stem}-{kind}", formats, size)
+            shown = drawn if title else replace(drawn, title=[])
+            paths += write_chart(shown, out / f"{stem}-{kind}", formats, size)
     if not paths:
         raise InputError("nothing to plot: the sweep has no rows yet")
     return paths
@@ -394,6 +403,7 @@ def plot_files(
     formats: Sequence[str],
     size: str = "screen",
     instances: Mapping[str, Instance] | None = None,
+    title: bool = True,
     **choice: Any,
 ) -> list[Path]:
     """Draw the figure that `plot` makes of a summary into files whose names begin with ``stem``.
@@ -403,7 +413,7 @@ def plot_files(
     checked_formats(formats)
     drawn = _with_bounds(chart(frame, **choice), frame, instances, choice["x"], choice["y"])
     make_folder(stem.parent)
-    return write_chart(drawn, stem, formats, size)
+    return write_chart(drawn if title else replace(drawn, title=[]), stem, formats, size)
 
 
 def _with_bounds(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastfed.display.series import CATEGORIES, Line, period_of, places_of
 from fastfed.errors import InputError
-from fastfed.model.choices import DEFAULTS
+from fastfed.model.choices import DEFAULTS, no_theorem
 from fastfed.model.schedules import Schedule
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ def _values(instance: Instance, row: Mapping[str, Any], x: str, y: str) -> dict[
     if y == "error_rate":
         return {"delta, the rate that is allowed": row["delta"]}
     choices = {name: row.get(name, usual) for name, usual in DEFAULTS.items()}
+    if no_theorem(choices):
+        return {}
     b = bounds(instance, row["delta"], row["cost"], row["sigma"], **choices)
     if x in ("period", "schedule"):
         name = "periodic:H" if x == "period" else "the schedule"

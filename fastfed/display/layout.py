@@ -220,6 +220,12 @@ def apart(places: Sequence[float], least: float, top: float = 1.0) -> list[float
     return [min(max(mean, 0.0), highest) + index * least for index, mean in enumerate(flat)]
 
 
+def _roundness(text: str) -> tuple[int, str]:
+    """Sort key of numbers: those with few digits first, and of these powers of ten."""
+    digits = text.strip("0,.kM")
+    return len(digits), digits
+
+
 def thin_ticks(ax: Any) -> None:
     """Write only as many numbers along the x axis as fit.
 
@@ -237,7 +243,7 @@ def thin_ticks(ax: Any) -> None:
         return
     ends = (min(written, key=lambda i: boxes[i].x0), max(written, key=lambda i: boxes[i].x1))
     kept: list[int] = []
-    for i in sorted(written, key=lambda i: (i not in ends, len(texts[i].strip("0,.")), i)):
+    for i in sorted(written, key=lambda i: (i not in ends, *_roundness(texts[i]), i)):
         if all(boxes[i].x1 + 3 < boxes[j].x0 or boxes[j].x1 + 3 < boxes[i].x0 for j in kept):
             kept.append(i)
     ax.set_xticks(

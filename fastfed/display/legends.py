@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 SUMMARY = {
     "x FE0": "x FE0: mean total cost over that of FedElim0 at the same C, in the same trials",
+    "x cheapest": "x cheapest: mean total cost over that of the cheapest schedule",
     "x T*": "x T*: mean pulls over the least mean pulls of any algorithm, T* kl(delta, 1 - delta)",
 }
 """By the heading of the column."""
@@ -19,6 +20,13 @@ BOUNDS = (
     "summed: the terms of the formula, added up over arms and clients, with all uplinks.",
     "sharp: the same with n_km and n_k. H_opt, lambda_opt: the period and the base with the",
     "smallest bound on the total cost.",
+)
+
+LEAST_BOUNDS = (
+    "least pulls: T* kl(delta, 1 - delta), which every delta-correct algorithm needs on average.",
+    "T, sharp T: the paper's bound on the pulls of FedElim0, and the same from its exact steps.",
+    "H_opt: the period with the smallest bound. Last columns: bounds on total costs.",
+    "Bounds as stated and summed, and the arms: --all",
 )
 
 CHECK = (

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fastfed.display.layout import NO_BREAK
-from fastfed.display.styles import EVERY_H, Style, distinct, label_of, numbered, sort_key, style_of
-from fastfed.display.wording import parameters, plain, told_apart, trials_text
+from fastfed.display.styles import EVERY_H, Style, distinct, label_of, numbered, sort_key, styles
+from fastfed.display.wording import told_apart, trials_text
 from fastfed.errors import InputError, nearest
 from fastfed.model.choices import CHOICES, DEFAULTS
 from fastfed.model.goals import Goal
 from fastfed.model.schedules import Schedule
-from fastfed.text import printable
+from fastfed.text import parameters, plain, printable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -146,6 +146,7 @@ def chart(
     cost: float | None = None,
     errors: str = "sem",
     bands: bool = False,
+    schedules: Sequence[str] | None = None,
 ) -> Chart:
     """Make the lines of a figure.
 
@@ -168,17 +169,20 @@ def chart(
         "quantiles" (median, 5 % and 95 %). An error rate always has its exact 95 % interval.
     bands
         Errors as bands around the lines, and not as bars.
+    schedules
+        All schedules of the sweep, from which their styles follow; None: those of the frame.
     """
     group = group or ("delta" if x in ("schedule", "period") else "schedule")
     measure = _Measure(y, errors)
     _validate(frame, x, group, measure)
     rows = _of_cost(frame, x, y, group, cost).to_dicts()
+    looks = styles(schedules or frame["schedule"].unique())
     if x != "schedule":
         rows = _every_step_once(rows, x)
     places = places_of(rows, x)
     keys = _keys(rows, x, group, frame.columns)
     names = {key: _names(rows, key) for key in keys}
-    series = _Series(rows, x, measure, keys, names, places)
+    series = _Series(rows, x, measure, keys, names, places, looks)
     lines = series.against_period() if x == "period" else series.lines()
     if not lines:
         raise InputError(
@@ -384,6 +388,8 @@ class _Series:
     keys: list[str]
     names: dict[str, dict[Any, str]]
     places: list[Any]
+    looks: Mapping[str, Style]
+    """Styles of schedules."""
 
     def lines(self) -> list[Line]:
         groups = self._grouped(self.keys, self.rows)
@@ -407,7 +413,7 @@ class _Series:
             ["schedule", *others], [row for row in self.rows if period_of(row) is None]
         )
         own = [EVERY_H] if len(curves) == 1 else numbered(len(curves))
-        looks = distinct([*(style_of(key[0]) for key in levels), *own])
+        looks = distinct([*(self.looks[key[0]] for key in levels), *own])
         several = len(curves) > 1 or len({key[1:] for key in levels}) > 1
 
         def label(head: str, key: tuple[Any, ...]) -> str:
@@ -453,7 +459,7 @@ class _Series:
         if not self.keys:
             return numbered(len(keys))
         if self.keys[0] == "schedule":
-            wanted = [style_of(key[0]) for key in keys]
+            wanted = [self.looks[key[0]] for key in keys]
         else:
             colours, marks = _looks([key[:1] for key in keys]), _looks([key[1:] for key in keys])
             wanted = [

@@ -1,28 +1,25 @@
-"""Styles of lines: one for each schedule, the same in every figure.
+"""Styles of lines: one for each schedule, the same in every figure of a sweep and on its page.
 
-A style is a colour, a marker, a dash and whether the marker is filled. It follows from the
-schedule alone, so that a schedule looks the same in every panel, figure and report:
+A style is a colour, a marker, a dash and whether the marker is filled. `styles` gives one to each
+schedule of a set, in the order of kinds and parameters, periods last:
 
 * FedElim and FedElim0 have looks of their own, the only solid lines;
-* the kind of a schedule chooses the family of dashes, so that kinds never look alike;
-* a period chooses its colour by its power of ten and its marker by its leading digit, so that
-  1, 2, 5, 10, 20, 50, ... all differ; the parameters of the other kinds are spread by a hash.
+* colours are dealt in turn, so that eight schedules have eight colours before one repeats. Two
+  names of the same communication times, such as fedelim0 and periodic:1, share a colour;
+* the kind of a schedule chooses the family of dashes, so that kinds never look alike.
 
-There are more schedules than styles. Where two schedules of one figure would look alike, the
-later one (in the order of kinds and parameters) moves on to the nearest style that is free:
-`styles` promises that no two of its answers are equal.
+No two styles of a set are equal.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, TypeAlias
 
 from fastfed.errors import InputError
-from fastfed.model.schedules import Schedule
+from fastfed.model.schedules import Exponential, Schedule
 
 Dash: TypeAlias = str | tuple[int, tuple[float, ...]]
 
@@ -72,32 +69,46 @@ EVERY_H = Style(COLOURS[6], "D", _SOLID)
 """The curve through all periods, in figures against the period."""
 
 
+def styles(schedules: Iterable[str | Schedule]) -> dict[str, Style]:
+    """Give each schedule a style, by name; no two are alike, and the order does not matter."""
+    parsed = sorted({Schedule.parse(one) for one in schedules}, key=lambda one: one.sort_key)
+    order = sorted(parsed, key=lambda one: one.period is not None)  # periods are many: last
+    times = {str(one): _times(one) for one in order}
+    places: dict[object, int] = {}
+    held = [("base", 2.0), 1.0]  # the times of FedElim and FedElim0
+    free = [place for place, one in enumerate(held) if one not in times.values()]
+    places.update({one: place for place, one in enumerate(held) if place not in free})
+    others = [*range(len(held), len(COLOURS)), *free]
+    for one in times.values():
+        if one not in places:
+            turn, place = divmod(len(places) - (len(held) - len(free)), len(others))
+            # beyond the colours of the first turn all eight are dealt again
+            places[one] = others[place] if not turn else len(COLOURS) + len(places)
+    wanted = [_look(one, places[times[str(one)]]) for one in order]
+    return dict(zip(map(str, order), distinct(wanted), strict=True))
+
+
 def style_of(schedule: str | Schedule) -> Style:
-    """Return the style that a schedule has unless another schedule needs it."""
-    one = Schedule.parse(schedule)
+    """Return the style of a schedule that is drawn alone."""
+    (style,) = styles([schedule]).values()
+    return style
+
+
+def _times(one: Schedule) -> object:
+    """Return a key that schedules with the same communication times share."""
+    if one.period is not None:
+        return float(one.period)
+    return ("base", float(one.base)) if isinstance(one, Exponential) else str(one)
+
+
+def _look(one: Schedule, place: int) -> Style:
+    """Return the style of a schedule that is dealt the colour of this place."""
     if one.family in _PAPER:
         return _PAPER[one.family]
     dashes = _DASHES.get(one.family, _DASHES["at"])
-    spread = _spread(str(one))
-    if one.period is not None:
-        digits = str(one.period)
-        power, lead = len(digits) - 1, int(digits[0])
-        rest = int(digits[1:] or "0")
-        return Style(
-            COLOURS[power % len(COLOURS)],
-            MARKERS[lead - 1],
-            dashes[spread % len(dashes) if rest else 0],
-            power < len(COLOURS),
-        )
-    colour, marker = divmod(spread % (len(COLOURS) * len(MARKERS)), len(MARKERS))
-    return Style(COLOURS[colour], MARKERS[marker], dashes[spread // 96 % len(dashes)])
-
-
-def styles(schedules: Iterable[str | Schedule]) -> dict[str, Style]:
-    """Give each schedule a style, by name; no two are alike, and the order does not matter."""
-    order = sorted({Schedule.parse(one) for one in schedules}, key=lambda one: one.sort_key)
-    chosen = distinct([style_of(one) for one in order])
-    return dict(zip(map(str, order), chosen, strict=True))
+    turn = place // len(COLOURS)
+    colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
+    return Style(colour, marker, dashes[turn % len(dashes)], turn % 2 == 0)
 
 
 def distinct(wanted: Sequence[Style]) -> list[Style]:
@@ -140,11 +151,6 @@ def sort_key(schedule: str | Schedule) -> tuple[int, float, str]:
 def label_of(schedule: str) -> str:
     """Return a schedule's name for legends."""
     return Schedule.parse(schedule).label
-
-
-def _spread(name: str) -> int:
-    """Return a number that depends on the name alone, in every process."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:6], "big")
 
 
 def _nearby(style: Style) -> Iterator[Style]:

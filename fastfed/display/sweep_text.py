@@ -1,76 +1,138 @@
-"""The table that a sweep prints: all rows if they are few, otherwise the cheapest schedules."""
+"""The first screen after a sweep: for each cell and cost the cheapest schedule, beside FedElim."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fastfed.display.tables import summary_text
+from fastfed.display.legends import summary_legend
+from fastfed.display.table import Column, Table
+from fastfed.display.tables import (
+    error_cell,
+    key_columns,
+    law_lines,
+    over_least,
+    shared_text,
+    span_text,
+    total_cell,
+    usual_values,
+)
 from fastfed.model.choices import DEFAULTS
-from fastfed.text import command, printable
+from fastfed.text import command, digits, printable
 
 if TYPE_CHECKING:
     import polars as pl
 
     from fastfed.model.instance import Instance
 
-_GROUP = ("instance", "delta", "sigma", *DEFAULTS, "cost", "bit_cost")  # a cell, and a cost
-MOST = 24
-"""Rows that a table on a screen may have."""
+_CELL = ("instance", "delta", "sigma", *DEFAULTS)
+_GROUP = (*_CELL, "cost", "bit_cost")
+_FEDELIM = ("fedelim", "exponential:2")
+_BETTER = {"schedule": "phases", "radius": "mixture-pairs"}
+"""Choices that often save most, as measured in docs/explanation/algorithms.md and radii.md."""
+MOST = 16
+"""Rows of the first screen."""
 
 
 def sweep_text(
     frame: pl.DataFrame, instances: Mapping[str, Instance], folder: Path | None = None
 ) -> str:
-    """Write a summary in at most `MOST` rows, and name what shows the others.
+    """Write one line for each cell and cost, at most `MOST`, and name what to ask next.
 
     That is a command on the folder, or a method of the sweep if no folder is given.
-
-    Of more rows, those with the lowest mean total cost of each cell and C are shown, as many of
-    each as there is room for.
     """
+    return sweep_table(frame, instances, folder).text()
+
+
+def sweep_table(
+    frame: pl.DataFrame, instances: Mapping[str, Instance], folder: Path | None = None
+) -> Table:
+    """Make the first screen: the cheapest schedule of each cell and cost, and FedElim beside it."""
     from fastfed.analysis.summary import not_ended_text  # NumPy, which help need not wait for
 
-    if len(frame) <= MOST:
-        return summary_text(frame, instances)
-    groups = frame.n_unique(_GROUP)
-    each = max(1, MOST // groups)
-    lowest = _lowest(frame, each)
-    note = "" if not_ended_text(lowest.head(MOST)) else not_ended_text(frame)
-    first = f"the first {MOST} of {len(lowest)} rows with " if len(lowest) > MOST else ""
-    schedules = "schedule" if each == 1 else f"{each} schedules"
-    return "\n".join(
-        [
-            *filter(None, [note]),
-            summary_text(lowest.head(MOST), instances),
-            f"Shown: {first}the {schedules} with the lowest mean total cost of each cell and C.",
-            f"All {len(frame):,} rows: {_asks('summary', folder)}",
-            f"Significant differences: {_asks('best', folder)}",
+    if not len(frame):
+        return Table([], ["no rows yet"], frame=frame)
+    pairs = [_pair(rows) for _, rows in frame.group_by(_GROUP, maintain_order=True)]
+    costs = sorted({one["cost"] for one, _ in pairs if one["cost"] is not None})
+    if len(pairs) > MOST and len(costs) > 1:
+        middle = costs[len(costs) // 2]
+        pairs = [pair for pair in pairs if pair[0]["cost"] == middle]
+    best, paper = [one for one, _ in pairs], [other for _, other in pairs]
+    shared, columns = key_columns(best, _GROUP, usual=usual_values(instances))
+    shared.append(span_text([row["trials"] for row in best]))
+    columns += [
+        Column("cheapest", [printable(row["schedule"]) for row in best], left=True, name=True),
+        Column("total ± sem", [total_cell(row) for row in best]),
+        Column("x T*", [digits(over_least(row, instances)) for row in best]),
+        Column("error % [95 %]", [error_cell(row) for row in best]),
+    ]
+    if any(paper):
+        columns += [
+            Column("fedelim", [total_cell(row) if row else "" for row in paper]),
+            Column("x cheapest", [_over(*pair) for pair in pairs]),
+            Column("x T*", [digits(over_least(row, instances)) if row else "" for row in paper]),
         ]
-    )
+    columns = [one for one in columns if any(one.cells) or not one.head.startswith("x ")]
+    note = not_ended_text(frame).splitlines()
+    above = [*note, *law_lines(frame, instances), shared_text(shared)]
+    legend = summary_legend([column.head for column in columns])
+    summary, cheapest = (_asks(name, folder) for name in ("summary", "best"))
+    below = [*legend, *_excluded(frame), f"All {len(frame):,} rows: {summary}. Every C: {cheapest}"]
+    below += _next_step(frame, folder)
+    return Table(columns, above, below, frame).first(MOST, cheapest)
+
+
+def _pair(rows: pl.DataFrame) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the row of the lowest mean total cost, and that of FedElim.
+
+    As in `fastfed best`, a schedule that fails in more trials than delta allows is excluded.
+    """
+    import polars as pl
+
+    from fastfed.analysis.comparable import excluded_rows
+
+    kept = pl.Series([why is None for why in excluded_rows(rows)], dtype=pl.Boolean)
+    fair = rows.filter(kept & rows["total_mean"].is_not_null())
+    known = fair if len(fair) else rows
+    best = known.sort("total_mean", "uplinks_mean", nulls_last=True, maintain_order=True)
+    paper = rows.filter(pl.col("schedule").is_in(_FEDELIM))
+    return best.row(0, named=True), paper.row(0, named=True) if len(paper) else None
+
+
+def _excluded(frame: pl.DataFrame) -> list[str]:
+    """Write a line for each schedule that is excluded from some cells."""
+    from fastfed.analysis.comparable import excluded_rows, excluded_text
+
+    cells: dict[tuple[object, ...], dict[str, Any]] = {}
+    names = frame.select(_CELL).iter_rows()
+    for cell, schedule, why in zip(names, frame["schedule"], excluded_rows(frame), strict=True):
+        cells.setdefault(cell, {}).update({} if why is None else {schedule: why})
+    return excluded_text(list(cells.values()), "cells")
+
+
+def _over(best: Mapping[str, Any], paper: Mapping[str, Any] | None) -> str:
+    if paper is None or paper["total_mean"] is None or not best["total_mean"]:
+        return ""
+    return digits(paper["total_mean"] / best["total_mean"])
 
 
 def _asks(name: str, folder: Path | None) -> str:
     """Return the command, or the call, that gives another answer of the sweep."""
-    if folder is None:
-        return f"sweep.{name}()"
-    return printable(command(name, folder))
+    more = ["--all"] if name == "summary" else []
+    return f"{name}()" if folder is None else printable(command(name, folder, *more))
 
 
-def _lowest(frame: pl.DataFrame, each: int) -> pl.DataFrame:
-    """Select the cheapest rows of each cell and cost, the cheapest first.
-
-    As in `fastfed best`, a schedule that leaves more trials unended than delta allows has no place
-    among them.
-    """
-    import polars as pl
-
-    fair = frame.filter(
-        pl.col("total_mean").is_not_null() & (pl.col("truncated_low") <= pl.col("delta"))
+def _next_step(frame: pl.DataFrame, folder: Path | None) -> list[str]:
+    """Name what the sweep has not tried and often saves most, with the command to type."""
+    untried = {key: name for key, name in _BETTER.items() if name not in set(frame[key])}
+    if folder is None or not untried or set(frame["goal"]) != {"best"}:
+        return []
+    radii = dict.fromkeys([*frame["radius"], _BETTER["radius"]])
+    line = command(
+        "sweep",
+        spec=folder / "sweep.json",
+        schedule="fedelim,phases" if "schedule" in untried else None,
+        radius=",".join(radii) if "radius" in untried else None,
     )
-    groups = [
-        rows.sort("total_mean", "uplinks_mean", maintain_order=True).head(each)
-        for _, rows in (fair if len(fair) else frame).group_by(_GROUP, maintain_order=True)
-    ]
-    return pl.concat(groups)
+    return ["Next, often far cheaper:", f"  {printable(line)}"]

@@ -1,17 +1,14 @@
-"""Tables as text. On a terminal names are shortened to its width; elsewhere nothing is cut."""
+"""Tables of summaries, checks and bounds."""
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fastfed.display.legends import BOUNDS, CHECK, summary_legend
-from fastfed.display.wording import parameters, plain, rate, told_apart, with_error
+from fastfed.display.legends import BOUNDS, CHECK, LEAST_BOUNDS, summary_legend
+from fastfed.display.table import MOST, Column, Table, table_text
 from fastfed.model.choices import DEFAULTS, choices_text
-from fastfed.text import printable, short, tidy
+from fastfed.text import digits, listed, number, parameters, plain, printable, rate, short
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,84 +17,23 @@ if TYPE_CHECKING:
     from fastfed.model.instance import Instance
     from fastfed.theory.bounds import Bounds
 
-WIDTH = 100
 _MOST_ARMS = 20  # of an instance, in a table of bounds
-_LEAST_NAME = 12  # columns that a shortened name keeps
+_MOST_FAILED = 6  # lines of a check that do not hold, on one screen
 _HEADS = {"cost": "C", "bit_cost": "c of a bit"}
 _SUMMARY_KEYS = ("instance", *DEFAULTS, "delta", "sigma", *_HEADS)
+USUAL: Mapping[str, object] = {**DEFAULTS, "sigma": 1.0}
+"""Choices that are not printed where all rows have them."""
 _COSTS = {"pulls": "pulls", "uplinks": "uplinks", "comm": "C x uplinks", "total": "total"}
 """Costs of a scheme, and their headings."""
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of a table: its heading, its cells, and how it stands in its place."""
-
-    head: str
-    cells: list[str]
-    left: bool = False
-    """Names stand to the left, numbers to the right."""
-    name: bool = False
-    """Whether cells may be shortened where the table is too wide."""
-
-
-def table_text(columns: Sequence[Column], width: int | None = None) -> list[str]:
-    """Align the heading and the rows.
-
-    On a terminal, or with a ``width``, names are shortened, the longest first, until the table
-    fits. Numbers never are, so that a table of very long ones is wider than asked.
-    """
-    room = _room() if width is None else width
-    columns = _fitted(list(columns), room)
-    wide = [_width(column) for column in columns]
-    gap = "  " if sum(wide) + 2 * (len(wide) - 1) <= min(room, WIDTH) else " "
-    lines = []
-    for row in zip(*([column.head, *column.cells] for column in columns), strict=True):
-        cells = (
-            f"{text:<{size}}" if column.left else f"{text:>{size}}"
-            for text, size, column in zip(row, wide, columns, strict=True)
-        )
-        lines.append(gap.join(cells).rstrip())
-    return lines
-
-
-def fits(columns: Sequence[Column]) -> bool:
-    """Tell whether a table fits with all its names in full."""
-    return sum(map(_width, columns)) + len(columns) - 1 <= _room()
-
-
-def _room() -> int:
-    """Return the width of the terminal; a file or a pipe has no limit."""
-    terminal = sys.stdout is not None and sys.stdout.isatty()
-    return shutil.get_terminal_size((WIDTH, 0)).columns if terminal else sys.maxsize
-
-
-def _fitted(columns: list[Column], width: int) -> list[Column]:
-    whole = [column.cells for column in columns]
-    while True:
-        wide = [_width(column) for column in columns]
-        over = sum(wide) + len(wide) - 1 - width
-        names = [i for i, column in enumerate(columns) if column.name and wide[i] > _LEAST_NAME]
-        if over <= 0 or not names:
-            return columns
-        widest = max(names, key=lambda i: wide[i])
-        room = max(_LEAST_NAME, len(columns[widest].head), wide[widest] - over)
-        if room >= wide[widest]:
-            return columns
-        # as equals: a name gives way only as far as it is longer than the others
-        others = [wide[i] for i in names if i != widest]
-        room = max([room, *(size - 1 for size in others if room < size < wide[widest])])
-        column = columns[widest]
-        shown = told_apart(whole[widest], room)  # of what is cut already little can be told
-        columns[widest] = replace(column, cells=[shown[cell] for cell in whole[widest]])
-
-
-def _width(column: Column) -> int:
-    return max(map(len, [column.head, *column.cells]))
-
-
-def summary_text(frame: pl.DataFrame, instances: Mapping[str, Instance] | None = None) -> str:
-    """Write a summary, one line for each row.
+def summary_table(
+    frame: pl.DataFrame,
+    instances: Mapping[str, Instance] | None = None,
+    most: int | None = MOST,
+    rest: str = "--all",
+) -> Table:
+    """Make the table of a summary, one line for each row, and at most ``most`` of them.
 
     Lines above the table name the values that all rows share and, with ``instances`` by name, the
     reward distributions. Error rates are in percent, with their exact 95 % intervals. A legend
@@ -106,23 +42,21 @@ def summary_text(frame: pl.DataFrame, instances: Mapping[str, Instance] | None =
     from fastfed.analysis.summary import not_ended_text  # NumPy, which help need not wait for
 
     if not len(frame):
-        return "no rows yet"
+        return Table([], ["no rows yet"], frame=frame)
     shared, columns = summary_cells(frame, instances)
-    lines = [not_ended_text(frame), *law_lines(frame, instances), *shared_lines(shared)]
-    legend = summary_legend([column.head for column in columns if any(column.cells)])
-    return "\n".join([*filter(None, lines), *table_text(columns), *legend])
+    above = [*not_ended_text(frame).splitlines(), *law_lines(frame, instances), shared]
+    legend = summary_legend([column.head for column in columns])
+    return Table(columns, [*filter(None, above)], legend, frame).first(most, rest)
 
 
-def shared_lines(shared: str, width: int = WIDTH) -> list[str]:
-    """Write the shared values above a table, with lines broken after commas."""
-    if not shared:
-        return []
-    lines = ["all rows:"]
-    for item in shared.replace(", ", ",\n").split("\n"):
-        if len(lines[-1]) + 1 + len(item) > width:
-            lines.append(" " * 9)
-        lines[-1] += f" {item}"
-    return lines
+def summary_text(
+    frame: pl.DataFrame,
+    instances: Mapping[str, Instance] | None = None,
+    most: int | None = MOST,
+    rest: str = "summary()",
+) -> str:
+    """Write a summary as text."""
+    return summary_table(frame, instances, most, rest).text()
 
 
 def summary_cells(
@@ -133,7 +67,8 @@ def summary_cells(
     With ``instances``, by name, the last column has mean pulls over the least of any algorithm.
     """
     rows = frame.to_dicts()
-    shared, columns = key_columns(rows, [key for key in _SUMMARY_KEYS if key in frame.columns])
+    keys = [key for key in _SUMMARY_KEYS if key in frame.columns]
+    shared, columns = key_columns(rows, keys, usual=usual_values(instances))
     schedules = [printable(row["schedule"]) for row in rows]
     columns.append(Column("schedule", schedules, left=True, name=True))
     trials = [f"{row['trials']:,}" for row in rows]
@@ -143,26 +78,35 @@ def summary_cells(
         columns.append(Column("trials", trials))
     by_bit = any(row["bit_cost"] is not None for row in rows)
     sent = ("pulls", "uplinks", *(["bits"] if by_bit else []))
-    errors = [rate(row["error_rate"], row["error_low"], row["error_high"]) for row in rows]
     columns += [
-        Column("total ± sem", [_total(row) for row in rows]),
+        Column("total ± sem", [total_cell(row) for row in rows]),
         *(Column(name, [short(row[f"{name}_mean"]) for row in rows]) for name in sent),
-        Column("error % [95 %]", errors),
-        Column("x FE0", [_ratio(row["ratio_to_fedelim0"]) for row in rows]),
+        Column("error % [95 %]", [error_cell(row) for row in rows]),
+        Column("x FE0", [digits(row["ratio_to_fedelim0"]) for row in rows]),
+        Column("x T*", [digits(over_least(row, instances)) for row in rows]),
     ]
-    least = [_ratio(_over_least(row, instances or {})) for row in rows]
-    if any(least):
-        columns.append(Column("x T*", least))
-    return ", ".join(shared), columns
+    kept = [one for one in columns if any(one.cells) or not one.head.startswith("x ")]
+    return shared_text(shared), kept
+
+
+def usual_values(
+    instances: Mapping[str, Instance] | None,
+) -> dict[str, object]:
+    """Return the choices that nobody made: the defaults, and the scale of the rewards."""
+    scales = {one.default_sigma for one in (instances or {}).values()} or {1.0}
+    return {**USUAL, "sigma": scales.pop() if len(scales) == 1 else None}
 
 
 def key_columns(
-    rows: Sequence[Mapping[str, Any]], keys: Iterable[str], always: str = ""
+    rows: Sequence[Mapping[str, Any]],
+    keys: Iterable[str],
+    always: str = "",
+    usual: Mapping[str, object] = USUAL,
 ) -> tuple[list[str], list[Column]]:
     """Return the values of keys that all rows share, in words, and columns of the other keys.
 
-    Keys are those of a cell, and costs. One that no row has is left out, and ``always`` has a
-    column in any case.
+    Keys are those of a cell, and costs. One that no row has is left out, and so is one whose value
+    is ``usual`` in all rows. ``always`` has a column in any case.
     """
     shared: list[str] = []
     columns: list[Column] = []
@@ -173,30 +117,49 @@ def key_columns(
         name, head = not (known and isinstance(known[0], float)), _HEADS.get(key, key)
         shown = {value: printable(str(value)) for value in known} if name else parameters(known)
         cells = ["" if row[key] is None else shown[row[key]] for row in rows]
-        if len(set(cells)) == 1 and key != always:
-            shared.append(f"{head} {cells[0]}")
-        else:
+        if len(set(cells)) > 1 or key == always:
             columns.append(Column(head, cells, left=name, name=name))
+        elif not known or known[0] != usual.get(key):
+            shared.append(cells[0] if key == "instance" else f"{head} {cells[0]}")
     return shared, columns
 
 
-def _total(row: Mapping[str, Any]) -> str:
-    text = with_error(row["total_mean"], row["total_sem"]) or (
+def shared_text(shared: Sequence[str]) -> str:
+    """Write the values that all rows of a table share."""
+    return f"all rows: {', '.join(shared)}" if shared else ""
+
+
+def span_text(trials: Sequence[int]) -> str:
+    """Write the least and the largest number of trials."""
+    span = dict.fromkeys((min(trials), max(trials)))
+    return f"{' to '.join(f'{count:,}' for count in span)} trials"
+
+
+def total_cell(row: Mapping[str, Any]) -> str:
+    """Write the mean total cost of a row of a summary, with its standard error."""
+    text = number(row["total_mean"], row["total_sem"]) or (
         "bits not counted" if row["ended"] and row["bit_cost"] is not None else "none ended"
     )
     return f"{text}*" if row["truncated"] else text
 
 
-def _over_least(row: Mapping[str, Any], instances: Mapping[str, Instance]) -> float | None:
+def error_cell(row: Mapping[str, Any]) -> str:
+    """Write the error rate of a row of a summary in percent, with its interval.
+
+    A rate that is significantly above delta says so: the row is excluded from comparisons.
+    """
+    text = rate(row["error_rate"], row["error_low"], row["error_high"])
+    return f"{text} > delta" if row["error_low"] > row["delta"] else text
+
+
+def over_least(
+    row: Mapping[str, Any], instances: Mapping[str, Instance] | None = None
+) -> float | None:
     """Return mean pulls over T* kl(delta, 1 - delta), where the run is delta-PAC."""
     from fastfed.theory.lower_bounds import over_least_pulls
 
-    instance, pulls = instances.get(row["instance"]), row["pulls_mean"]
+    instance, pulls = (instances or {}).get(row["instance"]), row["pulls_mean"]
     return None if instance is None or pulls is None else over_least_pulls(instance, pulls, row)
-
-
-def _ratio(ratio: float | None) -> str:
-    return "" if ratio is None or ratio != ratio else short(float(f"{ratio:.3g}"))
 
 
 def law_lines(frame: pl.DataFrame, instances: Mapping[str, Instance] | None) -> list[str]:
@@ -214,41 +177,111 @@ def laws_text(instances: Mapping[str, Instance]) -> list[str]:
         laws.setdefault(one.rewards_text, []).append(printable(name))
     if len(laws) == 1:
         return [f"rewards: {next(iter(laws))}"]
-    return [f"rewards: {law} ({', '.join(names)})" for law, names in laws.items()]
+    return [f"rewards: {law} ({listed(names)})" for law, names in laws.items()]
 
 
-def check_text(found: Check) -> str:
-    """Write the verdicts of a check by cell, then their counts and reasons."""
-    frame = found.frame
-    text: list[str] = []
-    cut = frame.filter(frame["ended"] < frame["trials"])
-    if len(cut):
-        most = int((cut["trials"] - cut["ended"]).max())  # type: ignore[arg-type]
-        text.append(
-            f"note: some trials did not end, up to {most:,} of a line. Means are over the trials "
-            "that ended. The\nothers neither confirm nor refute a claim about trials: its interval "
-            "allows for both.\n",
+def check_table(found: Check, every: bool = False, rest: str = "--all") -> Table:
+    """Make the table of a check: one line for each claim, or for ``every`` line of it.
+
+    The line of a claim counts its verdicts and shows the cell that comes nearest to its bound.
+    Below the table is what does not hold, with the reasons.
+    """
+    rows = found.frame.to_dicts()
+    shared, columns = key_columns(rows, ["instance", *DEFAULTS, "delta", "sigma"])
+    shared.append(span_text([row["trials"] for row in rows if row["trials"] is not None]))
+    above = [*_not_ended(rows), shared_text(shared)]
+    if every:
+        counts = [f"{verdict}: {count}" for verdict, count in found.counts().items()]
+        reasons = _reasons(rows)
+        return Table(
+            [*columns, *check_columns(rows)],
+            above,
+            [*CHECK, *counts, *reasons],
+            found.frame,
         )
-    head, *rows = table_text(check_columns(frame.to_dicts()))
-    for (instance, delta, sigma, *choices), lines in frame.with_row_index("row").group_by(
-        ["instance", "delta", "sigma", *DEFAULTS], maintain_order=True
-    ):
-        counts = sorted({count for count in lines["trials"] if count is not None})
-        span = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
-        text += [
-            f"{printable(str(instance))}, delta {plain(delta)}, sigma {plain(sigma)}"
-            + printable(choices_text(dict(zip(DEFAULTS, choices, strict=True))))
-            + f", {span} trials",
-            head,
-            *(rows[row] for row in lines["row"]),
-            "",
-        ]
-    text += [*CHECK, ""]
-    text += [f"{verdict}: {count}" for verdict, count in found.counts().items()]
-    reasons = frame.filter(frame["reason"] != "")
-    for (verdict, reason), lines in reasons.group_by(["verdict", "reason"], maintain_order=True):
-        text.append(f"  {verdict} ({len(lines)}): {reason}")
-    return "\n".join(text)
+    claims: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        claims.setdefault(row["claim"], []).append(row)
+    verdicts = [verdict for verdict, count in found.counts().items() if count]
+    worst = [_nearest(some) for some in claims.values()]
+    columns = [
+        Column("claim", list(claims), left=True),
+        *(
+            Column(
+                verdict,
+                [str(_count(some, verdict) or "") for some in claims.values()],
+            )
+            for verdict in verdicts
+        ),
+        Column("mean", [short(row["mean"]) for row in worst]),
+        Column("bound", [short(row["bound"]) for row in worst]),
+        Column("/bound", [_brief(row["tightness"]) for row in worst]),
+        Column(
+            "nearest to its bound at", [_where(row, rows) for row in worst], left=True, name=True
+        ),
+    ]
+    failed = [row for row in rows if row["verdict"] == "violated"]
+    below = [f"violated: {row['claim']}, {_where(row, rows)}; {row['reason']}" for row in failed]
+    if len(below) > _MOST_FAILED:
+        below[_MOST_FAILED:] = [f"violated: {len(below) - _MOST_FAILED:,} more lines"]
+    others = _reasons([row for row in rows if row["verdict"] != "violated"])
+    most = _MOST_FAILED - len(below)
+    below += others[: max(0, most)]
+    lines = "1 line" if len(rows) == 1 else f"{len(rows):,} lines"
+    below.append(f"{lines}, one for each claim, cell, schedule and C, with intervals: {rest}")
+    return Table(columns, above, below, found.frame).first(MOST, rest)
+
+
+def _count(rows: Sequence[Mapping[str, Any]], verdict: str) -> int:
+    return sum(row["verdict"] == verdict for row in rows)
+
+
+def _nearest(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the line of a claim whose mean comes nearest to the bound, of those that apply."""
+    applying = [row for row in rows if row["applies"]] or rows
+    below = ">=" in applying[0]["claim"]
+
+    def nearness(row: Mapping[str, Any]) -> float:
+        tightness = row["tightness"]
+        return -1e300 if tightness is None else -tightness if below else tightness
+
+    return max(applying, key=nearness)
+
+
+def _where(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """Name the cell of a line: what is the same in all lines is left out."""
+    several = {
+        key
+        for key in ("instance", "delta", "sigma", *DEFAULTS)
+        if any(one[key] != row[key] for one in rows)
+    }
+    words = [printable(str(row["schedule"]))]
+    words += [printable(str(row["instance"]))] if "instance" in several else []
+    words += [f"{key} {plain(row[key])}" for key in ("delta", "sigma") if key in several]
+    words += [printable(str(row[key])) for key in DEFAULTS if key in several]
+    words += [] if row["cost"] is None else [f"C {plain(row['cost'])}"]
+    return ", ".join(words)
+
+
+def _not_ended(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    cut = max((row["trials"] - row["ended"] for row in rows if row["trials"]), default=0)
+    if not cut:
+        return []
+    return [
+        f"note: some trials did not end, up to {cut:,} of a line. Means are over the trials that "
+        "ended. The",
+        "others neither confirm nor refute a claim about trials: its interval allows for both.",
+    ]
+
+
+def _reasons(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Count the lines of each verdict and reason."""
+    found: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if row["reason"]:
+            key = (row["verdict"], row["reason"])
+            found[key] = found.get(key, 0) + 1
+    return [f"{verdict} ({count}): {reason}" for (verdict, reason), count in found.items()]
 
 
 def check_columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
@@ -266,9 +299,7 @@ def check_columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
         ),
         Column("mean", [short(row["mean"]) for row in rows]),
         Column("bound", [short(row["bound"]) for row in rows]),
-        Column(
-            "/bound", ["" if row["tightness"] is None else _brief(row["tightness"]) for row in rows]
-        ),
+        Column("/bound", [_brief(row["tightness"]) for row in rows]),
         Column("interval", [_interval(row) for row in rows]),
         Column("verdict (power)", [_verdict(row) for row in rows], left=True),
     ]
@@ -288,23 +319,64 @@ def _interval(row: Mapping[str, Any]) -> str:
     if row["outside"] is None:
         return f"±{_brief((high - low) / 2)}"
     if row["verdict"] in ("not enough trials", "not refuted"):
-        return f"{_two(low)}-{_two(high)}"
-    return f">= {_two(low)}" if row["verdict"] == "violated" else f"<= {_two(high)}"
+        return f"{digits(low, 2)}-{digits(high, 2)}"
+    return f">= {digits(low, 2)}" if row["verdict"] == "violated" else f"<= {digits(high, 2)}"
 
 
-def _two(share: float) -> str:
-    return tidy(f"{share:.2g}")
-
-
-def _brief(number: float) -> str:
+def _brief(value: float | None) -> str:
     """Write a number in at most six characters."""
-    if 1e-3 <= number < 1e3:
-        return tidy(f"{number:.3g}")
-    return f"{number:,.0f}" if 1e3 <= number < 1e5 else tidy(f"{number:.1g}")
+    if value is None:
+        return ""
+    return digits(value, 3 if 1e-3 <= value < 1e3 else 5 if 1e3 <= value < 1e5 else 1)
 
 
-def bounds_text(found: Sequence[Bounds]) -> str:
-    """Write the bounds: the arms once for each delta, the schemes for each cost."""
+def bounds_table(found: Sequence[Bounds], most: int | None = MOST) -> Table:
+    """Make the table of the numbers that a user needs, one row for each setting and cost."""
+    cells = [
+        {
+            "delta": float(b.delta),
+            "cost": float(b.cost),
+            "radius": b.radius,
+            "goal": b.goal,
+            "sigma": b.sigma,
+        }
+        for b in found
+    ]
+    instance = found[0].instance
+    usual = usual_values({instance.name: instance})
+    shared, columns = key_columns(cells, cells[0], "delta", usual)
+    columns += [
+        Column("least pulls", [short(b.least_pulls) for b in found]),
+        Column("T", [short(float(b.T)) for b in found]),
+        Column("sharp T", [short(float(b.T_sharp)) for b in found]),
+        Column("H_opt", [digits(float(b.period_opt), 5) for b in found]),
+        *(
+            Column(_head(index, found), [short(float(b.schemes[index].sharp.total)) for b in found])
+            for index in range(len(found[0].schemes))
+        ),
+    ]
+    notes = list(dict.fromkeys(note for b in found for note in b.notes))
+    head = _instance_text(instance) + (f"; {', '.join(shared)}" if shared else "")
+    star = found[0].T_star
+    above = [head, *([f"T* = {short(star)}"] if star is not None else []), *notes]
+    return Table(columns, above, LEAST_BOUNDS).first(most, "--all")
+
+
+def _head(index: int, found: Sequence[Bounds]) -> str:
+    """Name a scheme above its bounds on the total cost."""
+    schemes = [b.schemes[index] for b in found]
+    if all(
+        one.name == "periodic" and abs(one.parameter - b.period_opt) <= 1
+        for one, b in zip(schemes, found, strict=True)
+    ):
+        return "periodic:H_opt"
+    return _scheme(schemes[0].name, schemes[0].parameter)
+
+
+def bounds_text(found: Sequence[Bounds], every: bool = False) -> str:
+    """Write the bounds in short, or ``every`` number: arms once for each delta, then schemes."""
+    if not every:
+        return bounds_table(found).text()
     text: list[str] = []
     for position, b in enumerate(found):
         before = found[position - 1]
@@ -384,7 +456,7 @@ def _arms_text(b: Bounds) -> list[str]:
             "they are n_km and n_k)",
         )
     if arms > _MOST_ARMS:
-        text.append(f"... {arms - _MOST_ARMS:,} more arms: --json has all")
+        text.append(f"... {arms - _MOST_ARMS:,} more arms: --format json has all")
     return text
 
 

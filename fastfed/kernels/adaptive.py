@@ -21,6 +21,7 @@ import numpy as np
 from fastfed import timegrid
 from fastfed.confidence import MAX_STEPS
 from fastfed.kernels.compiling import inner
+from fastfed.kernels.decisions import mark
 from fastfed.kernels.dispatch import generic_with_default
 from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.goals import hooks as goals
@@ -45,8 +46,6 @@ from fastfed.kernels.radii import exact
 
 HI, LO, SHARE = range(3)
 _LATEST = float(2 * MAX_STEPS)
-MOST_TIMES = timegrid.place_until(MAX_STEPS) + 2
-"""The largest number of times of a schedule that chooses them."""
 PLACES = timegrid.place_until(2 * MAX_STEPS) + 1
 """The number of places of the grid that a choice may compare."""
 HALVINGS = timegrid.PARTS.bit_length() - 1
@@ -69,21 +68,12 @@ class ChosenTimes(NamedTuple):
     # (places,) the server's g at each step of the grid, 0 where it was not asked for so far: all
     # trials of a job fill it with the same values, on whatever thread
     bounds: Floats
-    # (S, times) memory for the chosen times of a question, from the second on; empty where nobody
-    # asks for them: see `server_questions`
-    log: Ints
 
 
 @generic_with_default
 def is_chosen(chosen: Any, s: Int) -> Flag:
     """Tell whether schedule s chooses its times."""
     return False
-
-
-@generic_with_default
-def logging(chosen: Any, log: Ints) -> Any:
-    """Return the same schedules with a log of the chosen times."""
-    return chosen
 
 
 @generic_with_default
@@ -94,10 +84,23 @@ def choose_next(
 
 
 @generic_with_default
+def choose_next_by_marks(
+    chosen: Any,
+    schedules: Schedules,
+    tree: Tree,
+    radius: Any,
+    sums: Floats,
+    scales: Floats,
+    at: Any,
+) -> None:
+    """Do the same in a pass on verdicts; ``at`` is a `decisions.When`."""
+
+
+@generic_with_default
 def intervals_around(chosen: Any, state: Ints) -> Int:
     """Bound the dyadic intervals that hold a chosen time of any schedule strictly inside.
 
-    ``state`` is (Q, S, ...), after the passes. See docs/explanation/skipping.md.
+    ``state`` is that of the server, after its pass. See docs/explanation/skipping.md.
     """
     return np.int64(0)
 
@@ -110,16 +113,10 @@ def _is_chosen(chosen, s):
 @intervals_around.of(ChosenTimes)
 def _intervals_around(chosen, state):
     times = np.int64(0)
-    for q in range(state.shape[0]):
-        for s in range(state.shape[1]):
-            if chosen.options[s, HI] > 0.0:
-                times += state[q, s, TIMES_USED]
+    for s in range(state.shape[0]):
+        if chosen.options[s, HI] > 0.0:
+            times += state[s, TIMES_USED]
     return HALVINGS * times
-
-
-@logging.of(ChosenTimes)
-def _logging(chosen, log):
-    return ChosenTimes(chosen.options, chosen.bounds, log)
 
 
 @choose_next.of(ChosenTimes)
@@ -127,8 +124,36 @@ def _choose_next(chosen, schedules, tree, radius, total, at_n):
     state, s = schedules.state, at_n.s
     if chosen.options[s, HI] > 0.0 and state[s, WINNER] == NOBODY and state[s, ABANDONED] == 0:
         _choose(chosen.options[s], chosen.bounds, schedules, tree, radius, total, at_n)
-        if chosen.log.shape[0] > 0:
-            chosen.log[s, state[s, TIMES_USED]] = state[s, NEXT]
+
+
+@choose_next_by_marks.of(ChosenTimes)
+def _choose_next_by_marks(chosen, schedules, tree, radius, sums, scales, at):
+    state, s = schedules.state, at.s
+    if chosen.options[s, HI] > 0.0 and state[s, WINNER] == NOBODY and state[s, ABANDONED] == 0:
+        _choose_by_marks(chosen, schedules, tree, radius, sums, scales, at)
+
+
+@inner
+def _choose_by_marks(chosen, schedules, tree, radius, sums, scales, at):
+    """Follow `model.schedules.Adaptive.next_time`, in sums: the least place that is enough."""
+    s, n, options, bounds = at.s, at.n, chosen.options[at.s], chosen.bounds
+    wanted = larger(1, math.ceil(options[SHARE] * float(schedules.state[s, ALIVE] - 1)))
+    least = larger(n + 1, np.int64(math.ceil(options[LO] * float(n))))
+    most = np.int64(math.floor(smaller(options[HI] * float(n), _LATEST)))
+    low = place_until(least - 1) + 1
+    high = larger(low, place_until(most))
+    while low < high:
+        middle = (low + high) // 2
+        later = float(step_at(middle))
+        if bounds[middle] == 0.0:
+            bounds[middle] = exact(radius, later)
+        bar = bounds[middle] * (float(n) / later)
+        if mark(schedules.rule, schedules, tree, sums, scales, bar, at) >= wanted:
+            high = middle
+        else:
+            low = middle + 1
+    time = step_at(low)
+    schedules.state[s, NEXT] = time if time <= schedules.times[s, LAST] else NEVER
 
 
 @inner

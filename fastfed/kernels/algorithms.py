@@ -14,10 +14,13 @@ import numpy as np
 from fastfed.kernels.compiling import entry_point, inner
 from fastfed.kernels.extremes import larger
 from fastfed.kernels.memory import Flags, Floats, Int, Ints
+from fastfed.kernels.random.dither import dither_of
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.trials import (
     BITS,
+    BUSIEST,
     CORRECT,
+    DOWNLINKS,
     GLOBAL_ARM,
     GLOBAL_STEPS,
     LOCAL_ERRORS,
@@ -41,7 +44,10 @@ from fastfed.kernels.tuple_references import by_reference
     GLOBAL_ARM_CHANGED,
     NO_PULLS,
     TOO_MANY_ROUNDS,
-) = range(9)
+    TARGET_ABSENT,
+    LOCAL_ARM_ABSENT,
+    GLOBAL_ARM_ABSENT,
+) = range(12)
 CODE, FAULTY, ARM, CLIENT, VALUE, BEFORE = range(6)  # the columns of `Batch.fault`
 
 UNDECIDED = -1
@@ -79,6 +85,8 @@ class Terms(NamedTuple):
     cuts: Any  # whether a trial that would pass the limit is cut off there, and not refused
     local_right: Flags  # (K, M) whether an arm is a right answer of a client,
     global_right: Flags  # (K,) and of the server
+    available: Flags  # (K, M) whether a client has an arm,
+    candidates: Flags  # (K,) and whether a client with a weight has it
 
 
 @inner
@@ -100,11 +108,15 @@ def _check(batch: Batch, i: Int, terms: Terms, round_number: Int) -> Int:
             return _broken(batch, i, LOCAL_ARM_UNKNOWN, (-1, m), arm, before)
         if before != UNDECIDED and arm != before:
             return _broken(batch, i, LOCAL_ARM_CHANGED, (-1, m), arm, before)
+        if arm >= 0 and not terms.available[arm, m]:
+            return _broken(batch, i, LOCAL_ARM_ABSENT, (-1, m), arm, before)
     arm, before = batch.global_arm[i, 0], batch.global_before[i, 0]
     if arm < LEAST_ANSWER or arm >= arms:
         return _broken(batch, i, GLOBAL_ARM_UNKNOWN, (-1, -1), arm, before)
     if before != UNDECIDED and arm != before:
         return _broken(batch, i, GLOBAL_ARM_CHANGED, (-1, -1), arm, before)
+    if arm >= 0 and not terms.candidates[arm]:
+        return _broken(batch, i, GLOBAL_ARM_ABSENT, (-1, -1), arm, before)
     if _over(batch, i):
         return NO_FAULT
     pulled = False
@@ -113,6 +125,8 @@ def _check(batch: Batch, i: Int, terms: Terms, round_number: Int) -> Int:
             target = targets[k, m]
             if target < counts[k, m]:
                 return _broken(batch, i, TARGET_FALLS, (k, m), target, counts[k, m])
+            if target > 0 and not terms.available[k, m]:
+                return _broken(batch, i, TARGET_ABSENT, (k, m), target, counts[k, m])
             if target > terms.limit and not terms.cuts:
                 return _broken(batch, i, TARGET_TOO_LARGE, (k, m), target, terms.limit)
             pulled = pulled or target > counts[k, m]
@@ -209,6 +223,13 @@ def _finish(batch: Batch, i: Int, terms: Terms) -> None:
     right = row[TRUNCATED] == 0 and row[LOCAL_ERRORS] == 0 and terms.global_right[arm]
     row[CORRECT] = 1 if right else 0
     row[BITS] = 64 * row[UPLINKS]
+    arms, clients = batch.counts.shape[1], batch.counts.shape[2]
+    row[DOWNLINKS] = clients * row[ROUNDS]  # targets, or that the trial is over
+    for m in range(clients):
+        pulls = np.int64(0)
+        for k in range(arms):
+            pulls += batch.counts[i, k, m]
+        row[BUSIEST] = larger(row[BUSIEST], pulls)
 
 
 @entry_point
@@ -245,3 +266,13 @@ def advance(
                 _note_declarations(batch, i)
             _finish(batch, i, terms)
     return left
+
+
+@entry_point
+def draw_uniforms(seed: Any, trials: Any, active: Any, round_number: Int, out: Any) -> None:
+    """Set out[i, k, m] to a uniform in [-1/2, 1/2] of this round, for all active trials i."""
+    for j in range(active.shape[0]):
+        i = active[j]
+        for k in range(out.shape[1]):
+            for m in range(out.shape[2]):
+                out[i, k, m] = dither_of(seed, trials[i], m, k, round_number)

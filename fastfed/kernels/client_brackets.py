@@ -48,14 +48,6 @@ from fastfed.kernels.memory import (
 from fastfed.kernels.radii import boundary_at_node, octave, reaches
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import begin
-from fastfed.kernels.unresolved_pairs import (
-    AT_A,
-    FLAG,
-    SIDE_BY_SIDE,
-    Highest,
-    flag_rivals,
-    put_beside,
-)
 
 
 @inner
@@ -191,32 +183,19 @@ def find_pairs(rule, rewards, radius, held, test, at_end, lazy):
     ``at_end`` are the largest values at its end: of a sum, and of a variance.
     """
     value, tree, m, count = held.walks.value, held.tree, test.m, test.arms
-    variance, side, drawn = tree.variance, tree.side, tree.drawn[0]
-    level, left = test.level, test.left
-    best_a, best_b, widest = Highest(test.high, at_end[0], at_end[1])
-    many = count >= SIDE_BY_SIDE and level > 0
-    if many:
-        for p in range(count):
-            k = np.int64(drawn[p])
-            put_beside(side, p, k, value[left, k, m], value[level, k, m], variance[k])
+    variance, drawn = tree.variance, tree.drawn[0]
+    level, left, best_a = test.level, test.left, test.high
+    best_b, widest = at_end
     found = np.int64(0)
     for p in range(count):
         k = np.int64(drawn[p])
         lift_a, lift_b = test.g_a + value[left, k, m], test.g_b + value[level, k, m]
         if certified(rewards, test, lift_a - best_a, lift_b - best_b, variance[k] + widest):
             continue
-        if many:
-            flag_rivals(rewards, (test.least, test.slack), (lift_a, lift_b), side, p, count)
         for q in range(count):
             i = np.int64(drawn[q])
             d_a, d_b = lift_a - value[left, i, m], lift_b - value[level, i, m]
-            if many:
-                may_cross = side[FLAG, q] != 0.0
-            else:
-                may_cross = i != k and not certified(
-                    rewards, test, d_a, d_b, variance[k] + variance[i]
-                )
-            if may_cross:
+            if i != k and not certified(rewards, test, d_a, d_b, variance[k] + variance[i]):
                 found += 1
                 lazy.by[m, k, i] = True
                 goals.note_pair(rule, radius, value, (k, i, m), level, d_b <= 0.0, lazy)
@@ -303,7 +282,7 @@ def last_surplus(rule, radius, walks, tree, lazy, m):
 
     It is taken at the step by which they are certainly out: the smaller, the later they left.
     """
-    n, x = lazy.high[m], tree.side[AT_A]
+    n, x = lazy.high[m], tree.scratch
     level = octave(n) - 1
     for k in range(lazy.hi.shape[0]):
         x[k] = walks.value[level, k, m]
@@ -316,7 +295,7 @@ def all_out_by(rule, rewards, memory, scope, radius, held, lazy, n):
 
     The walks are looked at inside an octave, at n alone: see `clients.find_last`.
     """
-    m, walks, x = scope.lo, held.walks, held.tree.side[AT_A]
+    m, walks, x = scope.lo, held.walks, held.tree.scratch
     level = octave(n)  # 2^(level-1) <= n < 2^level
     if np.int64(1) << (level - 1) == n:
         return False

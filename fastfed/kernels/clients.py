@@ -10,6 +10,8 @@ if each pass had been chosen beforehand. docs/explanation/skipping.md has the pr
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fastfed.kernels.client_brackets import (
@@ -20,57 +22,267 @@ from fastfed.kernels.client_brackets import (
     take_eliminators,
 )
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.dispatch import generic
 from fastfed.kernels.elimination import run_pass
 from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.goals import hooks as goals
 from fastfed.kernels.memory import (
     ABANDONED,
     ACCEPTED,
+    ALIVE,
+    BITS,
     CERTIFICATES,
     DRAWS,
+    INDEX,
     ISSUED,
+    LAST,
     NEVER,
+    NEXT,
     NOBODY,
     QUIET,
+    RIGHT,
+    SENDING,
+    SENT,
     SPINE_DECIDES,
     SPINE_USED,
+    TIMES_USED,
     WINNER,
+    B,
+    Int,
     Link,
     PassMemory,
     Schedules,
     Start,
 )
-from fastfed.kernels.radii import octave
+from fastfed.kernels.radii import boundary_at_node, octave, reaches
+from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import decided_at
-from fastfed.kernels.server_questions import client_scope
+from fastfed.kernels.server import Asked, run_on_verdicts
+from fastfed.kernels.server_questions import PairQuestions, Questions, client_scope
 from fastfed.kernels.tuple_references import by_reference
 
-BLOCK = 4096  # clients of a thread, or a multiple of it: no block looks at another's passes
+ANEW = 4096  # clients, after which it is decided anew whether brackets spare enough
+
+
+@generic
+def run_clients(
+    questions: Any,
+    problem: Any,
+    every_step: Any,
+    limits: Any,
+    space: Any,
+    trial: Int,
+    i: Int,
+    rows: Any,
+) -> Int:
+    """Run the passes of the clients of a trial, after the server's; return their certificates.
+
+    After `find_last` the steps in ``space.local_eliminated_at`` give the trial's rows, but not all
+    of them are located exactly, unless the caller keeps eliminations.
+    """
+
+
+@generic
+def find_last(questions: Any, problem: Any, every_step: Any, space: Any, trial: Int) -> Int:
+    """Locate the last declaration of any client, the likeliest first; return the certificates."""
 
 
 @inlined
-def run_clients(problem, every_step, limits, space, trial, i, rows, some):
-    """Run the passes of ``some`` clients of a trial, (lo, hi), after the server's.
-
-    Return their certificates. When all clients have been run, and `find_last`, the steps in
-    ``space.local_eliminated_at`` give the trial's rows, but not all of them are located exactly,
-    unless the caller keeps eliminations.
-    """
-    lazy, goal = space.lazy, problem.goal
-    arms = space.local_eliminated_at.shape[0]
+def _run_on_verdicts(problem, every_step, space, trial, m, due, level):
+    """Run the pass of client m, lazily if there is a ``due``; return its certificates."""
     questions = problem.questions
-    lazy.notes[SPINE_USED] = 0
+    client = by_reference(
+        Schedules(
+            every_step.times,
+            every_step.listed,
+            space.client_state,
+            space.client_eliminated_at,
+            goals.client_rule(problem.goal, questions, m),
+            every_step.chosen,
+        )
+    )
+    run_on_verdicts(
+        problem.rewards,
+        space.rewards,
+        by_reference(client_scope(questions, problem.seed, trial, m)),
+        problem.local_radius,
+        PassMemory(space.walks, space.tree, client),
+        by_reference(
+            Asked(
+                questions.client_arms[m],
+                questions.client_scales,
+                questions.one_each,
+                problem.skip,
+                due,
+                space.lazy.declared,
+                level,
+            )
+        ),
+        by_reference(Link(problem.uplink, space.received)),
+    )
+    _take_result(space, m)
+    return space.client_state[0, CERTIFICATES]
+
+
+@inner
+def _take_result(space, m):
+    """Store the steps at which arms left client m, and the steps between which it declared."""
+    lazy, state, out = space.lazy, space.client_state, space.local_eliminated_at
+    last = np.int64(0)
+    end = state[0, ABANDONED] if state[0, ABANDONED] > 0 else NEVER
+    for k in range(out.shape[0]):
+        out[k, m] = space.client_eliminated_at[0, k]
+        last = larger(last, smaller(out[k, m], end))
+    lazy.low[m] = lazy.high[m] = last
+    lazy.winner[m] = state[0, WINNER]
+    if lazy.declared[0] >= 0:
+        lazy.low[m] = lazy.declared[0]
+    lazy.notes[SPINE_USED] += state[0, DRAWS]
+
+
+@run_clients.of(PairQuestions)
+def _run_clients_by_pairs(questions, problem, every_step, limits, space, trial, i, rows):
+    lazy = space.lazy
+    lazily = problem.skip and rows.local_eliminated_at.shape[0] == 0
+    due = lazy.due if lazily else lazy.nothing
+    certificates = np.int64(0)
+    for m in range(space.local_eliminated_at.shape[1]):
+        if lazily and (m == 0 or not questions.alike):
+            _set_due(questions, space.state, space.eliminated_at, limits.horizon, lazy, m)
+        certificates += _run_on_verdicts(
+            problem, every_step, space, trial, np.int64(m), due, np.int64(-1)
+        )
+        _note_answer(problem.goal, space.client_state, space, np.int64(m), i, rows)
+    return certificates
+
+
+@find_last.of(PairQuestions)
+def _find_last_by_pairs(questions, problem, every_step, space, trial):
+    lazy, out = space.lazy, space.local_eliminated_at
+    certificates, latest = np.int64(0), np.int64(0)
+    for m in range(lazy.low.shape[0]):
+        latest = larger(latest, lazy.low[m])
+    while True:
+        m = _last_likely(problem, space, latest)
+        if m < 0:
+            break
+        scope = by_reference(client_scope(questions, problem.seed, trial, m))
+        if latest > lazy.low[m]:
+            # the answer tells of the inside of these intervals, at each of the depths of a pass, so
+            # their certificates count whatever it is
+            certificates += octave(latest) * goals.most_certificates(problem.goal, out.shape[0])
+            if _has_declared_by(problem, space, scope, latest):
+                lazy.high[m] = latest
+                continue
+        level = _begin_again(problem, every_step, space, m)
+        certificates += _run_on_verdicts(problem, every_step, space, trial, m, lazy.nothing, level)
+        latest = larger(latest, lazy.high[m])
+    for m in range(out.shape[1]):
+        for k in range(out.shape[0]):
+            if out[k, m] < NEVER:
+                out[k, m] = smaller(out[k, m], latest)
+    return certificates
+
+
+@inner
+def _last_likely(problem, space, latest):
+    """Return the client that is likeliest to declare last, if it may after ``latest``, or -1."""
+    lazy, out = space.lazy, space.local_eliminated_at
+    found, least = np.int64(-1), np.inf
+    for m in range(lazy.low.shape[0]):
+        if lazy.high[m] > latest and lazy.high[m] > lazy.low[m]:
+            level = octave(lazy.low[m]) if lazy.low[m] > 0 else np.int64(0)
+            value, winner, lead = space.walks.value[level], lazy.winner[m], np.inf
+            for k in range(out.shape[0]):
+                if k != winner and out[k, m] > lazy.low[m]:
+                    lead = smaller(lead, value[winner, m] - value[k, m])
+            surplus = lead / boundary_at_node(problem.local_radius, level)
+            if found < 0 or surplus < least:
+                found, least = np.int64(m), surplus
+    return found
+
+
+@inner
+def _has_declared_by(problem, space, scope, n):
+    """Tell whether a client has declared by step n, from its values there alone.
+
+    The walks are looked at inside an octave, at n alone.
+    """
+    lazy, out, walks, m = space.lazy, space.local_eliminated_at, space.walks, scope.lo
+    level = octave(n)  # 2^(level-1) <= n < 2^level
+    if np.int64(1) << (level - 1) == n:
+        return False
+    best, highest = np.inf, -np.inf
+    for k in range(out.shape[0]):
+        if out[k, m] > lazy.low[m]:
+            if walks.known[k, m] <= level:
+                return False
+            x = hooks.value_inside(
+                problem.rewards, space.rewards, scope, walks, np.int64(k), n, level
+            )
+            walks.work[1] += level - 1
+            if np.isnan(x):
+                return False
+            if k == lazy.winner[m]:
+                best = x
+            else:
+                highest = larger(highest, x)
+    return reaches(problem.local_radius, best - highest, n, level)
+
+
+@inner
+def _begin_again(problem, every_step, space, m):
+    """Put the pass of client m at the last spine node before it declared; return its octave.
+
+    Arms that left there or before were certainly out by then, and the others were in.
+    """
+    lazy, tree, state = space.lazy, space.tree, space.client_state
+    if lazy.low[m] == 0:
+        return np.int64(-1)
+    level = octave(lazy.low[m])
+    n = np.int64(1) << (level - 1)
+    alive = np.int64(0)
+    for k in range(space.local_eliminated_at.shape[0]):
+        left_at = space.local_eliminated_at[k, m]
+        space.client_eliminated_at[0, k] = NEVER if left_at > n else left_at
+        if left_at > n:
+            alive += 1
+            space.walks.total[level - 1, k] = space.walks.value[level - 1, k, m]
+    for column in (INDEX, SENT, TIMES_USED, CERTIFICATES, ABANDONED, BITS, DRAWS):
+        state[0, column] = 0
+    state[0, ALIVE], state[0, SENDING], state[0, WINNER] = alive, alive, NOBODY
+    state[0, NEXT] = n + 1 if n < every_step.times[0, LAST] else NEVER
+    tree.frame[0, B], tree.frame[0, RIGHT] = n, level - 1
+    tree.g[0, 1] = boundary_at_node(problem.local_radius, level - 1)
+    return level
+
+
+@inner
+def _note_answer(goal, state, space, m, i, rows):
+    """Note the answer of client m in trial i, from the state of its pass."""
+    space.winners[m] = state[0, WINNER]
+    space.wrong[m] = 1 if goals.client_errs(goal, m, state) else 0
+    space.local_abandoned_at[m] = state[0, ABANDONED]
+    if rows.local_accepted.shape[0] > 0:
+        for k in range(space.local_eliminated_at.shape[0]):
+            rows.local_accepted[i, k, m] = state[0, ACCEPTED + k] == 1
+
+
+@run_clients.of(Questions)
+def _run_clients(questions, problem, every_step, limits, space, trial, i, rows):
+    lazy, goal = space.lazy, problem.goal
+    arms, clients = space.local_eliminated_at.shape
     lazily = problem.skip and rows.local_eliminated_at.shape[0] == 0
     certificates, in_vain = np.int64(0), np.int64(0)
-    for m in range(some[0], some[1]):
+    for m in range(clients):
         client = by_reference(_schedules_of(problem, every_step, space, np.int64(m)))
         scope = by_reference(client_scope(questions, problem.seed, trial, np.int64(m)))
-        if m == some[0] or not questions.alike:
+        if m == 0 or not questions.alike:
             _set_due(questions, space.state, space.eliminated_at, limits.horizon, lazy, m)
         lazy.notes[ISSUED], lazy.notes[QUIET] = 0, -1
         bracketed = False
         # clients of a trial are alike: where brackets spare little, most clients do without
-        place = m % BLOCK
+        place = m % ANEW
         if place == 0:
             in_vain = np.int64(0)
         if lazily and 4 * in_vain <= place + 4:
@@ -89,12 +301,7 @@ def run_clients(problem, every_step, limits, space, trial, i, rows, some):
             certificates += _follow(problem, space, scope, client)
         elif taken > 0:
             certificates += _locate(problem, space, scope, client, first)
-        space.winners[m] = client.state[0, WINNER]
-        space.wrong[m] = 1 if goals.client_errs(goal, m, client.state) else 0
-        space.local_abandoned_at[m] = client.state[0, ABANDONED]
-        if rows.local_accepted.shape[0] > 0:
-            for k in range(arms):
-                rows.local_accepted[i, k, m] = client.state[0, ACCEPTED + k] == 1
+        _note_answer(goal, client.state, space, np.int64(m), i, rows)
     return certificates
 
 
@@ -112,7 +319,7 @@ def _set_due(questions, state, eliminated_at, horizon, lazy, m):
         for s in range(schedules):
             latest = np.int64(0)
             for q in range(count):
-                if questions.weights[q, m] > 0.0:
+                if questions.weights[q, k, m] > 0.0:
                     known = decided_at(state[q], eliminated_at[q], s, k)
                     latest = larger(latest, smaller(known, state[q, s, SPINE_DECIDES]))
             due = smaller(smaller(due, latest), horizon[s])
@@ -210,9 +417,8 @@ def _locate(problem, space, scope, client, first):
     return client.state[0, CERTIFICATES]
 
 
-@inlined
-def find_last(problem, every_step, space, trial):
-    """Locate the last declaration of any client, the likeliest first; return the certificates."""
+@find_last.of(Questions)
+def _find_last(questions, problem, every_step, space, trial):
     lazy, out = space.lazy, space.local_eliminated_at
     arms, clients = out.shape
     certificates, latest = np.int64(0), np.int64(0)

@@ -9,8 +9,8 @@
         return 4
 
 `leaf(rewards)` inside a kernel is then `_leaf` wherever ``rewards`` is a GaussianRewards (a
-NamedTuple class). Nothing is decided at run time. Numba's disk cache finds such kernels in a second
-process, which it does not if a compiled function is an argument or stands in a closure.
+NamedTuple class). Nothing is decided at run time. A second process finds such kernels on disk,
+which it could not if a compiled function were an argument or stood in a closure.
 
 A hook with a default is made by `generic_with_default`: its own body serves every class that
 registers nothing.

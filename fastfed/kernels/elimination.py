@@ -78,7 +78,7 @@ from fastfed.kernels.memory import (
 from fastfed.kernels.radii import CHORD, boundary_at_node
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import begin, communicate, communicate_through
-from fastfed.kernels.unresolved_pairs import COMPARED, NOTHING, collect_arms, list_arms
+from fastfed.kernels.unresolved_pairs import collect_arms, list_arms
 from fastfed.kernels.uplinks import hooks as uplinks
 
 
@@ -99,16 +99,12 @@ def run_pass(
     walks, tree, schedules = held.walks, held.tree, held.schedules
     frame, g, skip = tree.frame, tree.g, where.skip
     if where.level < 0:
-        _begin(schedules, link)
+        begin_all(schedules, link)
         frame[0, B], frame[0, RIGHT] = 0, ORIGIN
-    listed_arms = np.int64(0)
     for level in range(larger(where.level, 0), SPINE):
-        running_arms = _running_arms(schedules.state, scope.hi - scope.lo)
-        if running_arms == 0:
+        if not _count_spine_draws(schedules.state, scope.hi - scope.lo):
             return
-        if running_arms != listed_arms:  # on most levels nothing has been eliminated
-            list_arms(schedules, tree)
-            listed_arms = running_arms
+        list_arms(schedules, tree)
         frame[0, A], frame[0, LEFT] = frame[0, B], frame[0, RIGHT]
         frame[0, B], frame[0, RIGHT] = 1 << level, level
         hooks.extend_spine(rewards, memory, scope, walks, tree, level)
@@ -149,7 +145,7 @@ def run_pass(
 
 
 @inner
-def _begin(schedules, link):
+def begin_all(schedules, link):
     """Put every schedule before its first time, with all arms alive."""
     state, eliminated_at = schedules.state, schedules.eliminated_at
     count, arms = eliminated_at.shape
@@ -173,14 +169,14 @@ def _begin(schedules, link):
 
 
 @inlined
-def _running_arms(state, clients):
-    """Count the arms alive over the schedules that still run, and their next draws on the spine."""
-    count = 0
+def _count_spine_draws(state, clients):
+    """Count the next draws on the spine of each schedule; tell whether any schedule still runs."""
+    running = False
     for s in range(state.shape[0]):
         if state[s, NEXT] < NEVER:
-            count += state[s, ALIVE]
+            running = True
             state[s, DRAWS] += clients * state[s, ALIVE]
-    return count
+    return running
 
 
 @inlined
@@ -201,7 +197,6 @@ def _settle(rewards, memory, scope, radius, held, interval, link):
     message_errors = uplinks.message_errors(link.uplink, tree, depth, level)
     errors_alone = uplinks.message_errors_alone(link.uplink, tree, depth)
     largest_error = uplinks.largest_message_error(link.uplink, message_errors[1])
-    tree.last[COMPARED] = NOTHING
     left_over = np.int64(0)
     for i in range(frame[depth, UNSETTLED]):
         s = tree.unsettled[depth, i]
@@ -230,7 +225,7 @@ def _settle(rewards, memory, scope, radius, held, interval, link):
         look = Look(s, i, depth, left_over)
         found = goals.unresolved_count(schedules.rule, test, schedules, tree, walks.total, look)
         if found == 0:
-            communicate_through(s, b, scope.senders, schedules)
+            communicate_through(s, b, scope.senders * state[s, ALIVE], schedules)
             continue
         if (
             test.skip
@@ -313,6 +308,7 @@ def _communicate(rewards, scope, radius, schedules, walks, tree, at_n, link):
     received = uplinks.receive(
         link.uplink, link.received, rewards, scope, radius, PassMemory(walks, tree, schedules), at_n
     )
-    communicate(at_n.s, at_n.n, scope.senders, schedules)
+    messages = scope.senders * schedules.state[at_n.s, ALIVE]
+    communicate(at_n.s, at_n.n, messages, schedules)
     goals.decide(schedules.rule, schedules, tree, radius, walks.total[received], at_n)
     choose_next(schedules.chosen, schedules, tree, radius, walks.total[received], at_n)

@@ -6,9 +6,6 @@ none of that: their arrays are contiguous, are kept by the caller, and have indi
 element of a matrix is then one multiplication, one addition and one load, and LLVM has 30 % fewer
 instructions to optimise.
 
-LLVM is told what cannot overlap (`mark`): elements of different types, and elements and fields of
-references. So what a loop reads of a tuple stays in a register, whatever the loop writes.
-
 Supported are full indices, fewer indices (a view of the rest), ``shape`` and `fill`. Where the
 environment has NUMBA_BOUNDSCHECK=1, indices are checked, and those below 0 are refused.
 """
@@ -37,8 +34,6 @@ from numba.extending import (
     register_model,
 )
 
-_WORD = ir.IntType(64)
-
 
 class KernelArray(types.Type):
     """Numba's type of an array of kernels."""
@@ -60,15 +55,6 @@ class _KernelArrayModel(models.StructModel):
     def __init__(self, manager: Any, kind: KernelArray) -> None:
         shape = types.UniTuple(types.intp, kind.ndim)
         super().__init__(manager, kind, [("data", types.CPointer(kind.dtype)), ("shape", shape)])
-
-
-def mark(instruction: Any, builder: Any, what: str) -> Any:
-    """Mark a load or store: it overlaps with no load or store that is marked otherwise."""
-    module = builder.module
-    root = module.add_metadata(["fastfed"])
-    kind = module.add_metadata([what, root, ir.Constant(_WORD, 0)])
-    instruction.set_metadata("tbaa", module.add_metadata([kind, kind, ir.Constant(_WORD, 0)]))
-    return instruction
 
 
 def words_of(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
@@ -160,7 +146,7 @@ def _get(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     at, rest = _find(context, builder, sig.args, args)
     if rest:
         return made_of(context, builder, sig.return_type, [at, *rest])
-    value = mark(builder.load(at), builder, f"element of {sig.return_type}")
+    value = builder.load(at)
     return context.data_model_manager[sig.return_type].from_data(builder, value)
 
 
@@ -173,7 +159,7 @@ def _set(context: Any, builder: Any, sig: Any, args: Any) -> None:
 
 def _store(context: Any, builder: Any, array: KernelArray, value: Any, at: Any) -> None:
     stored = context.data_model_manager[array.dtype].as_data(builder, value)
-    mark(builder.store(stored, at), builder, f"element of {array.dtype}")
+    builder.store(stored, at)
 
 
 def _fill(typing_context: Any, array: Any, value: Any) -> Any:

@@ -26,7 +26,6 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 SKIP_TOLERANCE = 1e-15
 BAR = -math.log(SKIP_TOLERANCE)
-SIDE_ROWS, LAST_COLUMNS = 5, 6  # of `Tree.side` and `Tree.last`: see `unresolved_pairs`
 MOST_PAIRS = 3  # unresolved pairs that get a pairwise pass; 1 is 7 % slower, 6 no faster
 NEVER = np.int64(2**62)
 SPINE = 53
@@ -39,8 +38,9 @@ RECEIVED = MIDDLE + DEPTHS  # of the sums only: received by the server, if that 
 STEP = RECEIVED + 1
 
 # columns of `frame`, one row a depth: the interval, the slots of its ends, whether it is the right
-# half of the one above, the number of its unsettled schedules, the number of arms its middle needs
-A, B, LEFT, RIGHT, IS_RIGHT, UNSETTLED, DRAWN = range(7)
+# half of the one above, the number of its unsettled schedules, the number of arms its middle needs,
+# the number of unresolved functionals (`verdicts`)
+A, B, LEFT, RIGHT, IS_RIGHT, UNSETTLED, DRAWN, LISTED = range(8)
 # columns of `times`, one row a schedule: every PERIOD steps up to LAST, or, if PERIOD is 0, at
 # listed[BEGIN:END]
 PERIOD, LAST, BEGIN, END = range(4)
@@ -48,11 +48,11 @@ PERIOD, LAST, BEGIN, END = range(4)
 # that in `listed`, the number of arms alive, the declared arm, scalars sent, communication times
 # used, certificates, the step at which it was abandoned (0: it was not), bits sent, if they are
 # counted, draws of walks that the schedule would have needed had it run alone, the last step up to
-# which values at spine nodes decided everything (NEVER: they decided all); then a column for each
-# arm, which goals with several answers set to 1 if the arm is accepted
+# which values at spine nodes decided everything (NEVER: they decided all), messages of a round;
+# then a column for each arm, which goals with several answers set to 1 if the arm is accepted
 NEXT, INDEX, ALIVE, WINNER, SENT, TIMES_USED, CERTIFICATES, ABANDONED, BITS, DRAWS = range(10)
-SPINE_DECIDES = 10
-ACCEPTED = 11
+SPINE_DECIDES, SENDING = 10, 11
+ACCEPTED = 12
 # columns of `Lazy.notes`: spine nodes that clients used in this trial, drawn by them or by the
 # server; of the last bracket: log2 of the last spine node at which each arm is certainly in or out,
 # -1 for step 0, and the certificates up to there, or of the whole bracket if it did not fail
@@ -61,9 +61,6 @@ SPINE_USED, ISSUED, QUIET = range(3)
 ACCEPT, REJECT = 1, 2
 # in place of the number of arms in play: a bracket fails
 FAILED = -1
-# columns of `Space.totals`, of one trial: variates that the server drew, and certificates and spine
-# nodes of the clients
-SERVER_DRAWS, CLIENT_CERTIFICATES, CLIENT_SPINE = range(3)
 # in place of a declared arm: nothing has been declared; a set of arms has
 NOBODY, A_SET = -1, -2
 
@@ -75,7 +72,9 @@ class Scope(NamedTuple):
     trial: Int
     lo: Int
     hi: Int
-    weights: Floats  # (M,) by which each client's walk enters sums: see `model.weights`
+    # (K, M) by which the walk of each arm and client enters sums: see `model.weights`. What has the
+    # weight 0 is never drawn
+    weights: Floats
     senders: Int  # the number of clients that send: those with a weight above 0
 
 
@@ -91,18 +90,23 @@ class Walks(NamedTuple):
 class Tree(NamedTuple):
     """The interval under examination, and those above it."""
 
-    frame: Ints  # (depths, 7)
+    frame: Ints  # (depths, 8)
     g: Floats  # (depths, 2) lower bounds on g(a), g(b), near enough to decide by
     unsettled: Indices  # (depths, S) the schedules that must look into the interval
     arms: Indices  # (depths, S, K + 1) the unresolved arms of each; their number comes last
     drawn: Indices  # (depths, K) union of those arms
     unresolved: Flags  # (K,)
-    side: Floats  # (SIDE_ROWS, K) scratch of `unresolved_pairs`
-    last: Ints  # (LAST_COLUMNS,) the last comparison in the interval: see `unresolved_pairs`
+    scratch: Floats  # (K,) of `client_brackets`
+    apart: Ints  # (1,) 0 if in the last look no arm led another by g(b) at both ends
     variance: Floats  # (K,) filled by `rewards.certificate_bound`
     # (MOST_PAIRS or S, 3) two unresolved arms, then: leader, eliminated arm, step; in `pair` a row
     # for each schedule
     pairs: Ints
+    # (depths, most, 3) unresolved functionals of each interval: two arms, and flags of `verdicts`
+    verdicts: Indices
+    marks: Ints  # (K,) scratch of `verdicts` and `decisions`
+    leaders: Ints  # (K,)
+    led: Ints  # (K,)
 
 
 class Schedules(NamedTuple):
@@ -232,6 +236,8 @@ class Lazy(NamedTuple):
     high: Ints  # (M,) and at this step or before
     due: Ints  # (K,) a number of pulls that every schedule asks of every client
     notes: Ints  # (3,) see the columns above
+    nothing: Ints  # (0,)
+    declared: Ints  # (1,) the step after which a client declared, if it is known no better; else -1
 
 
 class Space(NamedTuple):
@@ -249,10 +255,9 @@ class Space(NamedTuple):
     local_abandoned_at: Ints  # (M,)
     state: Ints  # (Q, S, ACCEPTED + K) and of the server's
     eliminated_at: Ints  # (Q, S, K)
+    told: Ints  # (M,) of `server_questions.count_downlinks`
     received: Any  # memory of the uplink: see `kernels.uplinks`
     lazy: Lazy  # memory of lazy clients
-    totals: Ints  # (3,) see the columns above
-    log: Ints  # (Q, S, times) chosen times of several questions: see `kernels.adaptive`
 
 
 def ints(*shape: int) -> Ints:
@@ -274,12 +279,14 @@ def make_lazy(arms: int, clients: int) -> Lazy:
         ints(clients),
         ints(arms),
         ints(3),
+        ints(0),
+        ints(1),
     )
 
 
-def make_space(problem: Any, arms: int, clients: int, schedules: int, logged: int) -> Space:
-    """Make the memory for trials of a `trials.Problem`; ``logged`` chosen times can be kept."""
-    rewards, goal, uplink = problem.rewards, problem.goal, problem.uplink
+def make_space(problem: Any, arms: int, clients: int, schedules: int) -> Space:
+    """Make the memory for trials of a `trials.Problem`."""
+    rewards, goal = problem.rewards, problem.goal
     questions = len(problem.questions.weights)
     slots = STEP + rewards.longest_walk + 1
     return Space(
@@ -290,16 +297,20 @@ def make_space(problem: Any, arms: int, clients: int, schedules: int, logged: in
             work=ints(2),
         ),
         tree=Tree(
-            frame=ints(DEPTHS, 7),
+            frame=ints(DEPTHS, 8),
             g=np.zeros((DEPTHS, 2)),
             unsettled=np.zeros((DEPTHS, schedules), np.uint32),
             arms=np.zeros((DEPTHS, schedules, arms + 1), np.uint32),
             drawn=np.zeros((DEPTHS, arms), np.uint32),
             unresolved=np.zeros(arms, np.bool_),
-            side=np.zeros((SIDE_ROWS, arms)),
-            last=ints(LAST_COLUMNS),
+            scratch=np.zeros(arms),
+            apart=ints(1),
             variance=np.zeros(arms),
             pairs=ints(max(MOST_PAIRS, schedules), 3),
+            verdicts=np.zeros((DEPTHS, min(arms * (arms + 1) // 2, 8 * arms), 3), np.uint32),
+            marks=ints(arms),
+            leaders=ints(arms),
+            led=ints(arms),
         ),
         notes=goal.notes(arms, schedules),
         rewards=rewards.memory(slots, arms, clients),
@@ -311,32 +322,7 @@ def make_space(problem: Any, arms: int, clients: int, schedules: int, logged: in
         local_abandoned_at=ints(clients),
         state=ints(questions, schedules, ACCEPTED + arms),
         eliminated_at=ints(questions, schedules, arms),
-        received=uplink.memory(schedules, arms, clients),
+        told=ints(clients),
+        received=problem.participation.received(problem.uplink, schedules, arms, clients),
         lazy=make_lazy(arms, clients),
-        totals=ints(3),
-        log=ints(questions, schedules if logged else 0, logged),
-    )
-
-
-def beside(problem: Any, space: Space) -> Space:
-    """Make the memory of a thread that runs other clients of the same trial.
-
-    Arrays with an entry for each client are shared.
-    """
-    arms = space.client_eliminated_at.shape[1]
-    walks, tree, lazy = space.walks, space.tree, space.lazy
-    return space._replace(
-        walks=walks._replace(total=np.zeros_like(walks.total), work=ints(2)),
-        tree=tree._replace(**{name: np.zeros_like(one) for name, one in tree._asdict().items()}),
-        notes=problem.goal.notes(arms, tree.unsettled.shape[1]),
-        rewards=problem.rewards.beside(space.rewards),
-        client_state=np.zeros_like(space.client_state),
-        client_eliminated_at=np.zeros_like(space.client_eliminated_at),
-        lazy=lazy._replace(
-            victim=np.zeros_like(lazy.victim),
-            taken=np.zeros_like(lazy.taken),
-            due=np.zeros_like(lazy.due),
-            notes=np.zeros_like(lazy.notes),
-        ),
-        totals=ints(3),
     )

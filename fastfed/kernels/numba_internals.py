@@ -1,8 +1,8 @@
-"""The private interfaces of Numba that are overridden: its compiler, its libraries, its cache.
+"""The private interfaces of Numba that are used: its compiler, its libraries, its cache.
 
 Three things are gained: options of the compiler that are not documented (`known_options`),
-functions that are compiled only as far as their callers need it (`compilers`), and a cache
-on disk that trusts no file without a checksum (`Cache`). Where a version of Numba lacks one of the
+functions that are compiled only as far as their callers need it (`compilers`), and compiled
+code as bytes (`packed`). Where a version of Numba lacks one of the
 interfaces, plain Numba compiles instead: slower, with the same rows. (`dispatch`, `extremes`,
 `kernel_arrays` and `tuple_references` add types and functions, by Numba's interface for
 extensions.)
@@ -24,11 +24,9 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import hashlib
 import pickle
+import sys
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
@@ -49,7 +47,6 @@ _LEFT_OUT = {
     "DumpParforDiagnostics",
 }
 _ENTRANCE = "_ZN7cpython"  # how names of wrappers begin
-_DIGEST = 32  # bytes of a SHA-256
 
 
 def known_options(**wanted: Any) -> dict[str, Any]:
@@ -215,46 +212,14 @@ def compilers() -> Compilers | None:
 
 
 try:
-    from numba.core.caching import FunctionCache, IndexDataCacheFile
+    from numba.core.compiler import CompileResult
+    from numba.core.dispatcher import Dispatcher
+    from numba.core.serialize import dumps
 
-    _needed = (
-        (FunctionCache, ("load_overload", "save_overload", "flush", "disable")),
-        (IndexDataCacheFile, ("_load_index", "_save_index", "_load_data", "_dump", "_data_path")),
-        (IndexDataCacheFile, ("_open_for_write", "save", "_save_data")),
-    )
-    if not all(hasattr(cls, name) for cls, names in _needed for name in names):
-        raise ImportError("the interfaces of Numba's cache are gone")
+    CAN_CACHE = all(hasattr(CompileResult, name) for name in ("_reduce", "_rebuild", "codegen"))
+    CAN_CACHE = CAN_CACHE and hasattr(Dispatcher, "enable_caching")
 except ImportError:
-    FunctionCache = IndexDataCacheFile = object  # type: ignore[assignment, misc]
     CAN_CACHE = False
-else:
-    CAN_CACHE = True
-
-
-class Cache(FunctionCache):
-    """Numba's cache of one function, in files with checksums."""
-
-    def __init__(self, function: Callable[..., Any], sources: bytes) -> None:
-        super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp()
-        self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp, sources)
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load compiled code, without the parts of Numba that only compiling needs.
-
-        Numba would first load all of them, which takes twice as long as the code itself. Where it
-        has to compile, it loads them then.
-        """
-        target_context.refresh = lambda: None
-        try:
-            return super().load_overload(sig, target_context)
-        finally:
-            del target_context.refresh
-
-    @property
-    def place(self) -> str:
-        """The folder of the cache."""
-        return str(self._cache_path)
 
 
 def attach(compiled: Any, cache: Any) -> None:
@@ -262,54 +227,21 @@ def attach(compiled: Any, cache: Any) -> None:
     compiled._cache = cache
 
 
-class _Files(IndexDataCacheFile):
-    """The files of a cache, each with two hashes ahead of its content.
+def machine(codegen: Any) -> str:
+    """Describe all that compiled code depends on, but for its sources."""
+    config = numba.config
+    checks = (config.BOUNDSCHECK, config.OPT, config.DEBUGINFO_DEFAULT)  # type: ignore[attr-defined]
+    return repr((sys.version, numba.__version__, codegen.magic_tuple(), checks))
 
-    The first is of everything that the content depends on, because Numba looks only at the file
-    that has the function itself, and because the content of an older version can name modules that
-    no longer exist: such a file is not even unpickled. The second is of the content: one flipped
-    bit in machine code would give wrong rows.
-    """
 
-    def __init__(self, path: str, name: str, stamp: Any, sources: bytes) -> None:
-        super().__init__(path, name, stamp)
-        about = repr((numba.__version__, stamp)).encode()
-        self._made_of = hashlib.sha256(about + sources).digest()
+def packed(compiled: Any) -> bytes | None:
+    """Return the result of a compilation as bytes; None if other processes cannot use it."""
+    if compiled.library.has_dynamic_globals or compiled.lifted:
+        return None
+    content: bytes = dumps(compiled._reduce())
+    return content
 
-    def save(self, key: Any, data: Any) -> None:
-        """Save compiled code under a name of its own, and then list the name in the index.
 
-        Numba numbers the files. Two processes that save at once can choose the same number, and one
-        would later run the code of the other. Here the worst is an entry that the index lacks.
-        """
-        digest = hashlib.sha256(super()._dump(key)).hexdigest()
-        name = Path(self._index_name).with_suffix(f".{digest[:32]}.nbc").name
-        self._save_data(name, data)
-        self._save_index({**self._load_index(), key: name})
-
-    def _load_index(self) -> dict[Any, str]:
-        content = None
-        with suppress(FileNotFoundError):
-            content = self._read(self._index_path)
-        return content or {}
-
-    def _save_index(self, overloads: dict[Any, str]) -> None:
-        with self._open_for_write(self._index_path) as file:
-            file.write(self._dump(overloads))
-
-    def _load_data(self, name: str) -> Any:
-        return self._read(self._data_path(name))
-
-    def _dump(self, obj: Any) -> bytes:
-        content: bytes = super()._dump(obj)
-        return self._made_of + hashlib.sha256(content).digest() + content
-
-    def _read(self, path: str) -> Any:
-        """Read a file; None if it was made of other sources."""
-        whole = Path(path).read_bytes()
-        content = whole[2 * _DIGEST :]
-        if whole[:_DIGEST] != self._made_of:
-            return None
-        if whole[_DIGEST : 2 * _DIGEST] != hashlib.sha256(content).digest():
-            raise ValueError(f"{Path(path).name} is damaged")
-        return pickle.loads(content)
+def unpacked(content: bytes, context: Any) -> Any:
+    """Return the result of a compilation from its bytes."""
+    return CompileResult._rebuild(context, *pickle.loads(content))

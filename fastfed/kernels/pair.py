@@ -245,9 +245,9 @@ def _carry_out(scope, schedules, tree, pair, b):
     for i in range(count):
         s, n = listed[i], tree.pairs[i, CROSSING]
         if n != 0:
-            communicate_through(s, abs(n), scope.senders, schedules)
+            communicate_through(s, abs(n), scope.senders * state[s, ALIVE], schedules)
             schedules.eliminated_at[s, k if n > 0 else j] = abs(n)
             state[s, ALIVE] -= 1
             conclude(s, abs(n), schedules)
         if state[s, NEXT] <= b:
-            communicate_through(s, b, scope.senders, schedules)
+            communicate_through(s, b, scope.senders * state[s, ALIVE], schedules)

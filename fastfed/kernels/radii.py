@@ -24,7 +24,7 @@ moved outwards by 2^-42, because a user's formula may round more.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ from fastfed.errors import InputError
 from fastfed.kernels.addresses import call_formula
 from fastfed.kernels.compiling import entry_point, inlined, inner
 from fastfed.kernels.extremes import larger, smaller
-from fastfed.kernels.memory import Floats, Int
+from fastfed.kernels.memory import Floats, Int, Ints
 from fastfed.kernels.tuple_references import by_reference
 
 LEVELS = 54  # octaves, up to 2^53
@@ -55,6 +55,7 @@ CHORD = 1.0 - 2.0**-50  # rounds a chord down, below the rounding errors of what
 WALKS, CONSTANT, SCALE, SHIFT, LIFT, BUDGET, NODES = range(7)
 LOGS = NODES + LEVELS
 _NODE_COUNT = (LEVELS - 1) * GRID + 1
+FIXED = -1  # the kind of a boundary that holds at one round alone, where g is table[CONSTANT]
 
 boundary = inner(formulas.boundary)
 exponent = inner(formulas.exponent)
@@ -68,6 +69,23 @@ class Boundary(NamedTuple):
     function: Int  # the address of a user's own L(n, budget); 0: a built-in radius
     # all other numbers
     table: Floats
+
+
+class QuestionBoundaries(NamedTuple):
+    """The boundaries of the server's questions, which differ in nothing but the table."""
+
+    kind: Int
+    unit: Any
+    function: Int
+    tables: Floats  # (distinct tables, entries)
+    table_of: Ints  # (Q,) the table of each question
+
+
+@inlined
+def boundary_of(boundaries, q):
+    """Return the boundary of question q."""
+    table = boundaries.tables[boundaries.table_of[q]]
+    return Boundary(boundaries.kind, boundaries.unit, boundaries.function, table)
 
 
 @inlined
@@ -149,6 +167,8 @@ def boundary_between(radius, a, b, g_a, g_b, level, noise):
 @inner
 def reaches(radius, lead, n, level):
     """Tell whether lead >= g(n), as the formula decides it; 2^(level-1) <= n < 2^level."""
+    if radius.kind == FIXED:
+        return lead >= radius.table[CONSTANT]
     if radius.kind == PAPER:
         low, u = _log_below(radius.table, n, level)
         square = radius.unit * float(n)
@@ -237,6 +257,20 @@ def make_radius(confidence: Confidence) -> Boundary:
     )
     (_tabulate_paper if radius.kind == PAPER else tabulate)(radius)
     return radius
+
+
+def make_question_radii(by_question: Sequence[Confidence]) -> QuestionBoundaries:
+    """Make the boundaries of the server's questions, with one table for equal radii."""
+    distinct = list(dict.fromkeys(by_question))
+    made = [make_radius(one) for one in distinct]
+    places = {one: place for place, one in enumerate(distinct)}
+    return QuestionBoundaries(
+        made[0].kind,
+        made[0].unit,
+        made[0].function,
+        np.stack([one.table for one in made]),
+        np.array([places[one] for one in by_question], np.int64),
+    )
 
 
 @cache

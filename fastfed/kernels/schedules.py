@@ -63,10 +63,10 @@ def advance(s: Int, b: Int, schedules: Schedules) -> Int:
 
 
 @inlined
-def communicate(s: Int, n: Int, clients: Int, schedules: Schedules) -> None:
-    """Use communication time n of schedule s: every client sends a scalar for every arm alive."""
+def communicate(s: Int, n: Int, messages: Int, schedules: Schedules) -> None:
+    """Use communication time n of schedule s, at which so many messages are sent."""
     times, listed, state = schedules.times, schedules.listed, schedules.state
-    state[s, SENT] += clients * state[s, ALIVE]
+    state[s, SENT] += messages
     state[s, TIMES_USED] += 1
     if times[s, PERIOD] > 0:
         state[s, NEXT] = n + times[s, PERIOD] if n < times[s, LAST] else NEVER
@@ -77,10 +77,10 @@ def communicate(s: Int, n: Int, clients: Int, schedules: Schedules) -> None:
 
 
 @inlined
-def communicate_through(s: Int, b: Int, clients: Int, schedules: Schedules) -> None:
-    """Use all communication times of schedule s up to b; no arm is eliminated at any of them."""
+def communicate_through(s: Int, b: Int, messages: Int, schedules: Schedules) -> None:
+    """Use all communication times of schedule s up to b; no arm is eliminated before the last."""
     count = advance(s, b, schedules)
-    schedules.state[s, SENT] += count * clients * schedules.state[s, ALIVE]
+    schedules.state[s, SENT] += count * messages
     schedules.state[s, TIMES_USED] += count
 
 

@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed.kernels.adaptive import ChosenTimes, is_chosen
 from fastfed.kernels.compiling import inlined, inner
-from fastfed.kernels.dispatch import generic_with_default
 from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.memory import (
     ABANDONED,
@@ -27,12 +25,14 @@ from fastfed.kernels.memory import (
     DRAWS,
     END,
     LAST,
+    NEVER,
     NOBODY,
     PERIOD,
     SENT,
     TIMES_USED,
     WINNER,
     Flag,
+    Flags,
     Floats,
     Int,
     Ints,
@@ -42,13 +42,37 @@ from fastfed.kernels.schedules import decided_at
 
 
 class Questions(NamedTuple):
-    """The weights of the clients in each question of the server."""
+    """The questions of the server, and the arms of the clients."""
 
-    weights: Floats  # (Q, M) w
-    senders: Ints  # (Q,) the number of clients with a weight above 0
-    ones: Floats  # (M,) the weights in a client's own pass
+    weights: Floats  # (Q, K, M) w
+    senders: Ints  # (Q, K) the number of clients with a weight above 0
+    candidates: Flags  # (Q, K) the arms that each question asks about
+    scales: Floats  # (Q, K, K) of the boundary of each pair, and of each arm alone: see `verdicts`
+    ones: Floats  # (K, M) the weights in a client's own pass: 1, or 0 for an arm that it lacks
+    client_arms: Flags  # (M, K) the arms of each client
+    client_scales: Floats  # (K, K) ones
+    one_each: Ints  # (K,) ones: a client sends to nobody but itself
+    zeros: Floats  # (K,) for goals that have no threshold,
+    no_ties: Ints  # (K,) and for goals that ask for no ties
     local: Any  # whether clients ask for their own answers
     alike: Any  # whether every client has a weight in every question
+
+
+class PairQuestions(NamedTuple):
+    """The same, for passes on verdicts."""
+
+    weights: Floats
+    senders: Ints
+    candidates: Flags
+    scales: Floats
+    ones: Floats
+    client_arms: Flags
+    client_scales: Floats
+    one_each: Ints
+    zeros: Floats
+    no_ties: Ints
+    local: Any
+    alike: Any
 
 
 @inlined
@@ -60,8 +84,8 @@ def client_scope(questions: Questions, seed: Int, trial: Int, m: Int) -> Scope:
 @inlined
 def server_scope(questions: Questions, seed: Int, trial: Int, q: Int) -> Scope:
     """Return the walks of all clients, for the server's pass of question q."""
-    clients = np.int64(questions.weights.shape[1])
-    return Scope(seed, trial, np.int64(0), clients, questions.weights[q], questions.senders[q])
+    clients = np.int64(questions.weights.shape[2])
+    return Scope(seed, trial, np.int64(0), clients, questions.weights[q], questions.senders[q, 0])
 
 
 @inlined
@@ -71,7 +95,7 @@ def needed_until(
     """Return the step up to which questions need arm k of client m; ``state`` is (Q, S, ...)."""
     latest: Int = np.int64(0)
     for q in range(state.shape[0]):
-        if questions.weights[q, m] > 0.0:
+        if questions.weights[q, k, m] > 0.0:
             latest = larger(latest, decided_at(state[q], eliminated_at[q], s, k))
     return latest
 
@@ -86,48 +110,66 @@ def all_over(state: Ints, s: Int) -> Flag:
 
 
 @inner
-def combine(questions: Questions, times: Any, log: Ints, state: Ints, eliminated_at: Ints) -> None:
+def count_downlinks(questions: Questions, eliminated_at: Ints, s: Int, told: Ints) -> Int:
+    """Count the messages of the server: to each client one a round at which its arms changed.
+
+    The arms of a client are those for which it has a weight in a question. ``told`` is scratch
+    memory for the step of each client's last message.
+    """
+    count, arms = eliminated_at.shape[0], eliminated_at.shape[2]
+    clients = questions.weights.shape[2]
+    for m in range(clients):
+        told[m] = 0
+    sent, step = np.int64(0), np.int64(0)
+    while True:
+        later = NEVER
+        for q in range(count):
+            for k in range(arms):
+                if eliminated_at[q, s, k] > step:
+                    later = smaller(later, eliminated_at[q, s, k])
+        if later == NEVER:
+            return sent
+        step = later
+        for q in range(count):
+            for k in range(arms):
+                if eliminated_at[q, s, k] == step:
+                    for m in range(clients):
+                        if questions.weights[q, k, m] > 0.0 and told[m] < step:
+                            told[m] = step
+                            sent += 1
+
+
+@inner
+def count_senders(questions: Questions) -> Int:
+    """Count the clients that send for any arm of the first question."""
+    found = np.int64(0)
+    for m in range(questions.weights.shape[2]):
+        sends = False
+        for k in range(questions.weights.shape[1]):
+            sends |= questions.weights[0, k, m] > 0.0
+        found += np.int64(sends)
+    return found
+
+
+@inner
+def combine(questions: Questions, times: Any, state: Ints, eliminated_at: Ints) -> None:
     """Write the costs of all questions together to the state of the first.
 
-    These are scalars sent, communication times used, bits, certificates and draws. ``log`` is
-    (Q, S, times): see `adaptive`.
+    These are scalars sent, communication times used, bits, certificates and draws.
     """
     count, schedules = state.shape[0], state.shape[1]
     for s in range(schedules):
-        sent, used = _count(times.chosen, questions, times, log, state, eliminated_at, s)
+        sent, used = _count(questions, times, state, eliminated_at, s)
         for q in range(1, count):
             for column in (BITS, CERTIFICATES, DRAWS):
                 state[0, s, column] += state[q, s, column]
         state[0, s, SENT], state[0, s, TIMES_USED] = sent, used
 
 
-@generic_with_default
-def _count(
-    chosen: Any,
-    questions: Questions,
-    times: Any,
-    log: Ints,
-    state: Ints,
-    eliminated_at: Ints,
-    s: Int,
-) -> Any:
-    """Count the messages and the rounds of schedule s."""
-    return _count_fixed(questions, times, state, eliminated_at, s)
-
-
-@_count.of(ChosenTimes)
-def _count_either(chosen, questions, times, log, state, eliminated_at, s):
-    if not is_chosen(chosen, s):
-        return _count_fixed(questions, times, state, eliminated_at, s)
-    for q in range(log.shape[0]):
-        log[q, s, 0] = times.listed[times.times[s, BEGIN]]  # known before the trial
-    return _count_chosen(questions, log, state, eliminated_at, s)
-
-
 @inner
-def _count_fixed(questions, times, state, eliminated_at, s):
-    """Count messages and rounds of a schedule whose times all questions share."""
-    arms, clients = eliminated_at.shape[2], questions.weights.shape[1]
+def _count(questions, times, state, eliminated_at, s):
+    """Count the messages and the rounds of schedule s, whose times all questions share."""
+    arms, clients = eliminated_at.shape[2], questions.weights.shape[2]
     sent, latest = np.int64(0), np.int64(0)
     for k in range(arms):
         for m in range(clients):
@@ -151,59 +193,3 @@ def _times_until(times, s, n):
         else:
             high = middle
     return low - plan[s, BEGIN]
-
-
-@inner
-def _count_chosen(questions, log, state, eliminated_at, s):
-    """Count messages and rounds of a schedule for which each question chooses its own times."""
-    count, arms, clients = state.shape[0], eliminated_at.shape[2], questions.weights.shape[1]
-    sent, used = np.int64(0), np.int64(0)
-    for q in range(count):
-        for i in range(state[q, s, TIMES_USED]):
-            n = log[q, s, i]
-            used += not _used_before(log, state, q, s, n)
-            for k in range(arms):
-                if decided_at(state[q], eliminated_at[q], s, k) < n:
-                    continue
-                for m in range(clients):
-                    if questions.weights[q, m] > 0.0:
-                        sent += not _sent_before(
-                            questions, log, state, eliminated_at, (q, s, n, k, m)
-                        )
-    return sent, used
-
-
-@inner
-def _uses(log, state, q, s, n):
-    """Tell whether the server's pass of question q has a communication round at step n."""
-    low, high = np.int64(0), state[q, s, TIMES_USED]
-    while low < high:
-        middle = (low + high) // 2
-        if log[q, s, middle] < n:
-            low = middle + 1
-        else:
-            high = middle
-    return low < state[q, s, TIMES_USED] and log[q, s, low] == n
-
-
-@inner
-def _used_before(log, state, q, s, n):
-    """Tell whether a question before q communicates at step n."""
-    found = False
-    for earlier in range(q):
-        found |= _uses(log, state, earlier, s, n)
-    return found
-
-
-@inner
-def _sent_before(questions, log, state, eliminated_at, message):
-    """Tell whether a question before q has the message (q, s, n, k, m) sent."""
-    q, s, n, k, m = message
-    for earlier in range(q):
-        if (
-            questions.weights[earlier, m] > 0.0
-            and decided_at(state[earlier], eliminated_at[earlier], s, k) >= n
-            and _uses(log, state, earlier, s, n)
-        ):
-            return True
-    return False

@@ -12,28 +12,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fastfed.kernels.adaptive import intervals_around, is_chosen, logging
+from fastfed.kernels.adaptive import intervals_around, is_chosen
 from fastfed.kernels.clients import find_last, run_clients
 from fastfed.kernels.compiling import entry_point, inlined, inner
-from fastfed.kernels.elimination import run_pass
+from fastfed.kernels.dispatch import generic
 from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.goals import hooks as goals
 from fastfed.kernels.memory import (
     ABANDONED,
     ACCEPTED,
     CERTIFICATES,
-    CLIENT_CERTIFICATES,
-    CLIENT_SPINE,
     DRAWS,
+    LAST,
     NEVER,
     NOBODY,
     SENT,
-    SERVER_DRAWS,
     SKIP_TOLERANCE,
     SPINE_USED,
     TIMES_USED,
     WINNER,
-    Flag,
     Flags,
     Floats,
     Int,
@@ -44,12 +41,18 @@ from fastfed.kernels.memory import (
     Space,
     Start,
 )
+from fastfed.kernels.radii import boundary_of
 from fastfed.kernels.rewards import hooks
+from fastfed.kernels.rounds_server import FullParticipation, recount, serve
 from fastfed.kernels.schedules import decided_at
+from fastfed.kernels.server import Asked, run_on_verdicts
 from fastfed.kernels.server_questions import (
+    PairQuestions,
     Questions,
     all_over,
     combine,
+    count_downlinks,
+    count_senders,
     needed_until,
     server_scope,
 )
@@ -64,6 +67,8 @@ from fastfed.kernels.uplinks.exact import ExactUplink, Nothing
     BITS,
     ROUNDS,
     STEPS,
+    BUSIEST,
+    DOWNLINKS,
     LOCAL_STEPS,
     GLOBAL_STEPS,
     GLOBAL_ARM,
@@ -71,8 +76,8 @@ from fastfed.kernels.uplinks.exact import ExactUplink, Nothing
     CORRECT,
     TRUNCATED,
     SERVER_ERRORS,
-) = range(12)
-COLUMNS = 12
+) = range(14)
+COLUMNS = 14
 
 
 class Problem(NamedTuple):
@@ -81,11 +86,12 @@ class Problem(NamedTuple):
     seed: Any
     rewards: Any  # one of `kernels.rewards`
     local_radius: Any  # the boundary at the clients, one of `kernels.radii`,
-    global_radius: Any  # and at the server
+    question_radii: Any  # and those of the server's questions
     uplink: Any  # one of `kernels.uplinks`
+    participation: Any  # of clients in rounds: see `kernels.rounds_server`
     skip: Any  # False: visit every step
     goal: Any  # one of `kernels.goals`
-    questions: Questions
+    questions: Questions | PairQuestions
 
 
 class Times(NamedTuple):
@@ -126,20 +132,6 @@ class Rows(NamedTuple):
     global_abandoned_at: Ints  # (trials, S, Q) and at which the server did
 
 
-class Stage(NamedTuple):
-    """The trials first, first + 1, ..., and the part of each that is run.
-
-    The parts are the server, the clients lo .. hi - 1, and the end. A trial of very many clients is
-    run in parts, so that threads can share its clients.
-    """
-
-    first: Int
-    begins: Flag  # with the server
-    ends: Flag  # with the rows
-    lo: Int
-    hi: Int
-
-
 class Control(NamedTuple):
     """Memory shared with the caller's thread while the kernel runs without the GIL."""
 
@@ -148,24 +140,27 @@ class Control(NamedTuple):
 
 
 @inner
-def _write_row(s, i, goal, questions, limits, space, bits, rows):
+def _write_row(s, i, problem, times, limits, space, bits, rows):
     """Write row i of schedule s.
 
     A trial that cannot end, or is not followed to its end, is cut off at its horizon: pulls until
     then count, declarations after it do not. A client or question that is abandoned needs no more
     pulls; the others go on.
     """
+    goal, questions = problem.goal, problem.questions
     state, eliminated_at = space.state, space.eliminated_at
     local_eliminated_at, abandoned_at = space.local_eliminated_at, space.local_abandoned_at
     arms, clients = local_eliminated_at.shape
     horizon = limits.max_steps if all_over(state, s) else limits.horizon[s]
     keep = rows.pulls.shape[0] > 0
     pulls = 0
+    busiest = 0
     steps = 0
     local_steps = 0
     wrong = 0
     undeclared = 0
     for m in range(clients):
+        before = pulls
         declared = 0
         client_end = abandoned_at[m] if abandoned_at[m] > 0 else NEVER
         for k in range(arms):
@@ -177,6 +172,7 @@ def _write_row(s, i, goal, questions, limits, space, bits, rows):
             steps = larger(steps, count)
             if keep:
                 rows.pulls[s, i, k, m] = count
+        busiest = larger(busiest, pulls - before)
         local_steps = larger(local_steps, smaller(declared, horizon))
         if declared > horizon or client_end < NEVER:
             undeclared += 1
@@ -199,6 +195,12 @@ def _write_row(s, i, goal, questions, limits, space, bits, rows):
     rows.ints[s, i, BITS] = bits
     rows.ints[s, i, ROUNDS] = state[0, s, TIMES_USED]
     rows.ints[s, i, STEPS] = steps
+    rows.ints[s, i, BUSIEST] = busiest
+    if is_chosen(times.chosen, s):  # every round chooses the next one, or ends the trial
+        downlinks = count_senders(questions) * state[0, s, TIMES_USED]
+    else:
+        downlinks = count_downlinks(questions, eliminated_at, s, space.told)
+    rows.ints[s, i, DOWNLINKS] = downlinks
     rows.ints[s, i, LOCAL_STEPS] = local_steps
     rows.ints[s, i, GLOBAL_STEPS] = global_steps
     rows.ints[s, i, GLOBAL_ARM] = larger(state[0, s, WINNER], NOBODY)
@@ -206,6 +208,15 @@ def _write_row(s, i, goal, questions, limits, space, bits, rows):
     rows.ints[s, i, SERVER_ERRORS] = server_wrong
     rows.ints[s, i, CORRECT] = 1 if right else 0
     rows.ints[s, i, TRUNCATED] = 1 if undeclared > 0 or not ended else 0
+
+
+@inner
+def _last_needed(state, limits):
+    """Return the last step that a row depends on: rows that cannot end are cut at their horizon."""
+    last = np.int64(0)
+    for s in range(limits.horizon.shape[0]):
+        last = larger(last, limits.max_steps if all_over(state, s) else limits.horizon[s])
+    return last
 
 
 @inner
@@ -245,7 +256,60 @@ def _server(problem, times, space, q):
         space.state[q],
         space.eliminated_at[q],
         goals.at_server(problem.goal, space.notes, q),
-        logging(times.chosen, space.log[q]),
+        times.chosen,
+    )
+
+
+@generic
+def _run_server(questions, problem, times, space, trial, q):
+    """Run the server's pass for question q."""
+
+
+@_run_server.of(Questions)
+def _run_server_by_arms(questions, problem, times, space, trial, q):
+    server = by_reference(_server(problem, times, space, q))
+    serve(
+        problem.participation,
+        problem.rewards,
+        space.rewards,
+        by_reference(server_scope(questions, problem.seed, trial, q)),
+        by_reference(boundary_of(problem.question_radii, q)),
+        PassMemory(space.walks, space.tree, server),
+        Start(problem.skip, np.int64(-1)),
+        by_reference(Link(problem.uplink, space.received)),
+    )
+
+
+@_run_server.of(PairQuestions)
+def _run_server_by_pairs(questions, problem, times, space, trial, q):
+    server = by_reference(
+        Schedules(
+            times.times,
+            times.listed,
+            space.state[q],
+            space.eliminated_at[q],
+            goals.server_rule(problem.goal, questions, q),
+            times.chosen,
+        )
+    )
+    run_on_verdicts(
+        problem.rewards,
+        space.rewards,
+        by_reference(server_scope(questions, problem.seed, trial, q)),
+        by_reference(boundary_of(problem.question_radii, q)),
+        PassMemory(space.walks, space.tree, server),
+        by_reference(
+            Asked(
+                questions.candidates[q],
+                questions.scales[q],
+                questions.senders[q],
+                problem.skip,
+                space.lazy.nothing,
+                space.lazy.declared,
+                np.int64(-1),
+            )
+        ),
+        by_reference(Link(problem.uplink, space.received)),
     )
 
 
@@ -256,8 +320,9 @@ def _for_clients(problem):
         problem.seed,
         problem.rewards,
         problem.local_radius,
-        problem.global_radius,
+        problem.question_radii,
         ExactUplink(()),
+        FullParticipation(()),
         problem.skip,
         problem.goal,
         problem.questions,
@@ -280,10 +345,9 @@ def _client_space(space):
         space.local_abandoned_at,
         space.state,
         space.eliminated_at,
+        space.told,
         Nothing(()),
         space.lazy,
-        space.totals,
-        space.log,
     )
 
 
@@ -296,84 +360,61 @@ def run_trials(
     space: Space,
     rows: Rows,
     control: Control,
-    stage: Stage,
+    first: Int,
 ) -> None:
-    """Run the `Stage` of trials into rows 0, 1, ..., as many as `rows` holds.
-
-    A trial in parts is alone in its rows, because memory holds the parts of one trial.
-    """
+    """Run the trials first, first + 1, ... into rows 0, 1, ..., as many as ``rows`` holds."""
     problem, space, rows = by_reference(problem), by_reference(space), by_reference(rows)
     every_step, times, limits = by_reference(every_step), by_reference(times), by_reference(limits)
-    rewards, memory, walks, tree = problem.rewards, space.rewards, space.walks, space.tree
-    goal, questions = problem.goal, problem.questions
+    walks, goal, questions = space.walks, problem.goal, problem.questions
     arms, clients = space.local_eliminated_at.shape
     local, local_space = by_reference(_for_clients(problem)), by_reference(_client_space(space))
-    totals = space.totals
     several = questions.weights.shape[0] > 1
     # clients were lazy
     lazily = questions.local and problem.skip and rows.local_eliminated_at.shape[0] == 0
     for i in range(rows.ints.shape[1]):
         if control.stop[0] != 0:
             return
-        trial = stage.first + i
-        if stage.begins:
-            for k in range(arms):
-                for m in range(clients):
-                    walks.known[k, m] = 0
-            walks.work[0] = walks.work[1] = 0
+        trial = first + i
+        for k in range(arms):
+            for m in range(clients):
+                walks.known[k, m] = 0
+        walks.work[0] = walks.work[1] = 0
+        if several:
+            uplinks.begin_trial(problem.uplink, space.received)
+        for q in range(questions.weights.shape[0]):
+            _run_server(questions, problem, times, space, trial, q)
             if several:
-                uplinks.begin_trial(problem.uplink, space.received)
-            for q in range(questions.weights.shape[0]):
                 server = by_reference(_server(problem, times, space, q))
-                run_pass(
-                    rewards,
-                    memory,
-                    by_reference(server_scope(questions, problem.seed, trial, q)),
-                    problem.global_radius,
-                    PassMemory(walks, tree, server),
-                    Start(problem.skip, np.int64(-1)),
-                    by_reference(Link(problem.uplink, space.received)),
-                )
-                if several:
-                    uplinks.end_question(
-                        problem.uplink, space.received, server, questions.weights[q]
-                    )
-            if several:
-                combine(questions, times, space.log, space.state, space.eliminated_at)
-            totals[SERVER_DRAWS] = walks.work[1]
-            totals[CLIENT_CERTIFICATES] = totals[CLIENT_SPINE] = 0
-        if questions.local and stage.lo < stage.hi:
-            some = (stage.lo, stage.hi)
-            totals[CLIENT_CERTIFICATES] += run_clients(
-                local, every_step, limits, local_space, trial, i, rows, some
-            )
-            totals[CLIENT_SPINE] += space.lazy.notes[SPINE_USED]
-        if not stage.ends:
-            continue
-        certificates = totals[CLIENT_CERTIFICATES]
+                uplinks.end_question(problem.uplink, space.received, server, questions.weights[q])
+        if several:
+            combine(questions, times, space.state, space.eliminated_at)
+        who = (problem.seed, trial, space.received)
+        recount(problem.participation, questions, times, space.state, space.eliminated_at, who)
+        server_draws = walks.work[1]
+        certificates = np.int64(0)
         space.lazy.notes[SPINE_USED] = 0
+        if not problem.skip and rows.local_eliminated_at.shape[0] == 0:
+            every_step.times[0, LAST] = _last_needed(space.state, limits)
+        if questions.local:
+            certificates += run_clients(
+                questions, local, every_step, limits, local_space, trial, i, rows
+            )
         if lazily:
-            certificates += find_last(local, every_step, local_space, trial)
-            around = intervals_around(times.chosen, space.state)
+            certificates += find_last(questions, local, every_step, local_space, trial)
+            around = intervals_around(times.chosen, space.state[0])
             certificates += around * clients * goals.most_certificates(goal, arms)
-        local_draws = walks.work[1] - totals[SERVER_DRAWS]
-        spine_used = totals[CLIENT_SPINE] + space.lazy.notes[SPINE_USED]
+        local_draws = walks.work[1] - server_draws
+        spine_used = space.lazy.notes[SPINE_USED]
         server = by_reference(_server(problem, times, space, np.int64(0)))
         errors = uplinks.errors_per_certificate(problem.uplink)
         for s in range(times.times.shape[0]):
             bits = uplinks.bits_sent(problem.uplink, server, s)
-            if (
-                several
-                and is_chosen(times.chosen, s)
-                and not uplinks.arrives_as_sent(problem.uplink)
-            ):
-                bits = np.int64(-1)  # a message follows on those of other questions: not counted
             in_all = certificates + errors * space.state[0, s, CERTIFICATES]
-            _write_row(s, i, goal, questions, limits, space, bits, rows)
+            _write_row(s, i, problem, times, limits, space, bits, rows)
             _write_answers(s, i, space.state, rows)
             rows.skip_error[s, i] = SKIP_TOLERANCE * float(in_all)
             # clients use spine nodes that the server drew, perhaps for another schedule
-            shared = smaller(totals[SERVER_DRAWS], space.state[0, s, DRAWS] + spine_used)
+            shared = smaller(server_draws, space.state[0, s, DRAWS] + spine_used)
             rows.draws[s, i] = local_draws + shared
         if rows.local_eliminated_at.shape[0] > 0:
             _keep_departures(i, space, rows)
@@ -383,8 +424,8 @@ def run_trials(
 
 @entry_point
 def value_at(rewards, memory, address):
-    """Return X(n) of one walk; the address is (seed, trial, client, arm, n), n >= 1."""
-    return hooks.walk_value(by_reference(rewards), by_reference(memory), address)
+    """Return the sum of n rewards; the address is (seed, trial, client, arm, n), n >= 1."""
+    return hooks.sum_of_rewards(by_reference(rewards), by_reference(memory), address)
 
 
 @entry_point
@@ -398,4 +439,5 @@ def values_at(rewards, memory, seed, trials, steps, out):
                 n = steps[i, k, m]
                 out[i, k, m] = 0.0
                 if n > 0:
-                    out[i, k, m] = hooks.walk_value(rewards, memory, (seed, trials[i], m, k, n))
+                    address = (seed, trials[i], m, k, n)
+                    out[i, k, m] = hooks.sum_of_rewards(rewards, memory, address)

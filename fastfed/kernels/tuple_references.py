@@ -29,7 +29,7 @@ from numba.extending import (
     register_model,
 )
 
-from fastfed.kernels.kernel_arrays import KernelArray, kernel_type, made_of, mark, words_of
+from fastfed.kernels.kernel_arrays import KernelArray, kernel_type, made_of, words_of
 
 _BYTE, _WORD = ir.IntType(8), ir.IntType(64)
 _WORD_BYTES = 8
@@ -123,12 +123,12 @@ def _word_at(builder: Any, address: Any, place: int) -> Any:
 
 
 def _load(builder: Any, address: Any, kind: Any) -> Any:
-    return mark(builder.load(builder.bitcast(address, kind.as_pointer())), builder, "field")
+    return builder.load(builder.bitcast(address, kind.as_pointer()))
 
 
 def _store(builder: Any, value: Any, address: Any) -> None:
     at = builder.bitcast(address, value.type.as_pointer())
-    mark(builder.store(value, at), builder, "field")
+    builder.store(value, at)
 
 
 def _write_fields(

@@ -28,18 +28,6 @@ from fastfed.kernels.memory import (
 from fastfed.kernels.radii import boundary_above
 from fastfed.kernels.rewards import hooks
 
-# rows of `Tree.side`, which holds values of the arms alive, one beside the other: the sums at both
-# ends, the variance, the number of the arm, and 1.0 if a rival is not certified
-AT_A, AT_B, WIDTH, NAME, FLAG = range(5)
-# columns of `Tree.last`: 0 if in the last look no arm led another by g(b) at both ends; and of the
-# last comparison that may be shared: its arms as bits of a number (or NOTHING), their
-# unresolved pairs, the certificates, the unresolved arms as bits, and APART as it left it
-APART, COMPARED, FOUND, ISSUED, LISTED, WERE_APART = range(6)
-MOST_BITS, NOTHING = 63, -1  # the bits of so many arms are never all set
-# from so many arms on, rivals are compared as vectors, by loops without branches; the vectors of
-# fewer arms cost more than they spare
-SIDE_BY_SIDE = 8
-
 
 class Ends(NamedTuple):
     """The boundary g and the sums of all arms at the two ends a and b of an interval."""
@@ -48,23 +36,6 @@ class Ends(NamedTuple):
     g_b: Any
     total_a: Any  # (K,)
     total_b: Any  # (K,)
-
-
-class Highest(NamedTuple):
-    """The largest values of any arm alive: sums at both ends, and variance."""
-
-    at_a: Any
-    at_b: Any
-    variance: Any
-
-
-class Scratch(NamedTuple):
-    """Arrays of `memory.Tree` that comparisons use."""
-
-    unresolved: Any
-    variance: Any
-    pairs: Any
-    side: Any
 
 
 @inner
@@ -143,79 +114,13 @@ def unresolved_pairs(test, schedules, tree, total, look):
     s, depth = look.s, look.depth
     arms, listed = tree.arms[depth, look.place], tree.arms[depth + 1, look.below]
     ends = ends_of(test, tree, total, depth)
-    if test.skip and arms[schedules.eliminated_at.shape[1]] == 2:  # most looks are at two arms
-        return _two_arms_unresolved(test, schedules, tree, ends, s, arms, listed)
     if test.skip:
-        return _compare_once(test, schedules, tree, ends, look)
-    found = all_unresolved(schedules, tree, s, arms)
+        found = compare_pairs(test, schedules, tree, ends, s, arms)
+    else:
+        found = all_unresolved(schedules, tree, s, arms)
     if found > 0:
         list_unresolved(tree.unresolved, arms, listed)
     return found
-
-
-@inlined
-def _compare_once(test, schedules, tree, ends, look):
-    """Count as `unresolved_pairs` does, once for schedules with the same arms one after the other.
-
-    What they find in an interval depends on nothing else.
-    """
-    s, last, state = look.s, tree.last, schedules.state
-    arms, listed = tree.arms[look.depth, look.place], tree.arms[look.depth + 1, look.below]
-    schedule_count, arm_count = schedules.eliminated_at.shape
-    shared = schedule_count > 1 and arm_count <= MOST_BITS
-    bits = np.int64(0)
-    if shared:
-        for j in range(arms[arm_count]):
-            k = np.int64(arms[j])
-            bits |= np.int64(schedules.eliminated_at[s, k] == NEVER) << k
-        if bits == last[COMPARED]:
-            state[s, CERTIFICATES] += last[ISSUED]
-            last[APART] = last[WERE_APART]
-            if last[FOUND] > 0:
-                found = 0
-                for j in range(arms[arm_count]):
-                    k = np.int64(arms[j])
-                    listed[found] = k  # no branch: the next arm takes the place if it is not listed
-                    found += (last[LISTED] >> k) & 1
-                listed[arm_count] = found
-            return last[FOUND]
-    before = state[s, CERTIFICATES]
-    pairs = compare_pairs(test, schedules, tree, ends, s, arms)
-    if pairs > 0:
-        list_unresolved(tree.unresolved, arms, listed)
-    if shared:
-        last[COMPARED], last[FOUND], last[WERE_APART] = bits, pairs, last[APART]
-        last[ISSUED], last[LISTED] = state[s, CERTIFICATES] - before, 0
-        if pairs > 0:
-            for j in range(listed[arm_count]):
-                last[LISTED] |= np.int64(1) << np.int64(listed[j])
-    return pairs
-
-
-@inlined
-def _two_arms_unresolved(test, schedules, tree, ends, s, arms, listed):
-    """Count, as `unresolved_pairs` does, for two arms."""
-    g_a, g_b, total_a, total_b = ends
-    eliminated_at, pairs = schedules.eliminated_at, tree.pairs
-    k, rival = arms[0], arms[1]
-    if eliminated_at[s, k] < NEVER or eliminated_at[s, rival] < NEVER:
-        return np.int64(0)
-    lead_a, lead_b = total_a[k] - total_a[rival], total_b[k] - total_b[rival]
-    spread = tree.variance[k] + tree.variance[rival]
-    ahead = hooks.certified(
-        test.rewards, g_a - lead_a, g_b - lead_b, test.least, test.slack, spread
-    )
-    behind = hooks.certified(
-        test.rewards, g_a + lead_a, g_b + lead_b, test.least, test.slack, spread
-    )
-    schedules.state[s, CERTIFICATES] += np.int64(ahead) + np.int64(behind)
-    if ahead and behind:
-        return np.int64(0)
-    tree.last[APART] = np.int64(smaller(abs(lead_a), abs(lead_b)) > g_b)
-    listed[0], listed[1] = k, rival
-    listed[eliminated_at.shape[1]] = 2
-    pairs[0, 0], pairs[0, 1] = k, rival
-    return np.int64(1)
 
 
 @inlined
@@ -260,16 +165,7 @@ def compare_pairs(test, schedules, tree, ends, s, arms):
     ):
         schedules.state[s, CERTIFICATES] += alive * (alive - 1)
         return np.int64(0)
-    tree.last[APART] = np.int64(smaller(best_a - worst_a, best_b - worst_b) > g_b)
-    if alive >= SIDE_BY_SIDE:
-        highest = Highest(best_a, best_b, widest)
-        scratch = Scratch(unresolved, variance, tree.pairs, tree.side)
-        terms = (test.least, test.slack)
-        found, certificates = _compare_side_by_side(
-            test.rewards, terms, ends, arms, eliminated_at[s], highest, scratch
-        )
-        schedules.state[s, CERTIFICATES] += certificates
-        return found
+    tree.apart[0] = np.int64(smaller(best_a - worst_a, best_b - worst_b) > g_b)
     found = np.int64(0)
     for j in range(count):
         k = arms[j]
@@ -304,66 +200,6 @@ def compare_pairs(test, schedules, tree, ends, s, arms):
             unresolved[k] = unresolved[rival] = True
             found = _add_pair(tree.pairs, found, np.int64(rival), np.int64(k))
     return found
-
-
-@inner
-def _compare_side_by_side(rewards, terms, ends, arms, eliminated_at, highest, scratch):
-    """Compare as `compare_pairs` does, many rivals at once; return pairs and certificates."""
-    g_a, g_b, total_a, total_b = ends
-    unresolved, variance, pairs, side = scratch
-    alive = np.int64(0)
-    for j in range(arms[eliminated_at.shape[0]]):
-        k = arms[j]
-        if eliminated_at[k] == NEVER:
-            put_beside(side, alive, np.int64(k), total_a[k], total_b[k], variance[k])
-            alive += 1
-    found, certificates = np.int64(0), np.int64(0)
-    for j in range(alive):
-        lift_a, lift_b = g_a + side[AT_A, j], g_b + side[AT_B, j]
-        certificates += alive - 1
-        if hooks.certified(
-            rewards,
-            lift_a - highest.at_a,
-            lift_b - highest.at_b,
-            terms[0],
-            terms[1],
-            side[WIDTH, j] + highest.variance,
-        ):
-            continue
-        flag_rivals(rewards, terms, (lift_a, lift_b), side, j, alive)
-        k = np.int64(side[NAME, j])
-        for r in range(alive):
-            if side[FLAG, r] != 0.0:
-                rival = np.int64(side[NAME, r])
-                certificates -= 1
-                unresolved[k] = unresolved[rival] = True
-                found = _add_pair(pairs, found, rival, k)
-    return found, certificates
-
-
-@inlined
-def put_beside(side, place, k, x_a, x_b, variance):
-    """Put the values of arm k beside those of the arms before it."""
-    side[AT_A, place], side[AT_B, place] = x_a, x_b
-    side[WIDTH, place], side[NAME, place] = variance, float(k)
-
-
-@inlined
-def flag_rivals(rewards, terms, lift, side, j, alive):
-    """Flag the rivals that are not certified not to lead arm j by g; ``lift`` is g + its sums.
-
-    The loop has no branch, so that LLVM makes vectors of it.
-    """
-    lift_a, lift_b = lift
-    least, slack = terms
-    at_a, at_b, width, flag = side[AT_A], side[AT_B], side[WIDTH], side[FLAG]
-    width_j = width[j]
-    for r in range(alive):
-        safe = hooks.certified_without_branch(
-            rewards, lift_a - at_a[r], lift_b - at_b[r], least, slack, width_j + width[r]
-        )
-        flag[r] = 0.0 if safe else 1.0
-    flag[j] = 0.0
 
 
 @inlined

@@ -1,24 +1,27 @@
 """Compilation of plain Python functions that a user has written: a decision, and all that it calls.
 
 Unlike kernels they may allocate memory, so Numba counts references. They raise Python's errors for
-divisions by zero.
+divisions by zero, and for what `checked_code` checks.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from threading import Lock
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 from numba import njit
 from numba.core.errors import NumbaError
+from numba.core.registry import CPUDispatcher
 from numba.extending import register_jitable
 
-_NOT_SEARCHED = ("numpy", "math", "numba")  # modules whose functions Numba knows
+from fastfed.kernels.checked_code import CHECKS, check
+from fastfed.kernels.compiling import keep
+from fastfed.kernels.referenced import referenced
+
 _compiling = Lock()  # two threads must not compile the same function
 
 
@@ -26,14 +29,16 @@ class NotCompiled(Exception):
     """Refusal of a function that Numba cannot compile, with the reason in few words."""
 
 
-def compiled_loop(loop: Callable[..., None], function: Callable[..., Any]) -> Callable[..., None]:
-    """Compile ``function``, and ``loop``, whose first argument it is; return the loop."""
+def compiled_loop(
+    loop_of: Callable[..., Callable[..., None]], function: Callable[..., Any]
+) -> Callable[..., None]:
+    """Compile ``function``, and the loop that ``loop_of`` makes of it; return the loop."""
     with _compiling:
-        pair = _compiled(loop, function)
+        loop = _compiled(loop_of, function)
 
     def run(*arguments: Any) -> None:
         try:
-            pair(*arguments)
+            loop(*arguments)
         except NumbaError as error:
             raise NotCompiled(_reason(error)) from None
 
@@ -45,38 +50,37 @@ def compiled(function: Callable[..., Any]) -> Any:
     """Compile a plain function, and all that it calls, for a call from Python."""
     for one in _helpers(function):
         _make_callable(one)
-    return njit(function)
+    return njit(**CHECKS)(function)
 
 
 @cache
-def _compiled(loop: Callable[..., None], function: Callable[..., Any]) -> Callable[..., None]:
-    inner, outer = compiled(function), njit(nogil=True)(loop)
-    return lambda *arguments: outer(inner, *arguments)
+def _compiled(loop_of: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., None]:
+    loop: Callable[..., None] = njit(nogil=True)(loop_of(compiled(function)))
+    if function.__module__.startswith("fastfed."):  # a user's module is compiled in every process
+        keep(loop, compiled_loop, function, allocates=True)
+    return loop
 
 
 @cache
 def _make_callable(function: Any) -> None:
-    """Let compiled code call a plain function."""
-    register_jitable(function)
+    """Let compiled code call a function, with checks."""
+    if isinstance(function, CPUDispatcher):
+        check(function)
+    else:
+        register_jitable(**CHECKS)(function)
 
 
 def _helpers(function: Any) -> Iterator[Any]:
-    """List the plain functions that a function calls, by name or through a module."""
+    """List the functions that a function calls, by name or through a module."""
     seen: set[Any] = set()
     todo = [function]
     while todo:
         one = todo.pop()
-        known = {**one.__globals__, **inspect.getclosurevars(one).nonlocals}
-        for name in (*one.__code__.co_names, *one.__code__.co_freevars):
-            found = known.get(name)
-            candidates = [found]
-            if isinstance(found, ModuleType) and found.__name__ not in _NOT_SEARCHED:
-                candidates = [getattr(found, each, None) for each in one.__code__.co_names]
-            for each in candidates:
-                if isinstance(each, FunctionType) and each not in seen:
-                    seen.add(each)
-                    todo.append(each)
-                    yield each
+        for _, found in referenced(getattr(one, "py_func", one)):
+            if isinstance(found, FunctionType | CPUDispatcher) and found not in seen:
+                seen.add(found)
+                todo.append(found)
+                yield found
 
 
 _SPECIFIC = re.compile(r"Unknown attribute '\w+'|Cannot modify readonly array|NameError: [^\n]+")

@@ -1,4 +1,4 @@
-"""Choices of a run beside its rewards and schedules: radius, goal and uplink.
+"""Choices of a run beside its rewards and schedules: radius, goal, uplink, participation.
 
 This file has all that is written once for each choice. A new choice is an entry of `CHOICES` and a
 line in each class below, a module of the model that is named by its plural, and kernels. Settings,
@@ -18,6 +18,7 @@ from fastfed.model.part import KINDS, Part
 
 if TYPE_CHECKING:
     from fastfed.model.goals import Goal
+    from fastfed.model.participations import Participation
     from fastfed.model.radii import Radius
     from fastfed.model.uplinks import Uplink
 
@@ -46,7 +47,7 @@ CHOICES = {
         "Confidence radius: paper, stitched or mixture, for each mean; stitched-pairs or "
         "mixture-pairs, for each difference of two means",
         "confidence radius",
-        ("paper", "stitched", "mixture[:N]", "stitched-pairs", "mixture-pairs[:N]"),
+        ("paper", "stitched", "mixture[:N]", "stitched-pairs", "mixture-pairs[:N]", "betting[:G]"),
         ("paper",),
     ),
     "goal": Choice(
@@ -61,11 +62,21 @@ CHOICES = {
     "uplink": Choice(
         "exact",
         "uplinks",
-        "Format of the numbers sent: exact (64 bits), or rounded to a grid of step KAPPA x "
-        "sigma / sqrt(n) (dither:KAPPA) or 2 x C0 x radius (round:C0)",
+        "Format of the numbers sent: exact (64 bits), rounded to a grid of step KAPPA x "
+        "sigma / sqrt(n) (dither:KAPPA) or 2 x C0 x radius (round:C0), or with noise that makes "
+        "rewards EPS-differentially private (laplace:EPS)",
         "uplink",
-        ("exact", "dither:KAPPA", "round:C0"),
+        ("exact", "dither:KAPPA", "round:C0", "laplace:EPS"),
         ("exact", "dither:0.5"),
+    ),
+    "participation": Choice(
+        "full",
+        "participations",
+        "Clients that report at a round: all (full), or each with probability P; the server "
+        "decides at rounds with all clients (wait:P), or by the last reports (random:P)",
+        "participation",
+        ("full", "wait:P", "random:P"),
+        ("full",),
     ),
 }
 
@@ -78,6 +89,7 @@ class Choices(TypedDict, total=False):
     radius: str | Radius
     goal: str | Goal
     uplink: str | Uplink
+    participation: str | Participation
 
 
 class GridChoices(TypedDict, total=False):
@@ -86,6 +98,7 @@ class GridChoices(TypedDict, total=False):
     radii: Sequence[str] | str
     goals: Sequence[str | Goal] | str | Goal
     uplinks: Sequence[str | Uplink] | str | Uplink
+    participations: Sequence[str | Participation] | str | Participation
 
 
 class ChoiceFilters(TypedDict, total=False):
@@ -94,6 +107,7 @@ class ChoiceFilters(TypedDict, total=False):
     radius: str | Radius | Sequence[str | Radius] | None
     goal: str | Goal | Sequence[str | Goal] | None
     uplink: str | Uplink | Sequence[str | Uplink] | None
+    participation: str | Participation | Sequence[str | Participation] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +117,7 @@ class ChosenNames:
     radius: str = DEFAULTS["radius"]
     goal: str = DEFAULTS["goal"]
     uplink: str = DEFAULTS["uplink"]
+    participation: str = DEFAULTS["participation"]
 
 
 def base_of(kind: str) -> type[Part]:
@@ -123,11 +138,18 @@ class ChosenParts:
     radius: Radius = field(default_factory=lambda: _of_the_paper("radius"))
     goal: Goal = field(default_factory=lambda: _of_the_paper("goal"))
     uplink: Uplink = field(default_factory=lambda: _of_the_paper("uplink"))
+    participation: Participation = field(default_factory=lambda: _of_the_paper("participation"))
 
 
 def parts_of(choices: Mapping[str, Any]) -> dict[str, Any]:
     """Make the parts that the names or objects of choices stand for."""
     return {kind: base_of(kind).parse(choices[kind]) for kind in DEFAULTS}
+
+
+def no_theorem(choices: Mapping[str, Any]) -> str:
+    """Say why no theorem bounds the costs of a run with these choices; empty if theorems do."""
+    reasons = (base_of(kind).parse(choices[kind]).no_theorem() for kind in DEFAULTS)
+    return next(filter(None, reasons), "")
 
 
 def not_default(choices: Mapping[str, object]) -> dict[str, str]:

@@ -34,7 +34,9 @@ def load() -> None:
     for point in _points():
         try:
             point.load()
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a module may end the process, too
             reason = " ".join(str(error).split()) or type(error).__name__
             package = point.dist.name if point.dist else "a package"
             raise InputError(
@@ -46,4 +48,11 @@ def load() -> None:
 def _points() -> tuple[EntryPoint, ...]:
     from importlib.metadata import entry_points
 
-    return tuple(entry_points(group=GROUP))
+    try:
+        return tuple(entry_points(group=GROUP))
+    except Exception as error:  # of whatever kind the parser raises
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(
+            f"entry points of an installed package: cannot be read ({reason}); install the package "
+            "with a damaged entry_points.txt again"
+        ) from None

@@ -1,10 +1,11 @@
 """Instances: the means of all arms at all clients, their rewards, and the weights of clients.
 
-An `Instance` is checked when it is made, and never again: its means are a finite K x M matrix, its
-rewards fit them, and its weights are one row of M numbers for each question of the server
-(`fastfed.model.weights`). Means may tie. Whether that matters depends on the goal, which refuses it
-when a run begins (`fastfed.model.goals`). Best arms and the paper's gaps are those of the goal
-`best`, and an instance whose best arm is not unique has none.
+An `Instance` is checked when it is made, and never again: its means are a K x M matrix, its rewards
+fit them, and its weights are one row of M numbers for each question of the server
+(`fastfed.model.weights`). A mean is finite, or NaN where a client does not have the arm. Every
+client has an arm, and every arm a client. Means may tie. Whether that matters depends on the goal,
+which refuses it when a run begins (`fastfed.model.goals`). Best arms and the paper's gaps are those
+of the goal `best`, and an instance whose best arm is not unique has none.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from fastfed.model.goals.best import Best
 from fastfed.model.rewards import Gaussian, Rewards
 from fastfed.model.weights import Questions, personalised_rows
 from fastfed.text import printable
-from fastfed.validation import number, numbers, refuse_many_cells, shown
+from fastfed.validation import numbers, refuse_many_cells, shown
 
 _BEST = Best()
 
@@ -37,7 +38,8 @@ class Instance:
     Parameters
     ----------
     means
-        K x M, row = arm, column = client; left out where they follow from the rewards.
+        K x M, row = arm, column = client; left out where they follow from the rewards. NaN where a
+        client does not have an arm.
     rewards
         The law: `Gaussian` (the default, with sigma 1), `Bernoulli`, `Finite` or `Poisson`.
     weights
@@ -46,6 +48,9 @@ class Instance:
         several questions, which the server answers all.
     local
         Whether each client asks for its own best arm as well.
+    own
+        Whether each client asks for the best of its own arms by their averages over all clients
+        that have them, in place of all other questions: see the method `own`.
     arms, clients
         Names to show.
     name, description
@@ -60,6 +65,8 @@ class Instance:
     """
 
     means: npt.NDArray[np.float64]
+    available: npt.NDArray[np.bool_]
+    """(K, M): whether a client has an arm; its mean is NaN otherwise."""
     rewards: Rewards
     arms: tuple[str, ...]
     clients: tuple[str, ...]
@@ -68,9 +75,10 @@ class Instance:
     questions: Questions
     """The weights of clients in each question of the server, and whether clients ask, too."""
     values: npt.NDArray[np.float64]
-    """(Q, K): the server's value of each arm in each of its questions."""
+    """(Q, K): the server's value of each arm in each of its questions; NaN for no candidate."""
     local_ties: npt.NDArray[np.int64]
-    """(K, M): arms with equal numbers tie at a client; better arms have larger numbers."""
+    """(K, M): arms with equal numbers tie at a client; better arms have larger numbers. An arm that
+    the client does not have has -1."""
     server_ties: npt.NDArray[np.int64]
     """(Q, K): the same in each question of the server."""
 
@@ -81,6 +89,7 @@ class Instance:
         *,
         weights: npt.ArrayLike | None = None,
         local: bool = True,
+        own: bool = False,
         arms: Sequence[str] | None = None,
         clients: Sequence[str] | None = None,
         name: str = "custom",
@@ -93,22 +102,34 @@ class Instance:
                 "fastfed.Bernoulli(), fastfed.Finite(values, weights) or "
                 "fastfed.Poisson(sigma)"
             )
-        own = self.rewards.own_means
-        if own is not None and means is not None:
+        found = self.rewards.own_means
+        if found is not None and means is not None:
             raise InputError("means: follow from the weights of Finite rewards; leave them out")
-        if own is None and means is None:
+        if found is None and means is None:
             raise InputError("means: missing; give a K x M matrix, row = arm, column = client")
-        self.means = _checked_means(means if own is None else own)  # type: ignore[arg-type]
+        self.means = _checked_means(means if found is None else found)  # type: ignore[arg-type]
+        self.available = frozen(~np.isnan(self.means))
         self.rewards.check(self.means)
         self.arms = _names("arm", arms, self.means.shape[0])
         self.clients = _names("client", clients, self.means.shape[1])
         self.name = name
         self.description = description
+        self._refuse_bare()
 
-        self.questions = Questions(weights, self.means.shape[1], local)
+        self.questions = Questions(weights, self.available, local, own)
         self.values = frozen(self.questions.values(self.means))
         self.local_ties = frozen(ties(self.means))
         self.server_ties = frozen(np.stack([ties(row) for row in self.values]))
+
+    def _refuse_bare(self) -> None:
+        """Refuse an arm that no client has, and a client without arms."""
+        for kind, names, held, by in (
+            ("arm", self.arms, self.available.any(axis=1), "no client has it"),
+            ("client", self.clients, self.available.any(axis=0), "it has no arm"),
+        ):
+            for place in np.flatnonzero(~held)[:1].tolist():
+                name = "" if names[place] == str(place) else f" ({names[place]})"
+                raise InputError(f"{kind} {place}{name}: {by} (all its means are missing); drop it")
 
     @classmethod
     def personalised(
@@ -179,12 +200,35 @@ class Instance:
             made.name = f"{self.name} {made.questions.label}"
         return made
 
+    def own(self) -> Instance:
+        """Return the same means with one question for each client: its own arms, averaged.
+
+        The candidates of question m are the arms of client m. The value of an arm is its mean over
+        all clients that have it, weighted as in this instance. There are no local questions. These
+        are the questions of Chen, Karthik, Tan and Chee (arXiv 2210.07780).
+
+        Returns
+        -------
+        Instance
+            With M questions.
+
+        Examples
+        --------
+        >>> import fastfed as ff
+        >>> nan = float("nan")
+        >>> chain = ff.Instance([[1.0, nan], [0.5, 0.5], [nan, 0.0]]).own()
+        >>> chain.server_best.tolist()
+        [0, 1]
+        """
+        return changed(self, own=True, name=f"{self.name} own")
+
     @property
     def weights(self) -> npt.NDArray[np.float64] | None:
         """(M,), or (Q, M) for several questions, with sum 1; None if all clients count alike."""
-        if self.questions.plain:
+        questions = self.questions
+        if questions.plain or (questions.own and (questions.given == questions.given[0, 0]).all()):
             return None
-        return self.questions.rows[0] if len(self.questions) == 1 else self.questions.rows
+        return questions.rows[0] if len(questions.given) == 1 else questions.rows
 
     @property
     def averages(self) -> npt.NDArray[np.float64]:
@@ -200,13 +244,13 @@ class Instance:
     def local_best(self) -> npt.NDArray[np.int64]:
         """(M,): each client's best arm."""
         _BEST.check(self)
-        return frozen(np.argmax(self.means, axis=0))
+        return frozen(np.nanargmax(self.means, axis=0))
 
     @cached_property
     def server_best(self) -> npt.NDArray[np.int64]:
         """(Q,): the best arm in each question of the server."""
         _BEST.check(self)
-        return frozen(np.argmax(self.values, axis=1))
+        return frozen(np.nanargmax(self.values, axis=1))
 
     @property
     def global_best(self) -> int:
@@ -215,7 +259,10 @@ class Instance:
 
     @cached_property
     def local_gaps(self) -> npt.NDArray[np.float64]:
-        """Gaps to the best arm of each client, (K, M); the best arm has the smallest other gap."""
+        """Gaps to the best arm of each client, (K, M); the best arm has the smallest other gap.
+
+        The gap of an arm that a client does not have is infinite, and so is that of a lone arm.
+        """
         _BEST.check(self)
         return frozen(_BEST.local_gaps(self))
 
@@ -234,7 +281,8 @@ class Instance:
     def rewards_text(self) -> str:
         """The reward distribution, and the questions if they are not the paper's, for tables."""
         asked = "" if self.questions.plain else f", {self.questions.summary}"
-        return f"{self.rewards!r}{asked}"
+        cells = f", {self.available.sum():,} of {self.available.size:,} cells"
+        return f"{self.rewards!r}{asked}{'' if self.questions.full else cells}"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -275,8 +323,9 @@ class Instance:
         source: str | Path,
         rewards: Rewards | str | None = None,
         *,
-        empty: float | None = None,
+        empty: float | str | None = None,
         columns: Mapping[str, str] | None = None,
+        drop_missing: bool = False,
         weights: npt.ArrayLike | None = None,
     ) -> Instance:
         """Load an instance by name, or from a file.
@@ -290,10 +339,14 @@ class Instance:
             The law for a file that has means and names no law, as an object or as the command
             line writes it ("bernoulli", "gaussian:0.5"); None: Gaussian, sigma 1.
         empty
-            Of observed rewards: the reward where none was observed; None: refuse such a file.
+            Of observed rewards: the reward where none was observed, or "absent" if the client does
+            not have the arm there; None: refuse such a file.
         columns
             Of observed rewards: the names of columns, as in {"arm": "drug", "client": "hospital",
             "reward": "outcome"}; None: arm, client, reward and perhaps count.
+        drop_missing
+            Of observed rewards: leave rows without a value out, with a warning that counts them;
+            otherwise such a file is refused.
         weights
             Weights of clients in place of the file's, as for `weighted`; None: the file's.
 
@@ -309,8 +362,7 @@ class Instance:
         """
         from fastfed.model.instance_files import Reading, load
 
-        pays = None if empty is None else number("empty", empty)
-        return load(source, rewards, Reading(pays, columns or {}), weights)
+        return load(source, rewards, Reading.of(empty, columns, drop_missing), weights)
 
     @staticmethod
     def of(
@@ -434,8 +486,9 @@ def changed(instance: Instance, **arguments: Any) -> Instance:
     same = {
         "means": None if rewards.own_means is not None else instance.means,
         "rewards": rewards,
-        "weights": None if instance.questions.plain else instance.questions.given,
+        "weights": None if instance.weights is None else instance.questions.given,
         "local": instance.questions.local,
+        "own": instance.questions.own,
         **{name: getattr(instance, name) for name in ("arms", "clients", "name", "description")},
     }
     return type(instance)(**same | arguments)
@@ -453,9 +506,11 @@ def _checked_means(means: npt.ArrayLike) -> npt.NDArray[np.float64]:
     if matrix.size == 0:
         raise InputError(f"means: empty ({matrix.shape[0]} x {matrix.shape[1]}), at least 1 x 1")
     refuse_many_cells("means", *matrix.shape)
-    refuse_cells("means", matrix, ~np.isfinite(matrix), "every mean must be finite")
-    if np.abs(matrix).max() > MOST:
-        k, m = np.unravel_index(int(np.argmax(np.abs(matrix))), matrix.shape)
+    refuse_cells("means", matrix, np.isinf(matrix), "every mean must be finite")
+    matrix[np.isnan(matrix)] = np.nan  # one bit pattern for all
+    size = np.abs(np.nan_to_num(matrix))
+    if size.max() > MOST:
+        k, m = np.unravel_index(int(np.argmax(size)), matrix.shape)
         raise InputError(
             f"means[{k}, {m}] = {matrix[k, m]:g}: too large, at most {MOST:g}; "
             "change the unit of the rewards"

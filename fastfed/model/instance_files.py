@@ -3,7 +3,8 @@
 TOML holds everything; CSV holds the means, with an optional header of client names and an
 optional first column of arm names, in which rows named "weights" hold the weights of clients;
 Parquet holds observed rewards, one row each (columns arm, client, reward) or counted (and count),
-and optionally the weight of each client (weight), and so may CSV. Built-ins are in ``data/``.
+and optionally the weight of each client (weight), and so may CSV. Where a client does not have an
+arm, the cell is empty (CSV), nan or "" (TOML), or has no rewards. Built-ins are in ``data/``.
 """
 
 from __future__ import annotations
@@ -11,12 +12,10 @@ from __future__ import annotations
 import csv
 import io
 import math
-import re
 import tomllib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,9 +25,18 @@ import numpy.typing as npt
 from fastfed.errors import InputError, UncertainWarning, nearest
 from fastfed.files import data_folder, read_regular, valid_unicode
 from fastfed.model.instance import Instance, changed
-from fastfed.model.observed import doubtful_gaps, with_samples
-from fastfed.model.rewards import Finite, Rewards
-from fastfed.validation import MOST_FILE, MOST_SEED, refuse_many_cells, refuse_many_weights, shown
+from fastfed.model.means_table import NUMBER, means_table
+from fastfed.model.observed import doubtful_gaps
+from fastfed.model.rewards import Finite, Gaussian, Rewards
+from fastfed.model.rewards.finite import ABSENT
+from fastfed.validation import (
+    MOST_FILE,
+    MOST_SEED,
+    number,
+    refuse_many_cells,
+    refuse_many_weights,
+    shown,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,16 +44,21 @@ if TYPE_CHECKING:
 FAMILIES = {
     "random": "random:K,M,SEED (uniform means)",
     "scaled": "scaled:NAME,FACTOR (another instance's means, multiplied)",
+    "gaussian": "gaussian:NAME (another instance's means, with Gaussian rewards)",
 }
-_KEYS = ("name", "means", "rewards", "weights", "local", "arms", "clients", "description")
-_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
+_KEYS = ("name", "means", "rewards", "weights", "local", "own", "arms", "clients", "description")
 _ROLES = ("arm", "client", "reward", "count", "weight")  # the last two may be left out
+_MISSING = ("", "na", "n/a", "nan", "null", "none")  # a missing number in a CSV file
 _MOST_ROWS = 100_000_000  # of observed rewards
+_MOVIELENS: dict[str, tuple[float | str, str]] = {  # what a genre without ratings is in a country
+    "movielens": (0.0, "a genre without ratings pays 0"),
+    "movielens-available": (ABSENT, "countries have only the genres that were rated there"),
+}
 
 
 def builtin_names() -> list[str]:
     """List the names that `Instance.load` knows."""
-    return sorted([*(path.stem for path in data_folder().glob("*.toml")), "movielens"])
+    return sorted([*(path.stem for path in data_folder().glob("*.toml")), *_MOVIELENS])
 
 
 def known_by_name(name: str) -> bool:
@@ -56,13 +69,23 @@ def known_by_name(name: str) -> bool:
 class Reading(NamedTuple):
     """Options of files with observed rewards."""
 
-    empty: float | None = None
+    empty: float | str | None = None
     columns: Mapping[str, str] = {}
+    drop_missing: bool = False
+
+    @classmethod
+    def of(
+        cls, empty: Any, columns: Mapping[str, str] | None, drop_missing: bool = False
+    ) -> Reading:
+        """Make the options from what a user gives: ``empty`` is a number, "absent" or None."""
+        rule = "must be a number, or 'absent' for arms that a client does not have"
+        pays = empty if empty in (None, ABSENT) else number("empty", empty, rule)
+        return cls(pays, columns or {}, drop_missing)
 
     @property
     def given(self) -> bool:
         """Tell whether any option is given."""
-        return self.empty is not None or bool(self.columns)
+        return self.empty is not None or bool(self.columns) or self.drop_missing
 
 
 def load(
@@ -94,7 +117,7 @@ def _load(source: str | Path, rewards: Rewards | str | None, reading: Reading) -
         or Path(source).suffix.lower() not in (".csv", ".parquet")
     ):
         raise InputError(
-            f"{source}: no file of observed rewards; empty and columns say how to read one"
+            f"{source}: no file of observed rewards, for which empty, columns, drop_missing are"
         )
     if isinstance(rewards, str):
         rewards = Rewards.parse(rewards)
@@ -105,9 +128,11 @@ def _load(source: str | Path, rewards: Rewards | str | None, reading: Reading) -
     text = str(source)
     family, colon, arguments = text.partition(":")
     if isinstance(source, str) and colon and family in FAMILIES:
-        return _random(text, arguments) if family == "random" else _scaled(text, arguments)
-    if isinstance(source, str) and text == "movielens":
-        return _movielens()
+        return {"random": _random, "scaled": _scaled, "gaussian": _gaussian}[family](
+            text, arguments
+        )
+    if isinstance(source, str) and text in _MOVIELENS:
+        return _movielens(text)
     if isinstance(source, str) and text in builtin_names():
         return _load_file(data_folder() / f"{text}.toml", text)
     path = Path(source)
@@ -128,44 +153,6 @@ def lacks_law(source: str | Path) -> bool:
     if named or path.suffix.lower() not in (".toml", ".csv"):
         return False
     return "rewards" not in _content(path)
-
-
-def with_options(
-    sources: Sequence[Any], rewards: str | None, reading: Reading, bootstrap: int, seed: int
-) -> list[Any]:
-    """Load the sources of a sweep with options of files, and draw observed rewards again.
-
-    Rewards are for the files among them that name none, ``reading`` is for those that have observed
-    rewards. With ``bootstrap``, each source is followed by that many samples of it.
-    """
-    law = None if rewards is None else Rewards.parse(rewards)
-    named = ", ".join(str(one) for one in sources)
-    found: list[Any] = []
-    for one in sources:
-        path = isinstance(one, str | Path) and not known_by_name(str(one))
-        if law is not None and path and lacks_law(one):
-            found.append(load(one, law))
-        elif reading.given and path and Path(one).suffix.lower() in (".csv", ".parquet"):
-            found.append(load(one, None, reading))
-        else:
-            found.append(one)
-    same = all(one is other for one, other in zip(found, sources, strict=True))
-    if law is not None and same:
-        raise InputError(
-            f"--rewards {rewards}: {named} says itself what its rewards are; leave it out"
-        )
-    if reading.given and same:
-        raise InputError(f"--empty or --columns: {named} is no file of observed rewards")
-    if not bootstrap:
-        return found
-    return [sample for one in found for sample in with_samples(Instance.of(one), bootstrap, seed)]
-
-
-def with_weights(sources: Sequence[Any], weights: npt.ArrayLike) -> list[Any]:
-    """Load the sources of a sweep, each with these weights of clients."""
-    from fastfed.model.spec import loaded
-
-    return [loaded(one).weighted(weights) for one in sources]
 
 
 def _random(text: str, arguments: str) -> Instance:
@@ -190,7 +177,7 @@ def _random(text: str, arguments: str) -> Instance:
 
 def _scaled(text: str, arguments: str) -> Instance:
     name, comma, factor_text = arguments.rpartition(",")
-    if not comma or not _NUMBER.fullmatch(factor_text):
+    if not comma or not NUMBER.fullmatch(factor_text):
         raise InputError(f"{text!r}: must be scaled:NAME,FACTOR, as in scaled:synthetic,0.1")
     factor = float(factor_text)
     if not 0 < factor < math.inf:
@@ -202,6 +189,12 @@ def _scaled(text: str, arguments: str) -> Instance:
     return changed(base, means=means, rewards=rewards, name=text, description=description)
 
 
+def _gaussian(text: str, arguments: str) -> Instance:
+    base = load(arguments)
+    description = f"{base.name}'s means, with Gaussian rewards"
+    return changed(base, means=base.means, rewards=Gaussian(), name=text, description=description)
+
+
 def _load_file(
     path: Path,
     name: str,
@@ -211,12 +204,15 @@ def _load_file(
     content = {"name": name, **_content(path, reading)}
     observed = path.suffix.lower() != ".toml" and "rewards" in content
     if reading.given and not observed:
-        raise InputError(f"{path}: has means and no observed rewards; leave empty and columns out")
+        raise InputError(
+            f"{path}: has means and no observed rewards; leave empty, columns and drop_missing out"
+        )
     if rewards is not None:
         content["rewards"] = rewards
     with _named(path):
         made = Instance(**content)
-    if observed and (doubt := doubtful_gaps(made, reading.empty is not None)):
+    filled = reading.empty not in (None, ABSENT)
+    if observed and (doubt := doubtful_gaps(made, filled)):
         warnings.warn(doubt, UncertainWarning, stacklevel=5)
     return made
 
@@ -259,6 +255,11 @@ def _parse_toml(text: str, path: str) -> dict[str, Any]:
     for key in ("name", "description"):
         if not isinstance(content.get(key, ""), str):
             raise InputError(f"{path}: {key} must be a string")
+    if isinstance(content.get("means"), list):  # an empty cell is nan or ""
+        content["means"] = [
+            [math.nan if cell == "" else cell for cell in row] if isinstance(row, list) else row
+            for row in content["means"]
+        ]
     if "rewards" in content:
         content["rewards"] = _rewards(path, content["rewards"])
     if "means" not in content and (
@@ -298,9 +299,9 @@ def _from_csv(path: Path, reading: Reading) -> dict[str, Any]:
     if not rows:
         raise InputError(f"{path}: empty; write one row of means per arm")
     width = len(rows[0])
-    for number, row in enumerate(rows, 1):
+    for place, row in enumerate(rows, 1):
         if len(row) != width:
-            raise InputError(f"{path}: row {number} has {len(row)} cells, row 1 has {width}")
+            raise InputError(f"{path}: row {place} has {len(row)} cells, row 1 has {width}")
 
     heads = _roles([cell.strip() for cell in rows[0]], reading)
     needed = {"arm", "client", "reward"}
@@ -309,34 +310,7 @@ def _from_csv(path: Path, reading: Reading) -> dict[str, Any]:
         return _observed_text(path, heads, rows[1:], reading)
     _refuse_other_names(path, rows)
 
-    def is_number(cell: str) -> bool:
-        return _NUMBER.fullmatch(cell) is not None
-
-    corner = rows[0][0].strip().lower() in ("", "arm", "arms")
-    header = (
-        corner or not all(map(is_number, rows[0][1:])) or (width == 1 and not is_number(rows[0][0]))
-    )
-    body = rows[1:] if header else rows
-    if not body:
-        raise InputError(f"{path}: a header and no means")
-    named = corner or any(not is_number(row[0]) for row in body)
-    cells = [row[1:] if named else row for row in body]
-    for number, row in enumerate(cells, 2 if header else 1):
-        for cell in row:
-            if not is_number(cell):
-                raise InputError(f"{path}: row {number}: {cell!r} is not a number")
-    clients = [cell.strip() for cell in (rows[0][1:] if named else rows[0])] if header else None
-    values = [[float(cell) for cell in row] for row in cells]
-    weighs = [named and row[0].strip().lower() == "weights" for row in body]
-    pays = [not weight for weight in weighs]
-    if not any(pays):
-        raise InputError(f"{path}: weights and no means; write one row of means per arm")
-    return {
-        "means": list(compress(values, pays)),
-        "clients": clients,
-        "arms": [row[0].strip() for row in compress(body, pays)] if named else None,
-        **({"weights": list(compress(values, weighs))} if any(weighs) else {}),
-    }
+    return means_table(path, rows)
 
 
 def _roles(heads: Sequence[str], reading: Reading) -> list[str]:
@@ -358,17 +332,17 @@ def _roles(heads: Sequence[str], reading: Reading) -> list[str]:
 def _refuse_other_names(path: Path, rows: list[list[str]]) -> None:
     """Refuse a table with a row for each reward whose columns have other names."""
     width, body = len(rows[0]), rows[1:]
-    if width < 3 or len(body) < 2 or any(map(_NUMBER.fullmatch, rows[0])):
+    if width < 3 or len(body) < 2 or any(map(NUMBER.fullmatch, rows[0])):
         return
     texts = [
-        place for place in range(width) if not any(_NUMBER.fullmatch(row[place]) for row in body)
+        place for place in range(width) if not any(NUMBER.fullmatch(row[place]) for row in body)
     ]
     if len(texts) > 1 and len(texts) < width:
         heads = ", ".join(cell.strip() for cell in rows[0])
         raise InputError(
             f"{path}: columns {heads}: a row for each reward needs columns arm, client and "
-            "reward, and may have count; say which is which, as in --columns "
-            "arm=...,client=...,reward=..."
+            "reward, and may have count; say which is which, as in fastfed instance FILE "
+            "--columns arm=...,client=...,reward=... --out inst.toml"
         )
 
 
@@ -384,19 +358,21 @@ def _observed_text(
             continue
         cells = [row[place].strip() for row in rows]
         if head in ("reward", "count", "weight"):
+            columns[head] = numbers = []
             for number, cell in enumerate(cells, 2):
-                if _NUMBER.fullmatch(cell) is None:
+                missing = cell.lower() in _MISSING
+                if not missing and NUMBER.fullmatch(cell) is None:
                     raise InputError(f"{path}: row {number}: {head} {cell!r} is not a number")
-            columns[head] = [float(cell) for cell in cells]
+                numbers.append(None if missing else float(cell))
         else:
-            columns[head] = cells
+            columns[head] = [cell or None for cell in cells]
     with _named(path):
-        return from_rewards(pl.DataFrame(columns), reading.empty)
+        return from_rewards(pl.DataFrame(columns), reading.empty, reading.drop_missing)
 
 
 def _from_parquet(path: Path, reading: Reading) -> dict[str, Any]:
     with _named(path):
-        return from_rewards(_observed(path, reading), reading.empty)
+        return from_rewards(_observed(path, reading), reading.empty, reading.drop_missing)
 
 
 def _observed(path: Path, reading: Reading) -> pl.DataFrame:
@@ -463,11 +439,13 @@ def _refuse_odd_columns(schema: Any) -> None:
                 raise InputError(f"column {name!r} holds {field.type}, must be numbers")
 
 
-def from_rewards(frame: pl.DataFrame, empty: float | None = None) -> dict[str, Any]:
+def from_rewards(
+    frame: pl.DataFrame, empty: float | str | None = None, drop_missing: bool = False
+) -> dict[str, Any]:
     """Return the arguments of `Instance` for observed rewards, arms and clients in order of name.
 
     The columns are arm, client, reward; count, if they are counted already; weight, if clients have
-    weights.
+    weights. Rows without a value in one of them are refused, or left out with a warning.
     """
     import polars as pl
 
@@ -482,10 +460,9 @@ def from_rewards(frame: pl.DataFrame, empty: float | None = None) -> dict[str, A
         )
     except pl.exceptions.PolarsError as error:
         raise InputError(str(error).splitlines()[0]) from None
+    each = _without_missing(each.with_columns(pl.col(pl.Float64).fill_nan(None)), drop_missing)
     if each.height == 0:
         raise InputError("no rewards in it")
-    if any(each[name].null_count() for name in each.columns):
-        raise InputError("a row with a missing arm, client, reward, count or weight")
     if not each.select((pl.col("count") >= 0).all() & pl.col("count").is_finite().all()).item():
         raise InputError("a count that is negative or not finite")
     reward = pl.col("reward")  # -0.0 and 0.0 are one reward, the latter
@@ -511,6 +488,24 @@ def from_rewards(frame: pl.DataFrame, empty: float | None = None) -> dict[str, A
     }
 
 
+def _without_missing(each: pl.DataFrame, drop: bool) -> pl.DataFrame:
+    """Refuse rows in which a value is missing, or leave them out and say how many they are."""
+    whole = each.drop_nulls()
+    lacking = each.height - whole.height
+    if not lacking:
+        return each
+    counts = each.null_count().row(0, named=True)
+    where = ", ".join(f"{number:,} in {name}" for name, number in counts.items() if number)
+    found = f"a missing value in {lacking:,} of {each.height:,} rows ({where})"
+    if not drop:
+        raise InputError(
+            f"{found}; fill them in, or leave these rows out: fastfed instance FILE "
+            "--drop-missing, or drop_missing=True"
+        )
+    warnings.warn(f"{found}: these rows are left out", UncertainWarning, stacklevel=2)
+    return whole
+
+
 def _refuse_empty_cells(counted: pl.DataFrame, arms: list[str], clients: list[str]) -> None:
     """Refuse observations without a reward of some arm at some client, by their names."""
     seen = set(counted.filter(counted["count"] > 0).select("arm", "client").rows())
@@ -520,7 +515,8 @@ def _refuse_empty_cells(counted: pl.DataFrame, arms: list[str], clients: list[st
         more = f", and of {len(lacking) - 1} more pairs" if len(lacking) > 1 else ""
         raise InputError(
             f"no reward of arm {shown(arm)} at client {shown(client)}{more}: say what they pay, "
-            "with --empty 0 or empty=0, or leave the arm or the client out"
+            "with `fastfed instance FILE --empty 0` or empty=0, or that the client does not have "
+            "the arm, with --empty absent"
         )
 
 
@@ -541,15 +537,15 @@ def _client_weights(observed: pl.DataFrame) -> list[float]:
     return found.sort("client")["weight"].to_list()
 
 
-def _movielens() -> Instance:
+def _movielens(name: str) -> Instance:
     from fastfed.model.movielens import builtin_histogram
 
     description = (
         "MovieLens (HetRec 2011): genres rated in countries; counts and means exact, reward shapes "
-        "reconstructed"
+        f"reconstructed; {_MOVIELENS[name][1]}"
     )
-    content = from_rewards(builtin_histogram(), empty=0.0)
-    return Instance(name="movielens", description=description, **content)
+    content = from_rewards(builtin_histogram(), empty=_MOVIELENS[name][0])
+    return Instance(name=name, description=description, **content)
 
 
 _READERS = {".toml": _from_toml, ".csv": _from_csv, ".parquet": _from_parquet}

@@ -59,6 +59,8 @@ def _toml_questions(instance: Instance) -> str:
         return ""
     given = questions.given.tolist()
     text = f"weights = {given[0] if len(given) == 1 else given!r}\n"
+    if questions.own:
+        return f"{text}own = true\n"
     return text if questions.local else f"{text}local = false\n"
 
 
@@ -107,7 +109,7 @@ def _to_csv(instance: Instance) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["arm", *instance.clients])
     for name, row in zip(instance.arms, instance.means, strict=True):
-        writer.writerow([name, *(repr(float(x)) for x in row)])
+        writer.writerow([name, *("" if np.isnan(x) else repr(float(x)) for x in row)])
     for weights in [] if instance.questions.plain else instance.questions.given.tolist():
         writer.writerow(["weights", *map(repr, weights)])
     return text.getvalue()

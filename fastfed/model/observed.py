@@ -8,13 +8,14 @@ replacement (the bootstrap), to see what that does to an answer.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfed.errors import InputError
 from fastfed.model.rewards import Finite
+from fastfed.model.rewards.finite import ABSENT
 
 if TYPE_CHECKING:
     from fastfed.model.instance import Instance
@@ -48,11 +49,11 @@ def resample(instance: Instance, rng: np.random.Generator) -> Instance:
     rewards = instance.rewards
     assert isinstance(rewards, Finite)
     drawn = np.zeros_like(counts)
-    for k, m in np.ndindex(*instance.shape):
+    for k, m in np.argwhere(instance.available).tolist():
         total = int(counts[k, m].sum())
         drawn[k, m] = rng.multinomial(total, counts[k, m] / total)
     name = f"{instance.name} resampled"
-    return changed(instance, rewards=Finite(rewards.values, drawn), name=name)
+    return changed(instance, rewards=Finite(rewards.values, drawn, ABSENT), name=name)
 
 
 def with_samples(instance: Instance, count: int, seed: int) -> list[Instance]:
@@ -100,7 +101,8 @@ def doubtful_gaps(instance: Instance, filled: bool = False) -> str:
     if (counts != np.rint(counts)).any():  # a distribution, and no observations
         return ""
     seen = counts.sum(axis=2)
-    squares = (counts * (rewards.values - instance.means[:, :, None]) ** 2).sum(axis=2)
+    means = np.nan_to_num(instance.means)
+    squares = (counts * (rewards.values - means[:, :, None]) ** 2).sum(axis=2)
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.where(seen > 1, squares / (seen - 1) / seen, 0.0 if filled else np.inf)
     questions = instance.questions
@@ -109,14 +111,14 @@ def doubtful_gaps(instance: Instance, filled: bool = False) -> str:
         for m, name in enumerate(instance.clients if questions.local else ())
     ]
     server = [
-        (questions.text(q), instance.values[q], variance[:, row > 0.0] @ row[row > 0.0] ** 2)
-        for q, row in enumerate(questions.rows)
+        (questions.text(q), instance.values[q], _weighted(variance, shares))
+        for q, shares in enumerate(questions.shares)
     ]
     found = []
     for where, means, errors in [*columns, *server]:
-        if len(means) < 2:
+        if np.count_nonzero(~np.isnan(means)) < 2:
             continue
-        best, after = np.argsort(-means, kind="stable")[:2]
+        best, after = np.argsort(-means, kind="stable")[:2]  # NaN, of absent arms, comes last
         gap, sem = means[best] - means[after], float(np.sqrt(errors[best] + errors[after]))
         if gap <= sem:
             size = "unknown" if np.isinf(sem) else f"{sem:.2g}"
@@ -130,6 +132,12 @@ def doubtful_gaps(instance: Instance, filled: bool = False) -> str:
     return (
         f"{instance.name}: {len(found)} gap{'s are' if len(found) > 1 else ' is'} inside "
         f"{'their' if len(found) > 1 else 'its'} standard error, so that the best arm is not "
-        f"certain ({'; '.join(found[:_MOST_NAMED])}{more}); `sweep --bootstrap 20` shows what that "
-        "does to the answer"
+        f"certain ({'; '.join(found[:_MOST_NAMED])}{more}); `fastfed instance "
+        "FILE --bootstrap 20 --out inst.toml` writes samples that show what that does to the answer"
     )
+
+
+def _weighted(variance: npt.NDArray[np.float64], shares: npt.NDArray[np.float64]) -> Any:
+    """Return the variance of each arm's value, (K,); infinite if that of a mean in it is."""
+    with np.errstate(invalid="ignore"):
+        return np.where(shares > 0.0, variance * shares**2, 0.0).sum(axis=1)

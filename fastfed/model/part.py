@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from fastfed.errors import InputError, UnknownNameError, nearest
 from fastfed.model import installed
+from fastfed.model.fingerprint import fingerprint
 from fastfed.validation import shown
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ class Part(ABC):
     if no name makes such a part. By default the family: a name without options."""
     missing: ClassVar[str] = ""
     """The refusal of a name that lacks its option, as in "N is missing; write top:3"."""
+    covered: ClassVar[bool] = False
+    """Whether the theorems of `fastfed.theory` cover runs with the family. It is not inherited: a
+    new family is not covered until its class says so."""
     rank: ClassVar[int] = 100
     """Place of the family in lists and tables; families of one rank stand as they were defined."""
     families: ClassVar[dict[str, type[Any]]]
@@ -69,6 +73,34 @@ class Part(ABC):
         """Value by which parts are compared: the name, if it determines the part."""
         return self.name
 
+    def refuse(self, setting: Setting) -> None:  # noqa: B027 - most parts refuse nothing
+        """Refuse other parts of a setting, or an instance, that this part does not go with.
+
+        It is the one place where parts refuse each other. By default nothing is refused.
+
+        Parameters
+        ----------
+        setting
+            The setting.
+
+        Returns
+        -------
+        None
+            It raises `InputError` to refuse.
+        """
+
+    def no_theorem(self) -> str | None:
+        """Return the reason why no theorem covers the part, or None if one does.
+
+        Returns
+        -------
+        str or None
+            One line.
+        """
+        if type(self).__dict__.get("covered"):
+            return None
+        return f"no theorem covers {self.kind} {self}"
+
     @abstractmethod
     def kernel(self, setting: Setting) -> Any:
         """Make the form of the part in a setting that compiled code takes: NamedTuples of numbers.
@@ -95,6 +127,11 @@ class Part(ABC):
     def known_to_workers(cls) -> bool:
         """Tell whether a worker with the same packages knows the family: see `installed`."""
         return cls.built_in() or cls.__module__.partition(".")[0] in installed.packages()
+
+    @classmethod
+    def code_fingerprint(cls) -> str | None:
+        """Return a hash of the code of a family of a user's own; None for built-in families."""
+        return None if cls.built_in() else fingerprint(cls)
 
     @classmethod
     def from_options(cls, options: str) -> Self:

@@ -9,7 +9,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from fastfed.betting import BETS, MOST_BETS
 from fastfed.confidence import (
+    BETTING,
     MAX_STEPS,
     MIXTURE,
     MIXTURE_ONE_SIDED,
@@ -74,8 +76,11 @@ class Radius(Part):
     function: Exponent | None
     """L(n) of a user's own radius; None for a formula that the kernels know."""
 
+    covered = True  # if the function is delta-PAC, as it promises
     no_name_text = "radius {given}: must be one of {known}, or fastfed.Radius(function)"
-    no_option_text = "{family} takes no option; mixture and mixture-pairs do, as in mixture:5000"
+    no_option_text = (
+        "{family} takes no option; mixture, mixture-pairs and betting do, as in mixture:5000"
+    )
 
     def __init__(self, function: Exponent, *, pairs: bool = False, name: str = "own") -> None:
         if not callable(function):
@@ -121,10 +126,14 @@ class Radius(Part):
         return self._confidence(float(walks), sigma, *self._numbers(arms, 1, delta, pairs))
 
     def kernel(self, setting: Setting) -> Any:
-        """Make the radius at a client, and the one that the server compares sums with."""
-        from fastfed.kernels.radii import make_radius
+        """Make the radius at a client, and those that the server compares sums with."""
+        from fastfed.kernels.radii import make_question_radii, make_radius
 
-        return make_radius(setting.radii.client), make_radius(setting.radii.sums)
+        radii = setting.radii
+        return make_radius(radii.client), make_question_radii(radii.sums)
+
+    def refuse(self, setting: Setting) -> None:
+        """Raise an InputError if the radius has no guarantee in a setting."""
 
     def _numbers(
         self, arms: int, clients: int, delta: float, pairs: int | None
@@ -166,6 +175,7 @@ class Paper(_BuiltIn):
     """The paper's radius: a union bound over all steps."""
 
     family = "paper"
+    covered = True
     rank = 0
     formula = PAPER
 
@@ -180,6 +190,7 @@ class Stitched(_BuiltIn):
     """A stitched law of the iterated logarithm, for each arm."""
 
     family = "stitched"
+    covered = True
     rank = 1
     formula = STITCHED
 
@@ -188,6 +199,7 @@ class Mixture(_BuiltIn):
     """A mixture of exponential martingales, for each arm; tightest near the step ``tuned_at``."""
 
     family = "mixture"
+    covered = True
     grammar = "mixture[:N]"
     rank = 2
     formula = MIXTURE
@@ -215,6 +227,7 @@ class StitchedPairs(Stitched):
     """A stitched law of the iterated logarithm, for each pair of arms."""
 
     family = "stitched-pairs"
+    covered = True
     rank = 3
     pairs = True
 
@@ -223,10 +236,57 @@ class MixturePairs(Mixture):
     """A mixture of exponential martingales, for each pair of arms."""
 
     family = "mixture-pairs"
+    covered = True
     grammar = "mixture-pairs[:N]"
     rank = 4
     formula = MIXTURE_ONE_SIDED
     pairs = True
+
+
+class Betting(_BuiltIn):
+    """Capitals that bet on pairs of arms, for rewards from a known interval; no radius as such."""
+
+    family = "betting"
+    grammar = "betting[:G]"
+    rank = 5
+    formula = BETTING
+    pairs = True
+
+    def __init__(self, bets: int = BETS) -> None:
+        self.bets = bets
+
+    @classmethod
+    def from_options(cls, options: str) -> Self:
+        try:
+            return cls(checked_whole("bets", options, 1, MOST_BETS))
+        except InputError:
+            raise InputError(
+                f"radius {shown(f'{cls.family}:{options}')}: what follows the colon is the number "
+                f"of bets, a whole number from 1 to {MOST_BETS}, as in {cls.family}:{BETS}"
+            ) from None
+
+    @property
+    def name(self) -> str:
+        return self.family if self.bets == BETS else f"{self.family}:{self.bets}"
+
+    def refuse(self, setting: Setting) -> None:
+        from fastfed.model import capitals
+
+        capitals.refuse(setting)
+
+    def no_theorem(self) -> str | None:
+        return f"no theorem bounds the cost of the radius {self}"
+
+    def refuse_endless(self, setting: Setting) -> None:
+        """Refuse gaps that are too small for the bets."""
+        from fastfed.model import capitals
+
+        capitals.refuse_endless(setting, self.bets)
+
+    def kernel(self, setting: Setting) -> Any:
+        from fastfed.model import capitals
+
+        return capitals.kernel(setting, self.bets), ()
 
 
 def _refuse_odd_exponent(name: str, function: Exponent, a: float) -> None:

@@ -6,10 +6,15 @@ same by names.
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypedDict, Unpack
+
+import numpy as np
+import numpy.typing as npt
 
 from fastfed.confidence import Confidence
 from fastfed.errors import InputError
@@ -18,6 +23,8 @@ from fastfed.model.choices import DEFAULTS, Choices, ChosenParts, parts_of
 from fastfed.model.instance import Instance
 from fastfed.model.options import takes
 from fastfed.model.part import Part
+from fastfed.model.radii import Betting
+from fastfed.model.weights import ArmScales
 from fastfed.validation import (
     checked_delta,
     checked_engine,
@@ -25,6 +32,8 @@ from fastfed.validation import (
     checked_seed,
     checked_sigma,
 )
+
+Floats = npt.NDArray[np.float64]
 
 
 def resolve_sigma(instance: Instance, sigma: object) -> float:
@@ -39,22 +48,43 @@ def resolve_sigma(instance: Instance, sigma: object) -> float:
     return instance.proxy_sigma if isinstance(checked, str) else checked
 
 
+def small_scale(settings: Iterable[Setting]) -> str | None:
+    """Say that the confidence scale of some settings is too small for their rewards, if it is.
+
+    It is too small below the default scale of the rewards and below the scale for which the
+    guarantee is proved.
+    """
+    for one in settings:
+        if isinstance(one.radius, Betting):  # it has no scale
+            continue
+        needed = one.instance.default_sigma
+        with contextlib.suppress(InputError):  # Poisson rewards have no scale that is proved
+            needed = min(needed, one.instance.proxy_sigma)
+        if one.sigma < needed:
+            return (
+                f"sigma {one.sigma:g} is too small for the rewards of {one.instance.name}, which "
+                f"need {needed:g}: answers may be wrong more often than delta allows"
+            )
+    return None
+
+
 class Radii(NamedTuple):
     """Confidence radii of a setting, at the clients and at the server.
 
     ``server`` belongs to the question with the largest effective number of clients, which has the
-    smallest radius (`fastfed.model.weights`). `of` returns those of the other questions.
+    smallest radius and the largest boundary in sums (`fastfed.model.weights`). `of` returns those
+    of the other questions.
     """
 
     client: Confidence  # of an arm's empirical mean at one client
     means: Confidence  # of the value of an arm, if the server receives all means exactly
     server: Confidence  # of what the server receives of that: wider, if messages are coarse
-    effective: tuple[float, ...]  # the effective number of clients in each question
+    questions: tuple[Confidence, ...]  # the same for each question
     clients: int
 
     def of(self, question: int) -> Confidence:
         """Return the radius of what the server receives in a question."""
-        return replace(self.server, walks=self.effective[question])
+        return self.questions[question]
 
     @property
     def message_mass(self) -> float:
@@ -62,8 +92,13 @@ class Radii(NamedTuple):
         return math.sqrt(self.clients * self.means.walks)
 
     @property
-    def sums(self) -> Confidence:
-        """The radius whose boundary the kernels compare sums with, in every question."""
+    def sums(self) -> tuple[Confidence, ...]:
+        """The radii whose boundaries the kernels compare the sums of questions with."""
+        return tuple(replace(one, walks=float(self.clients)) for one in self.questions)
+
+    @property
+    def largest_sums(self) -> Confidence:
+        """The radius that has the largest of these boundaries."""
         return replace(self.server, walks=float(self.clients))
 
 
@@ -150,17 +185,29 @@ class Setting(ChosenParts):
     def radii(self) -> Radii:
         """The radii at a client and at the server."""
         (arms, clients), questions = self.instance.shape, self.instance.questions
-        effective, pairs = questions.effective, self.goal.pairs(arms)
-        means = self.radius.at_server(
-            arms, float(effective.max()), self.delta * questions.server_share, self.sigma, pairs
-        )
+        sizes = questions.candidates.sum(axis=1).tolist()
+        at_size = {  # the budget of a question is shared among its own candidates
+            size: self.radius.at_server(
+                size, 1.0, self.delta * questions.server_share, self.sigma, self.goal.pairs(size)
+            )
+            for size in set(sizes)
+        }
+        each = [
+            replace(at_size[size], walks=one)
+            for size, one in zip(sizes, questions.effective.tolist(), strict=True)
+        ]
+        means = each[int(np.argmax(questions.effective))]
         return Radii(
-            self.radius.at_client(arms, clients, self.delta, self.sigma, pairs),
+            self.radius.at_client(arms, clients, self.delta, self.sigma, self.goal.pairs(arms)),
             means,
             self.uplink.widened(means),
-            tuple(effective.tolist()),
+            tuple(map(self.uplink.widened, each)),
             clients,
         )
+
+    def scales(self, question: int) -> ArmScales:
+        """Return the factors by which arms that not every client has widen a question's radius."""
+        return self.instance.questions.scales(question, self.radius.pairs)
 
     @property
     def kernels(self) -> dict[str, Any]:
@@ -173,17 +220,46 @@ class Setting(ChosenParts):
         return self.instance.rewards.kernel(self)
 
     def refuse_unfit(self) -> None:
-        """Refuse a goal that has no answer on the instance, or that does not suit the radius."""
-        self.goal.refuse_radius(self.radius)
-        self.goal.check(self.instance)
+        """Refuse parts that do not go with each other, or with the instance."""
+        for part in self.parts:
+            part.refuse(self)
+        if not self.instance.questions.full and (
+            self.participation.at_random or self.uplink.visits_rounds
+        ):
+            chosen = "participation" if self.participation.at_random else "uplink"
+            raise InputError(
+                f"{self.instance.name}: some clients lack arms, and {chosen} "
+                f"{getattr(self, chosen)} is for clients that have all of them; use "
+                f"{DEFAULTS[chosen]}"
+            )
+
+    def _hardest(self, question: int, gaps: Floats) -> tuple[float, Confidence]:
+        """Return the gap and the radius of the arm of a question that takes most steps."""
+        wide = self.bound_scales(question)
+        hardest = int(np.argmin(gaps / wide))
+        return float(gaps[hardest]), self.radii.of(question).scaled(float(wide[hardest]))
+
+    def bound_scales(self, question: int) -> Floats:
+        """Return the factor of alpha with which each arm's gap bounds its steps, (K,)."""
+        values = self.instance.values[question]
+        there = np.flatnonzero(~np.isnan(values))
+        found = np.ones(len(values))
+        scales = self.scales(question)
+        if scales.arms is not None and self.goal.is_open(len(there)):
+            some = scales._replace(arms=scales.arms[there])
+            found[there] = self.goal.bound_scales(values[there], some)
+        return found
 
     def refuse_endless(self) -> None:
         """Refuse gaps that the radii do not resolve before the last step of a trial."""
         instance, goal, limit = self.instance, self.goal, self.instance.most_steps
         if not goal.is_open(instance.shape[0]):
             return
+        if isinstance(self.radius, Betting):
+            self.radius.refuse_endless(self)
+            return
         asked = [
-            (float(gaps.min()), self.radii.of(question), instance.questions.text(question))
+            (*self._hardest(question, gaps), instance.questions.text(question))
             for question, gaps in enumerate(goal.server_gaps(instance))
         ]
         if instance.questions.local:

@@ -16,6 +16,7 @@ from fastfed.errors import InputError, nearest
 from fastfed.files import read_regular, valid_unicode
 from fastfed.model.cell import Cell
 from fastfed.model.choices import CHOICES, DEFAULTS, GridChoices, base_of
+from fastfed.model.counts import checked_prices
 from fastfed.model.instance import Instance
 from fastfed.model.part import Part
 from fastfed.model.schedules import Schedule
@@ -48,6 +49,7 @@ class _Grid(TypedDict, total=False):
     deltas: Sequence[float] | float
     costs: Sequence[float]
     bit_costs: Sequence[float]
+    prices: Mapping[str, float]
     schedules: Sequence[str | Schedule] | str | Schedule | None
     periods: Sequence[int] | None
     trials: int
@@ -68,6 +70,7 @@ GRID: dict[str, Any] = {
     "deltas": DELTAS,
     "costs": COSTS,
     "bit_costs": (),
+    "prices": {},
     "schedules": None,
     "periods": None,
     "trials": 10_000,
@@ -118,6 +121,7 @@ class Spec(_Chosen, Struct, omit_defaults=True, forbid_unknown_fields=True):  # 
     target_rse: float | None = None
     until_separated: bool = False
     bit_cost: list[float] = []
+    price: dict[str, float] = {}
 
     @staticmethod
     def of(options: Mapping[str, Any]) -> Spec:
@@ -145,6 +149,7 @@ class Spec(_Chosen, Struct, omit_defaults=True, forbid_unknown_fields=True):  # 
             target_rse=_checked_target(given["target_rse"]),
             until_separated=_checked_truth(given["until_separated"]),
             bit_cost=checked_costs(of_bits, "a bit") if of_bits else [],
+            price=checked_prices(given["price"]),
             **{kind: _choices(kind, given[kind]) for kind in CHOICES},
         )
 

@@ -1,76 +1,178 @@
-"""`fastfed reproduce` as one page: panels, verdicts, studies, and every cell behind a verdict.
+"""Verdicts as claims.md and as one page: panels, studies, and every cell behind a verdict.
 
-Each claim links to its figures and to its cells, each figure to the claims that are about it. The
-figures are the charts of `fastfed.paper.panels`, drawn by Vega-Lite; the page is made by
-`fastfed.display.report` and needs no network.
+On the page each claim links to its figures and to its cells, each figure to the claims that are
+about it. The figures are the charts of `fastfed.paper.panels`, drawn by Vega-Lite; the page is made
+by `fastfed.display.report` and needs no network.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from fastfed.analysis.verdicts import DOES_NOT_APPLY, Cell, Claim
+from fastfed.analysis.intervals import LEAST_DIFFERING
+from fastfed.analysis.verdict_words import NOT_ENOUGH_TRIALS, NOT_REFUTED, UNDECIDED
+from fastfed.analysis.verdicts import DOES_NOT_APPLY, HOLDS, LEVEL, VIOLATED, Cell, Claim
 from fastfed.display.report.charts import vega_chart, vega_map
 from fastfed.display.report.page import CLAIMS, page
 from fastfed.display.series import Chart
 from fastfed.files import replacing
-from fastfed.paper.errata import SLIPS
-from fastfed.paper.matrix import LOOKS, instances_of, square
+from fastfed.paper.doubling import Doubling
 from fastfed.paper.panels import PANELS, figure_stem
+from fastfed.paper.rules import claims as all_claims
+from fastfed.paper.tables import markdown
 from fastfed.text import printable, tidy
 
-FIGURES: dict[str, tuple[str, ...]] = {
-    "delta-pac": ("errors",),
-    "good-event": ("errors",),
-    "total-three": ("a",),
-    "total-three-any-cost": ("a",),
-    "total-three-outside": ("a",),
-    "pulls-two": ("a",),
-    "fedelim0-cheaper": ("a",),
-    "linear-in-log": ("a",),
-    "pulls-T": ("a",),
-    "lower-bound": ("a",),
-    "pulls-2T": ("a",),
-    "total-3T": ("a",),
-    "communication": ("b",),
-    "communication-falls": ("b",),
-    "periodic-gap": ("c",),
-    "almost-best": ("c",),
-    "sweet-spot": ("c", "period"),
-    "spot-at-100": ("c", "period"),
-    "periodic-beats": ("c", "period"),
-    "minimum-movielens": ("c", "minimum"),
-    "minimum-bernoulli": ("c", "minimum"),
-    "minimum-any-period": ("c",),
-    "minimum-map": ("minimum",),
-    "inverse-square": ("gap",),
-    "talk-growth": ("talk",),
-    "tight-in-clients": ("clients",),
-    "trade-off": ("schemes",),
-    "near-best-period": ("period",),
-    "base-two": ("base",),
-    "radii-delta-pac": ("radii",),
-    "radii-saving": ("radii",),
-    "radii-tightest": ("radii",),
-    "adaptive-beats-fedelim": ("adaptive",),
-    "adaptive-minimum": ("adaptive",),
-    "theorem-3-improved": ("optimum",),
-    "within-8-T*": ("optimum",),
-    "mostly-the-radius": ("optimum",),
+
+class Look(NamedTuple):
+    """The words, the colour and the sign of a verdict in the matrix."""
+
+    words: str
+    colour: str
+    sign: str
+
+
+LOOKS = {
+    HOLDS: Look("hold", "#009e73", "✓"),
+    NOT_REFUTED: Look("not refuted", "#9bd6c3", "(✓)"),
+    NOT_ENOUGH_TRIALS: Look("undecided", "#e8c558", "?"),
+    VIOLATED: Look("do not hold", "#d55e00", "✗"),
+    DOES_NOT_APPLY: Look("do not apply", "#d9d9d9", "–"),
 }
-"""Figures of each claim: the ends of their names, which begin with the name of the data set."""
-_COLUMNS = {
-    "instance": "data",
-    "delta": "delta",
-    "cost": "C",
-    "sigma": "scale",
-    "schedule": "schedule",
-    "radius": "radius",
-    "what": "what",
+"""Looks of the cells of a square, in the order of the stripes."""
+_COLUMNS = {"instance": "data", "delta": "delta", "cost": "C", "sigma": "scale"} | {
+    name: name for name in ("schedule", "radius", "what")
 }
+_MAP = "minimum-map"  # the claim whose cells are also drawn as a map
+
+
+def texts(name: str) -> list[str]:
+    """Read the paragraphs, or the items of a list, of a Markdown file of this package."""
+    content = files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return [line.removeprefix("- ") for line in content.splitlines() if line]
+
+
+def slips(measured: Doubling | None) -> list[str]:
+    """List the paper's slips, the last one with its measurement."""
+    *most, last = texts("errata.md")
+    return [*most, last if measured is None else f"{last} {measured}"]
+
+
+def outlook(claims: Sequence[Claim], trials: int) -> str:
+    """Say which claims have no verdict yet, and how many trials would decide half of their cells.
+
+    Where too few trials differ, their share tells how many would. Elsewhere the logarithm of a
+    p-value goes about as the number of trials, and the present one tells when it is small enough.
+    """
+    waiting = [one for one in claims if one.verdict in (UNDECIDED, NOT_REFUTED)]
+    parts = []
+    for one in waiting:
+        rest = [cell for cell in one.cells if cell["verdict"] in (NOT_ENOUGH_TRIALS, NOT_REFUTED)]
+        needed = sorted(_trials_needed(cell, trials, len(one.cells)) for cell in rest)
+        half = needed[(len(rest) - 1) // 2]
+        words = f"half of its {len(rest)} open cells"
+        about = f"about {float(f'{half:.1g}'):,.0f} trials for {words}"
+        parts.append(f"{one.key} ({about if half < 1e9 else f'no sign of it yet in {words}'})")
+    decided = f"{len(claims) - len(waiting)} of {len(claims)} claims have a verdict"
+    others = sum(
+        cell["verdict"] in (NOT_ENOUGH_TRIALS, NOT_REFUTED)
+        for one in claims
+        if one not in waiting
+        for cell in one.cells
+    )
+    more = f" More trials would decide: {', '.join(parts)}." if parts else ""
+    cells = f" They would also decide some of {others:,} open cells of the other claims."
+    return f"{decided} from {trials:,} trials of each cell.{more}{cells if others else ''}"
+
+
+def _trials_needed(cell: Cell, trials: int, cells: int) -> float:
+    """Estimate the trials that decide a cell, if ``cells`` cells are decided with it."""
+    if 0 < cell.get("differ", 0) < LEAST_DIFFERING:
+        return trials * LEAST_DIFFERING / float(cell["differ"])
+    single = 2 * float(min(cell["p_below"], cell["p_above"]))
+    if not 0 < single < 1:
+        return math.inf
+    wanted = LEVEL / sum(1 / rank for rank in range(1, cells + 1))
+    return max(trials * math.log(wanted) / math.log(single), trials + 1.0)
+
+
+# ---- squares: the cells of one claim on one instance ---------------------------------------------
+
+
+def instances_of(claims: Sequence[Mapping[str, Any]]) -> list[str]:
+    """List the instances of all claims (the fields of each), those of the most claims first."""
+    named = (dict.fromkeys(cell["instance"] for cell in claim["cells"]) for claim in claims)
+    return [name for name, _ in Counter(chain.from_iterable(named)).most_common()]
+
+
+def square(claim: Mapping[str, Any], instance: str) -> dict[str, Any] | None:
+    """Make the matrix's entry for the fields of a claim and an instance; None without cells."""
+    cells = [cell["verdict"] for cell in claim["cells"] if cell["instance"] == instance]
+    if not cells:
+        return None
+    counts = {name: cells.count(name) for name in LOOKS}
+    parts = [f"{count:,} {LOOKS[name].words}" for name, count in counts.items() if count]
+    closest = next((text for text in claim["measured"] if text.startswith(instance)), "")
+    return {
+        "counts": list(counts.values()),
+        "words": f"{len(cells):,} cell{'s' * (len(cells) > 1)}: {', '.join(parts)}",
+        "closest": printable(closest),
+        "symbol": "/".join(LOOKS[name].sign for name, count in counts.items() if count),
+    }
+
+
+def matrix_text(claims: Sequence[Mapping[str, Any]]) -> str:
+    """Write the matrix of verdicts and the sentences, as Markdown, from the fields of claims."""
+    names = instances_of(claims)
+    signs = ", ".join(f"{look.sign} cells {look.words}" for look in LOOKS.values())
+    squares = [
+        [f"`{one['key']}`", *((square(one, name) or {}).get("symbol", "") for name in names)]
+        for one in claims
+    ]
+    rows = [[one["claim"], one["where"], one["sentence"]] for one in claims]
+    heads = ["claim", "in the paper", "verdict"]
+    shown = (markdown(["claim", *names], squares), markdown(heads, rows, left=3))
+    return f"Signs: {signs}.\n\n" + "\n\n".join(shown)
+
+
+# ---- claims.md -----------------------------------------------------------------------------------
+
+
+def claims_text(claims: Sequence[Claim], notes: Sequence[str], slips: Sequence[str]) -> str:
+    """Write claims.md."""
+    lines = ["# The paper's claims", ""]
+    for note in notes:
+        lines += [note, ""]
+    lines.append(matrix_text([vars(one) for one in claims]))
+    for one in claims:
+        lines += [
+            "",
+            f"## {one.key}",
+            "",
+            one.claim,
+            "",
+            f"- in the paper: {one.where}",
+            f"- criterion: {one.criterion}",
+            f"- verdict: **{one.verdict}**. {one.sentence}",
+        ]
+        if one.doubt is not None:
+            lines.append(
+                f"- the least certain decided cell has an adjusted p-value of {one.doubt:.2g}"
+            )
+        lines += [
+            "- closest to the limit, or furthest beyond it:",
+            *(f"  - {text}" for text in one.measured),
+        ]
+    lines += ["", "## Slips in the paper", "", *(f"- {slip}" for slip in slips)]
+    return "\n".join(lines) + "\n"
+
+
+# ---- the page ------------------------------------------------------------------------------------
 
 
 def write_page(path: Path, *content: Any) -> Path:
@@ -86,12 +188,12 @@ def page_data(
     claims: Sequence[Claim],
     about: Mapping[str, object],
     notes: Sequence[str],
-    slips: Sequence[str] = SLIPS,
+    slips: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Collect the content of the page, in types that JSON has.
 
     ``charts`` are by name, as in `fastfed.paper.panels.charts`. ``about`` describes the run, and
-    ``notes`` explain the verdicts.
+    ``notes`` explain the verdicts; the first one stands at the top.
     """
     figures: list[dict[str, Any]] = [
         {
@@ -104,16 +206,17 @@ def page_data(
         for name, drawn in charts.items()
     ]
     for claim in claims:
-        if claim.key == "minimum-map":
+        if claim.key == _MAP:
             figures += _maps(claim.cells)
     names = [str(figure["name"]) for figure in figures]
     shown = {claim.key: list(_figures_of(claim, names)) for claim in claims}
     for figure in figures:
         figure["claims"] = [key for key, own in shown.items() if figure["name"] in own]
+    first, *rest = (printable(note.replace("*", "").replace("`", "")) for note in notes)
     return {
         "about": {str(key): printable(str(value)) for key, value in about.items()},
-        # the notes are Markdown, with one word in italics
-        "notes": [printable(" ".join(note.replace("*", "").split())) for note in notes],
+        "outlook": first,
+        "notes": rest,
         "figures": figures,
         "slips": list(slips),
         "instances": [printable(name) for name in instances_of([vars(claim) for claim in claims])],
@@ -125,7 +228,8 @@ def page_data(
 def _figures_of(claim: Claim, names: Sequence[str]) -> Iterator[str]:
     """List the figures of a claim's data sets, as far as there are any."""
     instances = dict.fromkeys(figure_stem(printable(cell["instance"])) for cell in claim.cells)
-    for end in FIGURES.get(claim.key, ()):
+    row = next((row for row in all_claims() if row["key"] == claim.key), {"figures": ()})
+    for end in row["figures"]:
         for instance in instances:
             yield from (
                 name
@@ -134,23 +238,19 @@ def _figures_of(claim: Claim, names: Sequence[str]) -> Iterator[str]:
             )
 
 
-def _maps(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+def _maps(cells: Sequence[Cell]) -> Iterator[dict[str, Any]]:
     """Make maps of FedElim's cost over that of the best period, for each data set and scale."""
-    found = []
     decided = [cell for cell in cells if cell["verdict"] != DOES_NOT_APPLY]
     for instance, sigma in dict.fromkeys((cell["instance"], cell["sigma"]) for cell in decided):
         some = [cell for cell in decided if (cell["instance"], cell["sigma"]) == (instance, sigma)]
         title = f"{instance}: FedElim's total cost over the best period's, scale {sigma:g}"
-        found.append(
-            {
-                "name": printable(f"{instance}-minimum-{sigma:g}"),
-                "section": "studies",
-                "title": printable(title),
-                "note": "blue: no period is cheaper; ?: undecided",
-                "specification": vega_map(title, some),
-            }
-        )
-    return found
+        yield {
+            "name": printable(f"{instance}-minimum-{sigma:g}"),
+            "section": "studies",
+            "title": printable(title),
+            "note": "blue: no period is cheaper; ?: undecided",
+            "specification": vega_map(title, some),
+        }
 
 
 def _claim(claim: Claim, figures: Sequence[str]) -> dict[str, Any]:
@@ -162,14 +262,7 @@ def _claim(claim: Claim, figures: Sequence[str]) -> dict[str, Any]:
         },
         "measured": [printable(text) for text in claim.measured],
         "squares": {
-            printable(name): {
-                "counts": list(found.counts.values()),
-                "words": found.words,
-                "closest": printable(found.closest),
-                "symbol": found.symbol,
-            }
-            for name in instances_of([vars(claim)])
-            if (found := square(vars(claim), name)) is not None
+            printable(name): square(vars(claim), name) for name in instances_of([vars(claim)])
         },
         "figures": list(figures),
         "columns": [*(_COLUMNS[key] for key in keys), "measured", "limit", "adjusted p", "verdict"],

@@ -8,32 +8,25 @@ go, as they are, into the page (`fastfed.paper.page`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from fastfed.analysis.verdicts import Cell
-from fastfed.display.figures import FORMATS, chart_figure, contact_sheet, save, style
 from fastfed.display.series import Chart, Line, chart
 from fastfed.display.styles import EVERY_H, FEDELIM, Style, distinct, style_of
-from fastfed.display.wording import plain
-from fastfed.files import make_folder
 from fastfed.model.schedules import Schedule
-from fastfed.paper.claims.criteria import COST, PAPER_COSTS
-from fastfed.paper.optimum import RUNS, OptimumPlace
+from fastfed.paper.evidence import COST, RUNS, Place
+from fastfed.paper.tables import STUDY_DELTA, study_bounds
+from fastfed.text import plain
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-PANEL_DELTA = 0.01  # that of the panels against H
 PANELS = ("a", "b", "c")
-_SHEET_DPI = 72  # the contact sheet stays below 300 kB
+_PAPER_COSTS = (0.0, 10.0, 100.0)
 _SHORT = (1, 5, 10)  # the periods of panels (b)
 _MIDDLE = (10, 100, 1_000)  # those beside the adaptive schedule
 _ERRORS = "std"  # as in the paper
+_OWN_COSTS = {"fedelim": COST, "fedelim0": 0.0}  # of an uplink, in the study of radii
 _MARKERS = {
     "paper": None,
     "stitched": "^",
@@ -51,24 +44,20 @@ class Frames:
     panels: pl.DataFrame
     """Every data set at its own confidence scale, over delta."""
     studies: pl.DataFrame
-    """One delta, many bases and periods; columns period_opt and base_opt. May be empty."""
+    """One delta, many bases and periods. May be empty."""
     radii: pl.DataFrame
     """FedElim's total and FedElim0's pulls under every radius. May be empty."""
     gaps: pl.DataFrame
     """The synthetic instance with its gaps scaled; column gap. May be empty."""
     clients: Sequence[Cell] = ()
     """T over the lower bound for ever more clients."""
-    optimum: Sequence[OptimumPlace] = ()
+    optimum: Sequence[Place] = ()
     """FedElim and FedElim0 beside the least pulls."""
 
     @property
     def names(self) -> list[str]:
         """The paper's data sets."""
-        return [
-            name
-            for name in self.panels["instance"].unique(maintain_order=True)
-            if name != "movielens-gaussian"
-        ]
+        return self.panels["instance"].unique(maintain_order=True).to_list()
 
 
 def charts(frames: Frames) -> dict[str, Chart]:
@@ -98,7 +87,7 @@ def charts(frames: Frames) -> dict[str, Chart]:
     return found
 
 
-def optimum_charts(places: Sequence[OptimumPlace]) -> dict[str, Chart]:
+def optimum_charts(places: Sequence[Place]) -> dict[str, Chart]:
     """Make the charts of the study of T*, one for each instance."""
     names = dict.fromkeys(place.instance for place in places)
     return {
@@ -109,54 +98,11 @@ def optimum_charts(places: Sequence[OptimumPlace]) -> dict[str, Chart]:
     }
 
 
-class Drawn(NamedTuple):
-    """A chart whose files are written."""
-
-    chart: Chart
-    figure: Figure
-    paths: list[Path]
-
-
-def draw(
-    made: Mapping[str, Chart], out: Path, check: Callable[[], object] = lambda: None
-) -> dict[str, Drawn]:
-    """Write charts in every format; ``check`` is called before each and may raise."""
-    make_folder(out / "figures")
-    found = {}
-    for stem, one in made.items():
-        check()
-        figure = chart_figure(one)
-        found[stem] = Drawn(one, figure, save(figure, out / "figures" / stem, FORMATS))
-    return found
-
-
-def write(
-    frames: Frames, minima: Sequence[Cell], out: Path, before: Mapping[str, Drawn] | None = None
-) -> list[Path]:
-    """Write every figure in every format, and the contact sheet.
-
-    ``minima`` are the cells of the map of FedElim's cost over the best period's. Charts that were
-    drawn ``before`` are not drawn again, unless they have changed.
-    """
-    folder = out / "figures"
-    make_folder(folder)
-    wanted = charts(frames)
-    known = {stem: one for stem, one in (before or {}).items() if wanted.get(stem) == one.chart}
-    new = {stem: one for stem, one in wanted.items() if stem not in known}
-    every = {**known, **draw(new, out)}
-    paths = [path for stem in wanted for path in every[stem].paths]
-    for name in dict.fromkeys(cell["instance"] for cell in minima):
-        cells = pl.DataFrame([cell for cell in minima if cell["instance"] == name])
-        paths += _map(cells, folder / f"{name}-minimum")
-    panels = [[every[f"{name}-{letter}"].figure for letter in PANELS] for name in frames.names]
-    return [*paths, *contact_sheet(panels, out / "contact-sheet", _SHEET_DPI)]
-
-
 def panel_a(rows: pl.DataFrame) -> Chart:
     """Chart FedElim's total cost for each C, and FedElim0's pulls, against delta."""
-    parts = {f"fedelim, C = {cost:g}": _of(rows, "fedelim", cost) for cost in PAPER_COSTS}
+    parts = {f"fedelim, C = {cost:g}": _of(rows, "fedelim", cost) for cost in _PAPER_COSTS}
     parts["fedelim0, pulls alone"] = _of(rows, "fedelim0", 0.0)
-    first = parts[f"fedelim, C = {PAPER_COSTS[0]:g}"]
+    first = parts[f"fedelim, C = {_PAPER_COSTS[0]:g}"]
     lines = [replace(line, label=label) for label, one in parts.items() for line in one.lines]
     looks = distinct([line.style for line in lines if line.style is not None])
     styled = [replace(line, style=look) for line, look in zip(lines, looks, strict=True)]
@@ -198,14 +144,14 @@ def panel_c(rows: pl.DataFrame) -> Chart:
         if name.startswith("periodic:") and math.log10(int(name.partition(":")[2])) % 1 == 0
     ]
     here = rows.filter(
-        pl.col("delta") == PANEL_DELTA,
+        pl.col("delta") == STUDY_DELTA,
         pl.col("cost") == COST,
         pl.col("schedule").is_in(["fedelim", *powers]),
     )
     return _titled(
         chart(here, x="period", y="total", errors=_ERRORS),
         rows,
-        f"(c), C = {COST:g}, delta = {PANEL_DELTA:g}, {_least(here)}",
+        f"(c), C = {COST:g}, delta = {STUDY_DELTA:g}, {_least(here)}",
     )
 
 
@@ -225,7 +171,7 @@ def figure_stem(instance: str) -> str:
     return instance.replace(":", "-").replace(",", "-")
 
 
-def optimum_study(places: Sequence[OptimumPlace]) -> Chart:
+def optimum_study(places: Sequence[Place]) -> Chart:
     """Chart mean pulls over the least pulls of any algorithm against delta."""
     lines = []
     for (schedule, radius), run in RUNS.items():
@@ -238,7 +184,7 @@ def optimum_study(places: Sequence[OptimumPlace]) -> Chart:
     deltas = sorted(place.delta for place in places)
     ones = [1.0, 1.0]
     lines.append(Line("no algorithm below this", [deltas[0], deltas[-1]], ones, plain=True))
-    trials = min(place.moments.trials(run) for place in places for run in RUNS.values())
+    trials = min(place.whole.trials(run) for place in places for run in RUNS.values())
     return Chart(
         lines,
         "error probability delta",
@@ -252,7 +198,7 @@ def optimum_study(places: Sequence[OptimumPlace]) -> Chart:
 def period_study(rows: pl.DataFrame) -> Chart:
     """Chart the total cost against H, with many points around H_opt."""
     here = rows.filter(pl.col("cost") == COST)
-    best = float(here["period_opt"][0])
+    best = float(study_bounds(here["instance"][0]).period_opt)
     near = [
         name
         for name in here["schedule"]
@@ -285,7 +231,7 @@ def base_study(rows: pl.DataFrame) -> Chart:
         Line("at powers of lambda", x, y, spread, style=EVERY_H),
         Line("fedelim, lambda = 2", [2.0], [y[two]], [spread[two]], style=FEDELIM),
     ]
-    best = float(here["base_opt"][0])
+    best = float(study_bounds(here["instance"][0]).base_opt)
     two_lines = here["schedule"].unique(maintain_order=True)[:2]  # enough for the labels
     labels = chart(
         here.filter(pl.col("schedule").is_in(two_lines.implode())),
@@ -310,7 +256,7 @@ def radii_study(rows: pl.DataFrame) -> Chart:
     lines = []
     for radius in _MARKERS:
         some = rows.filter(pl.col("radius") == radius)
-        for schedule, cost in (("fedelim", COST), ("fedelim0", 0.0)):
+        for schedule, cost in _OWN_COSTS.items():
             drawn = _of(some, schedule, cost, "sem")
             label, look = f"{schedule}, {radius}", _look(schedule, radius)
             lines += [replace(line, label=label, style=look) for line in drawn.lines]
@@ -352,17 +298,6 @@ def clients_study(cells: Sequence[Cell]) -> Chart:
     )
 
 
-def radii_of_fedelim(rows: pl.DataFrame) -> Chart:
-    """Chart FedElim's total cost with each radius, for the README."""
-    return chart(
-        rows.filter(pl.col("schedule") == "fedelim"),
-        x="delta",
-        y="total",
-        group="radius",
-        errors="sem",
-    )
-
-
 def _titled(drawn: Chart, rows: pl.DataFrame, what: str) -> Chart:
     """Title a chart with its data set and the paper's panel, and explain points and bars below."""
     return replace(drawn, title=[f"{rows['instance'][0]} {what}", drawn.title[-1]])
@@ -377,57 +312,19 @@ def _least(rows: pl.DataFrame) -> str:
     return f"least at H = {int(least.partition(':')[2]):,}"
 
 
+def radii_frame(panels: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """Join the summaries of the paper's radius and of the others, from which the study is drawn."""
+    if not len(others):
+        return pl.DataFrame()
+    own = panels.join(others.select("instance", "delta").unique(), on=["instance", "delta"])
+    every = pl.concat([own, others.select(own.columns)])
+    chosen = [
+        (pl.col("schedule") == name) & (pl.col("cost") == cost) for name, cost in _OWN_COSTS.items()
+    ]
+    return every.filter(pl.any_horizontal(chosen))
+
+
 def _by_instance(rows: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     if not len(rows):
         return []
     return [(str(name), some) for (name,), some in rows.group_by(["instance"], maintain_order=True)]
-
-
-def _map(cells: pl.DataFrame, stem: Path) -> list[Path]:
-    """Make the map of FedElim's cost over that of the best period, by delta and C."""
-    scales = cells["sigma"].unique(maintain_order=True).to_list()
-    deltas = cells["delta"].unique().sort(descending=True).to_list()
-    costs = cells["cost"].unique().sort().to_list()
-    with style() as plt:
-        figure, axes = plt.subplots(
-            len(scales), 1, squeeze=False, layout="constrained", figsize=(6.9, 2.3 * len(scales))
-        )
-        for sigma, (ax,) in zip(scales, axes, strict=True):
-            here = cells.filter(pl.col("sigma") == sigma)
-            _map_panel(plt, ax, here, deltas, costs)
-            ax.set_title(
-                f"{cells['instance'][0]}, confidence scale {sigma:g}: FedElim's mean "
-                "total cost over the best period's (boxed: no period is cheaper)"
-            )
-        return save(figure, stem, FORMATS)
-
-
-def _map_panel(
-    plt: Any, ax: Any, cells: pl.DataFrame, deltas: list[float], costs: list[float]
-) -> None:
-    ratio = [[0.0] * len(deltas) for _ in costs]
-    for cell in cells.iter_rows(named=True):
-        x, y = deltas.index(cell["delta"]), costs.index(cell["cost"])
-        ratio[y][x] = math.log(cell["value"])
-        wins = cell["holds"] is True
-        ax.text(
-            x,
-            y,
-            f"{cell['value']:.3f}" + ("?" if cell["holds"] is None else ""),
-            ha="center",
-            va="center",
-            fontsize=6,
-            weight="bold" if wins else "normal",
-        )
-        if wins:
-            ax.add_patch(
-                plt.Rectangle(
-                    (x - 0.46, y - 0.44), 0.92, 0.88, fill=False, edgecolor="black", linewidth=1.2
-                )
-            )
-    ax.imshow(ratio, cmap="RdBu_r", vmin=-0.7, vmax=0.7, aspect="auto", origin="lower", alpha=0.55)
-    ax.set_xticks(range(len(deltas)), [f"{delta:g}" for delta in deltas])
-    ax.set_yticks(range(len(costs)), [f"{cost:g}" for cost in costs])
-    ax.set_xlabel("error probability delta")
-    ax.set_ylabel("cost C of an uplink")
-    ax.grid(visible=False)

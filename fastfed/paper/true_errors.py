@@ -1,4 +1,4 @@
-"""True error probability of FedElim against the allowed delta: figure, table and rows.
+"""True error probability of FedElim against the allowed delta: chart, table and rows.
 
 The paper shows that a wrong answer has probability at most delta. Simulation by counting cannot say
 more than "no error seen". `error_probability` can.
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastfed.display.figures import FORMATS, chart_figure, contact_sheet, save
 from fastfed.display.series import Chart, Line
 from fastfed.files import make_folder, replacing
 from fastfed.model.instance import Instance
@@ -28,7 +27,7 @@ TRIALS, QUICK_TRIALS = 20_000, 4_000  # for all estimates of an instance: MovieL
 _LEAST = 100  # for one estimate
 _SCHEDULE = "fedelim"
 _ASKED = "fastfed"
-_SHEET_DPI = 100
+FILE = "true-errors.parquet"
 
 
 def measure(
@@ -38,13 +37,12 @@ def measure(
     seed: int = 0,
     threads: int | None = None,
     report: Callable[[str], object] = lambda _: None,
-    check: Callable[[int, int], object] = lambda done, total: None,
 ) -> pl.DataFrame:
     """Estimate the error probabilities: a row for each instance, delta and answer.
 
     The columns are those of `ErrorProbability.frame`. The estimates of an instance share its
     ``trials``: one for each client, one for the server, and one for any answer. ``report`` is
-    called for each delta, and ``check`` for each estimate, with (estimates done, in all).
+    called for each delta.
     """
     found = []
     for name in instances:
@@ -59,55 +57,34 @@ def measure(
                     trials=max(_LEAST, trials // (instance.shape[1] + 2)),
                     seed=seed,
                     threads=threads,
-                    progress=check,
                 )
             )
     return error_frame(found)
 
 
-def write(
+def read_or_measure(
     out: Path,
     instances: Sequence[str],
     deltas: Sequence[float],
     trials: int,
     seed: int = 0,
     **options: Any,
-) -> list[Path]:
-    """Measure, and write ``true-errors`` as figures, as Markdown and as Parquet.
+) -> pl.DataFrame:
+    """Measure, and write true-errors.parquet, unless the folder has these estimates already.
 
-    Estimates of the same instances, deltas, trials and seed that the folder already has are not
-    made again. The options are the threads, the report and the check of `measure`.
+    The options are the threads and the report of `measure`.
     """
-    make_folder(out / "figures")
-    path, asked = out / "true-errors.parquet", repr((ROWS, instances, deltas, trials, seed))
-    frame = _kept(path, asked)
-    if frame is None:
-        frame = measure(instances, deltas, trials, seed, **options)
-        with replacing(path) as file:
-            frame.write_parquet(file, metadata={_ASKED: asked})
-    with replacing(out / "true-errors.md") as file:
-        file.write(as_text(frame).encode())
-    paths = [path, out / "true-errors.md"]
-    drawn = {stem: chart_figure(one) for stem, one in charts(frame).items()}
-    for stem, figure in drawn.items():
-        paths += save(figure, out / "figures" / stem, FORMATS)
-    return [*paths, *contact_sheet([list(drawn.values())], out / "true-errors", _SHEET_DPI)]
-
-
-def kept(out: Path) -> pl.DataFrame | None:
-    """Read the estimates of a folder."""
-    path = out / "true-errors.parquet"
-    return pl.read_parquet(path) if path.exists() else None
-
-
-def _kept(path: Path, asked: str) -> pl.DataFrame | None:
-    """Read the rows of a file, if they are those that are asked for."""
+    path, asked = out / FILE, repr((ROWS, tuple(instances), tuple(deltas), trials, seed))
     try:
         if pl.read_parquet_metadata(path).get(_ASKED) == asked:
             return pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError):  # none is there, or none that can be read
         pass
-    return None
+    frame = measure(instances, deltas, trials, seed, **options)
+    make_folder(out)
+    with replacing(path) as file:
+        frame.write_parquet(file, metadata={_ASKED: asked})
+    return frame
 
 
 def charts(frame: pl.DataFrame) -> dict[str, Chart]:
@@ -162,7 +139,7 @@ def _chart(rows: pl.DataFrame) -> Chart:
 def as_text(frame: pl.DataFrame) -> str:
     """Write the true errors as Markdown, with the exponent of delta over its range."""
     lines = [
-        "# True errors of FedElim",
+        "## True errors of FedElim",
         "",
         "Probabilities of a wrong answer by importance sampling, with standard errors; the "
         "exponent is the slope of ln p in ln δ. `at step`: by then half of the errors have "

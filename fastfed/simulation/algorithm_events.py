@@ -60,5 +60,6 @@ class _Watcher:
         if m < self._instance.shape[1]:
             counts, sums = batch.counts[0, arm, m], batch.sums[0, arm, m]
             return float(sums / counts) if counts else None
-        counts, sums = batch.received_counts[0, arm], batch.received_sums[0, arm]
-        return float(self._weights @ (sums / counts)) if counts.all() else None
+        there = self._instance.available[arm]
+        counts, sums = (one[0, arm, there] for one in (batch.received_counts, batch.received_sums))
+        return float(self._weights[arm, there] @ (sums / counts)) if counts.all() else None

@@ -19,6 +19,7 @@ from fastfed.kernels import trials
 from fastfed.kernels.user_functions import NotCompiled, compiled_loop
 from fastfed.model.schedules.algorithm import UNDECIDED, Algorithm, Answer, Seen, read_only
 from fastfed.model.setting import Setting
+from fastfed.validation import checked_whole
 
 Ints = npt.NDArray[np.int64]
 
@@ -61,10 +62,13 @@ class RoundsRunner:
             setting.max_steps is not None,
             np.stack([_right(goal, column) for column in instance.means.T], axis=1),
             _right(goal, averages),
+            np.array(instance.available),
+            np.array(instance.questions.candidates[0]),
         )
         self._open = goal.is_open(arms)
-        self._given = algorithm.kernel(setting)
-        self._memory = algorithm.memory(arms, clients)
+        self._given = _of_user(algorithm, "prepare", lambda: algorithm.kernel(setting))
+        length = _of_user(algorithm, "memory", lambda: algorithm.memory(arms, clients))
+        self._memory = checked_whole(f"algorithm {algorithm}: memory", length, 0, 10**9)
         self._plain = setting.engine == "python"
         self._per_batch = max(1, _BATCH_CELLS // (arms * clients))
 
@@ -76,7 +80,7 @@ class RoundsRunner:
         Raises the `BrokenRule` of the lowest trial that has one, however trials are grouped.
         """
         parts = []
-        for start in range(first, first + count, self._per_batch):
+        for start in range(first, first + max(count, 1), self._per_batch):  # no trials: no rows
             end = min(start + self._per_batch, first + count)
             try:
                 parts.append(self._run_batch(np.arange(start, end), control, watch))
@@ -92,13 +96,19 @@ class RoundsRunner:
     ) -> RoundRows:
         batch = _new_batch(self._law, len(numbers), *self._shape)
         scratch = np.zeros((len(numbers), self._memory))
+        cells = self._shape if self.algorithm.randomised else (0, 0)
+        uniforms = np.zeros((len(numbers), *cells))
         law_memory = self._law.memory(0, *self._shape)
         if not self._open:  # a lone arm is declared without a pull
             batch.local_arms[:] = batch.global_arm[:] = 0
         going, round_number = len(numbers), 0
         while going and not control.stop[0]:
             if self._open:
-                self._decide(batch, batch.active[:going], round_number, scratch, numbers)
+                active = batch.active[:going]
+                if self.algorithm.randomised:
+                    kernel.draw_uniforms(self._terms.seed, numbers, active, round_number, uniforms)
+                own = scratch, read_only(uniforms)
+                self._decide(batch, active, round_number, own, numbers)
             if watch is not None:
                 watch(round_number, batch)
             going = int(
@@ -112,7 +122,7 @@ class RoundsRunner:
         return RoundRows(batch.ints, batch.draws, batch.counts)
 
     def _decide(
-        self, batch: kernel.Batch, active: Ints, number: int, scratch: Any, trial_numbers: Ints
+        self, batch: kernel.Batch, active: Ints, number: int, own: Any, trial_numbers: Ints
     ) -> None:
         """Let the algorithm decide for every active trial."""
         seen = tuple(
@@ -120,10 +130,10 @@ class RoundsRunner:
         )
         answers = Answer(batch.targets, batch.sent, batch.local_arms, batch.global_arm)
         if not self._plain:
-            self._run_compiled(active, np.int64(number), seen, self._given, scratch, answers)
+            self._run_compiled(active, np.int64(number), seen, self._given, own, answers)
             return
         for i in active:
-            known = (number, *(one[i] for one in seen), *self._given, scratch[i])
+            known = (number, *(one[i] for one in seen), *self._given, *(one[i] for one in own))
             try:
                 with np.errstate(divide="raise", invalid="raise"):
                     self.algorithm.decide(Seen(*known), Answer(*(one[i] for one in answers)))
@@ -137,7 +147,7 @@ class RoundsRunner:
     def _run_compiled(self, *arguments: Any) -> None:
         """Decide by compiled code; say in one line what is wrong with it."""
         try:
-            compiled_loop(_decide_all, type(self.algorithm).decide)(*arguments)
+            compiled_loop(_loop_of, type(self.algorithm).decide)(*arguments)
         except NotCompiled as error:
             raise InputError(
                 f"algorithm {self.algorithm}: Numba cannot compile decide ({error}); "
@@ -158,6 +168,12 @@ class RoundsRunner:
         changed = f"{before} and now {value}; a declaration is final"
         text = {
             kernel.TARGET_FALLS: f"{target} below its {before:,} pulls; targets never fall",
+            kernel.TARGET_ABSENT: f"{target} above 0, and the client does not have the arm; see "
+            "seen.available",
+            kernel.LOCAL_ARM_ABSENT: f"client {client} declares arm {value}, which it does not "
+            "have; see seen.available",
+            kernel.GLOBAL_ARM_ABSENT: f"the server declares arm {value}, which no client with a "
+            "weight has",
             kernel.TARGET_TOO_LARGE: f"{target} above the limit of {before:,} pulls; set max_steps "
             "to get truncated trials",
             kernel.LOCAL_ARM_UNKNOWN: f"client {client} declares arm {unknown}",
@@ -174,8 +190,18 @@ class RoundsRunner:
         )
 
 
+def _of_user(algorithm: Algorithm, name: str, call: Callable[[], Any]) -> Any:
+    """Call a function that a user has written; say in one line what it raises."""
+    try:
+        return call()
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"algorithm {algorithm}: its {name} raises {_in_words(error)}") from error
+
+
 def _right(goal: Any, values: Any) -> npt.NDArray[np.bool_]:
-    right = goal.right(values)
+    right = goal.right_of(values)
     return np.array([right.allows({k}) for k in range(len(values))])
 
 
@@ -207,35 +233,43 @@ def _new_batch(law: Any, count: int, arms: int, clients: int) -> kernel.Batch:
     )
 
 
-def _decide_all(decide, active, number, seen, given, scratch, answers):  # type: ignore[no-untyped-def]
-    """Decide for every active trial."""
-    counts, sums, received_counts, received_sums = seen
-    for j in range(active.shape[0]):
-        i = active[j]
-        decide(
-            Seen(
-                number,
-                counts[i],
-                sums[i],
-                received_counts[i],
-                received_sums[i],
-                given.delta,
-                given.sigma,
-                given.weights,
-                given.local_radius,
-                given.global_radius,
-                given.limit,
-                given.options,
-                given.prepared,
-                scratch[i],
-            ),
-            Answer(
-                answers.targets[i],
-                answers.sent[i],
-                answers.local_arms[i],
-                answers.global_arm[i],
-            ),
-        )
+def _loop_of(decide: Any) -> Any:
+    """Return a function that decides for every active trial."""
+
+    def decide_all(active, number, seen, given, own, answers):  # type: ignore[no-untyped-def]
+        scratch, uniforms = own
+        counts, sums, received_counts, received_sums = seen
+        for j in range(active.shape[0]):
+            i = active[j]
+            decide(
+                Seen(
+                    number,
+                    counts[i],
+                    sums[i],
+                    received_counts[i],
+                    received_sums[i],
+                    given.delta,
+                    given.sigma,
+                    given.weights,
+                    given.arm_weights,
+                    given.available,
+                    given.local_radius,
+                    given.global_radius,
+                    given.limit,
+                    given.options,
+                    given.prepared,
+                    scratch[i],
+                    uniforms[i],
+                ),
+                Answer(
+                    answers.targets[i],
+                    answers.sent[i],
+                    answers.local_arms[i],
+                    answers.global_arm[i],
+                ),
+            )
+
+    return decide_all
 
 
 def _in_words(error: BaseException) -> str:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import cached_property
 from itertools import pairwise
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -21,12 +20,14 @@ import numpy.typing as npt
 from fastfed.confidence import MAX_STEPS
 from fastfed.errors import InputError
 from fastfed.kernels import trials as kernel
-from fastfed.kernels.adaptive import MOST_TIMES, PLACES, ChosenTimes, FixedTimes
-from fastfed.kernels.clients import BLOCK
-from fastfed.kernels.memory import Space, beside, make_space
-from fastfed.kernels.server_questions import Questions
+from fastfed.kernels.adaptive import PLACES, ChosenTimes, FixedTimes
+from fastfed.kernels.betting_pass import make_betting_space, run_betting_trials
+from fastfed.kernels.memory import Space, make_space
+from fastfed.kernels.rounds_server import MOST_ROUNDS, AtRounds
+from fastfed.kernels.server_questions import PairQuestions, Questions
 from fastfed.model.goals import Goal
 from fastfed.model.instance import Instance
+from fastfed.model.radii import Betting
 from fastfed.model.rewards.rounding import Spent
 from fastfed.model.schedules import Algorithm, Periodic, Schedule
 from fastfed.model.schedules.base import Timetable
@@ -35,11 +36,12 @@ from fastfed.model.uplinks import Exact
 from fastfed.simulation import machine as machines
 from fastfed.simulation import rows
 from fastfed.simulation.algorithms import RoundsRunner
-from fastfed.simulation.machine import Machine, Share
+from fastfed.simulation.machine import Machine, in_thread
 from fastfed.simulation.rows import Block, Departures
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,6 +58,7 @@ class Job:
         schedules: Sequence[str | Schedule] | str | Schedule,
         *,
         keep_pulls: bool = False,
+        on_verdicts: bool = False,
     ) -> None:
         self.setting, self.keep_pulls = setting, keep_pulls
         self.schedules = Schedule.parse_all(schedules)
@@ -68,30 +71,27 @@ class Job:
             if isinstance(one, Algorithm)
         }
         instance, radii = setting.instance, setting.radii
-        questions = instance.questions
         self._times, self._horizon, self._pass_of = _lay_out(
             [one.kernel(setting) for one in self.schedules if one.eliminates]
         )
-        self._local_g, self._global_g = (
+        self._betting = isinstance(setting.radius, Betting)
+        self._local_g, *global_g = (
             np.array([one.boundary(2.0**t) for t in range(MAX_STEPS.bit_length())])
-            for one in (radii.client, radii.sums)
+            if not self._betting
+            else np.zeros(MAX_STEPS.bit_length())  # sums of finite rewards have no use for it
+            for one in (radii.client, radii.largest_sums, *set(radii.sums))
         )
+        self._global_g = np.max(global_g, axis=0) * instance.questions.arm_scales.max()
         self._every = _lay_out([Periodic(1).kernel(setting)])[0]
         choices = setting.kernels
-        client_radius, server_radius = choices.pop("radius")
+        client_radius, question_radii = choices.pop("radius")
         self._problem = kernel.Problem(
             seed=np.uint64(setting.seed),
             rewards=setting.reward_kernel,
             local_radius=client_radius,
-            global_radius=server_radius,
+            question_radii=question_radii,
             skip=self.engine != "dense",
-            questions=Questions(
-                np.array(questions.factors),
-                questions.asked.sum(axis=1),
-                np.ones(instance.shape[1]),
-                questions.local,
-                bool(questions.asked.all()),
-            ),
+            questions=_lay_out_questions(setting, on_verdicts),
             **choices,
         )
         self._limits = kernel.Limits(np.int64(self.max_steps), self._horizon)
@@ -121,6 +121,11 @@ class Job:
         return self.instance.rewards.spine_is_dear and not self.runners
 
     @property
+    def visits_rounds(self) -> bool:
+        """Tell whether the server visits every round: reports may be missing, or carry noise."""
+        return isinstance(self._problem.participation, AtRounds)
+
+    @property
     def goal(self) -> Goal:
         """The goal of the setting."""
         return self.setting.goal
@@ -132,29 +137,18 @@ class Job:
         control: kernel.Control | None = None,
         space: Space | None = None,
         keep_departures: bool = False,
-        threads: int = 1,
     ) -> Block:
         """Run the trials first, ..., first + count - 1, on the calling thread, without the GIL.
 
         ``space`` is scratch memory from `space`, to be used by one thread at a time, and only for
-        jobs that differ in delta alone. Departures are those of schedules that eliminate. Trials
-        of very many clients may use more ``threads``: all of them for one trial after the other.
+        jobs that differ in delta alone. Departures are those of schedules that eliminate.
         """
         steer = control or new_control()
-        threads = min(threads, self._most_threads)
-        if threads > 1 and count > 1:
-            held = space or self.space()
-            blocks = []
-            for trial in range(first, first + count):
-                blocks.append(self.run(trial, 1, steer, held, keep_departures, threads))
-                if steer.stop[0] != 0:  # interrupted: nobody asks for the others
-                    break
-            return Block.join(blocks)
         if not self.runners:
-            return self._run_passes(first, count, steer, space, keep_departures, threads)
+            return self._run_passes(first, count, steer, space, keep_departures)
         blocks = [self._run_rounds(one, first, count, steer) for one in self.runners.values()]
         if len(self.runners) < len(self.schedules):
-            blocks.append(self._run_passes(first, count, steer, space, keep_departures, threads))
+            blocks.append(self._run_passes(first, count, steer, space, keep_departures))
         eliminating = [
             place for place, one in enumerate(self.schedules) if place not in self.runners
         ]
@@ -184,7 +178,6 @@ class Job:
         control: kernel.Control,
         space: Space | None,
         keep_departures: bool,
-        threads: int,
     ) -> Block:
         """Run the trials of all schedules that eliminate."""
         arms, clients = self.instance.shape
@@ -209,7 +202,18 @@ class Job:
             ints(keep_departures, count, clients),
             ints(keep_departures, count, passes, questions),
         )
-        self._run_parts(found, control, first, space or self.space(), threads)
+        run_trials = run_betting_trials if self._betting else kernel.run_trials
+        run_trials(
+            self._problem,
+            self._every._replace(times=self._every.times.copy()),  # a thread's own: it is written
+            self._times,
+            self._limits,
+            space or self.space(),
+            found,
+            control,
+            np.int64(first),
+        )
+        self._refuse_many_rounds()
         departures = (
             Departures(
                 found.local_eliminated_at,
@@ -251,50 +255,15 @@ class Job:
             departures,
         )
 
-    def _run_parts(
-        self, found: kernel.Rows, control: kernel.Control, first: int, space: Space, threads: int
-    ) -> None:
-        """Run trials into ``found``, or one trial of very many clients on several threads.
-
-        Its clients are run in blocks, which do not depend on the number of threads. They need the
-        server's pass, and the end of the trial needs all of them.
-        """
-
-        def run(held: Space, begins: bool, ends: bool, lo: int, hi: int) -> None:
-            kernel.run_trials(
-                self._problem,
-                self._every,
-                self._times,
-                self._limits,
-                held,
-                found,
-                control,
-                kernel.Stage(np.int64(first), begins, ends, np.int64(lo), np.int64(hi)),
+    def _refuse_many_rounds(self) -> None:
+        """Refuse a trial with more rounds than a server visits that has to visit them all."""
+        participation = self._problem.participation
+        if self.visits_rounds and participation.too_many[0]:
+            raise InputError(
+                f"{self.setting.key}: a trial has more than {MOST_ROUNDS:,} communication rounds, "
+                "and each is visited where reports are lost or noisy; take a schedule with fewer "
+                "rounds, or a lower max_steps"
             )
-
-        clients = self.instance.shape[1]
-        if threads < 2:
-            run(space, True, True, 0, clients)
-            return
-        run(space, True, False, 0, 0)
-        spaces = [beside(self._problem, space) for _ in range(threads)]
-        free: SimpleQueue[Space] = SimpleQueue()
-        for one in spaces:
-            free.put(one)
-
-        def run_block(lo: int) -> None:
-            held = free.get()
-            try:
-                run(held, False, False, lo, min(lo + BLOCK, clients))
-            finally:
-                free.put(held)
-
-        with ThreadPoolExecutor(threads, thread_name_prefix="fastfed") as pool:
-            list(pool.map(run_block, range(0, clients, BLOCK)))
-        for one in spaces:
-            space.walks.work[:] += one.walks.work
-            space.totals[:] += one.totals
-        run(space, False, True, 0, 0)
 
     def _spent(self, steps: Floats, pulls: npt.NDArray[np.int64]) -> Spent:
         """Return the steps and pulls of trials, with the boundaries at their next powers of two.
@@ -309,15 +278,16 @@ class Job:
             mean,
             self._local_g[power],
             self._global_g[power],
-            weighted=not questions.plain,
-            places=float((self.instance.shape[1] / questions.asked.sum(axis=1)).sum()),
+            weighted=not (questions.plain and questions.full),
+            places=self._places,
         )
 
     @cached_property
-    def _most_threads(self) -> int:
-        """The threads that can share a trial: one for each block of clients, if clients decide."""
-        shared = hasattr(self._problem.rewards, "beside") and self._problem.questions.local
-        return -(-self.instance.shape[1] // BLOCK) if shared and len(self._horizon) else 1
+    def _places(self) -> float:
+        """The sum over questions of M / M', where M' clients at least send for each candidate."""
+        senders = self._problem.questions.senders
+        fewest = np.where(senders > 0, senders, senders.max()).min(axis=1)
+        return float((self.instance.shape[1] / fewest).sum())
 
     @cached_property
     def _bytes(self) -> int:
@@ -325,8 +295,8 @@ class Job:
         one, two = (size_of(self._make_space(clients)) for clients in (1, 2))
         return one + (self.instance.shape[1] - 1) * (two - one)
 
-    def need(self) -> Share:
-        """Return the most that a trial can use, or refuse one that is too large for the machine.
+    def need(self) -> int:
+        """Return the bytes that a trial takes at most; refuse what the machine does not have.
 
         Pages that no trial touches take no memory: FedElim with a million clients and three arms
         reserves 5.5 GB and touches 0.8 GB.
@@ -338,18 +308,16 @@ class Job:
                 f"{arms:,} arms x {clients:,} clients: a trial takes up to {self._bytes:,} bytes "
                 f"of memory, this machine has {there:,.0f}; take fewer clients, or a larger machine"
             )
-        return Share(self._bytes, self._most_threads)
+        return self._bytes
 
-    def space(self) -> Space:
+    def space(self) -> Any:
         """Make scratch memory for `run`, or refuse what is too large for the machine."""
         self.need()
         return self._make_space(self.instance.shape[1])
 
-    def _make_space(self, clients: int) -> Space:
-        several = len(self.instance.questions) > 1
-        logged = MOST_TIMES if several and isinstance(self._times.chosen, ChosenTimes) else 0
-        arms = self.instance.shape[0]
-        return make_space(self._problem, arms, clients, len(self._horizon), logged)
+    def _make_space(self, clients: int) -> Any:
+        make = make_betting_space if self._betting else make_space
+        return make(self._problem, self.instance.shape[0], clients, len(self._horizon))
 
     def horizon(self, schedule: int) -> int:
         """Return the step at which an undecided trial of the schedule is cut off.
@@ -360,12 +328,53 @@ class Job:
         return int(self._horizon[self._pass_of[schedule - before]])
 
     def frame(self, block: Block) -> pl.DataFrame:
-        """Make the rows of a block, in order of schedule, then trial."""
-        return rows.frame(
-            block,
-            [str(one) for one in self.schedules],
-            {name: getattr(self.setting.key, name) for name in rows.OF_JOB},
-        )
+        """Make the rows of a block as a data frame, in order of schedule, then trial."""
+        return rows.frame(block, *self._names)
+
+    def table(self, block: Block) -> pa.Table:
+        """Make the same rows as an Arrow table."""
+        return rows.table(block, *self._names)
+
+    @property
+    def _names(self) -> tuple[list[str], dict[str, Any]]:
+        """Names of the schedules, and the columns that all rows have in common."""
+        key = self.setting.key
+        return list(map(str, self.schedules)), {name: getattr(key, name) for name in rows.OF_JOB}
+
+
+def _lay_out_questions(setting: Setting, on_verdicts: bool) -> Questions | PairQuestions:
+    """Lay the questions of the server out for the kernel.
+
+    ``on_verdicts`` asks for passes on verdicts where all clients have all arms.
+    """
+    instance = setting.instance
+    questions, arms, available = instance.questions, instance.shape[0], instance.available
+    asked = questions.asked
+    made = Questions(
+        np.array(questions.factors, order="C"),
+        asked.sum(axis=2),
+        questions.candidates,
+        _pair_scales(setting),
+        available.astype(np.float64),
+        np.array(available.T, order="C"),
+        np.ones((arms, arms)),
+        np.ones(arms, np.int64),
+        np.zeros(arms),
+        np.zeros(arms, np.int64),
+        questions.local,
+        bool(asked.all()),
+    )
+    return PairQuestions(*made) if on_verdicts or not questions.full else made
+
+
+def _pair_scales(setting: Setting) -> Floats:
+    """Return the scale of each pair of arms in each question, and of each arm on the diagonal."""
+    scales = setting.instance.questions.arm_scales
+    one, other = scales[:, :, None], scales[:, None, :]
+    found = np.sqrt(0.5 * (one**2 + other**2)) if setting.radius.pairs else 0.5 * (one + other)
+    each = np.arange(scales.shape[1])
+    found[:, each, each] = scales
+    return np.asarray(found)
 
 
 def size_of(held: Any) -> int:
@@ -385,27 +394,25 @@ def run_together(
     first: int,
     count: int,
     control: kernel.Control | None = None,
-    threads: int = 1,
 ) -> list[Block]:
     """Run the same trials of jobs that differ in delta alone; return the block of each.
 
     Where spines are dear, every trial is run for all jobs before the next, in one memory, which
     keeps the spines that the job before has drawn. Rows, their errors and the counted work are
-    those of each job by itself. Return no blocks if the control stops it. ``threads`` is as for
-    `Job.run`.
+    those of each job by itself. Return no blocks if the control stops it.
     """
     steer = control or new_control()
     # schedules that one pass serves at one delta may need two at another: see `_lay_out`
     passes = {len(job._horizon) for job in jobs}
     if len(jobs) == 1 or len(passes) > 1 or not jobs[0].spine_is_dear:
-        return [job.run(first, count, steer, threads=threads) for job in jobs]
+        return [job.run(first, count, steer) for job in jobs]
     space = jobs[0].space()
     found: list[list[Block]] = [[] for _ in jobs]
     for trial in range(first, first + count):
         if steer.stop[0] != 0:  # interrupted: nobody asks for the blocks
             return []
         for blocks, job in zip(found, jobs, strict=True):
-            blocks.append(job.run(trial, 1, steer, space, threads=threads))
+            blocks.append(job.run(trial, 1, steer, space))
     return [Block.join(blocks) for blocks in found]
 
 
@@ -426,11 +433,11 @@ def run_all_blocks(
     machine: Machine[tuple[int, int]] = Machine(threads)
     workers = machine.at_once(need)
     # trials that may take seconds, or most of the memory, begin one by one
-    size = 1 if count < 64 or need.threads > 1 or workers < threads else 16
-    started: dict[Future[list[Block]], tuple[Share, float]] = {}
+    size = 1 if count < 64 or workers < threads else 16
+    started: dict[Future[list[Block]], float] = {}
     next_first, end, done = first, first + count, 0
 
-    def offer() -> tuple[tuple[int, int], Share] | None:
+    def offer() -> tuple[tuple[int, int], int] | None:
         """Return the next block. The last ones share what is left, so that no thread waits long."""
         nonlocal next_first
         fair = math.ceil((end - next_first) / workers)
@@ -438,20 +445,19 @@ def run_all_blocks(
         next_first += length
         return ((next_first - length, length), need) if length else None
 
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="fastfed")
     try:
         while True:
-            for block, share in machine.start(offer):
-                future = pool.submit(run_together, jobs, *block, control, share.threads)
-                started[future] = share, time.perf_counter()
+            for block, _ in machine.start(offer):
+                future = in_thread(run_together, jobs, *block, control)
+                started[future] = time.perf_counter()
             if not started:
                 return
             finished, _ = wait(started, timeout=0.1, return_when=FIRST_COMPLETED)
             for future in finished:
                 if future.exception() is not None:
                     _raise_first(started)
-                share, since = started.pop(future)
-                machine.end(share)
+                since = started.pop(future)
+                machine.end(need)
                 seconds = time.perf_counter() - since
                 blocks = future.result()
                 done += len(jobs) * blocks[0].trials
@@ -463,10 +469,8 @@ def run_all_blocks(
                 report(done)
     finally:
         control.stop[0] = 1
-        pool.shutdown(wait=False, cancel_futures=True)
         # whoever interrupts need not wait for a long trial, or for a compilation
-        if not wait(started, timeout=_PATIENCE).not_done:
-            pool.shutdown(wait=True)
+        wait(started, timeout=_PATIENCE)
 
 
 def _raise_first(started: Iterable[Future[list[Block]]]) -> None:
@@ -497,9 +501,7 @@ def _lay_out(
         kernel.Times(
             np.array(plan, np.int64).reshape(-1, 4),
             np.concatenate([np.zeros(0, np.int64), *(one.listed for one in passes.values())]),
-            ChosenTimes(options, np.zeros(PLACES), np.zeros((0, 0), np.int64))
-            if options.any()
-            else FixedTimes(()),
+            ChosenTimes(options, np.zeros(PLACES)) if options.any() else FixedTimes(()),
         ),
         np.array([one.horizon for one in passes.values()], np.int64),
         np.array([places[one.key] for one in timetables], np.int64),

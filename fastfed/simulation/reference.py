@@ -14,17 +14,24 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.confidence import MAX_STEPS, Confidence
+from fastfed.errors import InputError
 from fastfed.model.goals import Goal
 from fastfed.model.instance import Instance
-from fastfed.model.radii import Radius
+from fastfed.model.participations import Participation
+from fastfed.model.radii import Betting, Radius
 from fastfed.model.schedules import Adaptive, Schedule
 from fastfed.model.schedules.adaptive import Choice
 from fastfed.model.setting import Setting
 from fastfed.model.uplinks import Uplink
-from fastfed.simulation.reference_uplink import Dithers, Wire, wire
+from fastfed.model.weights import ALIKE, ArmScales
+from fastfed.simulation import reference_betting
+from fastfed.simulation.reference_betting import Capitals
+from fastfed.simulation.reference_uplink import Dithers, Wire, server_alpha, wire
 
 Rewards = Callable[[int, int, int], float]
 """(arm, client, n) -> the reward of that arm's n-th pull. Called once for each, n ascending."""
+Presence = Callable[[int, int], bool]
+"""(client, n) -> whether the client takes part in the round at step n."""
 
 
 @dataclass
@@ -40,6 +47,7 @@ class Outcome:
     bits: int = 0
     rounds: int = 0
     steps: int = 0
+    downlinks: int = 0
     local_arms: dict[int, int] = field(default_factory=dict)
     global_arm: int = -1
     server_arms: list[int] = field(default_factory=list)
@@ -48,6 +56,11 @@ class Outcome:
     server_answers: dict[int, set[int]] = field(default_factory=dict)
     truncated: bool = False
     eliminations: list[tuple[int, int | None, int]] = field(default_factory=list)
+
+    @property
+    def busiest(self) -> int:
+        """The most pulls of any one client."""
+        return int(self.pulls.sum(axis=0).max())
 
 
 def independent_rewards(instance: Instance, rng: np.random.Generator) -> Rewards:
@@ -94,6 +107,25 @@ def walk_dithers(seed: int, trial: int) -> Dithers:
     return dithers(seed, trial)
 
 
+def independent_presence(probability: float, rng: np.random.Generator) -> Presence:
+    """Return a function of (client, n) that draws from a NumPy generator who takes part."""
+    drawn: dict[tuple[int, int], bool] = {}
+
+    def presence(m: int, n: int) -> bool:
+        if (m, n) not in drawn:
+            drawn[m, n] = rng.random() < probability
+        return drawn[m, n]
+
+    return presence
+
+
+def walk_presence(seed: int, trial: int, participation: str | Participation) -> Presence:
+    """Return a function of (client, n): who takes part in the kernels' rounds of this trial."""
+    from fastfed.simulation.walks import presence
+
+    return presence(seed, trial, Participation.parse(participation).probability)
+
+
 def fedelim(
     instance: Instance,
     schedule: Schedule,
@@ -105,12 +137,15 @@ def fedelim(
     radius: str | Radius = "paper",
     goal: str | Goal = "best",
     uplink: str | Uplink = "exact",
+    participation: str | Participation = "full",
     dither: Dithers | None = None,
+    presence: Presence | None = None,
 ) -> Outcome:
     """Run Algorithm 1 on one trial.
 
     `schedule` says when line 16 communicates (the paper: n = 2^t), `uplink` what the server
-    receives then; `dither` belongs to uplinks that use it. What is decided at a step is the goal's
+    receives then, `participation` from whom; `dither` belongs to uplinks that use it, `presence` to
+    participations that do. What is decided at a step is the goal's
     rule (`fastfed.model.goals`); the paper's is that of `best`. Arms that are neither accepted nor
     rejected yet are pulled on, in S_l[m] and in S_g[q] of each question q of the server
     (`fastfed.model.weights`; the paper has one). A client pulls for the questions in which it has a
@@ -123,8 +158,14 @@ def fedelim(
         radius=Radius.parse(radius),
         goal=Goal.parse(goal),
         uplink=Uplink.parse(uplink),
+        participation=Participation.parse(participation),
     )
-    trial = _Trial(setting, schedule, reward, wire(setting.uplink, setting.radii.means, dither))
+    if setting.participation.at_random and presence is None:
+        raise InputError(
+            f"participation {participation}: needs presence, a function of (client, n) such as "
+            "walk_presence(seed, trial, participation)"
+        )
+    trial = _Trial(setting, schedule, reward, wire(setting, dither), presence)
     run = True
     while run:  # line 1
         trial.n += 1  # line 2
@@ -144,13 +185,24 @@ def fedelim(
 class _Trial:
     """The state of Algorithm 1, by the paper's names; A_l and A_g are the accepted arms."""
 
-    def __init__(self, setting: Setting, schedule: Schedule, reward: Rewards, line: Wire) -> None:
+    def __init__(
+        self,
+        setting: Setting,
+        schedule: Schedule,
+        reward: Rewards,
+        line: Wire,
+        presence: Presence | None = None,
+    ) -> None:
+        self.presence = presence or (lambda m, n: True)
         self.setting, self.schedule, self.reward, self.line = setting, schedule, reward, line
         self.goal, self.instance = setting.goal, setting.instance
         K, M = self.instance.shape
         questions = self.instance.questions
         self.Q = range(len(questions))
-        self.asks = [[m for m in range(M) if questions.asked[q, m]] for q in self.Q]
+        self.asks = [
+            {k: np.flatnonzero(asked).tolist() for k, asked in enumerate(questions.asked[q])}
+            for q in self.Q
+        ]
         self.times: dict[int, set[int]] | None = None
         if isinstance(schedule, Adaptive):
             first = schedule.first_time(setting.radii.server, setting.sigma)
@@ -159,23 +211,38 @@ class _Trial:
             self.times = {q: set(schedule.times(MAX_STEPS).tolist()) for q in self.Q}
         self.n = 0
         self.sums = np.zeros((K, M))
+        available, candidates = self.instance.available, questions.candidates
         self.S_l: dict[int, set[int]] = {
-            m: set(range(K) if questions.local else ()) for m in range(M)
+            m: set(np.flatnonzero(available[:, m]).tolist() if questions.local else ())
+            for m in range(M)
         }
-        self.S_g = {q: set(range(K)) for q in self.Q}
+        self.S_g = {q: set(np.flatnonzero(candidates[q]).tolist()) for q in self.Q}
         self.A_l: dict[int, set[int]] = {m: set() for m in range(M)}
         self.A_g: dict[int, set[int]] = {q: set() for q in self.Q}
-        self.open = self.goal.is_open(K)
+        # a lone arm is declared at once; it is not pulled
+        self.open_l = {m: self.goal.is_open(len(S)) for m, S in self.S_l.items()}
+        self.open_g = {q: self.goal.is_open(len(S)) for q, S in self.S_g.items()}
+        self.heard: dict[tuple[int, int], float] = {}  # the last report of each arm and client,
+        self.last = np.zeros(M, dtype=np.int64)  # the step of the last report of each client,
+        self.reports = np.zeros(M, dtype=np.int64)  # and the number of its reports
+        self.capitals: dict[int, Capitals] = {}  # of clients, and from M on of questions
+        if isinstance(setting.radius, Betting):
+            self.capitals = reference_betting.all_capitals(setting, setting.radius.bets)
         self.out = Outcome(np.zeros((K, M), dtype=np.int64))
 
     def pull(self, m: int) -> None:
         """Let client m pull the arms that it, or a question that asks it, still considers."""
-        S_m = self.S_l[m].union(*(self.S_g[q] for q in self.Q if m in self.asks[q]))  # line 4
-        if S_m and self.open:  # line 5: selection rule; a lone arm is not pulled
-            for k in sorted(S_m):
-                self.sums[k, m] += self.reward(k, m, self.n)
-                self.out.pulls[k, m] += 1
-                self.out.steps = self.n
+        S_m = set(self.S_l[m]) if self.open_l[m] else set()  # line 4
+        for q in self.Q:
+            if self.open_g[q]:
+                S_m |= {k for k in self.S_g[q] if m in self.asks[q][k]}
+        for k in sorted(S_m):  # line 5: selection rule
+            reward = self.reward(k, m, self.n)
+            self.sums[k, m] += reward
+            if self.capitals and k in self.S_l[m]:
+                self.capitals[m].see(k, 0, reward)
+            self.out.pulls[k, m] += 1
+            self.out.steps = self.n
 
     def decide_at_client(self, m: int) -> None:
         """Let client m eliminate, and declare."""
@@ -183,8 +250,13 @@ class _Trial:
             return
         n = self.n
         mean = {k: self.sums[k, m] / n for k in sorted(self.S_l[m])}
-        alpha, ties = self.setting.radii.client.alpha(n), self.instance.local_ties[:, m]
-        rejected, declared = self.settle(self.S_l[m], self.A_l[m], mean, alpha, ties)
+        alpha, bets = 0.0, self.capitals.get(m)
+        if bets is None:
+            alpha = self.setting.radii.client.alpha(n)
+        ties = self.instance.local_ties[:, m]
+        rejected, declared = self.settle(self.S_l[m], self.A_l[m], mean, alpha, ties, bets=bets)
+        if bets is not None:
+            bets.recentre(n, bets.scaled(self.sums[:, [m]] / n), self.S_l[m])
         self.out.eliminations += [(n, m, k) for k in rejected]
         if declared:
             self.out.local_answers[m] = self.A_l[m]
@@ -196,6 +268,8 @@ class _Trial:
         mean: Mapping[int, float],
         alpha: float,
         ties: npt.NDArray[np.int64],
+        scales: ArmScales = ALIKE,
+        bets: Capitals | None = None,
     ) -> tuple[list[int], bool]:
         """Eliminate from S, and accept into A; return the rejected arms, and whether S is empty.
 
@@ -204,7 +278,12 @@ class _Trial:
         """
         accepted, rejected = set(mean), set[int]()
         if self.goal.is_open(len(mean) + len(A)):
-            accepted, rejected = map(set, self.goal.decide(mean, alpha, A))
+            if bets is None:
+                decision = self.goal.decide(mean, alpha, A, scales)
+            else:
+                bets.compare(set(mean))
+                decision = reference_betting.decide(self.goal, mean, bets, A)
+            accepted, rejected = map(set, decision)
         A |= accepted
         S -= accepted | rejected
         declared = not S  # declaration rule
@@ -219,39 +298,69 @@ class _Trial:
         if not self.S_g[q]:
             return False
         if self.times is None:
-            return not self.open or self.n % (self.schedule.period or 1) == 0
-        return not self.open or self.n in self.times[q]
+            return not self.open_g[q] or self.n % (self.schedule.period or 1) == 0
+        return not self.open_g[q] or self.n in self.times[q]
 
     def communicate(self) -> None:
         """Let the clients send, and the server decide, in each question that communicates."""
-        received: dict[tuple[int, int], float] = {}
-        for q in filter(self.communicates, self.Q):
-            for k, m in ((k, m) for k in sorted(self.S_g[q]) for m in self.asks[q]):
-                if (k, m) not in received:  # a number is sent once, for all questions
-                    received[k, m], bits = self.line.send(k, m, self.n, self.sums[k, m] / self.n)
-                    self.out.bits += bits if self.open else 0
-            self.decide_at_server(q, received)
-        if self.open:
-            self.out.uplinks += len(received)
-            self.out.rounds += bool(received)
+        asking = list(filter(self.communicates, self.Q))
+        sent = {  # a number is sent once, for all questions
+            (k, m)
+            for q in asking
+            for k in (self.S_g[q] if self.open_g[q] else ())
+            for m in self.asks[q][k]
+            if self.presence(m, self.n)
+        }
+        for k, m in sorted(sent):
+            self.heard[k, m], bits = self.line.send(k, m, self.n, self.sums[k, m] / self.n)
+            self.out.bits += bits
+        for m in sorted({m for _, m in sent}):
+            self.last[m] = self.n
+            self.reports[m] += 1
+        told: set[int] = set()
+        for q in asking:
+            decided: set[int] = set()
+            senders = sorted({m for k in self.S_g[q] for m in self.asks[q][k]})
+            needed = self.n if self.setting.participation.waits else 1
+            if not self.open_g[q] or (self.last[senders] >= needed).all():
+                decided = self.decide_at_server(q)
+            if self.open_g[q]:  # clients hear that their arms changed, or of the next time
+                hears = self.asks[q] if isinstance(self.schedule, Adaptive) else decided
+                told |= {m for k in hears for m in self.asks[q][k]}
+        self.out.downlinks += len(told)
+        self.out.uplinks += len(sent)
+        self.out.rounds += bool(sent)
 
-    def decide_at_server(self, q: int, received: Mapping[tuple[int, int], float]) -> None:
-        """Let the server eliminate, and declare, in question q."""
+    def decide_at_server(self, q: int) -> set[int]:
+        """Let the server eliminate, and declare, in question q; return the arms that it decides."""
         n, questions = self.n, self.instance.questions
         mean = {
-            k: questions.value(q, {m: received[k, m] for m in self.asks[q]})
+            k: questions.value(q, k, {m: self.heard[k, m] for m in self.asks[q][k]})
+            if self.open_g[q]
+            else 0.0
             for k in sorted(self.S_g[q])
         }
+        alpha, bets = 0.0, self.capitals.get(self.instance.shape[1] + q)
+        if bets is not None and self.open_g[q]:
+            bets.receive(n, self.heard, self.S_g[q])
+        elif self.open_g[q]:
+            alpha = server_alpha(self.setting, q, n, self.last, self.reports)
         radius, ties = self.setting.radii.of(q), self.instance.server_ties[q]
-        rejected, declared = self.settle(self.S_g[q], self.A_g[q], mean, radius.alpha(n), ties)
+        scales = self.setting.scales(q)
+        rejected, declared = self.settle(
+            self.S_g[q], self.A_g[q], mean, alpha, ties, scales, bets=bets
+        )
+        if bets is not None:
+            bets.recentre(n, bets.means, self.S_g[q])
         if q == 0:
             self.out.eliminations += [(n, None, k) for k in rejected]
         if declared:
             self.out.server_answers[q] = self.A_g[q]
         if self.S_g[q] and isinstance(self.schedule, Adaptive) and self.times is not None:
             left = {k: mean[k] for k in self.S_g[q]}
-            chosen = next_time(self.schedule, n, left, radius, self.goal, self.A_g[q])
+            chosen = next_time(self.schedule, n, left, radius, self.goal, self.A_g[q], scales)
             self.times[q] = {chosen.step}
+        return set(rejected) | (self.A_g[q] & mean.keys())
 
     def is_out_of_times(self) -> bool:
         """Tell whether an undecided question has no communication time left."""
@@ -276,10 +385,11 @@ def next_time(
     radius: Confidence,
     goal: Goal,
     accepted: set[int],
+    scales: ArmScales = ALIKE,
 ) -> Choice:
     """Choose the time after n from the means of the undecided arms, by the goal's own rule."""
 
     def decided_at(later: int) -> int:
-        return sum(map(len, goal.decide(means, radius.alpha(later), accepted)))
+        return sum(map(len, goal.decide(means, radius.alpha(later), accepted, scales)))
 
     return schedule.next_time(n, len(means), decided_at)

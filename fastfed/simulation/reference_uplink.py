@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fastfed.confidence import Confidence
+import numpy as np
+import numpy.typing as npt
+
+from fastfed.capital import laplace
+from fastfed.confidence import Confidence, common_steps
 from fastfed.errors import InputError
 from fastfed.kernels.uplinks.exact import BITS_OF_A_SCALAR
-from fastfed.model.uplinks import Lattice, Uplink
+from fastfed.model.setting import Setting
+from fastfed.model.uplinks import Laplace, Lattice
 from fastfed.model.uplinks import messages as letters
 
+Ints = npt.NDArray[np.int64]
 Dithers = Callable[[int, int, int], float]
 """(arm, client, n) -> the dither of that message."""
 
@@ -67,13 +73,50 @@ class LatticeWire(Wire):
         )
 
 
-def wire(uplink: Uplink, server: Confidence, dither: Dithers | None) -> Wire:
-    """Return the wire of an uplink, where ``server`` is the radius of the true means."""
-    if not isinstance(uplink, Lattice):
+class LaplaceWire(Wire):
+    """Messages are sums of new rewards, with noise."""
+
+    def __init__(self, scale: float, dither: Dithers) -> None:
+        self._scale, self._dither = scale, dither
+        self._told: dict[tuple[int, int], float] = {}  # the clients' account of the sums they sent
+        self._heard: dict[tuple[int, int], float] = {}  # the server's of what it received
+
+    def send(self, k: int, m: int, n: int, mean: float) -> tuple[float, int]:
+        new = mean * n - self._told.get((k, m), 0.0)
+        self._told[k, m] = mean * n
+        self._heard[k, m] = self._heard.get((k, m), 0.0) + new + self.noise(k, m, n)
+        return self._heard[k, m] / n, BITS_OF_A_SCALAR
+
+    def noise(self, k: int, m: int, n: int) -> float:
+        """Return the noise of one message."""
+        return self._scale * laplace(self._dither(k, m, n))
+
+
+def server_alpha(setting: Setting, q: int, n: int, last: Ints, reports: Ints) -> float:
+    """Return the radius of the server's values in question q at round n.
+
+    The last report of each client came after ``last`` steps, and it has sent so many ``reports``.
+    """
+    questions = setting.instance.questions
+    if isinstance(setting.uplink, Laplace):
+        g = setting.uplink.rule(setting).boundary(n, reports, questions.factors[q, 0])
+        return g / (2.0 * n * float(questions.factor_sums[q]))
+    if not questions.full:  # all clients report
+        return setting.radii.of(q).alpha(n)
+    return setting.radii.of(q).alpha(common_steps(questions.factors[q, 0], last))
+
+
+def wire(setting: Setting, dither: Dithers | None) -> Wire:
+    """Return the wire of a setting's uplink."""
+    uplink = setting.uplink
+    if not isinstance(uplink, Lattice | Laplace):
         return Wire()
-    if uplink.dithered and dither is None:
+    if dither is None and (isinstance(uplink, Laplace) or uplink.dithered):
         raise InputError(
             f"uplink {uplink}: needs dither, a function of (arm, client, n) such as "
             "walk_dithers(seed, trial)"
         )
-    return LatticeWire(uplink, server, dither or (lambda k, m, n: 0.0))
+    shared = dither or (lambda k, m, n: 0.0)
+    if isinstance(uplink, Laplace):
+        return LaplaceWire(uplink.rule(setting).scale, shared)
+    return LatticeWire(uplink, setting.radii.means, shared)

@@ -19,14 +19,17 @@ from fastfed.kernels.memory import NEVER
 from fastfed.model.choices import choices_text
 from fastfed.model.instance import Instance
 from fastfed.model.options import takes
+from fastfed.model.radii import Betting
 from fastfed.model.schedules import Adaptive, Algorithm, Schedule
 from fastfed.model.schedules.adaptive import Choice
 from fastfed.model.setting import RUN, Options
+from fastfed.model.weights import ALIKE, ArmScales
 from fastfed.simulation.algorithm_events import round_events
 from fastfed.simulation.events import Event
 from fastfed.simulation.job import Job
 from fastfed.simulation.reference import next_time
 from fastfed.simulation.reference_uplink import wire
+from fastfed.simulation.reports import Reports
 from fastfed.simulation.rows import Block
 from fastfed.simulation.walks import dithers, walk
 from fastfed.text import printable
@@ -85,8 +88,9 @@ class Replay:
         sent = "" if plain else f" of {row['bits']:,} bits"
         answers = "every answer right" if row["correct"] else "not every answer right"
         lines.append(
-            f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks{sent} in "
-            f"{row['rounds']:,} communication rounds, {row['steps']:,} steps, "
+            f"in all: {row['pulls']:,} pulls (busiest client: {row['busiest']:,}), "
+            f"{row['uplinks']:,} uplinks{sent}, {row['downlinks']:,} downlinks, "
+            f"{row['rounds']:,} rounds, {row['steps']:,} steps, "
             f"{'truncated' if row['truncated'] else answers}"
         )
         return "\n".join(lines)
@@ -116,7 +120,7 @@ def replay(
         An `Instance`, a built-in's name or a file, or a K x M array of means.
     schedule
         The communication schedule.
-    delta, seed, engine, sigma, max_steps, radius, goal, uplink
+    delta, seed, engine, sigma, max_steps, radius, goal, uplink, participation
         The same as for `fastfed.simulate`.
     trial
         The number of the trial.
@@ -201,19 +205,22 @@ class _Story:
         self.arms, self.clients = job.instance.shape
         self._schedule = job.schedules[0]
         self._sums = walk(job.instance, job.setting.seed, trial)
-        self._wire = wire(
-            job.setting.uplink, job.setting.radii.means, dithers(job.setting.seed, trial)
-        )
+        self._wire = wire(job.setting, dithers(job.setting.seed, trial))
         self._questions = job.instance.questions
         # those who answer: clients, unless only the server does, then the server's questions
         self._server = range(self.clients, self.clients + len(self._questions))
         self._actors = [*(range(self.clients) if self._questions.local else ()), *self._server]
         self._choices: dict[tuple[int, int], Choice] = {}
+        self._reports: Reports | None = None  # if they may be missing, or noisy
         self._times: list[npt.NDArray[np.int64]] = []  # of each question; none if periodic
         if isinstance(self._schedule, Adaptive):
             self._times = [self._chosen_times(self._schedule, m) for m in self._server]
         elif self._schedule.period is None:
             self._times = [self._schedule.times(job.max_steps)] * len(self._questions)
+        if job.visits_rounds:
+            until = int(left.block.column("steps")[0, 0])
+            rounds = self._times[0] if self._times else self._schedule.times(until)
+            self._reports = Reports(job.setting, trial, rounds[rounds <= until], self._wire)
 
     def events(self) -> list[Event]:
         """List all events by step; clients before the server, the end of the trial last."""
@@ -228,8 +235,10 @@ class _Story:
 
     def _left_arms(self, m: int) -> Iterator[Event]:
         """Yield how the arms of a client, or of a question, were decided or given up."""
-        if not self.job.goal.is_open(self.arms):  # a lone arm is declared without a pull
-            yield Event(1, self._name(m), "declared", self.instance.arms[0])
+        asked = self._candidates(m)
+        if not self.job.goal.is_open(len(asked)):  # a lone arm is declared without a pull
+            word = "declared" if self.job.goal.one_arm else "accepted"
+            yield from (Event(1, self._name(m), word, self.instance.arms[k]) for k in asked)
         out, _, gave_up = self._of(m)
         for n in sorted({int(n) for n in out if 0 < n <= self.left.horizon}):
             yield from self._departed(m, n)
@@ -241,13 +250,14 @@ class _Story:
         times = []
         radii = self.job.setting.radii
         n = schedule.first_time(radii.server, self.job.setting.sigma)
-        while n <= self.left.horizon and self.job.goal.is_open(self.arms):
+        while n <= self.left.horizon and self.job.goal.is_open(len(self._candidates(m))):
             times.append(n)
             means, accepted = self._undecided(m, n)
             if not means or n == self._of(m)[2]:
                 break
-            radius = radii.of(m - self.clients)
-            choice = next_time(schedule, n, means, radius, self.job.goal, accepted)
+            q = m - self.clients
+            scales = self.job.setting.scales(q)
+            choice = next_time(schedule, n, means, radii.of(q), self.job.goal, accepted, scales)
             self._choices[m, n] = choice
             n = choice.step
         return np.array(times, dtype=np.int64)
@@ -262,7 +272,8 @@ class _Story:
     def _chose(self, m: int, n: int, choice: Choice) -> Event:
         """Return the server's choice of its next time: the arms due there by the means of n."""
         means, accepted = self._undecided(m, n)
-        due = self.job.goal.decide(means, 0.5 * self._threshold(m, choice.step), accepted)
+        alpha = 0.5 * (self._threshold(m, choice.step) or 0.0)
+        due = self.job.goal.decide(means, alpha, accepted, self._scales(m))
         arms = sorted(due.rejected if self.job.goal.one_arm else due.accepted | due.rejected)
         return Event(
             n,
@@ -301,28 +312,68 @@ class _Story:
         if m < self.clients:
             return self._sums(k, m, n) / n
         question = m - self.clients
-        heard = {
-            client: self._wire.heard(k, client, n, self._sums(k, client, n) / n)
-            for client in np.flatnonzero(self._questions.asked[question]).tolist()
-        }
-        return self._questions.value(question, heard)
+        asked = np.flatnonzero(self._questions.asked[question, k]).tolist()
+        if self._reports is None:
+            heard = {one: self._wire.heard(k, one, n, self._sums(k, one, n) / n) for one in asked}
+        else:
+            last = self._reports.last(n).tolist()
+            heard = {
+                one: (self._sums(k, one, last[one]) + self._reports.noise(k, one, n)) / last[one]
+                for one in asked
+            }
+        return self._questions.value(question, k, heard)
 
-    def _threshold(self, m: int, n: int) -> float:
+    def _threshold(self, m: int, n: int) -> float | None:
+        if isinstance(self.job.setting.radius, Betting):
+            return None
         radii = self.job.setting.radii
+        if m >= self.clients and self._reports is not None:
+            return 2 * self._reports.alpha(m - self.clients, n)
         radius = radii.client if m < self.clients else radii.of(m - self.clients)
         return 2 * radius.alpha(n)
+
+    def _scales(self, m: int) -> ArmScales:
+        return ALIKE if m < self.clients else self.job.setting.scales(m - self.clients)
+
+    def _candidates(self, m: int) -> list[int]:
+        """List the arms that a client, or a question, asks about."""
+        asked = (
+            self.instance.available[:, m]
+            if m < self.clients
+            else self._questions.candidates[m - self.clients]
+        )
+        return [int(k) for k in np.flatnonzero(asked)]
+
+    def _compared(
+        self, m: int, n: int, means: dict[int, float], k: int
+    ) -> tuple[float | None, float | None]:
+        """Return the mean that decides about arm k, and the lead at which it does."""
+        threshold, scales = self._threshold(m, n), self._scales(m)
+        if scales.arms is None or threshold is None:
+            return max(means.values()) if self.job.goal.compares else None, threshold
+        if not self.job.goal.compares:
+            return None, threshold * scales.arm(k)
+        behind = {one: threshold * scales.pair(one, k) * (one != k) for one in means}
+        j = max(means, key=lambda one: means[one] - behind[one])
+        return means[j], threshold * scales.pair(j, k)
 
     def _departed(self, m: int, n: int) -> list[Event]:
         """List the arms that left at step n: the eliminated ones, then the declared ones."""
         out, called, _ = self._of(m)
         means = {k: self._mean(k, m, n) for k in range(self.arms) if out[k] >= n}
         gone = sorted((k for k in means if out[k] == n), key=lambda k: (bool(called[k]), k))
-        leader = max(means.values()) if self.job.goal.compares else None
-        name, compared, spent = self._name(m), (leader, self._threshold(m, n)), self._spent(n)
-        arms = self.instance.arms
+        name, spent, arms = self._name(m), self._spent(n), self.instance.arms
         words = ("eliminated", "declared") if self.job.goal.one_arm else ("rejected", "accepted")
         return [
-            Event(n, name, words[int(called[k])], arms[k], means[k], *compared, *spent)
+            Event(
+                n,
+                name,
+                words[int(called[k])],
+                arms[k],
+                means[k],
+                *self._compared(m, n, means, k),
+                *spent,
+            )
             for k in gone
         ]
 
@@ -346,6 +397,8 @@ class _Story:
         needed = questions.latest(server.astype(np.float64)).astype(np.int64)
         pulled = np.minimum(np.maximum(client, needed), n)
         considered = np.minimum(needed, n)
+        if self._reports is not None:
+            return int(pulled.sum()), self._reports.sent(considered)
         if self._schedule.period is not None:
             return int(pulled.sum()), int((considered // self._schedule.period).sum())
         if not self._schedule.chosen:
@@ -356,6 +409,6 @@ class _Story:
             for q, times in enumerate(self._times)
             for step in times[times <= n].tolist()
             for k in np.flatnonzero(server[q] >= step).tolist()
-            for m in np.flatnonzero(questions.asked[q]).tolist()
+            for m in np.flatnonzero(questions.asked[q, k]).tolist()
         }
         return int(pulled.sum()), len(messages)

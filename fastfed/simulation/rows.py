@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfed.model.choices import DEFAULTS
+from fastfed.model.counts import COUNTS
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
 
 # What is the same in all rows of a job, what names a row within it, what the kernel counts (in the
 # order of its columns: `kernels.trials`), and the rest.
@@ -27,11 +30,7 @@ OF_JOB = {
     **dict.fromkeys(DEFAULTS, "String"),
 }
 COUNTED = {
-    "pulls": "Int64",
-    "uplinks": "Int64",
-    "bits": "Int64",
-    "rounds": "Int64",
-    "steps": "Int64",
+    **dict.fromkeys(COUNTS, "Int64"),
     "local_steps": "Int64",
     "global_steps": "Int64",
     "global_arm": "Int32",
@@ -168,80 +167,89 @@ class Block:
         )
 
 
-def frame(
-    block: Block, schedules: Sequence[str], of_job: Mapping[str, str | float]
-) -> pl.DataFrame:
-    """Make the rows of a block, in order of schedule, then trial.
+def table(block: Block, schedules: Sequence[str], of_job: Mapping[str, str | float]) -> pa.Table:
+    """Make the rows of a block as an Arrow table, in order of schedule, then trial.
 
-    ``of_job`` has the OF_JOB columns.
+    ``of_job`` has the OF_JOB columns. Types are plain ones, which every reader knows.
     """
-    import polars as pl
+    import pyarrow as pa
 
-    types = schema()
+    several = len(block.server_arms) > 0
+    types = arrow_types(several)
     count, trials = block.skip_error.shape
-    order = np.repeat(np.arange(count, dtype=np.uint32), trials)
+    rows = count * trials
+    places = pa.array(np.repeat(np.arange(count, dtype=np.int32), trials))
     columns: dict[str, Any] = {
-        name: pl.repeat(value, count * trials, dtype=types[name], eager=True)
-        for name, value in of_job.items()
+        name: pa.repeat(pa.scalar(value, types[name]), rows) for name, value in of_job.items()
     }
-    columns["schedule"] = pl.Series(list(schedules), dtype=pl.String).gather(order)
+    columns["schedule"] = pa.array(list(schedules), pa.string()).take(places)
     columns["trial"] = np.tile(np.arange(block.first, block.first + trials), count)
     columns["skip_error"] = block.skip_error.ravel()
     columns["draw_error"] = block.draw_error.ravel()
     for name in COUNTED:
-        columns[name] = pl.Series(block.column(name).ravel()).cast(types[name])
-    if (block.column("bits") < 0).any():  # they were not counted
-        bits = columns["bits"]
-        columns["bits"] = pl.select(pl.when(bits >= 0).then(bits)).to_series()
+        values = block.column(name).ravel()
+        columns[name] = values.astype({"double": "f8"}.get(str(types[name]), str(types[name])))
+    bits = columns["bits"]
+    columns["bits"] = pa.array(bits, mask=bits < 0)  # which were not counted
     first = block.called[:, :, 0] if len(block.called) else block.called
-    columns["global_answer"] = _answers(first, count * trials)
-    names = list(COLUMNS)
-    if len(block.server_arms):
-        names += OF_SEVERAL
-        columns["server_errors"] = pl.Series(block.server_errors.ravel()).cast(pl.Int32)
-        columns["server_answers"] = _all_answers(block, count * trials)
-    return pl.DataFrame({name: columns[name] for name in names})
+    columns["global_answer"] = _answers(first, rows)
+    if several:
+        columns["server_errors"] = block.server_errors.ravel().astype(np.int32)
+        columns["server_answers"] = _all_answers(block, rows)
+    return pa.table(
+        [pa.array(columns[name], kind) for name, kind in types.items()], schema=pa.schema(types)
+    )
 
 
-def _answers(called: npt.NDArray[np.int8], rows: int) -> pl.Series:
-    """Return the server's sets as lists of arms."""
+@cache
+def arrow_types(several: bool = False) -> dict[str, Any]:
+    """Return the Arrow type of every column; ``several``: with those of several questions."""
+    import pyarrow as pa
+
+    kinds = {
+        "String": pa.string(),
+        "Boolean": pa.bool_(),
+        "Float64": pa.float64(),
+        "Int32": pa.int32(),
+        "Int64": pa.int64(),
+        "UInt64": pa.uint64(),
+        "List(Int32)": pa.list_(pa.int32()),
+    }
+    names = {**COLUMNS, **(OF_SEVERAL if several else {})}
+    return {name: kinds[kind] for name, kind in names.items()}
+
+
+def frame(
+    block: Block, schedules: Sequence[str], of_job: Mapping[str, str | float]
+) -> pl.DataFrame:
+    """Make the rows of a block, in order of schedule, then trial, as a data frame."""
     import polars as pl
+
+    made = pl.from_arrow(table(block, schedules, of_job), schema=schema(len(block.server_arms) > 0))
+    assert isinstance(made, pl.DataFrame)
+    return made
+
+
+def _answers(called: npt.NDArray[np.int8], rows: int) -> Any:
+    """Return the server's sets as lists of arms, null where none was declared."""
     import pyarrow as pa
 
     if not called.shape[0]:
-        return pl.repeat(None, rows, dtype=pl.List(pl.Int32), eager=True)
+        return pa.nulls(rows, pa.list_(pa.int32()))
     flat = called.reshape(rows, called.shape[-1])
     chosen = flat == 1
-    ends = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
-    lists = pa.LargeListArray.from_arrays(
-        pa.array(ends, pa.int64()), pa.array(np.nonzero(chosen)[1], pa.int32())
-    )
-    answers = pl.DataFrame({"answer": pl.Series(lists), "declared": flat[:, 0] >= 0})
-    return answers.select(pl.when("declared").then("answer").alias("answer")).to_series()
+    ends = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))]).astype(np.int32)
+    arms = pa.array(np.nonzero(chosen)[1].astype(np.int32))
+    absent = pa.array(flat[:, 0] < 0)
+    return pa.ListArray.from_arrays(pa.array(ends), arms, mask=absent)
 
 
-def _all_answers(block: Block, rows: int) -> pl.Series:
+def _all_answers(block: Block, rows: int) -> Any:
     """Return the server's answers to several questions."""
-    import polars as pl
-
-    if not len(block.called):
-        arms = block.server_arms.reshape(rows, -1)
-        return pl.Series(arms.astype(np.int32)).arr.to_list()
-    chosen = np.maximum(block.called.reshape(rows, -1), 0)
-    return _answers(chosen[None], rows)
-
-
-def plain_table(frame: pl.DataFrame) -> Any:
-    """Return rows as a pyarrow table, with types that every reader knows."""
     import pyarrow as pa
 
-    table = frame.to_arrow()
-    return table.cast(pa.schema([(field.name, _plain(field.type)) for field in table.schema]))
-
-
-def _plain(kind: Any) -> Any:
-    import pyarrow as pa
-
-    if pa.types.is_large_list(kind):
-        return pa.list_(kind.value_type)
-    return pa.string() if str(kind) in ("large_string", "string_view") else kind
+    if len(block.called):
+        return _answers(np.maximum(block.called.reshape(rows, -1), 0)[None], rows)
+    arms = block.server_arms.reshape(rows, -1).astype(np.int32)
+    ends = np.arange(rows + 1, dtype=np.int32) * arms.shape[1]
+    return pa.ListArray.from_arrays(pa.array(ends), pa.array(arms.ravel()))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fastfed.kernels import trials as kernel
 from fastfed.kernels.random.dither import dither_of
+from fastfed.kernels.random.presence import presence_of, share_of
 from fastfed.model.instance import Instance
 from fastfed.model.setting import Setting
 
@@ -18,6 +19,12 @@ def dithers(seed: int, trial: int) -> Callable[[int, int, int], float]:
     """Return a function of (arm, client, n): the dither of that message in this trial."""
     key = np.uint64(seed)
     return lambda k, m, n: float(dither_of(key, trial, m, k, n))
+
+
+def presence(seed: int, trial: int, probability: float) -> Callable[[int, int], bool]:
+    """Return a function of (client, n): whether the client takes part in the round at step n."""
+    key, share = np.uint64(seed), share_of(probability)
+    return lambda m, n: bool(presence_of(key, trial, m, n, share))
 
 
 def _kernel(instance: Instance) -> Any:

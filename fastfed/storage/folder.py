@@ -1,59 +1,84 @@
 """A sweep's folder: parts of trial rows that are complete or absent, and what they cover.
 
     results/sweep.json                      the spec, its hash, seed, versions, cells
-    results/trials/<cell>-<part>.parquet    trial rows, one row group per schedule
+    results/trials/<cell>-<part>.parquet    trial rows of one or many cells
     results/summary.parquet
 
-`fastfed.storage.part_file` reads the parts.
+A `Store` opens the parts by their indices alone. Rows are verified when they are read: those of the
+cells that are asked for, and of no others. `fastfed.storage.part_file` reads them.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from bisect import bisect_right, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from fastfed.analysis.trials import BATCH_COLUMNS, Batch
 from fastfed.errors import InputError
 from fastfed.files import PARTIAL, make_folder, refuse_nul
 from fastfed.model.cell import Cell
+from fastfed.model.counts import ADDED
 from fastfed.model.instance import Instance
 from fastfed.model.instance_files import from_toml
 from fastfed.model.schedules import Schedule
-from fastfed.model.spec import Spec, loaded
-from fastfed.storage import checksum, manifest
+from fastfed.model.spec import COSTS, loaded
+from fastfed.storage import checked_parquet, manifest
+from fastfed.storage.checked_parquet import Damaged, Encoded
 from fastfed.storage.lock import Lock
-from fastfed.storage.manifest import Footer, Record, Unfit
+from fastfed.storage.manifest import Index, Piece, Record, Unfit
 from fastfed.storage.part_file import (
+    DAMAGED,
     FOREIGN,
-    REPEATS,
+    UNREADABLE,
+    Columns,
     PartFile,
     PartProblem,
-    by_schedule,
+    array_of,
+    open_part,
+    part_of,
     part_stem,
-    read_footer,
-    read_rows,
-    rows_of,
 )
 from fastfed.version import ROWS
 
 _MOST_HELD = 2**27
-"""So many bytes of parts that were written or verified stay in memory; others are read again."""
+"""So many bytes of rows stay in memory; others are read again."""
+
+_HELD_COLUMNS = (*BATCH_COLUMNS, "skip_error")
+"""The columns of rows that answers ask for, which are verified and held at once."""
 
 _BATCH_ROWS = 2**16
-"""Parts are joined to batches of up to so many rows: each batch costs a millisecond to add up."""
+"""Pieces are joined to batches of up to so many rows: each batch costs a millisecond to add up."""
 
-Span = tuple[int, int, PartFile]
-"""Trials [first, end) of a schedule, and the part that has them."""
+Gaps = tuple[tuple[int, int], ...]
+"""Ranges [first, end) of trials, in order."""
+
+
+class Span(NamedTuple):
+    """Trials [first, end) of a cell under some schedules, and the part and row where they begin."""
+
+    first: int
+    end: int
+    schedules: tuple[str, ...]
+    part: PartFile
+    start: int
+
+    def row(self, schedule: str, trial: int) -> int:
+        """Return the row of a trial."""
+        return (
+            self.start
+            + self.schedules.index(schedule) * (self.end - self.first)
+            + (trial - self.first)
+        )
 
 
 class Store:
@@ -67,14 +92,14 @@ class Store:
         self.summary_path = folder / "summary.parquet"
         self._lock: Lock | None = None
         self._record: Record | None = None
-        self._scanned: list[tuple[Path, Footer | PartProblem, str]] | None = None
-        self._verified: dict[Path, checksum.Verified] = {}
-        self._rows: dict[Path, Any] = {}  # of parts that were written, or read as a whole
-        self._held_bytes = 0
-        self._parts: list[PartFile] | None = None
+        self._opened: list[PartFile | PartProblem] | None = None
+        self._parts: dict[Path, PartFile] | None = None
         self._problems: list[PartProblem] = []
-        self._spans: dict[tuple[Cell, str], list[Span]] = {}
-        self._schedules: dict[str, Schedule] = {}  # by their names, parsed once
+        self._spans: dict[Cell, list[Span]] = {}
+        self._sound: set[tuple[Path, int]] = set()  # row groups that were verified
+        self._rows: dict[tuple[Path, int], Columns] = {}  # the latest that were used come last
+        self._held_bytes = 0
+        self._schedules: dict[tuple[str, ...], list[Schedule]] = {}  # by their names, parsed once
 
     # What the folder says
 
@@ -100,19 +125,19 @@ class Store:
 
     def record_if_any(self) -> Record | None:
         """Return the record; None if the folder holds no sweep yet."""
-        return self.record() if self.manifest_path.exists() or self._footers() else None
-
-    def _footers(self) -> list[Footer]:
-        return [found for _, found, _ in self._scan() if isinstance(found, Footer)]
+        there = self.manifest_path.exists() or any(
+            isinstance(one, PartFile) for one in self._open_all()
+        )
+        return self.record() if there else None
 
     def _rebuilt(self) -> Record:
-        footers = self._footers()
-        if not footers:
+        parts = [one for one in self._open_all() if isinstance(one, PartFile)]
+        if not parts:
             what = "no such folder" if not self.folder.exists() else "no sweep.json in it"
             raise InputError(
                 f"{self.folder}: not a sweep's folder ({what}); `fastfed sweep --out DIR` makes one"
             )
-        return manifest.rebuilt(footers, self.folder)
+        return manifest.rebuilt([(one.index, one.pieces) for one in parts], self.folder)
 
     def write_record(self, record: Record) -> None:
         """Write sweep.json, if anything in it is new."""
@@ -123,48 +148,132 @@ class Store:
     # What the folder holds
 
     def parts(self) -> list[PartFile]:
-        """List the sound parts of this sweep; `problems` lists all other files."""
+        """List the parts of this sweep; `problems` lists all other files."""
         if self._parts is None:
-            gone = not self.manifest_path.exists()
-            if gone and self._footers():
-                self.record()  # made from the footers, while they are at hand
-            cells = None if gone else self.record().cells
-            self._parts, self._problems = [], []
-            for path, found, content in sorted(self._scan(), key=_preference):
-                if isinstance(found, PartProblem):
-                    self._problems.append(found)
-                    continue
-                about = found.cell, found.first, found.count, found.schedules
-                part = PartFile(path, *about, content, self._verified.pop(path, None))
-                if cells is not None and found.rows != self.record().rows:
-                    self._problems.append(_of_another_version(part, found.rows))
-                elif cells is not None and part.cell.id not in cells:
-                    self._problems.append(_of_another_sweep(part))
+            opened, cells = self._open_all(), None
+            if self.manifest_path.exists() or any(isinstance(one, PartFile) for one in opened):
+                cells = {*self.record().cells}
+            self._parts, self._spans, self._problems = {}, {}, []
+            for part in opened:
+                if isinstance(part, PartProblem):
+                    self._problems.append(part)
+                elif cells is not None and part.index.rows != self.record().rows:
+                    reason = f"version {part.index.rows} of the rows, sweep.json has another"
+                    self._leave_out(part.path, f"{reason}; move the file away", FOREIGN)
+                elif cells is not None and not cells.issuperset(p.cell for p in part.pieces):
+                    cell = next(p.cell for p in part.pieces if p.cell not in cells)
+                    self._leave_out(
+                        part.path,
+                        f"rows of another sweep ({cell}, seed {cell.seed}, engine {cell.engine}, "
+                        f"max_steps {cell.max_steps}); move the file away",
+                        FOREIGN,
+                    )
                 else:
-                    self.add(part)
-            self._parts.sort(key=lambda part: part.path)
-            self._problems.sort(key=lambda problem: problem.path)
-            self._scanned = None  # footers have the whole spec: keep them no longer than needed
-        return self._parts
+                    self._add(part)
+            self._opened = None
+            self._refuse_overlaps()
+        return [*self._parts.values()]
+
+    def _open_all(self) -> list[PartFile | PartProblem]:
+        """Open every file among the parts, and verify its index."""
+        if self._opened is None:
+            with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+                self._opened = list(pool.map(open_part, self._files()))
+        return self._opened
+
+    def _files(self) -> list[Path]:
+        try:
+            with os.scandir(self.trials) as entries:
+                names = sorted(entry.name for entry in entries)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise InputError(f"{self.trials}: cannot be read ({error.strerror})") from None
+        return [
+            self.trials / name
+            for name in names
+            if name.endswith(".parquet") and not name.startswith(".")
+        ]
+
+    def _add(self, part: PartFile) -> None:
+        assert self._parts is not None
+        self._parts[part.path] = part
+        for piece, start in zip(part.pieces, part.starts, strict=False):
+            span = Span(piece.first, piece.end, piece.schedules, part, start)
+            self._spans.setdefault(piece.cell, []).append(span)
+
+    def _leave_out(self, path: Path, reason: str, kind: str) -> None:
+        """Count no row of a file, and say why."""
+        self._problems.append(PartProblem(path, reason, kind))
+        part = self._parts.pop(path, None) if self._parts else None
+        for cell in dict.fromkeys(piece.cell for piece in part.pieces) if part else ():
+            self._spans[cell] = [one for one in self._spans[cell] if one.part is not part]
+            if not self._spans[cell]:
+                del self._spans[cell]
+
+    def _refuse_overlaps(self) -> None:
+        """Refuse a trial that two parts have: plain readers of the files would see it twice."""
+        for cell, spans in self._spans.items():
+            spans.sort(key=lambda one: one[:2])
+            last: dict[str, Span] = {}
+            for span in spans:
+                for name in span.schedules:
+                    before = last.get(name)
+                    if before is not None and before.end > span.first:
+                        raise InputError(
+                            f"{before.part.path} and {span.part.path.name}: both have trials "
+                            f"{span.first} to {min(before.end, span.end) - 1} of {cell}, "
+                            f"{name}; move one of the two files away"
+                        )
+                    last[name] = span
 
     def problems(self) -> list[PartProblem]:
-        """List the files among the parts that are damaged, unreadable or no part of this sweep."""
+        """List the files among the parts whose rows are not counted."""
         self.parts()
-        return self._problems
+        return sorted(self._problems, key=lambda problem: problem.path)
+
+    def verify(self, cells: Iterable[Cell] | None = None, *, decode: bool = True) -> None:
+        """Verify the rows of some cells, or of all; leave out the parts that are damaged.
+
+        Rows are decoded and held while there is room, unless nobody will read them.
+        """
+        self.parts()
+        wanted: dict[PartFile, set[int]] = {}
+        for cell in self._spans if cells is None else cells:
+            for span in self._spans.get(cell, ()):
+                rows = (span.end - span.first) * len(span.schedules)
+                wanted.setdefault(span.part, set()).update(
+                    span.part.groups(span.start, span.start + rows)
+                )
+        for part, groups in wanted.items():
+            new = sorted(one for one in groups if (part.path, one) not in self._sound)
+            try:
+                for group in new:
+                    if decode and self._held_bytes < _MOST_HELD:
+                        self._load(part, [group], _HELD_COLUMNS)
+                    else:
+                        checked_parquet.verify_groups(part.opened, [group])
+            except OSError as error:
+                self._leave_out(part.path, f"cannot be read ({error.strerror})", UNREADABLE)
+            except Damaged as error:
+                self._leave_out(part.path, str(error), DAMAGED)
+            if decode:
+                self._sound.update((part.path, one) for one in new)
 
     def held(self) -> dict[Cell, list[Schedule]]:
         """List the cells that have rows, in the order of the record, with their schedules."""
-        found: dict[Cell, list[Schedule]] = {}
-        for cell, name in self._spans_by_key():
-            if name not in self._schedules:
-                self._schedules[name] = Schedule.parse(name)
-            found.setdefault(cell, []).append(self._schedules[name])
-        in_order = dict.fromkeys([*self.record().cells.values(), *found])
+        self.parts()
         return {
-            cell: sorted(found[cell], key=lambda one: one.sort_key)
-            for cell in in_order
-            if cell in found
+            cell: self._parsed(tuple(dict.fromkeys(n for s in spans for n in s.schedules)))
+            for cell in (self.record().cells if self._spans else ())
+            if (spans := self._spans.get(cell))
         }
+
+    def _parsed(self, names: tuple[str, ...]) -> list[Schedule]:
+        if names not in self._schedules:
+            found = map(Schedule.parse, names)
+            self._schedules[names] = sorted(found, key=lambda one: one.sort_key)
+        return self._schedules[names]
 
     @property
     def source(self) -> str:
@@ -174,7 +283,12 @@ class Store:
     @property
     def costs(self) -> list[float]:
         """Costs of an uplink that the sweep was asked for."""
-        return list(self.record().spec.cost)
+        return list(self.record().spec.cost or COSTS)
+
+    @property
+    def prices(self) -> dict[str, float]:
+        """Fixed prices of the sweep."""
+        return dict(self.record().spec.price)
 
     @property
     def bit_costs(self) -> list[float]:
@@ -214,103 +328,34 @@ class Store:
         """Return the names of the radius, goal and uplink of a cell."""
         return dict(cell.choices)
 
+    def spans(self, cell: Cell, schedule: str) -> list[Span]:
+        """List the trials of a schedule as disjoint ranges, in order."""
+        self.parts()
+        return sorted(
+            (one for one in self._spans.get(cell, ()) if schedule in one.schedules),
+            key=lambda one: one.first,
+        )
+
     def ranges(self, cell: Cell, schedule: str) -> list[tuple[int, int]]:
         """List the trials [first, end) of a schedule, in order."""
-        return [(first, end) for first, end, _ in self.spans(cell, schedule)]
+        return [(one.first, one.end) for one in self.spans(cell, schedule)]
 
-    def _spans_by_key(self) -> dict[tuple[Cell, str], list[Span]]:
+    def missing(
+        self, cell: Cell, schedules: Sequence[str], first: int, end: int
+    ) -> dict[Gaps, list[str]]:
+        """Return the schedules that lack trials of [first, end), by the ranges that they lack."""
         self.parts()
-        return self._spans
-
-    def spans(self, cell: Cell, schedule: str) -> list[Span]:
-        """List the trials of a schedule as disjoint ranges, in order, each with its part."""
-        return self._spans_by_key().get((cell, schedule), [])
-
-    def pieces(
-        self, cell: Cell, schedule: str, first: int, end: int
-    ) -> list[tuple[int, int, PartFile | None]]:
-        """Cut the trials [first, end) into ranges, each with the part that has it, or None."""
-        return _pieces(self.spans(cell, schedule), first, end)
-
-    def by_range(
-        self,
-        cell: Cell,
-        schedules: Sequence[str],
-        first: int,
-        end: int,
-        path: Path | None = None,
-    ) -> dict[tuple[int, int], list[str]]:
-        """Return the ranges of [first, end) that the part at ``path`` has, with their schedules.
-
-        Without a path these are the ranges that no part has.
-        """
-        found: dict[tuple[int, int], list[str]] = {}
+        if cell not in self._spans:
+            return {((first, end),): list(schedules)} if first < end and schedules else {}
+        found: dict[Gaps, list[str]] = {}
         for name in schedules:
-            for low, high, part in self.pieces(cell, name, first, end):
-                if (part and part.path) == path:
-                    found.setdefault((low, high), []).append(name)
+            edges = [edge for one in self.ranges(cell, name) for edge in one]
+            bounds = [first, *(min(max(edge, first), end) for edge in edges), end]
+            pairs = zip(bounds[::2], bounds[1::2], strict=True)
+            gaps = tuple((low, high) for low, high in pairs if low < high)
+            if gaps:
+                found.setdefault(gaps, []).append(name)
         return found
-
-    def missing(self, cell: Cell, schedule: str, trials: int) -> list[tuple[int, int]]:
-        """List the ranges [first, end) of 0 .. trials - 1 that no part covers."""
-        return [
-            (first, end)
-            for first, end, part in self.pieces(cell, schedule, 0, trials)
-            if part is None
-        ]
-
-    def add(self, part: PartFile) -> None:
-        """Register a part that is in the folder."""
-        if self._parts is None:
-            return
-        new = repeated = 0
-        for name in part.schedules:
-            spans = self._spans.setdefault((part.cell, name), [])
-            for first, end, holder in _pieces(spans, part.first, part.end):
-                if holder is None:
-                    insort(spans, (first, end, part), key=_start)
-                    new += 1
-                else:
-                    repeated += 1
-        if repeated:
-            reason = (
-                f"has {'' if new else 'only '}trials that another part has too; it is not damaged, "
-                "but whoever reads the plain files sees them twice"
-            )
-            self._problems.append(PartProblem(part.path, reason, True, REPEATS, part))
-        if new:
-            self._parts.append(part)
-
-    def _files(self) -> Iterator[Path]:
-        try:
-            with os.scandir(self.trials) as entries:
-                names = sorted(entry.name for entry in entries)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise InputError(f"{self.trials}: cannot be read ({error.strerror})") from None
-        for name in names:
-            if name.endswith(".parquet") and not name.startswith("."):
-                yield self.trials / name
-
-    def _scan(self) -> list[tuple[Path, Footer | PartProblem, str]]:
-        """Read every file among the parts once, with its footer if it is a sound part."""
-        if self._scanned is None:
-            self._scanned, self._verified, self._rows, self._held_bytes = [], {}, {}, 0
-            paths = list(self._files())
-            with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-                for path, (found, whole) in zip(paths, pool.map(read_footer, paths), strict=True):
-                    self._scanned.append((path, found, "" if whole is None else whole.content))
-                    if whole is not None and self._has_room(whole.size):
-                        self._verified[path] = whole
-        return self._scanned
-
-    def _has_room(self, size: int) -> bool:
-        """Reserve memory for a part, if there is some left."""
-        if self._held_bytes + size > _MOST_HELD:
-            return False
-        self._held_bytes += size
-        return True
 
     # Rows
 
@@ -324,8 +369,7 @@ class Store:
         """Yield the trials of a cell in batches, in order, aligned over the schedules.
 
         A batch has the schedules that hold all its trials; trials that none holds are left out.
-        Small parts are joined. At any time no more than a batch of `_BATCH_ROWS` rows and one part
-        of each schedule are in memory.
+        Small pieces are joined.
         """
         waiting: list[Batch] = []
         rows = 0
@@ -342,123 +386,134 @@ class Store:
     def _batches(
         self, cell: Cell, schedules: Sequence[str], columns: Sequence[str], until: int | None
     ) -> Iterator[Batch]:
-        """Yield a batch for each range of trials that stands in the same parts."""
+        """Yield a batch for each range of trials that stands in the same pieces."""
         spans = {name: self.spans(cell, name) for name in schedules}
-        edges = sorted(
-            {edge for held in spans.values() for first, end, _ in held for edge in (first, end)}
-        )
+        edges = sorted({edge for held in spans.values() for one in held for edge in one[:2]})
         at = dict.fromkeys(schedules, 0)
-        open_parts: dict[Path, dict[str, dict[str, Any]]] = {}
         for low, high in pairwise(edges):
             if until is not None and low >= until:
                 return
-            holders: dict[str, PartFile] = {}
-            for name, held in spans.items():
-                while at[name] < len(held) and held[at[name]][1] <= low:
-                    at[name] += 1
-                if at[name] < len(held) and held[at[name]][0] <= low:
-                    holders[name] = held[at[name]][2]
-            if not holders:
-                continue
-            used = {part.path: part for part in holders.values()}
-            open_parts = {
-                path: open_parts.get(path) or self._columns(part, schedules, columns)
-                for path, part in used.items()
-            }
             end = high if until is None else min(high, until)
-            yield {
-                name: {
-                    column: values[low - part.first : end - part.first]
-                    for column, values in open_parts[part.path][name].items()
-                }
-                for name, part in holders.items()
+            batch: dict[str, Columns] = {}
+            for name, held in spans.items():
+                while at[name] < len(held) and held[at[name]].end <= low:
+                    at[name] += 1
+                if at[name] < len(held) and held[at[name]].first <= low:
+                    span = held[at[name]]
+                    first = span.row(name, low)
+                    batch[name] = self._columns(span.part, first, first + end - low, columns)
+            if batch:
+                yield batch
+
+    def _columns(self, part: PartFile, first: int, end: int, columns: Sequence[str]) -> Columns:
+        """Return columns of the rows first .. end - 1 of a part."""
+        groups, size = part.groups(first, end), part.group_rows
+        try:
+            loaded = self._load(part, groups, columns)
+        except OSError as error:
+            raise InputError(f"{part.path}: cannot be read ({error.strerror})") from None
+        except Damaged as error:
+            raise InputError(
+                f"{part.path}: {error}; the same sweep, run again, does its trials again"
+            ) from None
+        pieces = [
+            {
+                name: held[name][max(0, first - at * size) : end - at * size]
+                for name in columns
+                if name in held
             }
+            for at, held in zip(groups, loaded, strict=True)
+        ]
+        found: Columns = _concatenated(pieces)
+        return found
 
-    def _columns(
-        self, part: PartFile, schedules: Sequence[str], columns: Sequence[str]
-    ) -> dict[str, dict[str, Any]]:
-        """Return columns of a part, by schedule; from memory, if they are there."""
-        asked = set(schedules)
-        wanted = [name for name in part.schedules if name in asked]
-        rows = self._rows.get(part.path)
-        if rows is not None and {*columns} <= {*rows.column_names}:
-            found = by_schedule(rows.select(columns), part.schedules)
-            return {name: found[name] for name in wanted}
-        rows = read_rows(part, wanted, columns)
-        if len(wanted) == len(part.schedules):
-            self._hold(part, rows)
-        return by_schedule(rows, wanted)
+    def _load(self, part: PartFile, groups: Sequence[int], columns: Sequence[str]) -> list[Columns]:
+        """Return row groups as arrays; from memory, if they are there."""
+        lacking = [
+            one
+            for one in groups
+            if not {*columns} - {*ADDED} <= {*self._rows.get((part.path, one), ())}
+        ]
+        read = part.read(lacking, columns) if lacking else ()
+        new = {
+            group: {name: array_of(table, name) for name in columns if name in table.column_names}
+            for group, table in zip(lacking, read, strict=True)
+        }
+        found = []
+        for group in groups:
+            held = self._rows.pop((part.path, group), {})
+            self._held_bytes -= _bytes_of(held)
+            held = new.get(group, held)
+            self._held_bytes += _bytes_of(held)
+            self._rows[part.path, group] = held
+            found.append(held)
+        while self._held_bytes > _MOST_HELD and len(self._rows) > 1:
+            self._held_bytes -= _bytes_of(self._rows.pop(next(iter(self._rows))))
+        return found
 
-    def _hold(self, part: PartFile, rows: Any) -> None:
-        if part.path not in self._rows and self._has_room(rows.nbytes):
-            self._rows[part.path] = rows
+    def tables(self, part: PartFile) -> Iterator[tuple[Piece, Any]]:
+        """Read all rows of a part, piece by piece, as tables of pyarrow."""
+        import pyarrow as pa
 
-    def write_part(
-        self,
-        cell: Cell,
-        schedules: tuple[str, ...],
-        first: int,
-        count: int,
-        table: Any,
-        spec: Spec,
-    ) -> PartFile:
-        """Add the rows in ``table`` (of pyarrow, schedule by schedule) as a part.
-
-        It has the version and the instance of the record, if the folder has one already.
-        """
-        record = self._record
-        known = {} if record is None else record.instances
-        about = Footer(
-            rows=ROWS if record is None else record.rows,
-            id=cell.id,
-            cell=cell,
-            first=first,
-            count=count,
-            schedules=schedules,
-            spec=spec,
-            spec_hash=spec.hash,
-            versions=manifest.versions(),
-            instances={name: text for name, text in known.items() if name == cell.instance},
-        )
-        path = self.free_path(about)
-        content = checksum.write(path, table, manifest.encoded(about), count, self.check_lock)
-        part = PartFile(path, cell, first, count, schedules, content)
-        self.add(part)
-        self._hold(part, table.select(BATCH_COLUMNS))
-        return part
-
-    def free_path(self, about: Footer | PartFile) -> Path:
-        """Return a path for a part that no file has, even if somebody renamed a file."""
-        stem = part_stem(about)
-        return _free(self.trials / f"{stem}.parquet", lambda n: f"{stem}-{n}.parquet")
-
-    def put_aside(self, problems: Sequence[PartProblem]) -> None:
-        """Rename files so that readers no longer find them.
-
-        No trial is lost. If a part overlaps with others, the trials that only this part is counted
-        for are first written as new parts.
-        """
-        for problem in problems:
-            if problem.part is not None:
-                self._write_rest(problem.part)
-        for problem in problems:
-            path, name = problem.path, f"{problem.path.name}{problem.suffix}"
-            try:
-                path.rename(_free(path.with_name(name), f"{name}{{}}".format))
-            except OSError as error:
-                raise InputError(f"{path}: cannot be put aside ({error.strerror})") from None
-        if problems:
-            self._parts, self._problems, self._spans = None, [], {}
-
-    def _write_rest(self, part: PartFile) -> None:
-        """Write the trials for which this part is counted as new parts, without the others."""
-        rest = self.by_range(part.cell, part.schedules, part.first, part.end, part.path)
-        spec = self.record().spec
-        for (first, end), names in rest.items():
-            table = rows_of(part, names, first, end)
-            self.write_part(part.cell, tuple(names), first, end - first, table, spec)
+        try:
+            groups = part.groups(0, part.starts[-1])
+            table = pa.concat_tables(part.read(groups, None)).replace_schema_metadata(None)
+        except OSError as error:
+            raise InputError(f"{part.path}: cannot be read ({error.strerror})") from None
+        except Damaged as error:
+            raise InputError(f"{part.path}: {error}") from None
+        for piece, start in zip(part.pieces, part.starts, strict=False):
+            yield piece, table.slice(start, piece.rows)
 
     # Writing
+
+    def write_part(self, pieces: list[Piece], rows: Encoded, table: Any = None) -> PartFile:
+        """Add the encoded rows of some pieces as a part.
+
+        It has the version and the instances of the record, if the folder has one already.
+        ``table`` has the same rows, for those who read them next.
+        """
+        record, names = self._record, {piece.cell.instance for piece in pieces}
+        known = {} if record is None else record.instances
+        index = Index.of(
+            pieces,
+            rows=ROWS if record is None else record.rows,
+            instances={name: text for name, text in known.items() if name in names},
+            own_parts={} if record is None else record.own_parts,
+        )
+        path = _free(self.trials / f"{part_stem(pieces)}.parquet")
+        about = msgspec.json.encode(index)
+        opened = checked_parquet.write(path, rows, about, self.check_lock)
+        part = part_of(opened, index, pieces)
+        if self._parts is not None:
+            self._add(part)
+        self._sound.update((path, group) for group in range(len(opened.groups)))
+        if table is not None and self._held_bytes < _MOST_HELD:
+            for group in part.groups(0, part.starts[-1]):
+                some = table.slice(group * part.group_rows, part.group_rows)
+                held = {name: array_of(some, name) for name in some.column_names}
+                self._rows[path, group] = held
+                self._held_bytes += _bytes_of(held)
+        return part
+
+    def put_aside(self) -> list[PartProblem]:
+        """Rename damaged parts so that readers no longer find them; their trials are done again.
+
+        Any other file among the parts is refused, because it is not ours to move.
+        """
+        self.verify()
+        problems = self.problems()
+        for problem in problems:
+            if problem.kind != DAMAGED:
+                raise InputError(str(problem))
+        for problem in problems:
+            path = problem.path
+            try:
+                path.rename(_free(path.with_name(f"{path.name}.damaged")))
+            except OSError as error:
+                raise InputError(f"{path}: cannot be put aside ({error.strerror})") from None
+        self._problems = []
+        return problems
 
     @contextmanager
     def lock(self) -> Iterator[Store]:
@@ -499,63 +554,24 @@ class Store:
 
 def _joined(batches: Sequence[Batch]) -> Batch:
     """Join batches of the same schedules."""
-    if len(batches) == 1:
-        return batches[0]
-    return {
-        name: {column: np.concatenate([one[name][column] for one in batches]) for column in columns}
-        for name, columns in batches[0].items()
-    }
+    return {name: _concatenated([one[name] for one in batches]) for name in batches[0]}
 
 
-def _preference(scanned: tuple[Path, Footer | PartProblem, str]) -> tuple[bool, int, Path]:
-    """Sort key for overlapping parts: files with their original name first, then larger ones."""
-    path, found, _ = scanned
-    if isinstance(found, PartProblem):
-        return True, 0, path
-    return path.stem != part_stem(found), -found.count * len(found.schedules), path
+def _concatenated(pieces: Sequence[Any]) -> Any:
+    """Join columns of consecutive rows."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return {name: np.concatenate([one[name] for one in pieces]) for name in pieces[0]}
 
 
-def _free(path: Path, numbered: Any) -> Path:
-    number = 2
-    while os.path.lexists(path):
-        path = path.with_name(numbered(number))
+def _bytes_of(columns: Columns) -> int:
+    return sum(one.nbytes for one in columns.values())
+
+
+def _free(path: Path) -> Path:
+    """Return a path that no file has: the given one, or one with a number before the suffix."""
+    number, found = 2, path
+    while os.path.lexists(found):
+        found = path.with_name(f"{path.stem}-{number}{path.suffix}")
         number += 1
-    return path
-
-
-def _of_another_sweep(part: PartFile) -> PartProblem:
-    cell = part.cell
-    return PartProblem(
-        part.path,
-        f"rows of another sweep ({cell}, seed {cell.seed}, engine "
-        f"{cell.engine}, max_steps {cell.max_steps}); move the file away",
-        redo=not part.path.name.startswith(cell.id),
-        kind=FOREIGN,
-    )
-
-
-def _of_another_version(part: PartFile, rows: int) -> PartProblem:
-    reason = f"version {rows} of the rows, sweep.json has another; move the file away"
-    return PartProblem(part.path, reason, redo=False, kind=FOREIGN)
-
-
-def _pieces(spans: list[Span], first: int, end: int) -> list[tuple[int, int, PartFile | None]]:
-    pieces: list[tuple[int, int, PartFile | None]] = []
-    at = first
-    for position in range(max(0, bisect_right(spans, first, key=_start) - 1), len(spans)):
-        low, high, part = spans[position]
-        if low >= end:
-            break
-        if low > at:
-            pieces.append((at, low, None))
-            at = low
-        if high > at:
-            pieces.append((at, min(high, end), part))
-            at = min(high, end)
-    if at < end:
-        pieces.append((at, end, None))
-    return pieces
-
-
-def _start(span: Span) -> int:
-    return span[0]
+    return found

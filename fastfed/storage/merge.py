@@ -1,29 +1,44 @@
-"""Join the folders of one sweep: the shards of a job array, or machines that ran the same command.
+"""Add rows to a folder: those of other folders (`merge`), or of trials in memory (`save`).
 
-Folders that do not belong together are refused before anything is written. Parts are copied whole,
-and a part is complete or absent, as in a sweep. If a part overlaps with rows of the target, the
-common rows are compared and only the other rows are copied. Nothing is ever deleted: damaged parts
-of the target, and parts that repeat others, are set aside under another name. A merge that was
-killed leaves the folder of a sweep, and the same command continues it.
+Folders that do not belong together are refused before anything is written. Only rows that the
+target lacks are added; rows that both have are compared. Parts are complete or absent, as in a
+sweep, and nothing is deleted: damaged parts of the target are renamed. A merge that was killed
+leaves the folder of a sweep, and the same command continues it.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from fastfed.analysis.trials import BATCH_COLUMNS
 from fastfed.errors import InputError
-from fastfed.files import checked_folder, replacing
-from fastfed.model.cell import CELL
-from fastfed.storage.folder import Store
-from fastfed.storage.manifest import ONE_FOR_ALL, Record, with_costs
-from fastfed.storage.part_file import REPEATS, PartFile, PartProblem, rows_of
+from fastfed.files import checked_folder
+from fastfed.model.cell import Cell
+from fastfed.model.instance_files import known_by_name
+from fastfed.model.radii import Radius
+from fastfed.model.spec import Spec
+from fastfed.storage import checked_parquet, manifest
+from fastfed.storage.folder import Span, Store
+from fastfed.storage.manifest import FORMAT, ONE_FOR_ALL, Piece, Record
+from fastfed.storage.part_file import PartProblem
 from fastfed.storage.summary_cache import write_summary
+from fastfed.version import ROWS
+
+if TYPE_CHECKING:
+    from fastfed.simulation.job import Job
+    from fastfed.simulation.rows import Block
+
+MOST_ROWS = 500_000
+"""The largest number of rows in a part."""
 
 _BOUNDS = ("skip_error", "draw_error")
+_COSTS = ("cost", "bit_cost")
 
 
 @dataclass
@@ -61,116 +76,270 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Merged:
     merged = Merged(target.folder)
     with target.lock():
         there = target.record_if_any()
+        if there is not None:
+            refuse_format_2(target.folder, there)
         record = _common_record(sources if there is None else [target, *sources])
-        merged.damaged = _put_aside(target)
+        merged.damaged = target.put_aside()
         target.write_record(record)
+        added = _Added(target)
         for source in sources:
+            source.verify()
             for part in source.parts():
-                if part.cell.id in record.cells:
-                    merged.parts += _take(target, part)
-                else:
-                    merged.left_out.append(f"{part.path}: of another sweep")
-            merged.left_out += [
-                str(problem) for problem in source.problems() if problem.kind != REPEATS
-            ]
+                for piece, table in source.tables(part):
+                    added.take(piece, table, part.path)
+            merged.left_out += map(str, source.problems())
+        added.write()
+        merged.parts = added.parts
         write_summary(target)
         merged.missing = _missing(target, record)
     return merged
 
 
-def _put_aside(target: Store) -> list[PartProblem]:
-    """Set aside the files that are no sound parts of the target; leave unreadable files alone."""
-    problems = list(target.problems())
-    target.put_aside([problem for problem in problems if problem.redo])
-    return problems
+def save(folder: str | Path, jobs: Sequence[Job], blocks: Sequence[Block]) -> None:
+    """Write the rows of jobs that a folder does not hold yet, one block a job."""
+    job, block = jobs[0], blocks[0]
+    settings, setting = [one.setting for one in jobs], job.setting
+    if not hasattr(setting.radius, "family"):
+        raise InputError(
+            f"radius {setting.radius}: a folder outlives the process and knows radii by "
+            f"name only ({', '.join(Radius.families)}), so rows of your own radius cannot be "
+            "saved in one; write them with "
+            "result.frame.write_parquet(file)"
+        )
+    name = setting.instance.name
+    spec = Spec.of(
+        {
+            "instance": [name if known_by_name(name) else setting.instance],
+            "delta": [one.delta for one in settings],
+            "schedule": job.schedules,
+            "trials": block.first + block.trials,
+            "seed": setting.seed,
+            "engine": setting.engine,
+            "sigma": [setting.sigma],
+            "max_steps": setting.max_steps,
+            **setting.choices,
+        }
+    )
+    own = manifest.own_parts(settings, job.schedules)
+    with Store(checked_folder(folder)).lock() as store:
+        before = store.record_if_any()
+        if before is not None:  # costs are no part of rows: the folder keeps its own
+            kept = {name: getattr(before.spec, name) for name in _COSTS}
+            spec = msgspec.structs.replace(spec, **kept)
+            asked = manifest.record_of(spec, settings, own, None)
+            refuse_other_rows(store.folder, before, asked)
+        store.put_aside()
+        store.write_record(manifest.record_of(spec, settings, own, before))
+        added = _Added(store)
+        names = tuple(map(str, job.schedules))
+        for its_job, its_block in zip(jobs, blocks, strict=True):
+            piece = Piece(its_job.setting.key, names, its_block.first, its_block.trials)
+            added.take(piece, its_job.table(its_block), "the rows to save")
+        added.write()
+        write_summary(store)
+
+
+class _Added:
+    """Rows that a folder lacks, which become parts."""
+
+    def __init__(self, target: Store) -> None:
+        self.target, self.parts = target, 0
+        self._waiting: list[tuple[Piece, Any]] = []
+        self._ranges: dict[Cell, list[Piece]] = {}  # of those that wait
+        self._rows = 0
+        # one piece after the other is compared with the same row groups
+        self._group = lru_cache(maxsize=8)(lambda part, group: next(part.read([group], None)))
+
+    def take(self, piece: Piece, table: Any, source: object) -> None:
+        """Take the rows of a piece that the target lacks; compare all others."""
+        import pyarrow as pa
+
+        beside = self._ranges.get(piece.cell, ())
+        if any(one.first < piece.end and piece.first < one.end for one in beside) or (
+            self._waiting and self._waiting[0][1].schema != table.schema
+        ):
+            self.write()
+        lacking = self.target.missing(piece.cell, piece.schedules, piece.first, piece.end)
+        if lacking != {((piece.first, piece.end),): [*piece.schedules]}:
+            for name in piece.schedules:
+                for span in self.target.spans(piece.cell, name):
+                    self._compare(piece, table, name, span, source)
+        self._ranges.setdefault(piece.cell, []).append(piece)
+        for gaps, names in lacking.items():
+            for first, end in gaps:
+                some = [_rows_of(piece, table, name, first, end) for name in names]
+                part = Piece(piece.cell, tuple(names), first, end - first)
+                self._waiting.append((part, pa.concat_tables(some)))
+                self._rows += part.rows
+        if self._rows >= MOST_ROWS:
+            self.write()
+
+    def write(self) -> None:
+        """Write the rows that wait as a part."""
+        import pyarrow as pa
+
+        if self._waiting:
+            pieces, tables = [one for one, _ in self._waiting], [one for _, one in self._waiting]
+            table = pa.concat_tables(tables)
+            some = table.select([name for name in BATCH_COLUMNS if name in table.column_names])
+            self.target.write_part(pieces, checked_parquet.encode(table), some)
+            self.parts += 1
+            self._waiting, self._rows = [], 0
+        self._ranges = {}
+
+    def _compare(self, piece: Piece, table: Any, name: str, span: Span, source: object) -> None:
+        """Refuse rows that differ from those of the target.
+
+        The bounds on errors are left out: they depend on the other schedules of a run, because
+        clients are followed as far as any of its rows needs. Both are bounds for the one row.
+        """
+        import pyarrow as pa
+
+        first, end = max(piece.first, span.first), min(piece.end, span.end)
+        if first >= end:
+            return
+        ours = _rows_of(piece, table, name, first, end)
+        row, size = span.row(name, first), span.part.group_rows
+        theirs = pa.concat_tables(
+            self._group(span.part, group).slice(
+                max(0, row - group * size), row + end - first - max(row, group * size)
+            )
+            for group in span.part.groups(row, row + end - first)
+        )
+        columns = [
+            column
+            for column in ours.column_names
+            if column not in _BOUNDS and not ours[column].equals(theirs[column])
+        ]
+        if columns:
+            raise InputError(
+                f"{source}: other rows than in {span.part.path} for trials {first} to {end - 1}, "
+                f"schedule {name} (column {', '.join(columns)}); one of the two is wrong"
+            )
+
+
+def _rows_of(piece: Piece, table: Any, schedule: str, first: int, end: int) -> Any:
+    """Return the rows of some trials of a schedule."""
+    begin = piece.schedules.index(schedule) * piece.count
+    return table.slice(begin + first - piece.first, end - first)
+
+
+def refuse_other_rows(folder: Path, before: Record, new: Record) -> None:
+    """Refuse to extend a folder by rows that do not fit it.
+
+    A folder holds one version of the rows, one seed, one engine, one max_steps, and for each
+    name one instance and one version of a user's own code.
+    """
+    if before.rows != ROWS:
+        raise InputError(
+            f"{folder}: holds version {before.rows} of the rows, this fastfed makes version "
+            f"{ROWS}; give it another --out, or use fastfed "
+            f"{before.versions.get('fastfed', 'of then')}"
+        )
+    refuse_format_2(folder, before)
+    for name in ONE_FOR_ALL:
+        old, asked = getattr(before, name), getattr(new, name)
+        if old != asked:
+            raise InputError(
+                f"{folder}: holds rows with {name} {old}, this sweep has "
+                f"{name} {asked}; give it another --out"
+            )
+    if changed := manifest.changed_part(before.own_parts, new.own_parts):
+        raise InputError(
+            f"{folder}: holds rows of another version of your own {changed} (its code or a "
+            "constant changed, or Python's version); give it another --out, or the class another "
+            "family"
+        )
+    if other := _other_instance(before, new):
+        raise InputError(
+            f"{folder}: holds rows of another instance called {other!r} (other means or rewards); "
+            "give this sweep another --out, or the instance another name"
+        )
+
+
+def refuse_format_2(folder: Path, record: Record) -> None:
+    """Refuse to write into a folder of an older format."""
+    if record.format != FORMAT:
+        raise InputError(
+            f"{folder}: has format {record.format}, and new rows would have format {FORMAT}; "
+            f"`fastfed merge {folder} --out DIR` rewrites it, and the sweep goes on in DIR"
+        )
+
+
+def _other_instance(one: Record, other: Record) -> str | None:
+    """Return the name that stands for two instances in two records."""
+    known = {cell.instance: cell.digest for cell in one.cells}
+    return next(
+        (
+            cell.instance
+            for cell in other.cells
+            if known.get(cell.instance, cell.digest) != cell.digest
+        ),
+        None,
+    )
 
 
 def _common_record(stores: list[Store]) -> Record:
     """Return the record of folders that belong together; refuse all others."""
-    first, costs, bit_costs = stores[0], dict[float, None](), dict[float, None]()
-    known = {cell.instance: cell.digest for cell in first.record().cells.values()}
-    for store in stores:
-        theirs = _about(store.record())
-        for cell in store.record().cells.values():
-            if known.get(cell.instance, cell.digest) != cell.digest:
+    records = [store.record() for store in stores]
+    # a record that was rebuilt from parts does not know what was asked for
+    whole = [at for at, one in enumerate(records) if one.spec.cost] or [0]
+    first, folder = records[whole[0]], stores[whole[0]].folder
+    own: dict[str, str] = {}
+    for at, record in enumerate(records):
+        here = stores[at].folder
+        if other := _other_instance(first, record):
+            raise InputError(
+                f"{here}: its instance {other!r} is not the one of {folder} (other means or "
+                "rewards); only folders of one sweep can be merged"
+            )
+        ours, theirs = (_about(one, at in whole) for one in (first, record))
+        for name in ours:
+            if theirs[name] != ours[name]:
                 raise InputError(
-                    f"{store.folder}: its instance {cell.instance!r} is not the one of "
-                    f"{first.folder} (other means or rewards); only folders of one sweep can be "
-                    "merged"
+                    f"{here}: a sweep with {name} {_text(theirs[name])}, but {folder} has {name} "
+                    f"{_text(ours[name])}; only folders of one sweep can be merged"
                 )
-        for name, ours in _about(first.record()).items():
-            if theirs[name] != ours:
-                raise InputError(
-                    f"{store.folder}: a sweep with {name} {_text(theirs[name])}, but "
-                    f"{first.folder} has {name} {_text(ours)}; only folders of one sweep can be "
-                    "merged"
-                )
-        costs.update(dict.fromkeys(store.record().spec.cost))
-        bit_costs.update(dict.fromkeys(store.record().spec.bit_cost))
-    return with_costs(first.record(), list(costs), list(bit_costs))
+        if changed := manifest.changed_part(own, record.own_parts):
+            raise InputError(
+                f"{here}: has rows of another version of your own {changed} than "
+                f"{folder}; only rows of the same code can be merged"
+            )
+        own |= record.own_parts
+    every = {
+        name: [*dict.fromkeys(one for record in records for one in getattr(record.spec, name))]
+        for name in _COSTS
+    }
+    spec = msgspec.structs.replace(first.spec, **every)
+    return msgspec.structs.replace(
+        first,
+        format=FORMAT,
+        spec=spec,
+        spec_hash=spec.hash,
+        cells=tuple(dict.fromkeys(cell for record in records for cell in record.cells)),
+        instances={name: text for one in records for name, text in one.instances.items()},
+        own_parts=own,
+    )
 
 
-def _about(record: Record) -> dict[str, Any]:
-    """Return the fields of a record on which rows depend; costs are none of them."""
-    cells, spec = record.cells.values(), record.spec
-    return {
+def _about(record: Record, asked: bool) -> dict[str, Any]:
+    """Return the fields of a record on which rows depend; ``asked``: also those of the spec."""
+    found = {
         "version of the rows": record.rows,
         **{name: getattr(record, name) for name in ONE_FOR_ALL},
-        **{name: sorted({getattr(cell, name) for cell in cells}) for name in CELL},
-        "schedule": sorted(spec.schedule),
-        "trials": spec.trials,
-        "target_rse": spec.target_rse,
-        "until_separated": spec.until_separated,
-        "cells": sorted(record.cells),
     }
+    if asked:
+        spec = record.spec
+        for name in Spec.__struct_fields__:
+            if name not in (*_COSTS, *ONE_FOR_ALL, "instance"):
+                value = getattr(spec, name)
+                found[name] = sorted(value, key=str) if isinstance(value, list) else value
+        found["instance"] = sorted({cell.instance for cell in record.cells})
+    return found
 
 
 def _text(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _take(target: Store, part: PartFile) -> int:
-    """Add the rows of a part that ``target`` lacks; return the number of parts written."""
-    lacking: dict[tuple[tuple[int, int], ...], list[str]] = {}
-    for name in part.schedules:
-        gaps = []
-        for first, end, holder in target.pieces(part.cell, name, part.first, part.end):
-            if holder is None:
-                gaps.append((first, end))
-            elif columns := _differing(part, holder, name, first, end):
-                raise InputError(
-                    f"{part.path}: other rows than in {holder.path} for trials "
-                    f"{first} to {end - 1}, schedule {name} (column {', '.join(columns)}); "
-                    "one of the two is wrong"
-                )
-        if gaps:
-            lacking.setdefault(tuple(gaps), []).append(name)
-    whole = ((part.first, part.end),)
-    if lacking == {whole: list(part.schedules)}:
-        copy = target.free_path(part)
-        with part.path.open("rb") as rows, replacing(copy, target.check_lock) as file:
-            shutil.copyfileobj(rows, file)
-        target.add(replace(part, path=copy))
-        return 1
-    spec = target.record().spec
-    for ranges, names in lacking.items():
-        for first, end in ranges:
-            table = rows_of(part, names, first, end)
-            target.write_part(part.cell, tuple(names), first, end - first, table, spec)
-    return sum(map(len, lacking))
-
-
-def _differing(one: PartFile, other: PartFile, schedule: str, first: int, end: int) -> list[str]:
-    """List the columns in which two parts differ; parts with equal checksums do not.
-
-    The bounds on errors are left out: they depend on the other schedules of a run, because clients
-    are followed as far as any of its rows needs. Both are bounds for the one row.
-    """
-    if one.content == other.content:
-        return []
-    ours, theirs = (rows_of(part, [schedule], first, end) for part in (one, other))
-    names = [name for name in ours.column_names if name not in _BOUNDS]
-    return [name for name in names if not ours[name].equals(theirs[name])]
+    return (",".join(map(str, value)) or "default") if isinstance(value, list) else str(value)
 
 
 def _missing(target: Store, record: Record) -> int:
@@ -179,8 +348,8 @@ def _missing(target: Store, record: Record) -> int:
     if asked.stops_early:
         return 0
     return sum(
-        end - first
-        for cell in record.cells.values()
-        for name in asked.schedule
-        for first, end in target.missing(cell, name, asked.trials)
+        (end - first) * len(names)
+        for cell in record.cells
+        for gaps, names in target.missing(cell, asked.schedule, 0, asked.trials).items()
+        for first, end in gaps
     )

@@ -1,146 +1,147 @@
-"""Files of trial rows: their footers, their rows, and the reasons why a file is not counted.
+"""Parts: files of trial rows. A part holds pieces, which are trials of a cell under some schedules.
 
-Only the content of a part counts. Its footer names the cell, the schedules and the trials, and its
-checksum shows that no bit has changed. The name of the file is for people.
+Only the content of a part counts. Its index names the pieces, in the order of their rows, and its
+checksums show that no bit has changed. The name of the file is for people.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fastfed.errors import InputError
-from fastfed.model.cell import Cell
+from fastfed.model.counts import ADDED
 from fastfed.simulation import rows
-from fastfed.storage import checksum, manifest
-from fastfed.storage.checksum import Damaged
-from fastfed.storage.manifest import Footer, Unfit
+from fastfed.storage import checked_parquet, manifest
+from fastfed.storage.checked_parquet import GROUP_ROWS, Damaged, Opened
+from fastfed.storage.manifest import Index, Piece, Unfit
 from fastfed.text import printable
 
+Columns = dict[str, npt.NDArray[Any]]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class PartFile:
-    """A file of trial rows: trials first .. first + count - 1 of a cell under some schedules."""
+    """A file of trial rows, opened."""
 
-    path: Path
-    cell: Cell
-    first: int
-    count: int
-    schedules: tuple[str, ...]
-    content: str  # the hash of the file's content
-    verified: checksum.Verified | None = field(default=None, compare=False, repr=False)
-    """Content of the file as it was verified, if it is held in memory."""
+    opened: Opened
+    index: Index
+    pieces: list[Piece]
+    starts: list[int]
+    """The row at which each piece begins, and the number of all rows."""
 
     @property
-    def end(self) -> int:
-        return self.first + self.count
+    def path(self) -> Path:
+        return self.opened.path
+
+    @property
+    def group_rows(self) -> int:
+        """Rows of a row group; a file of format 2 counts as one."""
+        return GROUP_ROWS if self.opened.groups else max(1, self.starts[-1])
+
+    def groups(self, first: int, end: int) -> range:
+        """Return the row groups that have the rows first .. end - 1."""
+        return range(first // self.group_rows, -(-end // self.group_rows))
+
+    def read(self, groups: Sequence[int], columns: Sequence[str] | None) -> Iterator[Any]:
+        """Read row groups as tables of pyarrow; raise `Damaged` if the rows are not as indexed."""
+        wanted = None if columns is None else [*dict.fromkeys([*columns, "trial"])]
+        tables = checked_parquet.read_groups(self.opened, groups, wanted)
+        for group, table in zip(groups, tables, strict=True):
+            if not {*table.column_names, *ADDED}.issuperset(wanted or ["trial"]):
+                raise Damaged("damaged (it lacks columns of trial rows)")
+            self._validate(group * self.group_rows, table)
+            yield table
+
+    def _validate(self, first: int, table: Any) -> None:
+        """Check the types of columns, and that the rows have the trials of the pieces."""
+        for column in table.schema:
+            if column.type != rows.arrow_types(several=True).get(column.name, column.type):
+                raise Damaged(f"damaged (its column {column.name} has type {column.type})")
+            if table[column.name].null_count and column.name not in rows.NULLABLE:
+                raise Damaged(f"damaged (column {column.name} lacks values)")
+        end = min(first + self.group_rows, self.starts[-1])
+        if len(table) != end - first:
+            raise Damaged("damaged (other rows than its index says)")
+        at = bisect_right(self.starts, first) - 1
+        expected: list[Any] = []
+        while self.starts[at] < end:
+            piece = self.pieces[at]
+            expected += [np.arange(piece.first, piece.end)] * len(piece.schedules)
+            at += 1
+        skipped = first - self.starts[bisect_right(self.starts, first) - 1]
+        trials = np.concatenate(expected)[skipped : skipped + len(table)]
+        if (array_of(table, "trial") != trials).any():
+            raise Damaged("damaged (other trials than its index says)")
 
 
-_MANY_ROWS = 10_000
-"""From so many rows on threads read a part faster."""
-
-DAMAGED, REPEATS, FOREIGN, UNREADABLE = "damaged", "repeats", "foreign", "unreadable"
-_ASIDE = {DAMAGED: ".damaged", REPEATS: ".repeated", FOREIGN: ".foreign"}
+DAMAGED, FOREIGN, UNREADABLE = "damaged", "foreign", "unreadable"
 
 
 @dataclass(frozen=True)
 class PartProblem:
-    """A file among the parts whose rows are not counted, or that repeats others, and why."""
+    """A file among the parts whose rows are not counted, and why."""
 
     path: Path
     reason: str
-    redo: bool  # whether a sweep may put it aside
     kind: str = DAMAGED
-    part: PartFile | None = None  # what a file that repeats others holds
-
-    @property
-    def suffix(self) -> str:
-        """The suffix of the file's name after it is set aside."""
-        return _ASIDE.get(self.kind, ".damaged")
 
     @property
     def outcome(self) -> str:
         """The fate of the file in a sweep or a merge, for messages."""
-        if not self.redo:
+        if self.kind != DAMAGED:
             return "left alone"
-        if self.kind == REPEATS:
-            return f"put aside as {self.suffix}; no trial is lost"
-        return f"put aside as {self.suffix}; its trials are missing until they are done again"
+        return "put aside as .damaged; its trials are missing until they are done again"
 
     def __str__(self) -> str:
         return printable(f"{self.path}: {self.reason}")
 
 
-def part_stem(about: Footer | PartFile) -> str:
+def part_stem(pieces: Sequence[Piece]) -> str:
     """Return the name that a part is given, without the suffix."""
-    mark = hashlib.sha256("\n".join(about.schedules).encode()).hexdigest()[:6]
-    return f"{about.cell.id}-{about.first:010d}-{about.count}-{mark}"
+    first = pieces[0]
+    said = [(piece.cell.id, piece.first, piece.count, piece.schedules) for piece in pieces]
+    mark = hashlib.sha256(repr(said).encode()).hexdigest()[:6]
+    if len(pieces) == 1:
+        return f"{first.cell.id}-{first.first:010d}-{first.count}-{mark}"
+    return f"{first.cell.id}-{first.first:010d}-and-{len(pieces) - 1}-more-{mark}"
 
 
-def read_footer(path: Path) -> tuple[Footer | PartProblem, checksum.Verified | None]:
-    """Read the footer of a file after verifying every bit of the file."""
+def open_part(path: Path) -> PartFile | PartProblem:
+    """Open a file and verify its index."""
     try:
-        found = checksum.read(path)
-        about = manifest.decoded(found.about, Footer)
-        _validate_layout(about, found.file)
+        opened = checked_parquet.open_file(path)
+        index, pieces = manifest.read_index(opened.about)
+        return part_of(opened, index, pieces)
     except OSError as error:
-        reason = f"cannot be read ({error.strerror})"
-        return PartProblem(path, reason, redo=False, kind=UNREADABLE), None
+        return PartProblem(path, f"cannot be read ({error.strerror})", UNREADABLE)
     except Unfit as error:
-        kind = FOREIGN if error.other else DAMAGED
-        return PartProblem(path, str(error), redo=not error.other, kind=kind), None
+        return PartProblem(path, str(error), FOREIGN if error.other else DAMAGED)
     except Damaged as error:
-        return PartProblem(path, str(error), redo=True), None
-    return about, found
+        return PartProblem(path, str(error))
 
 
-def _validate_layout(about: Footer, file: Any) -> None:
-    """Check that each schedule has one row group, with all the trials, in order."""
-    groups = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
-    if groups != [about.count] * len(about.schedules):
-        raise Damaged("damaged (other rows than its footer says)")
-    for column in file.schema_arrow:
-        if column.type != _arrow_types().get(column.name, column.type):
-            raise Damaged(f"damaged (its column {column.name} has type {column.type})")
-    _trials_in_order(_read_columns(file, range(len(groups)), ["trial"]), about)
+def part_of(opened: Opened, index: Index, pieces: list[Piece]) -> PartFile:
+    """Make a part of a file and its pieces."""
+    starts = np.cumsum([0, *(piece.rows for piece in pieces)]).tolist()
+    groups = len(opened.groups)
+    if groups and groups != max(1, -(-starts[-1] // GROUP_ROWS)):
+        raise Damaged("damaged (other rows than its index says)")
+    return PartFile(opened, index, pieces, starts)
 
 
-@cache
-def _arrow_types() -> dict[str, Any]:
-    """Return the Arrow type of every column of trial rows."""
-    import pyarrow as pa
-
-    kinds = {
-        "String": pa.string(),
-        "Boolean": pa.bool_(),
-        "Float64": pa.float64(),
-        "Int32": pa.int32(),
-        "Int64": pa.int64(),
-        "UInt64": pa.uint64(),
-        "List(Int32)": pa.list_(pa.int32()),
-    }
-    return {name: kinds[kind] for name, kind in {**rows.COLUMNS, **rows.OF_SEVERAL}.items()}
-
-
-def _trials_in_order(table: Any, about: Footer | PartFile) -> None:
-    trial = _array(table["trial"]).reshape(-1, about.count)
-    if (trial != np.arange(about.first, about.first + about.count)).any():
-        raise Damaged("damaged (other trials than its footer says)")
-
-
-def _array(column: Any) -> npt.NDArray[Any]:
+def array_of(table: Any, name: str) -> npt.NDArray[Any]:
     """Return a column of numbers or truths as an array, with -1 for nulls.
 
     Arrow's own functions import pandas wherever it is installed, which takes half a second.
     """
-    values = column.combine_chunks()
+    values = table[name].combine_chunks()
     here = slice(values.offset, values.offset + len(values))
     known, content = (
         np.zeros(0, np.uint8) if one is None else np.frombuffer(one, np.uint8)
@@ -155,68 +156,3 @@ def _array(column: Any) -> npt.NDArray[Any]:
 
 def _bits(packed: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
     return np.unpackbits(packed, bitorder="little").view(bool)
-
-
-def by_schedule(table: Any, schedules: Sequence[str]) -> dict[str, dict[str, npt.NDArray[Any]]]:
-    """Return the columns of rows, which have as many trials of each schedule, as arrays."""
-    values = {name: _array(table[name]) for name in table.column_names}
-    count = len(table) // len(schedules)
-    parts = {name: slice(at * count, (at + 1) * count) for at, name in enumerate(schedules)}
-    return {
-        name: {column: array[part] for column, array in values.items()}
-        for name, part in parts.items()
-    }
-
-
-def read_rows(
-    part: PartFile, schedules: Sequence[str], columns: Sequence[str] | None = None
-) -> Any:
-    """Read the rows of some schedules of a part, as a pyarrow table.
-
-    They come from the bytes that were verified, if those are still in memory. Otherwise the file is
-    read and verified again.
-    """
-    place = {name: number for number, name in enumerate(part.schedules)}
-    places = [place[name] for name in schedules]
-    try:
-        found = part.verified or checksum.read(part.path)
-        if found.content != part.content:
-            raise Damaged("changed while it was in use")
-        return _read_columns(found.file, places, columns)
-    except OSError as error:
-        raise InputError(f"{part.path}: cannot be read ({error.strerror})") from None
-    except Damaged as error:
-        raise InputError(
-            f"{part.path}: {error}; the same sweep, run again, does its trials again"
-        ) from None
-
-
-def rows_of(part: PartFile, schedules: Sequence[str], first: int, end: int) -> Any:
-    """Read trials first .. end - 1 of some schedules, as a pyarrow table without metadata."""
-    import pyarrow as pa
-
-    table = read_rows(part, schedules).replace_schema_metadata(None)
-    starts = range(first - part.first, len(table), part.count)
-    return pa.concat_tables([table.slice(start, end - first) for start in starts])
-
-
-def _read_columns(file: Any, groups: Sequence[int] | range, columns: Sequence[str] | None) -> Any:
-    import pyarrow as pa
-
-    names = set(file.schema_arrow.names)
-    if columns is not None and not names.issuperset(columns):
-        raise Damaged("damaged (it lacks columns of trial rows)")
-    try:
-        table = file.read_row_groups(
-            list(groups),
-            None if columns is None else list(columns),
-            use_threads=file.metadata.num_rows > _MANY_ROWS,
-        )
-    except MemoryError:  # says nothing about the file, which must not be moved away
-        raise
-    except (OSError, pa.ArrowException) as error:
-        raise Damaged(f"damaged ({type(error).__name__})") from None
-    for name in table.column_names:
-        if table[name].null_count and name not in rows.NULLABLE:
-            raise Damaged(f"damaged (column {name} lacks values)")
-    return table

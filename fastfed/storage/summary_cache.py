@@ -1,6 +1,6 @@
 """The summary of a folder, and the file summary.parquet that saves it.
 
-The footer of summary.parquet has a hash of its sources: the checksums of all parts, the costs and
+The index of summary.parquet has a hash of its sources: the checksums of all parts, the costs and
 the columns. The file is used only if that is the hash of the folder as it is now.
 """
 
@@ -11,10 +11,10 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastfed.analysis.summary import SUMMARY_COLUMNS, summary, wanted_costs
-from fastfed.storage import checksum
+from fastfed.storage import checked_parquet
 from fastfed.storage.folder import Store
 
 if TYPE_CHECKING:
@@ -31,43 +31,48 @@ def stored_summary(
 
     store = folder if isinstance(folder, Store) else Store(folder)
     wanted, of_bits = wanted_costs(costs, bit_costs, store.costs, store.bit_costs)
-    kept = _kept(store, _key(store, wanted, of_bits))
-    if kept is None:
-        return summary(store, wanted, of_bits)
-    frame = pl.from_arrow(kept.file.read())
+    key = _key(store, wanted, of_bits)
+    kept = _kept(store, key)
+    store.verify(decode=kept is None)
+    if kept is None or _key(store, wanted, of_bits) != key:
+        return summary(store, wanted, of_bits, store.prices)
+    frame = pl.from_arrow(kept)
     assert isinstance(frame, pl.DataFrame)
     return frame
 
 
 def write_summary(store: Store) -> None:
     """Write summary.parquet, for all costs of the record, unless it is up to date."""
-    costs, bit_costs = store.record().spec.cost, store.record().spec.bit_cost
-    key = _key(store, costs, bit_costs)
+    key = _key(store, store.costs, store.bit_costs)
     if _kept(store, key) is None:
         import polars as pl
 
-        frame = summary(store, costs, bit_costs)
+        frame = summary(store, store.costs, store.bit_costs, store.prices)
         table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())  # types every reader knows
-        checksum.write(store.summary_path, table, key, max(1, frame.height), store.check_lock)
+        rows = checked_parquet.encode(table)
+        checked_parquet.write(store.summary_path, rows, key, store.check_lock)
 
 
 def _key(store: Store, costs: Sequence[float], bit_costs: Sequence[float]) -> bytes:
-    """Hash everything that a summary of the folder depends on."""
+    """Hash everything that a summary of the folder depends on, as JSON."""
     content = {
         "rows": store.record().rows,
         "columns": SUMMARY_COLUMNS,
         "costs": list(costs),
         "bit_costs": list(bit_costs),
+        "prices": store.prices,
         "cells": [cell.id for cell in store.held()],
-        "parts": sorted(part.content for part in store.parts()),
+        "parts": sorted(part.opened.content for part in store.parts()),
     }
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest().encode()
+    return json.dumps(hashlib.sha256(json.dumps(content).encode()).hexdigest()).encode()
 
 
-def _kept(store: Store, key: bytes) -> checksum.Verified | None:
-    """Read summary.parquet; None if it is damaged or has another key."""
-    with suppress(OSError, checksum.Damaged):
-        found = checksum.read(store.summary_path)
+def _kept(store: Store, key: bytes) -> Any:
+    """Read summary.parquet as a table; None if it is damaged or has another key."""
+    import pyarrow as pa
+
+    with suppress(OSError, checked_parquet.Damaged):
+        found = checked_parquet.open_file(store.summary_path)
         if found.about == key:
-            return found
+            return pa.concat_tables(checked_parquet.read_groups(found, range(len(found.groups))))
     return None

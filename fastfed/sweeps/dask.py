@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastfed.errors import InputError
 from fastfed.sweeps import task as tasks
-from fastfed.sweeps.task import Done, Plan, Task
+from fastfed.sweeps.task import Bundle, Done, Plan
 from fastfed.validation import shown
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Dask:
                 f"{'' if self.workers else ' (waiting for the first)'}, "
                 f"dashboard: {client.dashboard_link if seen else 'none'}"
             )
-            started: dict[str, tuple[Any, Task]] = {}
+            started: dict[str, tuple[Any, Bundle]] = {}
             try:
                 yield from self._feed(client, plan, started)
             finally:
@@ -101,7 +102,7 @@ class Dask:
                     future.release()  # the scheduler forgets what nobody waits for
 
     def _feed(
-        self, client: Any, plan: Plan, started: dict[str, tuple[Any, Task]]
+        self, client: Any, plan: Plan, started: dict[str, tuple[Any, Bundle]]
     ) -> Iterator[Done | None]:
         finished: SimpleQueue[Any] = SimpleQueue()
         looked = heard = time.monotonic()
@@ -112,11 +113,11 @@ class Dask:
                 looked = time.monotonic()
             # with no worker at all a task still waits: clusters that adapt start workers for it
             while len(started) < max(1, _AHEAD * self.workers):
-                task = plan.next_task(max(1, self.workers))
-                if task is None:
+                bundle = plan.next_bundle(max(1, self.workers))
+                if bundle is None:
                     break
-                future = client.submit(_on_worker, task, pure=False)
-                started[future.key] = future, task
+                future = client.submit(_on_worker, bundle, pure=False)
+                started[future.key] = future, bundle
                 future.add_done_callback(finished.put)
             if not started:
                 return
@@ -376,25 +377,28 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"[:160] if text else type(error).__name__
 
 
-def _on_worker(task: Task) -> tuple[bytes, int, float, str, dict[str, object]]:
-    """Run a task on a worker; return its rows, and the worker's name and versions."""
+def _on_worker(bundle: Bundle) -> tuple[Done, str, dict[str, object]]:
+    """Run a bundle on a worker; return its rows, and the worker's name and versions."""
     from distributed import get_worker
 
-    begin = time.perf_counter()
-    rows, pulls = tasks.compute(task)
-    table = tasks.to_bytes(rows)
-    return table, pulls, time.perf_counter() - begin, get_worker().address, _asking()()
+    done = replace(tasks.perform(bundle), bundle=_NOTHING, table=None)
+    return done, get_worker().address, _asking()()
 
 
-def _collect(future: Any, task: Task, scheduler: str) -> Done:
+_NOTHING = Bundle((), 0.0)
+
+
+def _collect(future: Any, bundle: Bundle, scheduler: str) -> Done:
     try:
-        table, pulls, seconds, address, versions = future.result()
+        done, address, versions = future.result()
     except Exception as error:
         if future.status == "error":
-            return Done(task, None, 0, 0.0, error)
+            every = range(len(bundle.tasks))
+            return Done(bundle, len(every), failures=dict.fromkeys(every, error))
         raise _lost(scheduler) from None
     _refuse_other_versions(address, versions)  # it may have come after the last look
-    return Done(task, tasks.from_bytes(table), pulls, seconds)
+    assert isinstance(done, Done)
+    return replace(done, bundle=bundle)
 
 
 def _asking() -> Callable[[], dict[str, object]]:

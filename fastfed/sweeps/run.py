@@ -6,22 +6,26 @@ What a folder already holds is never computed again; what would not fit with it 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastfed.errors import InputError
+from fastfed.errors import InputError, UncertainWarning
 from fastfed.files import checked_folder
+from fastfed.model.choices import DEFAULTS
 from fastfed.model.instance import Instance
+from fastfed.model.setting import small_scale
 from fastfed.storage import manifest
 from fastfed.storage.folder import Store
-from fastfed.storage.part_file import PartFile, PartProblem
-from fastfed.storage.save import put_aside, reject_other_sweeps
+from fastfed.storage.manifest import Piece
+from fastfed.storage.merge import refuse_other_rows
+from fastfed.storage.part_file import PartProblem
 from fastfed.storage.summary_cache import write_summary
 from fastfed.sweeps.grid import Grid
 from fastfed.sweeps.planner import Planner, Progress
 from fastfed.sweeps.shards import Shard
-from fastfed.sweeps.task import Done, Executor
+from fastfed.sweeps.task import Executor, Task
 from fastfed.sweeps.threads import Threads
 from fastfed.text import command
 from fastfed.validation import checked_threads, checked_whole
@@ -45,6 +49,13 @@ class Unfinished(RuntimeError):
     def __init__(self, failures: list[Failure]) -> None:
         super().__init__("\n".join(map(str, failures)))
         self.failures = failures
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written(Piece):
+    """Trials of a cell that were written, and the file that has them."""
+
+    path: Path
 
 
 @dataclass
@@ -71,8 +82,8 @@ def iterate(
     threads: int | None = None,
     shard: Shard | None = None,
     part_size: int | None = None,
-) -> Iterator[tuple[Run, PartFile | None]]:
-    """Run the trials that the folder lacks; yield each part once it is safely written.
+) -> Iterator[tuple[Run, Written | None]]:
+    """Run the trials that the folder lacks; yield each piece once it is safely written.
 
     (run, None) comes now and then in between. Nothing is lost by leaving early.
 
@@ -91,44 +102,38 @@ def iterate(
     folder = checked_folder(out)
     if not folder.exists():  # else there may be nothing left to run
         runner.refuse_early(grid)
+    if (doubt := small_scale(grid.settings)) is not None:
+        warnings.warn(doubt, UncertainWarning, stacklevel=2)
     with Store(folder).lock() as store:
         before = store.record_if_any()
+        own = manifest.own_parts(grid.settings, grid.schedules)
         if before is not None:
-            reject_other_sweeps(store, before, grid.settings)
-        run = Run(store, grid, Progress(), damaged=put_aside(store))
+            asked = manifest.record_of(grid.spec, grid.settings, own, None)
+            refuse_other_rows(folder, before, asked)
+        record = manifest.record_of(grid.spec, grid.settings, own, before)
+        run = Run(store, grid, Progress(), damaged=store.put_aside())
         planner = Planner(grid, store, shard, part_size)
         run.progress = planner.progress
-        store.write_record(manifest.record_of(grid.spec, grid.settings, before))
+        store.write_record(record)
         yield run, None
         if not planner.finished:
             yield from _run(run, planner, runner)
         write_summary(store)
 
 
-def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, PartFile | None]]:
+def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, Written | None]]:
     for done in executor.run(planner):
         if done is None:
             yield run, None
             continue
         import scipy.special  # noqa: F401 - the summary needs it, and now workers compute
 
-        task = done.task
-        if done.table is None:
-            run.failures.append(_failure(done, run.grid))
-            continue
-        rows = task.count * len(task.schedules)
-        parts = [
-            run.store.write_part(
-                setting.key,
-                tuple(map(str, task.schedules)),
-                task.first,
-                task.count,
-                done.table.slice(place * rows, rows),
-                run.grid.spec,
-            )
-            for place, setting in enumerate(task.settings)
-        ]
-        yield from ((run, part) for part in parts)
+        for place, error in done.failures.items():
+            run.failures.append(_failure(done.bundle.tasks[place], error, run.grid))
+        if done.rows is not None:
+            pieces = [piece for task in done.done for piece in task.pieces]
+            part = run.store.write_part(pieces, done.rows, done.table)
+            yield from ((run, Written(**vars(piece), path=part.path)) for piece in pieces)
 
 
 def _refuse_own_parts(grid: Grid) -> None:
@@ -141,8 +146,7 @@ def _refuse_own_parts(grid: Grid) -> None:
             )
 
 
-def _failure(done: Done, grid: Grid) -> Failure:
-    task = done.task
+def _failure(task: Task, error: BaseException, grid: Grid) -> Failure:
     cell, names = task.setting.key, list(map(str, task.schedules))
     source = next(
         (
@@ -162,10 +166,11 @@ def _failure(done: Done, grid: Grid) -> Failure:
         seed=cell.seed,
         trial=task.first,
         max_steps=cell.max_steps,
+        **{name: one for name, one in cell.choices.items() if one != DEFAULTS[name]},
     )
     return Failure(
         f"cell {cell}{others} (schedules {', '.join(names)}), trials {task.first} to "
         f"{task.first + task.count - 1}",
-        f"{type(done.error).__name__}: {done.error}",
+        f"{type(error).__name__}: {error}",
         again,
     )

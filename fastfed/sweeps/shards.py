@@ -14,6 +14,8 @@ from fastfed.model.cell import Cell
 from fastfed.storage.folder import Store
 from fastfed.validation import checked_whole
 
+_MOST_GUESSED = 1000  # shards
+
 
 @dataclass(frozen=True)
 class Shard:
@@ -47,17 +49,24 @@ class Shard:
         return trials * turn // self.count, trials * (turn + 1) // self.count
 
 
-def missing_shards(folders: Sequence[str | Path], shards: int) -> list[int]:
-    """List the shards, counted from 1, some of whose trials are in none of the folders."""
-    count = checked_whole("shards", shards, 1, 10**6)
+def missing_shards(folders: Sequence[str | Path], shards: int | str | None) -> list[int]:
+    """List the shards, counted from 1, some of whose trials are in none of the folders.
+
+    ``shards`` is the number of all shards. None: 1 for one folder; for several, the number of
+    which each folder holds one whole shard.
+    """
     stores = [Store(checked_folder(folder)) for folder in folders]
+    if shards is None:
+        count = 1 if len(stores) == 1 else _shards_of(stores)
+    else:
+        count = checked_whole("shards", shards, 1, 10**6)
     spec = stores[0].record().asked_last
     if spec.stops_early:
         raise InputError(
             f"{folders[0]}: a sweep that stops early has no shards; `fastfed sweep` goes on with it"
         )
     found = []
-    cells = {cell.id: cell for store in stores for cell in store.record().cells.values()}
+    cells = {cell.id: cell for store in stores for cell in store.record().cells}
     for index in range(1, count + 1):
         shares = {cell: Shard(index, count).share(cell, spec.trials) for cell in cells.values()}
         if any(
@@ -67,6 +76,21 @@ def missing_shards(folders: Sequence[str | Path], shards: int) -> list[int]:
         ):
             found.append(index)
     return found
+
+
+def _shards_of(stores: Sequence[Store]) -> int:
+    """Return the least number of shards of which each folder holds one, and the whole of it."""
+    record = stores[0].record()
+    asked, cell = record.asked_last, record.cells[0]
+    held = [store.ranges(cell, asked.schedule[0]) for store in stores]
+    for count in range(1, min(asked.trials, _MOST_GUESSED) + 1):
+        shares = {Shard(index, count).share(cell, asked.trials) for index in range(1, count + 1)}
+        if all(len(ranges) == 1 and ranges[0] in shares for ranges in held):
+            return count
+    raise InputError(
+        f"{stores[0].folder}: cannot tell how many shards there are; give their number, as in "
+        "--shards 16"
+    )
 
 
 def _lacks(ranges: Sequence[tuple[int, int]], first: int, end: int) -> bool:

@@ -1,21 +1,25 @@
-"""A task of a sweep and its result.
+"""Tasks of a sweep, bundles of them, and their results.
 
-A task is pure: (setting, schedules, range of trials) to rows, as an Arrow table. An executor takes
-tasks from a plan while it has room and yields their results as they come, in any order.
+A task is pure: (setting, schedules, range of trials) to rows. A bundle is the tasks whose rows make
+a part. A worker computes the rows and encodes them as the part's bytes, so that whoever started it
+only writes a file. An executor takes bundles from a plan while it has room, and yields their
+results as they come, in any order.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+from fastfed.analysis.trials import BATCH_COLUMNS
 from fastfed.model.cell import Cell
 from fastfed.model.schedules import Schedule
 from fastfed.model.setting import Setting
-from fastfed.simulation.machine import Share
-from fastfed.simulation.rows import plain_table
+from fastfed.storage import checked_parquet
+from fastfed.storage.manifest import Piece
 
 if TYPE_CHECKING:
     from fastfed.kernels.trials import Control
@@ -42,30 +46,60 @@ class Task:
         """All settings of the task."""
         return (self.setting, *self.others)
 
+    @property
+    def trials(self) -> int:
+        """The number of trials, of all settings together."""
+        return len(self.settings) * self.count
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """The pieces that its rows are."""
+        names = tuple(map(str, self.schedules))
+        return [Piece(one.key, names, self.first, self.count) for one in self.settings]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Tasks whose rows make a part. After ``seconds`` no further task is begun."""
+
+    tasks: tuple[Task, ...]
+    seconds: float
+
 
 @dataclass(frozen=True)
 class Done:
-    """A finished task: its rows (a pyarrow table), or what went wrong."""
+    """A finished bundle: its rows, the tasks that raised, and those that were not begun."""
 
-    task: Task
-    table: Any
-    pulls: int
-    seconds: float
-    error: BaseException | None = None
+    bundle: Bundle
+    begun: int  # number of tasks
+    rows: checked_parquet.Encoded | None = None
+    table: Any = None
+    """The columns of the rows that sums are made of, if the worker is in this process."""
+    failures: dict[int, BaseException] = field(default_factory=dict)
+    """What was raised, by the place of its task."""
+    pulls: int = 0
+    seconds: float = 0.0
+    """Without the time of compilation."""
+
+    @property
+    def done(self) -> list[Task]:
+        """The tasks whose rows are there, in the order of the rows."""
+        begun = enumerate(self.bundle.tasks[: self.begun])
+        return [one for place, one in begun if place not in self.failures]
 
 
 class Plan(Protocol):
-    """The source of the tasks of an executor."""
+    """The source of the bundles of an executor."""
 
-    def next_task(self, workers: int) -> Task | None:
-        """Return the next task; None if nothing can start before results come in, or at all."""
+    def next_bundle(self, workers: int) -> Bundle | None:
+        """Return the next bundle; None if none can start before results come in, or at all."""
 
     def record(self, done: Done) -> None:
-        """Record a result, before the next task is asked for."""
+        """Record a result, before the next bundle is asked for."""
 
 
 class Executor(Protocol):
-    """Runs the tasks of a plan."""
+    """Runs the bundles of a plan."""
 
     workers: int
 
@@ -84,28 +118,73 @@ class Executor(Protocol):
         """
 
 
-def compute(task: Task, control: Control | None = None, threads: int = 1) -> tuple[Any, int]:
-    """Compute a task; return its rows as a pyarrow table, and the number of their pulls.
+def perform(bundle: Bundle, control: Control | None = None) -> Done:
+    """Compute the tasks of a bundle, and encode their rows."""
+    import pyarrow as pa
 
-    ``threads`` may share the clients of a trial, which changes no row.
-    """
+    tables: list[Any] = []
+    failures: dict[int, BaseException] = {}
+    pulls = begun = 0
+    seconds = 0.0
+    for place, task in enumerate(bundle.tasks):
+        if begun and seconds > bundle.seconds:
+            break
+        begun += 1
+        try:
+            _compile_first(task)
+            begin = time.perf_counter()
+            table, spent = compute(task, control)
+        except Exception as error:
+            failures[place] = error
+            continue
+        seconds += time.perf_counter() - begin
+        tables.append(table)
+        pulls += spent
+    if not tables:
+        return Done(bundle, begun, failures=failures)
+    begin = time.perf_counter()
+    table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+    rows = checked_parquet.encode(table)
+    seconds += time.perf_counter() - begin
+    return Done(bundle, begun, rows, table.select(BATCH_COLUMNS), failures, pulls, seconds)
+
+
+_compiled: set[object] = set()
+
+
+def _compile_first(task: Task) -> None:
+    """Compile or load the kernels of a task, whose time says nothing about its speed."""
+    setting = task.setting
+    if setting.engine == "python":
+        return
+    kernels = (
+        *(type(part) for part in setting.parts),
+        *(one for one in task.schedules if not one.eliminates),
+    )
+    if kernels not in _compiled:
+        _jobs(task)[0].run(task.first, 0)
+        _compiled.add(kernels)
+
+
+def compute(task: Task, control: Control | None = None) -> tuple[Any, int]:
+    """Compute a task; return its rows as a pyarrow table, and the number of their pulls."""
     import pyarrow as pa
 
     from fastfed.simulation.job import run_together
 
     jobs = _jobs(task)
-    blocks = run_together(jobs, task.first, task.count, control, threads)
-    tables = [plain_table(job.frame(block)) for job, block in zip(jobs, blocks, strict=True)]
+    blocks = run_together(jobs, task.first, task.count, control)
+    tables = [job.table(block) for job, block in zip(jobs, blocks, strict=True)]
     pulls = sum(int(block.column("pulls").sum()) for block in blocks)
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables), pulls
 
 
-def need_of(task: Task) -> Share:
-    """Return the memory and the threads that a task can use, or refuse one that is too large."""
+def need_of(task: Task) -> int:
+    """Return the bytes that a task takes at most, or refuse one that is too large."""
     try:
         jobs = _jobs(task)
     except Exception:  # `compute` meets it again, and then it is the failure of this task alone
-        return Share(0, 1)
+        return 0
     return max(job.need() for job in jobs)
 
 
@@ -123,22 +202,3 @@ def _job(key: Cell, setting: Setting, schedules: tuple[Schedule, ...]) -> Job:
     from fastfed.simulation.job import Job
 
     return Job(setting, schedules)
-
-
-def to_bytes(table: Any) -> bytes:
-    """Write rows as a compressed Arrow stream, to send them between processes."""
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
-        writer.write_table(table)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
-
-
-def from_bytes(content: bytes) -> Any:
-    """Read rows from an Arrow stream."""
-    import pyarrow as pa
-
-    return pa.ipc.open_stream(content).read_all()

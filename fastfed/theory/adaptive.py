@@ -69,7 +69,7 @@ def rounds_on_grid(
             radii = replace(setting, delta=d).radii
             first = schedule.first_time(radii.server, setting.sigma)
             each = [
-                rounds(schedule, radii.of(q), first, own, settled)
+                rounds(schedule, radii.of(q), first, own / setting.bound_scales(q), settled)
                 for q, (own, settled) in enumerate(zip(gaps, steps, strict=True))
             ]
             latest, turns = zip(*each, strict=True)

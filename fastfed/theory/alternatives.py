@@ -1,19 +1,19 @@
 """Alternatives: the instances on which the right answer is another one.
 
-A question is a weight vector p over clients (`fastfed.model.weights`). The value of arm k is the
-sum over clients of p_m mu_km: a client's own question has weight 1 on that client, the paper's
-server has p = 1/M. The
-answer of a goal changes when an arm that is out reaches an arm that is in, or when an arm reaches
-the threshold. Each such change is a half-space of instances mu + e,
+The value of arm k in a question is the sum over clients of W_km mu_km (`fastfed.model.weights`): a
+client's own question has weight 1 on that client, the paper's server has W = 1/M. The answer of a
+goal changes when an arm that is out reaches an arm that is in, or when an arm reaches the
+threshold. Each such change is a half-space of instances mu + e,
 
     sum over cells of a_km e_km >= gap,
 
-with a = p_m for the arm that has to rise and -p_m for the arm that has to fall. Every alternative
+with a = W_km for the arm that has to rise and -W_km for the arm that has to fall. Every alternative
 lies in one of these half-spaces, and each half-space is the closure of alternatives inside it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fastfed.model.goals import Best, Goal, Threshold, Top
+from fastfed.model.instance import Instance
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,35 +49,47 @@ def no_half_spaces(goal: Goal) -> str | None:
     return f"goal {goal}: several answers can be right, and no T* is known"
 
 
-def half_spaces(means: Floats, goal: Goal, questions: Floats) -> HalfSpaces:
+def half_spaces(instance: Instance, goal: Goal) -> HalfSpaces:
     """Build the half-spaces of the alternatives.
 
     Parameters
     ----------
-    means
-        K x M.
+    instance
+        Means, and the questions of the server and of the clients.
     goal
         `Best`, `Top` or `Threshold` without slack.
-    questions
-        One row of client weights for each question.
 
     Returns
     -------
     HalfSpaces
         One row for each question and each way in which its answer can change.
     """
-    threshold = goal.tau if isinstance(goal, Threshold) else None
+    threshold = goal.tau if isinstance(goal, Threshold) else 0.0
+    arms, clients = instance.shape
     blocks, gaps = [], []
-    for weights in questions:
-        values = means @ weights
-        changes = _changes(values, goal)
-        used = np.flatnonzero(weights)
-        row = sparse.csr_array(
-            (weights[used], (np.zeros(len(used), np.int64), used)), shape=(1, len(weights))
+    for values, shares in _questions(instance):
+        there = np.flatnonzero(~np.isnan(values))
+        changes = _changes(values[there], goal)
+        arm, client = np.nonzero(shares[there])
+        weights = sparse.csr_array(
+            (shares[there[arm], client], (arm, there[arm] * clients + client)),
+            shape=(len(there), arms * clients),
         )
-        blocks.append(sparse.kron(changes, row, format="csr"))
-        gaps.append(-(changes @ (values if threshold is None else values - threshold)))
+        moves = sparse.csr_array(changes @ weights)
+        moves.sort_indices()
+        blocks.append(moves)
+        gaps.append(-(changes @ (values[there] - threshold)))
     return HalfSpaces(sparse.vstack(blocks, format="csr"), np.concatenate(gaps))
+
+
+def _questions(instance: Instance) -> Iterator[tuple[Floats, Floats]]:
+    """Yield the values (K,) and the weights (K, M) of each question, clients first."""
+    if instance.questions.local:
+        for m in range(instance.shape[1]):
+            shares = np.zeros(instance.shape)
+            shares[:, m] = 1.0
+            yield instance.means[:, m], shares
+    yield from zip(instance.values, instance.questions.shares, strict=True)
 
 
 def _changes(values: Floats, goal: Goal) -> sparse.csr_array:

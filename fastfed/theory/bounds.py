@@ -21,8 +21,11 @@ Goals beside the best arm have gaps of their own in place of Delta_km and Delta_
 (`fastfed.model.goals`) show that each arm is settled by n_km and n_k all the same: so the upper
 bounds hold as they stand. With weights of clients 1 / sum p^2 is in place of M in T_k and n_k, and
 arm k of client m is needed until the last question with a weight on m is settled
-(`fastfed.model.weights`). Of the lower bounds, Theorem 3 is about the best arm alone, and T* about
-goals with one right answer (`fastfed.theory.characteristic`).
+(`fastfed.model.weights`). If clients lack arms, the radius is wider by the scale of a pair, and so
+each arm has its own effective number, that of the pairs which decide about it: |M_k| where all
+arms have as many clients and these count alike. An arm costs nothing at clients that lack it. Of
+the lower bounds, Theorem 3 is about the best arm alone, and T* about goals with one right answer
+(`fastfed.theory.characteristic`).
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ import numpy.typing as npt
 
 from fastfed.confidence import PAPER, Confidence
 from fastfed.errors import InputError
-from fastfed.model.choices import DEFAULTS, Choices, parts_of
+from fastfed.model.choices import DEFAULTS, Choices, no_theorem, parts_of
 from fastfed.model.goals import Goal
 from fastfed.model.instance import Instance
 from fastfed.model.options import takes
@@ -136,6 +139,17 @@ class Bounds:
         known for the rewards or the goal; `notes` says why.
         """
         return self._characteristic.lower
+
+    @property
+    def T_star_time(self) -> float | None:
+        """Least time of clients that pull side by side, per unit of kl(delta, 1 - delta).
+
+        If every client pulls one arm at a step, any delta-PAC algorithm needs T_star_time
+        kl(delta, 1 - delta) steps on average. Proved and missing as T_star is.
+        """
+        from fastfed.theory.characteristic import characteristic_time
+
+        return characteristic_time(self.instance, Goal.parse(self.goal), side_by_side=True).lower
 
     @property
     def allocation(self) -> _Floats | None:
@@ -297,6 +311,8 @@ def bounds(
         What clients and server want to know: see `fastfed.simulate`.
     uplink
         How means reach the server, which widens its radius.
+    participation
+        Which clients report at a round: "full". No theorem covers others.
 
     Returns
     -------
@@ -319,6 +335,8 @@ def bounds(
     forgets the uplink at n = 1. ``condition`` is as stated; ``three_T_follows`` compares the
     corrected sum with 3T.
     """
+    if reason := no_theorem(choices):
+        raise InputError(f"bounds: {reason}; trials can be simulated, and their means compared")
     deltas, prices = _checked_delta(delta), _checked_cost(cost)
     shape = _common_shape(deltas, prices)
     setting = _setting(Instance.of(instance), float(deltas.flat[0]), sigma, choices)
@@ -360,17 +378,18 @@ class _Steps(NamedTuple):
 def _bounds(setting: Setting, steps: _Steps, d: _Floats, C: _Floats, wanted: _Schedules) -> Bounds:
     """Work everything out for a grid of delta (``d``) and cost (``C``)."""
     instance, goal = setting.instance, setting.goal
-    arms, questions = instance.shape[0], instance.questions
+    questions = instance.questions
     settled = Settled(
         steps.T_km, questions.latest(steps.T_k), steps.n_km, questions.latest(steps.n_k)
     )
     T, T_k = settled.T, steps.T_k.max(axis=-2)
     lower = None if no_theorem_3(instance, goal) else theorem_3(instance, d)
     log_T_k = np.log(np.maximum(T_k, 1.0))  # T_k is 0 for a lone arm, else at least 1
-    sent = arms * int(questions.asked.any(axis=0).sum())
+    senders = questions.asked.any(axis=0).sum(axis=1)  # of each arm
+    sent = int(senders.sum())
     # eq. (periodic-3), differentiated: -C T / H^2 + M K = 0
     period_opt = np.sqrt(C * T / sent)
-    make = Schemes(C, settled, questions, goal.is_open(arms))
+    make = Schemes(C, settled, questions, goal.is_open(instance.shape[0]))
     fedelim = make.fedelim()
     rounds_of = partial(rounds_on_grid, setting, d, steps.n_k)
     return Bounds(
@@ -394,7 +413,7 @@ def _bounds(setting: Setting, steps: _Steps, d: _Floats, C: _Floats, wanted: _Sc
         three_T_follows=(fedelim.summed.total <= 3.0 * T)[()],
         period_opt=period_opt[()],
         # eq. (lambda-analogue-3), differentiated
-        base_opt=_best_base(C * (sent // arms) * log_T_k.sum(-1) / np.maximum(T, 1.0))[()],
+        base_opt=_best_base(C * (senders * log_T_k).sum(-1) / np.maximum(T, 1.0))[()],
         fedelim=fedelim,
         periodic=make.periodic(
             _best_whole(period_opt, C * T, sent)
@@ -431,29 +450,34 @@ def _settled_on_grid(setting: Setting, delta: _Floats, shape: tuple[int, ...]) -
 def _settled_by(setting: Setting, delta: _Floats) -> _Steps:
     """Compute the steps of each delta."""
     instance, sigma, goal = setting.instance, setting.sigma, setting.goal
-    arms, questions = instance.shape[0], instance.questions
+    questions = instance.questions
     # a gap of 1e100 sigma is as good as infinite (one pull settles it), and its square a double
     local_gaps = np.minimum(goal.local_gaps(instance), 1e100 * sigma)
     global_gaps = np.minimum(goal.server_gaps(instance), 1e100 * sigma)
     radii = [replace(setting, delta=d).radii for d in delta.ravel().tolist()]
-    local, server = [one.client for one in radii], [one.server for one in radii]
+    local = [one.client for one in radii]
     asked_locally = float(questions.local)
     local_gaps = local_gaps if questions.local else np.full(local_gaps.shape, 1e100 * sigma)
     n_km = _steps(local, local_gaps, delta.shape)
+    # the radius of what decides about an arm is ``wide`` alpha: as if its gap were smaller
+    wide = np.stack([setting.bound_scales(q) for q in range(len(questions))])
     n_k = np.stack(
         [
             _steps([one.of(q) for one in radii], gaps, delta.shape)
-            for q, gaps in enumerate(global_gaps)
+            for q, gaps in enumerate(global_gaps / wide)
         ],
         axis=-2,
     )
     T_km, T_k = n_km, n_k
     if setting.radius.formula == PAPER:
         local_log = np.reshape([one.constant for one in local], (*delta.shape, 1, 1))
-        global_log = np.reshape([one.constant for one in server], (*delta.shape, 1, 1))
+        global_log = np.reshape(
+            [[each.constant for each in one.questions] for one in radii],
+            (*delta.shape, len(questions), 1),
+        )
         T_km = _closed_form(local_gaps, 1.0, local_log, sigma)
-        effective = questions.effective[:, None]
-        T_k = _closed_form(global_gaps, effective, global_log, server[0].sigma)
+        effective = questions.effective[:, None] / wide**2
+        T_k = _closed_form(global_gaps, effective, global_log, radii[0].server.sigma)
     if not sum_of_larger(asked_locally * T_km, questions.latest(T_k)).max() < _MOST_T:
         gap = min(float(local_gaps.min()), float(global_gaps.min()))
         raise InputError(
@@ -461,8 +485,10 @@ def _settled_by(setting: Setting, delta: _Floats) -> _Steps:
             f"{delta.min():g}: too small, its bounds leave the range of doubles"
         )
     # Algorithm 1, selection and communication rules: a lone arm is never pulled and never sent
-    asked = float(goal.is_open(arms))
-    at_clients = asked * asked_locally
+    available, candidates = instance.available, questions.candidates
+    open_clients = np.array([goal.is_open(int(count)) for count in available.sum(axis=0)])
+    at_clients = asked_locally * (available & open_clients)
+    asked = candidates & np.array([[goal.is_open(int(count))] for count in candidates.sum(axis=1)])
     return _Steps(at_clients * T_km, asked * T_k, at_clients * n_km, asked * n_k)
 
 

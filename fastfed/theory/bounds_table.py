@@ -23,6 +23,7 @@ _PER_CELL = (
     "lower",
     "lower_as_stated",
     "T_star",
+    "T_star_time",
     "least_pulls",
     "three_T_follows",
     "period_opt",

@@ -16,6 +16,10 @@ of sum w d over half-space c, expected pulls are at least T* kl(delta, 1 - delta
 `fastfed.theory.gaussian_programme` solves. Bernoulli and Poisson rewards need rounds of such
 programmes (`fastfed.theory.family_programme`). Either way a lower and an upper value are proved,
 and T* is reported by its lower value, so that it never promises too much.
+
+*Time.* Clients that pull side by side, one arm each at a step, take at least the largest of their
+numbers of pulls. So the least expected time is kl(delta, 1 - delta) times the minimum of the
+largest sum over the arms of a client, subject to the same constraints.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ Floats = npt.NDArray[np.float64]
 
 TOLERANCE = 1e-6
 """The relative distance between the two values at which the solver stops."""
+_MOST = 1e200  # of the pulls that one pair needs: the solver's squares would overflow above
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +52,7 @@ class Characteristic:
     lower: float | None
     """Certified: T* is at least this. None where there is no number."""
     upper: float | None
-    """Certified: T* is at most this, the sum of ``allocation``."""
+    """Certified: T* is at most this, the sum of ``allocation`` (or the largest of a client)."""
     allocation: Floats | None
     """(K, M): pulls per unit of kl(delta, 1 - delta) that satisfy every constraint."""
     note: str = ""
@@ -55,7 +60,7 @@ class Characteristic:
 
 
 def characteristic_time(
-    instance: Instance, goal: Goal, tolerance: float = TOLERANCE
+    instance: Instance, goal: Goal, tolerance: float = TOLERANCE, *, side_by_side: bool = False
 ) -> Characteristic:
     """Compute T*, what every delta-PAC algorithm pays per unit of kl(delta, 1 - delta).
 
@@ -68,6 +73,9 @@ def characteristic_time(
         asked in every question of the server, and of each client unless ``local=False``.
     tolerance
         The relative distance between the lower and the upper value.
+    side_by_side
+        Whether clients pull side by side, so that their largest number of pulls is to be least, and
+        not the sum.
 
     Returns
     -------
@@ -75,14 +83,13 @@ def characteristic_time(
         Without a number, and with a note, where none is known.
     """
     goal.check(instance)
-    return _cached(instance, goal, tolerance)
+    return _cached(instance, goal, tolerance, side_by_side)
 
 
 @lru_cache(maxsize=64)
-def _cached(instance: Instance, goal: Goal, tolerance: float) -> Characteristic:
+def _cached(instance: Instance, goal: Goal, tolerance: float, side_by_side: bool) -> Characteristic:
     """Compute T* once for each instance and goal: summaries ask for the same one many times."""
-    shape, questions = instance.shape, instance.questions
-    own = np.eye(shape[1]) if questions.local else np.zeros((0, shape[1]))
+    shape = instance.shape
     variances, family = gaussian_variances(instance.rewards, shape), family_of(instance.rewards)
     reason = no_half_spaces(goal)
     if variances is None and family is None:
@@ -92,13 +99,20 @@ def _cached(instance: Instance, goal: Goal, tolerance: float) -> Characteristic:
         )
     if reason is not None:
         return Characteristic(None, None, None, reason)
-    spaces = half_spaces(instance.means, goal, np.vstack([own, questions.rows]))
+    spaces = half_spaces(instance, goal)
+    groups = np.tile(np.arange(shape[1]), shape[0]) if side_by_side else None
     if variances is not None:
-        found = solve_rows(_gaussian_rows(spaces, variances.ravel()), tolerance)
+        rows = _gaussian_rows(spaces, variances.ravel())
+        if not rows.data.max(initial=0.0) < _MOST:
+            return Characteristic(
+                None, None, None, f"a gap is too small for the noise: T* is above {_MOST:g}"
+            )
+        found = solve_rows(rows, tolerance, groups=groups)
         lower, upper, pulls = found.lower, found.upper, found.allocation
     else:
         assert family is not None
-        lower, upper, pulls = solve_family(spaces, family, instance.means.ravel(), tolerance)
+        means = np.nan_to_num(instance.means.ravel())
+        lower, upper, pulls = solve_family(spaces, family, means, tolerance, groups)
     lower = min(lower, upper)  # they may cross by a rounding error
     apart = upper / lower - 1.0 if lower else 0.0
     note = "" if apart <= tolerance else f"T* may be larger by up to {100 * apart:.2g} %"
@@ -108,5 +122,6 @@ def _cached(instance: Instance, goal: Goal, tolerance: float) -> Characteristic:
 
 
 def _gaussian_rows(spaces: HalfSpaces, variances: Floats) -> sparse.csr_array:
-    scaled = spaces.moves.data / spaces.per_entry(spaces.gaps)
-    return with_data(spaces.moves, 2.0 * scaled**2 * variances[spaces.cells])
+    with np.errstate(over="ignore"):  # infinite rows are refused by the caller
+        scaled = spaces.moves.data / spaces.per_entry(spaces.gaps)
+        return with_data(spaces.moves, 2.0 * scaled**2 * variances[spaces.cells])

@@ -113,6 +113,11 @@ def error_probability(
             f"{one.name} has {one.questions.summary}: error_probability is for one question of the "
             "server beside those of all clients; simulate counts errors of any others"
         )
+    if not one.questions.full:
+        raise InputError(
+            f"{one.name}: some clients lack arms, and error_probability is for clients that have "
+            "all of them; simulate counts errors"
+        )
     setting = Setting(
         one,
         _checked_delta(delta, one),
@@ -210,9 +215,9 @@ class _Run:
         return _question(f"client {instance.clients[m]}", event, rivals, m)
 
     def _server(self) -> _Question:
-        instance, weights = self.setting.instance, self.setting.instance.questions.factors[0]
+        instance, weights = self.setting.instance, self.setting.instance.questions.factors[0, 0]
         best = instance.global_best
-        rivals = _rivals(instance, best, weights, self.schedule, self.setting.radii.sums)
+        rivals = _rivals(instance, best, weights, self.schedule, self.setting.radii.largest_sums)
         judge = partial(_server_judge, best)
         event = _event(self.setting, self.schedule, _last_step(rivals), judge)
         return _question("server", event, rivals, None)

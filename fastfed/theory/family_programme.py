@@ -1,5 +1,8 @@
 """T* for exponential families that are not Gaussian: min sum w subject to F_c(w) >= 1.
 
+For the time of clients that pull side by side, the largest sum over a group takes the place of the
+sum, as in `fastfed.theory.gaussian_programme`.
+
 F_c(w) is the least of sum w_x d(mu_x, mu_x + e_x) over the changes e that close the gap of
 half-space c (`fastfed.theory.alternatives`). The changes follow from a price per unit of gap, the
 root of a monotone function. F_c is concave and homogeneous, and its gradient is d_c, the
@@ -8,7 +11,8 @@ divergences of the cheapest point.
 *Both values are proved without reference to the iteration.* Upper: the Lagrangian at any price is
 at most F_c, and F_c rises with w, so w_x divided by the least F_c among its rows is feasible.
 Lower: changes that close a gap are alternatives, so sum_x w_x d_cx >= 1 for every feasible w, and
-multipliers l >= 0 with sum_c l_c d_cx <= 1 for every cell x prove T* >= sum l.
+multipliers l >= 0 with sum_c l_c d_cx <= p_m for every cell x of group m, where the p have the sum
+1, prove that the minimum is at least sum l.
 
 *Rounds of linear rows.* At any w, rows A_cx = w_x^2 d_cx / F_c^2 agree with 1 / F_c in value and
 slope. The programme of these rows (`fastfed.theory.gaussian_programme`) gives the next w; for
@@ -23,6 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +35,7 @@ from scipy import sparse
 
 from fastfed.theory.alternatives import HalfSpaces
 from fastfed.theory.families import Family
-from fastfed.theory.gaussian_programme import Solution, solve_rows, with_data
+from fastfed.theory.gaussian_programme import Ints, Solution, largest_sum, solve_rows, with_data
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,13 +49,17 @@ _LOOSE = 1.5  # a cut that is satisfied so well is dropped
 
 
 def solve_family(
-    spaces: HalfSpaces, family: Family, means: Floats, tolerance: float
+    spaces: HalfSpaces, family: Family, means: Floats, tolerance: float, groups: Ints | None = None
 ) -> tuple[float, float, Floats]:
-    """Return a lower value of T*, an upper value, and the pulls (cells,) that attain it."""
+    """Return a lower value of the minimum, an upper value, and the pulls (cells,) that attain it.
+
+    ``groups`` has the group of each cell; None: one group, whose minimum is T*.
+    """
     spaces = _reachable(spaces, family, means)
     if not len(spaces.gaps):
         return 0.0, 0.0, np.zeros(len(means))
-    search = _Search(spaces, family, means, tolerance)
+    one = np.zeros(len(means), np.int64)
+    search = _Search(spaces, family, means, tolerance, one if groups is None else groups)
     search.by_rows()
     if not search.done and spaces.moves.nnz <= _MOST_ENTRIES:
         search.by_cuts()
@@ -68,8 +77,10 @@ def _reachable(spaces: HalfSpaces, family: Family, means: Floats) -> HalfSpaces:
 class _Search:
     """The best values so far, and the alternatives that prove the lower one."""
 
-    def __init__(self, spaces: HalfSpaces, family: Family, means: Floats, tolerance: float) -> None:
-        self.spaces, self.tolerance = spaces, tolerance
+    def __init__(
+        self, spaces: HalfSpaces, family: Family, means: Floats, tolerance: float, groups: Ints
+    ) -> None:
+        self.spaces, self.tolerance, self.groups = spaces, tolerance, groups
         self.cheapest = CheapestPoints(spaces, family, means)
         self.by_cell = sparse.csc_array(spaces.moves)
         self.used = np.diff(self.by_cell.indptr) > 0
@@ -87,6 +98,7 @@ class _Search:
         for share in np.repeat(_SHARES, _ROUNDS).tolist():
             values, divergences = self._visit(pulls)
             price = with_data(self.spaces.moves, divergences).T @ shares
+            price = price / self._dearest(price)[self.groups]
             dearest = np.maximum.reduceat(price[self.spaces.cells], self.spaces.moves.indptr[:-1])
             self.lower = max(self.lower, float((shares / dearest).sum()))
             if self.done:
@@ -98,27 +110,58 @@ class _Search:
             pulls = pulls ** (1.0 - share) * found.allocation**share
 
     def _inner(self, data: Floats, shares: Floats) -> Solution:
-        return solve_rows(with_data(self.spaces.moves, data), 0.1 * self.tolerance, shares, _STEPS)
+        rows = with_data(self.spaces.moves, data)
+        return solve_rows(rows, 0.1 * self.tolerance, shares, _STEPS, self.groups)
+
+    def _dearest(self, price: Floats) -> Floats:
+        """Return multipliers of the groups in proportion to their dearest cells, with sum 1."""
+        found = np.zeros(self.groups.max() + 1)
+        np.maximum.at(found, self.groups, price)
+        return np.asarray(np.where(found > 0.0, found, 1.0) / max(found.sum(), 1e-300))
 
     def by_cuts(self) -> None:
         """Solve linear programmes of the alternatives found, each with more of them."""
-        from scipy.optimize import linprog
-
         for _ in range(_CUTS):
             scale = self.allocation[self.used]
             rows = sparse.vstack(self.cuts, format="csr")[:, self.used]
             rows = rows[np.isfinite(rows.sum(axis=1))] @ sparse.diags_array(scale)
-            found = linprog(scale / scale.sum(), -rows, -np.ones(rows.shape[0]))
-            if found.x is None or found.status != 0:
+            found = self._cheapest_allocation(rows, scale)
+            if found is None:
                 return
-            prices = np.maximum(-found.ineqlin.marginals, 0.0)
-            self.lower = max(self.lower, float(prices.sum() / (rows.T @ prices / scale).max()))
+            x, prices = found
+            dearest = np.zeros(self.groups.max() + 1)
+            np.maximum.at(dearest, self.groups[self.used], rows.T @ prices / scale)
+            self.lower = max(self.lower, float(prices.sum() / dearest.sum()))
             if self.done:
                 return
-            self.cuts = [cut[cut[:, self.used] @ (scale * found.x) < _LOOSE] for cut in self.cuts]
+            self.cuts = [cut[cut[:, self.used] @ (scale * x) < _LOOSE] for cut in self.cuts]
             pulls = np.zeros(len(self.allocation))
-            pulls[self.used] = 0.5 * scale * (1.0 + found.x)
+            pulls[self.used] = 0.5 * scale * (1.0 + x)
             self._visit(pulls)
+
+    def _cheapest_allocation(
+        self, rows: sparse.csr_array, scale: Floats
+    ) -> tuple[Floats, Floats] | None:
+        """Minimise the largest sum of scale x over a group, subject to rows x >= 1.
+
+        Return x and the multipliers of the rows; None if the solver fails.
+        """
+        from scipy.optimize import linprog
+
+        cells, group = len(scale), self.groups[self.used]
+        count, total = int(self.groups.max()) + 1, float(scale.sum())
+        sums = sparse.csr_array((scale / total, (group, np.arange(cells))), shape=(count, cells))
+        largest = sparse.csr_array(-np.ones((count, 1)))
+        held = sparse.csr_array((rows.shape[0], 1))
+        solve: Any = linprog  # its stubs know no sparse arrays
+        found = solve(
+            np.append(np.zeros(cells), 1.0),
+            sparse.vstack([sparse.hstack([-rows, held]), sparse.hstack([sums, largest])]),
+            np.append(-np.ones(rows.shape[0]), np.zeros(count)),
+        )
+        if found.x is None or found.status != 0:
+            return None
+        return found.x[:cells], np.maximum(-found.ineqlin.marginals[: rows.shape[0]], 0.0)
 
     def _visit(self, pulls: Floats) -> tuple[Floats, Floats]:
         """Find the cheapest points at these pulls, and keep what they prove."""
@@ -127,8 +170,8 @@ class _Search:
             1.0 / values[self.by_cell.indices], self.by_cell.indptr[:-1][self.used]
         )
         feasible = pulls[self.used] * needed
-        if feasible.sum() < self.upper:
-            self.upper = float(feasible.sum())
+        if (largest := largest_sum(self.groups[self.used], feasible)) < self.upper:
+            self.upper = largest
             self.allocation = np.zeros(len(pulls))
             self.allocation[self.used] = feasible
         self.cuts.append(with_data(self.spaces.moves, divergences))

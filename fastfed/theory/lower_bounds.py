@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fastfed.errors import InputError
 from fastfed.model.goals import Best, Goal
 from fastfed.model.instance import Instance
-from fastfed.model.radii import Radius
+from fastfed.model.radii import Betting, Radius
 
 Floats = npt.NDArray[np.float64]
 
@@ -36,7 +36,7 @@ def theorem_3(instance: Instance, delta: Floats) -> Floats:
     that one run chose: the theorem is about every algorithm. And at least 0, where 2.4 delta > 1.
 
     The proof changes one cell at a time until an answer changes. A change of the server's value by
-    Delta_k takes M Delta_k at one client, or Delta_k / p_m if it has the weight p_m.
+    Delta_k takes M Delta_k at one client, or Delta_k / W_km if it has the weight W_km.
     """
     questions, noise = instance.questions, instance.default_sigma
     changes = [
@@ -45,7 +45,8 @@ def theorem_3(instance: Instance, delta: Floats) -> Floats:
     ]
     narrowest = np.min([*([instance.local_gaps] if questions.local else []), *changes], axis=0)
     least = np.maximum(2.0 * np.log(1.0 / (2.4 * delta)), 0.0)
-    return np.asarray(least * np.sum((noise / narrowest) ** 2))
+    with np.errstate(over="ignore"):  # gaps below 1e-154 of the noise: infinity
+        return np.asarray(least * np.sum((noise / narrowest) ** 2))
 
 
 def error_information(delta: npt.ArrayLike) -> Floats:
@@ -68,6 +69,8 @@ def not_delta_pac(instance: Instance, sigma: float, radius: Radius) -> str | Non
     """
     if not radius.built_in() or type(radius) is Radius:
         return f"radius {radius}: not known to be delta-PAC"
+    if isinstance(radius, Betting):  # proved for the rewards that it takes, whatever the scale
+        return None
     try:
         needed = instance.rewards.proxy_sigma
     except InputError:

@@ -78,8 +78,8 @@ class Schemes:
         self.C, self.T, self.questions = C, settled.T, questions
         self.T_km, self.T_server = settled.T_km, settled.T_server
         self.n_km, self.n_server = settled.n_km, settled.n_server
-        self.sends = questions.asked.any(axis=0).astype(np.float64)
-        self.cells = float(self.T_km.shape[-2] * self.sends.sum())
+        self.sends = questions.asked.any(axis=0).astype(np.float64)  # (K, M)
+        self.cells = float(self.sends.sum())
         self.asked = float(asked)
 
     def fedelim(self) -> Scheme:
@@ -153,7 +153,7 @@ class Schemes:
         shape, asked = self.T_server.shape, self.questions.asked
         latest = np.reshape([self.questions.latest(one.latest) for one in found], shape)
         # each question chooses its own times, and may share none of them with the others
-        most = np.reshape([one.turns.T @ asked for one in found], shape)
+        most = np.reshape([(one.turns[:, :, None] * asked).sum(axis=0) for one in found], shape)
         n_1, each = first[..., None, None], asked.sum(axis=0)
         turns = np.log(np.maximum(self.T_server / n_1, 1.0)) / math.log(schedule.lo)
         growth = schedule.growth

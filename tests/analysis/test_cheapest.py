@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up_trials import CELL, NAMES, apart, frame_batch, moments_of, simulated
+from made_up_trials import CELL, NAMES, apart, envelope_of, frame_batch, moments_of, simulated
 from scipy import stats
 
 import fastfed as ff
-from fastfed.analysis.cheapest import Cheapest, Envelope, cheapest, envelope, winners
-from fastfed.analysis.comparable import Unended
+from fastfed.analysis.cheapest import Cheapest, Envelope, cheapest, envelope
+from fastfed.analysis.comparable import Failures
 from fastfed.analysis.intervals import LEAST_DIFFERING, paired_tails
-from fastfed.analysis.moments import BIT, UPLINK, Moments, Prices
-from fastfed.analysis.trials import collect
-from fastfed.display.cheapest_text import best_text
+from fastfed.analysis.moments import Moments
+from fastfed.analysis.prices import BIT, UPLINK, Prices
+from fastfed.analysis.trials import Passes
+from fastfed.display.cheapest_text import best_table
 
 
 def winner_at(found: Envelope, cost: float) -> str:
@@ -34,7 +37,7 @@ def test_envelope_against_brute_force(seed: int, count: int, trials: int, scale:
     """Small whole numbers: ties, parallel and equal lines are common."""
     rng = np.random.default_rng(seed)
     pulls, uplinks = rng.integers(0, 4**scale, (2, count, trials))
-    found = envelope(moments_of(pulls, uplinks), CELL)
+    found = envelope_of(pulls, uplinks, cell=CELL)
     lows, highs = [p.low for p in found.pieces], [p.high for p in found.pieces]
     assert lows == [0.0, *highs[:-1]]
     assert highs[-1] == math.inf
@@ -52,7 +55,7 @@ def test_envelope_against_brute_force(seed: int, count: int, trials: int, scale:
 def test_pieces_of_three_lines_by_hand() -> None:
     pulls = [[10, 10], [30, 30], [100, 100], [500, 500]]
     uplinks = [[100, 100], [10, 10], [9, 9], [0, 0]]
-    found = envelope(moments_of(pulls, uplinks), CELL)
+    found = envelope_of(pulls, uplinks, cell=CELL)
     assert [(p.winner, p.low) for p in found.pieces] == [
         ("fedelim0", 0.0),
         ("periodic:10", pytest.approx(20 / 90)),
@@ -62,17 +65,17 @@ def test_pieces_of_three_lines_by_hand() -> None:
 
 def test_batches_do_not_matter() -> None:
     pulls, uplinks = simulated(np.random.default_rng(3), 300)
-    one, many = (envelope(moments_of(pulls, uplinks, parts=parts), CELL) for parts in (1, 7))
+    one, many = (envelope_of(pulls, uplinks, parts=parts, cell=CELL) for parts in (1, 7))
     assert one == many
 
 
 def test_schedules_that_do_the_same_are_equal_and_no_rivals() -> None:
     pulls, uplinks = simulated(np.random.default_rng(4), 200, 2)
-    found = envelope(
-        moments_of(
-            [*pulls, pulls[0]], [*uplinks, uplinks[0]], names=("fedelim0", "fedelim", "periodic:1")
-        ),
-        CELL,
+    found = envelope_of(
+        [*pulls, pulls[0]],
+        [*uplinks, uplinks[0]],
+        names=("fedelim0", "fedelim", "periodic:1"),
+        cell=CELL,
     )
     assert found.pieces[0].winner == "fedelim0"
     assert found.pieces[0].equal == ("periodic:1",)
@@ -140,7 +143,7 @@ def test_rivals_are_those_of_paired_tests_at_the_level_for_all_of_them() -> None
         luck = rng.gamma(4, 100, 200)
         pulls = np.stack([luck + rng.gamma(4, 30, 200) + 1000 + 12 * i for i in range(4)])
         pulls = pulls.astype(np.int64)
-        found = envelope(moments_of(pulls, pulls * 0 + 10), CELL).at(1.0)
+        found = envelope_of(pulls, pulls * 0 + 10, cell=CELL).at(1.0)
         won = NAMES.index(found["winner"])
         p = {
             NAMES[i]: 2
@@ -160,7 +163,7 @@ def test_rivals_are_those_of_paired_tests_at_the_level_for_all_of_them() -> None
 
 def test_margin_is_paired() -> None:
     pulls, uplinks = simulated(np.random.default_rng(11), 500, 3)
-    best = Cheapest((envelope(moments_of(pulls, uplinks), CELL),))
+    best = Cheapest((envelope_of(pulls, uplinks, cell=CELL),))
     table = best.at([0.0, 1.0, 1000.0])
     assert table["cost"].to_list() == [0.0, 1.0, 1000.0]
     for row in table.iter_rows(named=True):
@@ -178,7 +181,7 @@ def test_margin_is_paired() -> None:
 
 def test_rivals_of_a_piece_are_those_at_its_costs() -> None:
     pulls, uplinks = simulated(np.random.default_rng(12), 30, 5)
-    found = envelope(moments_of(pulls, uplinks), CELL)
+    found = envelope_of(pulls, uplinks, cell=CELL)
     for piece in found.pieces:
         for cost in np.geomspace(piece.low + 1e-6, min(piece.high, 1e5) * (1 - 1e-9), 30):
             here = {
@@ -193,8 +196,8 @@ def test_frame_has_every_piece() -> None:
     pulls, uplinks = simulated(np.random.default_rng(13), 200, 4)
     found = Cheapest(
         (
-            envelope(moments_of(pulls, uplinks), CELL),
-            envelope(moments_of(pulls[:1], uplinks[:1]), {**CELL, "delta": 0.01}),
+            envelope_of(pulls, uplinks, cell=CELL),
+            envelope_of(pulls[:1], uplinks[:1], cell={**CELL, "delta": 0.01}),
         )
     )
     frame = found.frame
@@ -214,15 +217,18 @@ def test_trials_that_did_not_end_are_left_out_in_pairs() -> None:
     rng = np.random.default_rng(14)
     pulls, uplinks = simulated(rng, 300, 3)
     ended = rng.random(pulls.shape) > 0.08
-    found = envelope(moments_of(pulls, uplinks, ended), CELL)
+    found = envelope_of(pulls, uplinks, ended, cell=CELL)
     row = found.at(0.0)
     shared = ended.all(axis=0)
     assert row["total_mean"] == pytest.approx(pulls[0][shared].mean())
     assert row["pairs"] == found.compared == shared.sum()
     assert row["margin"] == pytest.approx((pulls[1] - pulls[0])[shared].mean())
-    assert found.unfinished["fedelim0"] == pytest.approx(1 - ended[0].mean())
-    assert f"compared over the {shared.sum()} trials that all of 3 schedules ended" in str(found)
-    assert f"fedelim0 left {100 * (1 - ended[0].mean()):.3g} %" in str(found)
+    assert found.failed["fedelim0"] == pytest.approx(1 - ended[0].mean())
+    assert (
+        f"compared over the {shared.sum()} trials that all of 3 schedules answered rightly"
+        in str(found)
+    )
+    assert f"fedelim0 failed in {100 * (1 - ended[0].mean()):.3g} %" in str(found)
 
 
 def test_a_schedule_that_ends_the_easy_trials_only_is_excluded() -> None:
@@ -231,16 +237,64 @@ def test_a_schedule_that_ends_the_easy_trials_only_is_excluded() -> None:
     ended = np.full(pulls.shape, True)
     ended[2] = pulls[2] <= np.sort(pulls[2])[74]
     assert pulls[2][ended[2]].mean() < pulls[0].mean()
-    found = envelope(moments_of(pulls, uplinks, ended), CELL)
-    assert found.excluded == {"fedelim": Unended(225, 300, 0.1)}
+    found = envelope_of(pulls, uplinks, ended, cell=CELL)
+    assert found.excluded == {"fedelim": Failures(0, 225, 300, 0.1)}
     assert {one.winner for one in found.pieces} == {"fedelim0", "periodic:10"}
     assert found.compared == 300
     assert found.at(0.0)["excluded"] == ["fedelim"]
     assert "excluded: fedelim, 75 % of 300 trials did not end (95 % interval 69.7 to" in str(found)
-    assert best_text(Cheapest((found,)), [1.0]).endswith("delta allows 10 %)")
+    assert best_table(Cheapest((found,)), [1.0]).text().endswith("delta allows 10 %)")
     # as many as delta allows, give or take what chance does, are no reason
     ended[2] = np.arange(300) >= 35
-    assert not envelope(moments_of(pulls, uplinks, ended), CELL).excluded
+    assert not envelope_of(pulls, uplinks, ended, cell=CELL).excluded
+
+
+def test_a_schedule_that_errs_is_excluded_with_its_rate() -> None:
+    """A cheap schedule that is wrong in more trials than delta allows does not win."""
+    pulls, uplinks = simulated(np.random.default_rng(25), 300, 3)
+    pulls[2] = 1
+    right = np.full(pulls.shape, True)
+    right[2] = np.arange(300) % 5 == 0
+    found = envelope_of(pulls, uplinks, right=right, cell=CELL)
+    assert found.excluded == {"fedelim": Failures(240, 0, 300, 0.1)}
+    assert "fedelim" not in {one.winner for one in found.pieces}
+    assert found.compared == 300
+    assert "excluded: fedelim, 80 % of 300 trials are wrong (95 % interval 75 to 84." in str(found)
+    # wrong answers and none count together, up to delta itself and what chance does
+    right[2], ended = np.arange(300) >= 25, np.full(pulls.shape, True)
+    ended[2] = np.arange(300) < 275
+    both = envelope_of(pulls, uplinks, ended, right=right, cell=CELL).excluded
+    assert both == {"fedelim": Failures(25, 25, 300, 0.1)}
+    assert "are wrong or did not end" in str(both["fedelim"])
+    for wrong, out in ((41, False), (42, True)):
+        right[2] = np.arange(300) >= wrong
+        assert bool(envelope_of(pulls, uplinks, right=right, cell=CELL).excluded) == out
+
+
+def test_schedules_are_compared_over_trials_with_right_answers() -> None:
+    """A trial with a wrong answer of any schedule is left out, whatever it cost."""
+    pulls, uplinks = simulated(np.random.default_rng(26), 300, 3)
+    right = np.full(pulls.shape, True)
+    right[0, :5], pulls[0, :5] = False, 10**9
+    found = envelope_of(pulls, uplinks, right=right, cell=CELL)
+    row = found.at(0.0)
+    assert (row["winner"], row["pairs"]) == ("fedelim0", 295)
+    assert row["total_mean"] == pytest.approx(pulls[0, 5:].mean())
+    assert "295 trials that all of 3 schedules answered rightly; fedelim0 fai" in str(found)
+
+
+def test_too_few_trials_for_delta_separate_nothing() -> None:
+    """Below 3 / delta trials a schedule that fails with probability delta may never be seen to."""
+    pulls, uplinks = simulated(np.random.default_rng(27), 300, 2)
+    pulls[1] = 10 * pulls[0]
+    separate, not_yet = (
+        envelope_of(pulls, uplinks, cell={**CELL, "delta": delta}) for delta in (0.01, 0.0099)
+    )
+    assert separate.at(0.0)["rivals"] == []
+    assert not_yet.at(0.0)["rivals"] == ["periodic:10"]
+    assert "below 3 / delta = 304 trials nothing is separated" in str(not_yet)
+    text = best_table(Cheapest((separate, not_yet)), [0.0]).text()
+    assert "nothing is separated in 1 of 2 cells: below 3 / delta trials, up to 304" in text
 
 
 def test_point_and_interval_of_a_crossover_are_of_the_same_trials() -> None:
@@ -250,7 +304,7 @@ def test_point_and_interval_of_a_crossover_are_of_the_same_trials() -> None:
         pulls, uplinks = simulated(rng, 400, 3)
         ended = np.full(pulls.shape, True)
         ended[1] = pulls[1] < np.quantile(pulls[1], 0.92)
-        found = envelope(moments_of(pulls, uplinks, ended), CELL)
+        found = envelope_of(pulls, uplinks, ended, cell=CELL)
         assert not found.excluded
         for piece in found.pieces[:-1]:
             low, high = piece.high_interval or (math.nan, math.nan)
@@ -270,28 +324,28 @@ def test_a_schedule_that_does_not_end_does_not_win() -> None:
     best = ff.simulate("synthetic", names, delta=0.1, trials=400, seed=1).best()
     assert best.at([10.0])["winner"].to_list() == ["fedelim"]
     assert best.frame["excluded"].to_list() == [["at:300,2000,3500"]] * 2
-    assert "excluded: at:300,2000,3500, 6" in str(best)
+    assert "excluded from 1 of 1 cells: at:300,2000,3500, 6" in str(best)
 
 
 def test_a_schedule_that_never_ends_has_no_cost() -> None:
     pulls, uplinks = simulated(np.random.default_rng(15), 50, 3)
     ended = np.full(pulls.shape, True)
     ended[0] = False
-    found = envelope(moments_of(pulls, uplinks, ended), CELL)
+    found = envelope_of(pulls, uplinks, ended, cell=CELL)
     assert list(found.excluded) == ["fedelim0"]
     assert found.pieces[0].winner == "periodic:10"
     assert "excluded: fedelim0, 100 % of 50 trials did not end" in str(found)
-    one = envelope(moments_of(pulls[:, :1], uplinks[:, :1], ended[:, :1]), CELL)
-    assert one.never_ended == ("fedelim0",)  # one trial is no share above delta
+    one = envelope_of(pulls[:, :1], uplinks[:, :1], ended[:, :1], cell=CELL)
+    assert one.never_right == ("fedelim0",)  # one trial is no share above delta
     assert "no cost: fedelim0" in str(one)
-    nothing = envelope(moments_of(pulls, uplinks, ended & False), CELL)
+    nothing = envelope_of(pulls, uplinks, ended & False, cell=CELL)
     assert nothing.pieces == ()
 
 
 @pytest.mark.parametrize("trials", [1, 2])
 def test_too_few_trials_separate_nothing(trials: int) -> None:
     pulls, uplinks = simulated(np.random.default_rng(16), trials, 3)
-    found = envelope(moments_of(pulls, uplinks), CELL)
+    found = envelope_of(pulls, uplinks, cell=CELL)
     for piece in found.pieces:
         assert {one.schedule for one in piece.rivals} == set(NAMES[:3]) - {piece.winner}
         assert piece.high_interval in (None, (0.0, math.inf))
@@ -329,9 +383,9 @@ def test_costs_of_a_bit_by_hand() -> None:
     both = res.best(costs=[1.0], bit_costs=[1.0])
     assert both.select("cost", "bit_cost").rows() == [(1.0, None), (None, 1.0)]
     pulls, uplinks = simulated(np.random.default_rng(2), 50, 2)
-    uncounted = Cheapest((envelope(moments_of(pulls, uplinks), CELL),))  # batches without bits
+    uncounted = Cheapest((envelope_of(pulls, uplinks, cell=CELL),))  # batches without bits
     assert uncounted.at([], [1.0])["winner"].to_list() == [None]
-    assert "no costs known" in best_text(uncounted, [], [1.0])
+    assert "no costs known" in best_table(uncounted, [], [1.0]).text()
 
 
 def test_frame_of_trials_and_batches_give_the_same() -> None:
@@ -341,13 +395,13 @@ def test_frame_of_trials_and_batches_give_the_same() -> None:
     found = result.best()
     assert [one.cell["delta"] for one in found.envelopes] == [0.1, 0.01]
     part = result.frame.filter(pl.col("delta") == 0.1)
-    batches = (
+    batches = [
         frame_batch(part.filter(pl.col("trial").is_between(first, first + 19)))
         for first in (0, 20, 40)
-    )
-    moments = Moments(names, names)
-    collect(batches, names, moments)
-    assert envelope(moments, found.envelopes[0].cell) == found.envelopes[0]
+    ]
+    rows = Passes(lambda: batches, names)
+    rows.collect(moments := Moments(names))
+    assert envelope(moments, rows.collect, found.envelopes[0].cell) == found.envelopes[0]
     summary = ff.simulate(instance, names, delta=0.1, trials=60).summary([7.0])
     row = found.at([7.0]).row(0, named=True)
     assert row["total_mean"] == summary["total_mean"].min()
@@ -358,12 +412,12 @@ def test_pairs_with_the_winners_are_enough() -> None:
     names = [f"periodic:{period}" for period in range(1, 61)]
     result = ff.simulate([[0.9, 0.1], [0.1, 0.4]], names, delta=0.1, trials=80, seed=3)
     [cell] = result.held()
-    every = Moments(names, names)
-    collect(result.batches(cell, names), names, every)
-    [found], wanted = cheapest(result).envelopes, envelope(every, cell.names)
-    assert found == wanted
+    rows = Passes(partial(result.batches, cell, names), names)
+    rows.collect(every := Moments(names, names))
+    [found] = cheapest(result).envelopes
+    wanted = replace(found, moments=every)
     assert found.pieces[0].rivals
-    assert set(found.moments.partners) == set(winners(every, cell.delta))
+    assert {one.winner for one in found.pieces} <= set(found.moments.partners)
     assert len(found.pieces) <= len(found.moments.partners) < 20
     for cost in (0.0, 0.5, found.pieces[0].high, 20.0, 1e6):
         for unit in (UPLINK, BIT):

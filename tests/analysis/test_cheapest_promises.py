@@ -6,11 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from made_up_trials import CELL, apart, moments_of, simulated
+from made_up_trials import CELL, apart, envelope_of, moments_of, simulated
 from scipy import stats
 
 import fastfed as ff
-from fastfed.analysis.cheapest import envelope
 from fastfed.analysis.intervals import LEAST_DIFFERING
 
 # Coverage
@@ -73,7 +72,7 @@ def test_true_winner_is_the_winner_or_a_rival() -> None:
     for _ in range(1000):
         luck = rng.gamma(4, 100, 60)
         pulls = np.stack([luck + rng.gamma(4, 30, 60) + 1000 + 3 * i for i in range(4)])
-        found = envelope(moments_of(pulls, pulls * 0 + 10), CELL).at(1.0)
+        found = envelope_of(pulls, pulls * 0 + 10, cell=CELL).at(1.0)
         inside += "fedelim0" in (found["winner"], *found["rivals"])
         alone += not found["rivals"]
     assert stats.binom.sf(922, 1000, 0.95) > 1 - 1e-4
@@ -102,7 +101,7 @@ def test_false_winners_of_constructed_differences(rare: float, differing: int) -
     for _ in range(2000):
         opposite = rng.random(differing) < rare
         pulls[1, :differing] = 10_000 + np.where(opposite, -100 * (1 - rare) / rare, 100)
-        row = envelope(moments_of(pulls, pulls * 0), CELL).at(0.0)
+        row = envelope_of(pulls, pulls * 0, cell=CELL).at(0.0)
         false += not row["rivals"] and not row["equal"]
     assert stats.binom.sf(119, 2000, 0.04) < 2e-5
     assert false < 120
@@ -137,7 +136,7 @@ def test_false_winners_of_real_near_ties(instance: str, names: list[str], pool: 
     false = 0
     for _ in range(2000):
         drawn = rng.integers(0, pool, 1000)
-        row = envelope(moments_of(pulls[:, drawn], uplinks[:, drawn]), CELL).at(cost)
+        row = envelope_of(pulls[:, drawn], uplinks[:, drawn], cell=CELL).at(cost)
         false += not row["rivals"] and not row["equal"]
     assert stats.binom.sf(119, 2000, 0.04) < 2e-5
     assert false < 120
@@ -155,7 +154,7 @@ def test_clear_cases_are_still_decided() -> None:
         for _ in range(100):
             luck = 1000 * rng.lognormal(0, 0.4, trials)
             pulls = np.stack([luck, luck * rng.normal(1.05, 0.15, trials)])
-            found += not envelope(moments_of(pulls, pulls * 0), CELL).at(0.0)["rivals"]
+            found += not envelope_of(pulls, pulls * 0, cell=CELL).at(0.0)["rivals"]
         return found / 100
 
     assert [power(300) > 0.8, power(1000)] == [True, 1.0]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -24,12 +25,14 @@ from fastfed.analysis.verdicts import (
 )
 from fastfed.api.sweep import check
 from fastfed.cli import app as cli
-from fastfed.display.tables import check_text
+from fastfed.display.tables import check_table
 from fastfed.errors import InputError
 from fastfed.model.cell import Cell
 from fastfed.model.instance import Instance
 from fastfed.model.spec import Spec
+from fastfed.storage import checked_parquet
 from fastfed.storage.folder import Store
+from fastfed.storage.manifest import Piece
 from fastfed.storage.summary_cache import stored_summary
 from fastfed.theory.bounds import bounds
 
@@ -57,7 +60,8 @@ def made_up(
     cell = Cell(instance, digest, DELTA, sigma, 0, "skip", None)
     spec = Spec([instance], [DELTA], list(costs), list(samples), 100, 0, "skip")
     for schedule, given in samples.items():
-        columns = {"uplinks": 12, "bits": 768, "correct": True, "truncated": False, **given}
+        columns = {"uplinks": 12, "bits": 768, "rounds": 3, "steps": 9, **given}
+        columns = {"correct": True, "truncated": False, "skip_error": 0.0, **columns}
         count = max(np.size(values) for values in columns.values())
         table = pa.table(
             {
@@ -65,8 +69,9 @@ def made_up(
                 **{name: np.broadcast_to(values, count).copy() for name, values in columns.items()},
             }
         )
-        store.write_part(cell, (schedule,), 0, count, table, spec)
-    store.write_record(Store(folder).record())
+        store.write_part([Piece(cell, (schedule,), 0, count)], checked_parquet.encode(table))
+    record = msgspec.structs.replace(Store(folder).record(), spec=spec, spec_hash=spec.hash)
+    store.write_record(record)
     return folder
 
 
@@ -101,6 +106,10 @@ def default(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_default_grid_holds(default: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["check", str(default)]) == 0
+    short = capsys.readouterr().out.splitlines()
+    assert len(short) <= 24
+    assert max(map(len, short)) <= 120
+    assert cli.run(["check", str(default), "--all"]) == 0
     table = capsys.readouterr().out
     # per delta: 9 schedules x 10 claims, 4 ratios of FedElim; 3 lines on H are for information
     counts = check(default).counts()
@@ -111,7 +120,7 @@ def test_the_default_grid_holds(default: Path, capsys: pytest.CaptureFixture[str
     assert unsure["power"].is_between(0.3, 0.35).all()
     assert f"holds: {counts[HOLDS]}\nviolated: 0\nnot refuted: " in table
     assert "not refuted (32%)" in table
-    assert max(map(len, table.splitlines())) <= 100
+    assert max(map(len, table.splitlines())) <= 120
 
 
 def test_tightness_is_mean_over_bound(default: Path) -> None:
@@ -303,13 +312,15 @@ def test_lines_of_a_table_can_be_told_apart(tmp_path: Path) -> None:
         f"at:1,5,25,125,625,3125,15625,78125,390625,{last},5000000" for last in (1953125, 1953126)
     ]
     samples = {name: {"pulls": np.full(100, 50_000)} for name in (*names, "fedelim", "fedelim0")}
-    text = check_text(check(made_up(tmp_path, samples, costs=(10.0, 1000.0))))
+    found = check(made_up(tmp_path, samples, costs=(10.0, 1000.0)))
+    text = check_table(found, every=True).text()
     assert max(map(len, text.splitlines())) <= 100
     assert "total <= 3T, C 1,000" in text
     rows = [line for line in text.splitlines() if " <= " in line and line.startswith("at:")]
     assert len({line.split()[0] for line in rows}) == 2
     heads = [line for line in text.splitlines() if line.startswith("schedule")]
     assert all(line[heads[0].index("claim") - 1] == " " for line in rows)
+    assert len(str(found).splitlines()) <= 30
 
 
 def test_three_T_only_where_it_follows(tmp_path: Path) -> None:
@@ -365,7 +376,7 @@ def test_trials_that_did_not_end_decide_nothing(tmp_path: Path) -> None:
     assert line(found, "error rate <= delta")["mean"] == 0.0
     assert line(found, "error rate <= delta")["high"] == pytest.approx(clopper_pearson(4, 100)[1])
     assert stored_summary(tmp_path / "few", [10.0])["error_rate"].to_list() == [0.04]
-    assert "some trials did not end, up to 4 of a line" in check_text(found)
+    assert "some trials did not end, up to 4 of a line" in str(found)
     assert "4 trials did not end" in line(found, "error rate <= delta")["reason"]
 
 
@@ -459,7 +470,7 @@ def test_ratios_are_over_trials_that_both_ended(tmp_path: Path) -> None:
         )
     )
     assert line(half, "pulls / FedElim0 <= 2")["mean"] == 1.9
-    assert "synthetic, delta 0.1, sigma 1, 50 to 100 trials" in str(half)
+    assert "all rows: synthetic, delta 0.1, 50 to 100 trials" in str(half)
 
 
 def test_lone_arm(tmp_path: Path) -> None:
@@ -499,7 +510,7 @@ def test_lone_arm(tmp_path: Path) -> None:
 
 def test_check_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = made_up(tmp_path / "r", {"fedelim": {"pulls": np.array([1900])}})
-    assert cli.run(["check", str(folder), "--json", "--cost", "7"]) == 0
+    assert cli.run(["check", str(folder), "--format", "json", "--cost", "7"]) == 0
     read = json.loads(capsys.readouterr().out)
     assert read == check(folder, [7.0]).frame.to_dicts()
     assert {row["cost"] for row in read} == {None, 7.0}

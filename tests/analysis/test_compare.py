@@ -14,9 +14,11 @@ from helpers import OTHER, SMALL, refused
 from scipy import stats
 
 import fastfed as ff
-from fastfed.analysis.compare import _aligned, estimates
-from fastfed.analysis.moments import PULLS, Moments, Paired
-from fastfed.analysis.trials import Aligned
+from fastfed.analysis.compare import estimates
+from fastfed.analysis.moments import Moments, Paired
+from fastfed.analysis.prices import PULLS
+from fastfed.analysis.trials import BLOCK, Aligned, side_by_side
+from fastfed.display.compare_table import ratio_text
 
 GRID: dict[str, Any] = {
     "instances": [SMALL, OTHER],
@@ -49,6 +51,7 @@ def test_ratios_and_differences_by_brute_force(swept: ff.Sweep, by: str) -> None
     rows = swept.frame.sort("trial")
     count = {"radius": 2 * 2 * 3, "schedule": 2 * 2 * 2 * 2, "delta": 12, "instance": 12}[by]
     assert found.frame.height == count * 6  # three totals, pulls, uplinks, bits
+    assert found.level == 1 - 0.05 / found.frame.height  # by Bonferroni's rule
     for row in found.frame.to_dicts():
         mine, theirs = (
             rows.filter(*(pl.col(name) == {**row, by: value}[name] for name in CELL))
@@ -127,7 +130,7 @@ def test_the_table(swept: ff.Sweep) -> None:
     assert "reference paper" in text
     assert "mixture" in text
     assert "95 %" in text
-    assert len(text.splitlines()) == 3 + 1 + 1 + 6
+    assert len(text.splitlines()) == 3 + 1 + 6
     assert "bits" not in text.splitlines()[4]  # all uplinks are exact
     assert "<table" in swept.compare(by="radius", cost=10)._repr_html_()
 
@@ -137,16 +140,17 @@ def test_streams_of_batches_are_aligned() -> None:
 
     def stream(*parts: range) -> Iterator[dict[str, dict[str, npt.NDArray[np.int64]]]]:
         for part in parts:
-            yield {"s": {"trial": np.array(part), "pulls": np.array(part) * 10}}
+            yield {"s": {"trial": BLOCK // 4 * np.array(part), "pulls": np.array(part) * 10}}
 
     streams = {"a": stream(range(5), range(5, 12)), "b": stream(range(3, 4), range(8, 20))}
     seen: dict[str, list[int]] = {"a": [], "b": []}
     both: list[int] = []
-    for item in _aligned(streams):
-        own = [set(batch["s"]["trial"].tolist()) for batch in item.values()]
+    for item in side_by_side(streams):
+        own = [set((batch["s"]["trial"] // (BLOCK // 4)).tolist()) for batch in item.values()]
         both += sorted(set.intersection(*own)) if len(own) == 2 else []
         for name, batch in item.items():
-            numbers = batch["s"]["trial"].tolist()
+            numbers = (batch["s"]["trial"] // (BLOCK // 4)).tolist()
+            assert len({number // 4 for number in numbers}) == 1  # one block
             seen[name] += numbers
     assert seen == {"a": list(range(12)), "b": [3, *range(8, 20)]}
     assert both == [3, 8, 9, 10, 11]
@@ -201,3 +205,10 @@ def test_equal_schedules_are_seldom_separated() -> None:
         x, y = np.rint(1000 * np.exp(0.8 * rng.standard_normal((2, 150)))).astype(int)
         wrong += estimates(paired(x, y), 0.95)["separated"]
     assert wrong <= 36
+
+
+def test_a_ratio_that_is_separated_from_1_does_not_look_like_1() -> None:
+    row = {"ratio": 1.00031, "ratio_low": 1.00012, "ratio_high": 1.0005, "differ": 99}
+    assert ratio_text({**row, "separated": True}) == "1.0003 [1.0001, 1.0005]"
+    assert ratio_text({**row, "separated": False}) == "1 [1, 1]"
+    assert ratio_text({**row, "separated": True, "ratio_high": None}) == "1.0003 [1.0001, no limit]"

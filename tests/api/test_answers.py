@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,7 @@ from helpers import OTHER, SMALL, refused
 from polars.testing import assert_frame_equal
 
 import fastfed as ff
+from fastfed.display.tables import check_table
 
 NAMES = ["fedelim", "fedelim0", "periodic:10"]
 GRID = {"delta": [0.1, 0.01], "seed": 3, "threads": 1}
@@ -203,7 +205,7 @@ def test_bounds_print_their_table() -> None:
     found = ff.bounds(SMALL, 0.01, 10.0)
     assert repr(found) == str(found)  # what a terminal shows of it
     lines = str(found).splitlines()
-    assert len(lines) > 15
+    assert 5 < len(lines) <= 30
     assert "rewards Gaussian(sigma=1.0)" in lines[0]
     grid = str(ff.bounds(SMALL, np.array([0.1, 0.2]), 10.0)).splitlines()
     assert grid[1].split()[:3] == ["delta", "C", "scheme"]
@@ -211,7 +213,7 @@ def test_bounds_print_their_table() -> None:
 
 
 def test_the_check_says_of_what_its_intervals_are(result: ff.Result) -> None:
-    text = " ".join(str(result.check()).split())
+    text = " ".join(check_table(result.check(), every=True).text().split())
     assert "interval: 95 %, of the mean if it begins with ±, and otherwise of the share" in text
     assert "not refuted (P%): nothing speaks against the claim" in text
 
@@ -315,13 +317,12 @@ def test_a_sweep_is_opened_and_copied(swept: ff.Sweep, tmp_path: Path) -> None:
     refused(lambda: ff.open_sweep(tmp_path / "nowhere"), "nowhere", "no such folder")
 
 
-def test_a_trial_in_two_files_is_there_once(result: ff.Result, tmp_path: Path) -> None:
+def test_a_trial_in_two_files_is_refused(result: ff.Result, tmp_path: Path) -> None:
     saved = result.save(tmp_path / "kept")
     part = next((saved.folder / "trials").glob("*.parquet"))
     part.with_name("again.parquet").write_bytes(part.read_bytes())
     opened = ff.open_sweep(saved.folder)
-    assert len(opened.problems) == 1
-    assert_frame_equal(by_key(opened.frame), by_key(result.frame))
+    refused(lambda: opened.frame, "again.parquet", part.name, "both have trials 0 to 39")
 
 
 # --- progress
@@ -357,7 +358,38 @@ def test_compiling_is_said(
     monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
     monkeypatch.setattr(compiling, "under_way", lambda: True)
     ff.simulate(SMALL, delta=0.1, trials=2, threads=1, progress=True)
-    assert "compiling (only once)" in capsys.readouterr().err
+    assert ", compiling" in capsys.readouterr().err
+
+
+def test_what_is_compiled_is_said_once_to_a_person(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from types import SimpleNamespace
+
+    from fastfed.kernels import compiling
+    from fastfed.kernels.adaptive import ChosenTimes
+    from fastfed.kernels.goals.best import BestGoal
+    from fastfed.kernels.rewards.gaussian import GaussianRewards
+    from fastfed.kernels.uplinks.exact import ExactUplink
+
+    classes = (GaussianRewards, BestGoal, ExactUplink, ChosenTimes)
+    kinds = [SimpleNamespace(instance_class=one) for one in classes]
+    monkeypatch.setattr(compiling, "_said", set())
+    monkeypatch.setattr(compiling, "_quiet", quiet := Event())
+    compiling.announce(kinds)
+    assert capsys.readouterr().err == ""  # nobody sees it
+    monkeypatch.setattr(compiling.sys.stderr, "isatty", lambda: True)
+    compiling.announce(kinds[:1])  # a small kernel
+    assert capsys.readouterr().err == ""
+    compiling.announce(kinds)
+    compiling.announce(kinds)
+    assert capsys.readouterr().err == (
+        "fastfed: compiling for gaussian rewards, best goal, exact uplinks, adaptive schedules: "
+        "about 10 s, only once; `fastfed compile` does it ahead\n"
+    )
+    quiet.set()
+    compiling.announce(kinds[:3])
+    assert capsys.readouterr().err == ""
 
 
 def test_a_cache_says_when_it_compiles(tmp_path: Path) -> None:
@@ -378,10 +410,8 @@ def test_a_cache_says_when_it_compiles(tmp_path: Path) -> None:
         return 3 * x
 
     compiled = numba.njit(thrice)
-    compiled._cache = Watched(thrice, b"")
-    compiled._cache._cache_file = type(compiled._cache._cache_file)(
-        str(tmp_path), "thrice", "stamp", b""
-    )
+    compiled._cache = Watched(thrice)
+    compiled._cache.place = tmp_path
     assert compiled(2) == 6
     assert seen == [True]
     assert not under_way()
@@ -396,7 +426,7 @@ def test_ctrl_c_does_not_wait_for_a_long_trial(monkeypatch: pytest.MonkeyPatch) 
     release, left = threading.Event(), threading.Event()
     run = Job.run
 
-    def slow(self: Job, *arguments: object, threads: int) -> object:
+    def slow(self: Job, *arguments: object) -> object:
         if arguments[0]:
             release.wait(60)
             left.set()

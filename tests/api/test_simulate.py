@@ -28,6 +28,8 @@ COLUMNS = {
     "bits": pl.Int64,
     "rounds": pl.Int64,
     "steps": pl.Int64,
+    "busiest": pl.Int64,
+    "downlinks": pl.Int64,
     "local_steps": pl.Int64,
     "global_steps": pl.Int64,
     "global_arm": pl.Int32,
@@ -40,6 +42,7 @@ COLUMNS = {
     "radius": pl.String,
     "goal": pl.String,
     "uplink": pl.String,
+    "participation": pl.String,
     "global_answer": pl.List(pl.Int32),
 }
 
@@ -102,6 +105,24 @@ def test_pulls_are_kept_only_when_asked():
     refused(lambda: small().pulls, "keep_pulls=True")
 
 
+def test_the_busiest_client_is_that_of_the_kept_pulls():
+    """Rows with kept pulls have the most pulls of a client, and lazy rows have the same."""
+    schedules = ["fedelim", "periodic:7", "adaptive", "phases"]
+    kept = ff.simulate("synthetic", schedules, delta=0.1, trials=40, seed=2, keep_pulls=True)
+    expected = kept.pulls.sum(axis=2).max(axis=2)
+    assert kept.frame["busiest"].to_list() == expected.ravel().tolist()
+    lazy = ff.simulate("synthetic", schedules, delta=0.1, trials=40, seed=2)
+    assert_frame_equal(lazy.frame, kept.frame)
+
+
+def test_a_downlink_is_a_change_of_the_arms_or_a_chosen_time():
+    result = small(schedules=["fedelim0", "adaptive", "rounds:2"], trials=30)
+    rows = {name: result.frame.filter(schedule=name) for name in map(str, result.job.schedules)}
+    assert (rows["fedelim0"]["downlinks"] == 2).all()  # one of two arms leaves: both clients hear
+    for name in ("adaptive", "rounds:2"):
+        assert (rows[name]["downlinks"] == 2 * rows[name]["rounds"]).all()
+
+
 def test_engines_by_name():
     assert small().engine == "skip"
     assert small(engine="skip").engine == "skip"
@@ -146,6 +167,8 @@ def test_a_lone_arm_is_declared_without_a_pull(schedule, engine):
         "uplinks",
         "rounds",
         "steps",
+        "busiest",
+        "downlinks",
         "local_steps",
         "global_steps",
         "global_arm",
@@ -470,9 +493,9 @@ def test_leaving_early_tells_the_kernels_to_stop(monkeypatch):
     controls = []
     run = Job.run
 
-    def watched(self, first, count, control, threads):
+    def watched(self, first, count, control):
         controls.append(control)
-        return run(self, first, count, control, threads=threads)
+        return run(self, first, count, control)
 
     monkeypatch.setattr(Job, "run", watched)
     job = Job.of(ff.Instance.load("synthetic"), "fedelim", delta=0.1)

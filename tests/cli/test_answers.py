@@ -26,7 +26,7 @@ NAMES = ["fedelim", "fedelim0", "periodic:10"]
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With trials that erred: the radii are far too small."""
+    """With trials that erred: the radii are too small."""
     out = tmp_path_factory.mktemp("commands") / "results"
     ff.sweep(
         instances=SMALL,
@@ -34,7 +34,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
         costs=[0, 10],
         schedules=NAMES,
         trials=40,
-        sigma=0.2,
+        sigma=0.35,
         out=out,
         threads=1,
         progress=False,
@@ -71,15 +71,20 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_best(swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     law, *text = printed(capsys, "best", str(swept)).splitlines()
     assert law == "rewards: Gaussian(sigma=1.0)"
-    assert "\n".join(text) == str(ff.open_sweep(swept).best())
+    assert "\n".join(text).replace("--all", ".frame") == str(ff.open_sweep(swept).best())
+    every = printed(capsys, "best", str(swept), "--all")
+    assert all(str(one).splitlines()[0] in every for one in ff.open_sweep(swept).best().envelopes)
     table = printed(capsys, "best", str(swept), "--cost", "0,100").splitlines()
-    assert len(table) == 2 + 1 + 2 * 2
-    rows = json.loads(printed(capsys, "best", str(swept), "--cost", "0,100", "--json"))
+    assert len(table) == 2 + 1 + 2 * 2 + 1
+    assert table[-1].startswith("compared over trials that all answered rightly, ")
+    rows = json.loads(printed(capsys, "best", str(swept), "--cost", "0,100", "--format", "json"))
     assert [row["winner"] for row in rows] == ff.open_sweep(swept).best(costs=[0, 100])[
         "winner"
     ].to_list()
-    assert json.loads(printed(capsys, "best", str(swept), "--json"))[0]["cost_from"] == 0
-    rows = json.loads(printed(capsys, "best", str(swept), "--bit-cost", "0,100", "--json"))
+    assert json.loads(printed(capsys, "best", str(swept), "--format", "json"))[0]["cost_from"] == 0
+    rows = json.loads(
+        printed(capsys, "best", str(swept), "--bit-cost", "0,100", "--format", "json")
+    )
     assert [row["winner"] for row in rows] == ff.open_sweep(swept).best(bit_costs=[0, 100])[
         "winner"
     ].to_list()
@@ -143,7 +148,8 @@ def test_replay_a_row_of_a_folder(swept: Path, capsys: pytest.CaptureFixture[str
     row = (
         ff.open_sweep(swept).frame.filter(trial=7, schedule="fedelim", delta=0.1).row(0, named=True)
     )
-    assert f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks" in shown
+    total = f"{row['pulls']:,} pulls (busiest client: {row['busiest']:,})"
+    assert f"in all: {total}, {row['uplinks']:,} uplinks" in shown
     assert shown.startswith("small, fedelim, delta 0.1, seed 0, trial 7; rewards: Gaussian(")
     assert "40" in complaint(capsys, *ask[:3], "40", *ask[4:])
     first = printed(capsys, "replay", str(swept), *ask[4:])  # trial 0, as the help says
@@ -154,9 +160,9 @@ def test_replay_a_row_of_a_folder(swept: Path, capsys: pytest.CaptureFixture[str
 def test_the_trials_that_erred(swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = ff.open_sweep(swept).frame.filter(~pl.col("correct"))
     assert rows.height > 5
-    assert len(json.loads(printed(capsys, "replay", str(swept), "--wrong", "--json"))) == (
-        rows.height
-    )
+    assert len(
+        json.loads(printed(capsys, "replay", str(swept), "--wrong", "--format", "json"))
+    ) == (rows.height)
     some = rows.filter(schedule="fedelim", delta=0.5)
     shown = printed(
         capsys, "replay", str(swept), "--wrong", "--schedule", "fedelim", "--delta", "0.5"
@@ -281,40 +287,30 @@ def test_a_law_for_files_without_one(folder: Path, capsys: pytest.CaptureFixture
     Path("p.csv").write_text("0.9,0.1\n0.1,0.4\n")
     Path("q.toml").write_text('means = [[0.9], [0.1]]\nname = "quick"\n')
     common = ["--delta", "0.1", "--schedule", "fedelim", "--trials", "3", "--threads", "1"]
-    shown = printed(
-        capsys,
-        "sweep",
-        "--instance",
-        "p.csv",
-        "--instance",
-        "q.toml",
-        "--rewards",
-        "bernoulli",
-        *common,
-    )
+    for name in ("p.csv", "q.toml"):
+        out = f"{name[0]}b.toml"
+        shown = printed(capsys, "instance", name, "--rewards", "bernoulli", "--out", out)
+        assert "rewards: Bernoulli()" in shown
+    shown = printed(capsys, "sweep", "--instance", "pb.toml", "--instance", "qb.toml", *common)
     assert shown.splitlines()[0] == "rewards: Bernoulli()"
     assert {one.name: one.rewards for one in ff.open_sweep("results").instances.values()} == {
-        "p": ff.Bernoulli(),
-        "quick": ff.Bernoulli(),
+        "pb": ff.Bernoulli(),
+        "qb": ff.Bernoulli(),
     }
     assert printed(capsys, "summary", "results").splitlines()[0] == "rewards: Bernoulli()"
-    assert "rewards Gaussian(sigma=0.5)" in printed(
-        capsys, "bounds", "p.csv", "--rewards", "gaussian:0.5"
+    assert "rewards: Gaussian(sigma=0.5)" in printed(
+        capsys, "instance", "p.csv", "--rewards", "gaussian:0.5"
     )
-    assert "rewards: Bernoulli()" in printed(capsys, "replay", "p.csv", "--rewards", "bernoulli")
-    assert "leave it out" in complaint(capsys, "replay", "results", "--rewards", "bernoulli")
     for law in (ff.Bernoulli(), "bernoulli"):
         assert ff.Instance.load("p.csv", rewards=law).rewards == ff.Bernoulli()
-    assert "bernouli" in complaint(capsys, "bounds", "p.csv", "--rewards", "bernouli")
-    assert "takes no value" in complaint(capsys, "bounds", "p.csv", "--rewards", "bernoulli:1")
+    assert "bernouli" in complaint(capsys, "instance", "p.csv", "--rewards", "bernouli")
+    assert "takes no value" in complaint(capsys, "instance", "p.csv", "--rewards", "bernoulli:1")
     for known in ("synthetic", "bernoulli", "movielens"):
-        assert "leave it out" in complaint(capsys, "bounds", known, "--rewards", "bernoulli")
+        assert "leave it out" in complaint(capsys, "instance", known, "--rewards", "bernoulli")
 
 
 def test_bounds_take_the_scale_that_sweeps_take(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "confidence scale sigma 0.5" in printed(
-        capsys, "bounds", "bernoulli", "--sigma", "proxy"
-    )
+    assert "sigma 0.5" in printed(capsys, "bounds", "bernoulli", "--sigma", "proxy")
 
 
 def test_a_name_survives_its_file(folder: Path) -> None:
@@ -417,6 +413,7 @@ print(json.dumps([found, heavy]))
 """
 
 
+@pytest.mark.process
 def test_shell_completion(folder: Path) -> None:
     """Commands, and the names that options take, in lists as well; nothing heavy is imported."""
     (folder / "mine.csv").write_text("0.9\n0.1\n")
@@ -425,7 +422,7 @@ def test_shell_completion(folder: Path) -> None:
     wanted = {
         "fastfed be": ["best"],
         "fastfed bounds syn": ["synthetic"],
-        "fastfed bounds m": ["movielens", "mine.csv", "my results/"],
+        "fastfed bounds m": ["movielens", "movielens-available", "mine.csv", "my results/"],
         "fastfed replay r": ["random:"],
         "fastfed sweep --instance sc": ["scaled:"],
         "fastfed sweep --schedule fed": ["fedelim", "fedelim0"],
@@ -434,7 +431,7 @@ def test_shell_completion(folder: Path) -> None:
         "fastfed sweep --radius paper,st": ["paper,stitched", "paper,stitched-pairs"],
         "fastfed sweep --goal be": ["best"],
         "fastfed sweep --uplink ex": ["exact"],
-        "fastfed sweep --rewards be": ["bernoulli"],
+        "fastfed instance p.csv --rewards be": ["bernoulli"],
     }
     done = subprocess.run(
         [sys.executable, "-c", COMPLETED, json.dumps(list(wanted))],
@@ -468,14 +465,14 @@ def test_filters(
     command: str, swept: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     which = ["--schedule", "fedelim,periodic:10", "--delta", "0.1", "--instance", "small"]
-    which += ["--radius", "paper", "--goal", "best", "--uplink", "exact", "--sigma", "0.2"]
+    which += ["--radius", "paper", "--goal", "best", "--uplink", "exact", "--sigma", "0.35"]
     some = ff.open_sweep(swept).filter(schedule=["fedelim", "periodic:10"], delta=0.1)
     if command in ("plot", "report"):
         every = printed(capsys, command, str(swept), "--out", "every").splitlines()
         shown = printed(capsys, command, str(swept), "--out", "some", *which).splitlines()
         assert 0 < Path(shown[0]).stat().st_size < Path(every[0]).stat().st_size
         return
-    rows = json.loads(printed(capsys, command, str(swept), "--json", *which))
+    rows = json.loads(printed(capsys, command, str(swept), "--format", "json", *which))
     frame = {"summary": some.summary, "best": lambda: some.best().frame}.get(
         command, lambda: some.check().frame
     )()
@@ -487,9 +484,13 @@ def test_compare(swept: Path, folder: Path, capsys: pytest.CaptureFixture[str]) 
     ask = ["compare", str(swept), "--by", "delta", "--cost", "10"]
     opened = ff.open_sweep(swept)
     found = opened.compare(by="delta", cost=10)
-    assert printed(capsys, *ask) == f"{found}\n"
-    assert json.loads(printed(capsys, *ask, "--json")) == json.loads(found.frame.write_json())
-    some = json.loads(printed(capsys, *ask, "--json", "--schedule", "fedelim", "--to", "0.1"))
+    assert printed(capsys, *ask).replace("--all", ".frame") == f"{found}\n"
+    assert json.loads(printed(capsys, *ask, "--format", "json")) == json.loads(
+        found.frame.write_json()
+    )
+    some = json.loads(
+        printed(capsys, *ask, "--format", "json", "--schedule", "fedelim", "--to", "0.1")
+    )
     assert {(row["schedule"], row["delta"], row["reference"]) for row in some} == {
         ("fedelim", 0.5, 0.1)
     }
@@ -512,14 +513,14 @@ def test_tables_in_other_notations(
     )
     shown = {}
     for form in ("csv", "markdown", "latex"):
-        shown[form] = printed(capsys, *ask, f"--{form}").splitlines()
+        shown[form] = printed(capsys, *ask, "--format", form).splitlines()
     body = [line for line in shown["markdown"] if line.startswith("| ")]
     rows = [line for line in shown["latex"] if line.endswith(r"\\")]
     assert len(body) - 1 == len(rows) > 2
     assert len({line.count(" | ") for line in body}) == 1
     assert len({line.count(" & ") for line in rows}) == 1
-    assert shown["latex"][-1] == r"\end{tabular}"
-    assert "choose one" in complaint(capsys, *ask, "--csv", "--latex")
+    assert r"\end{tabular}" in shown["latex"]
+    assert "must be one of text, markdown" in complaint(capsys, *ask, "--format", "latx")
 
 
 def test_nothing_is_cut_in_a_pipe(
@@ -533,17 +534,17 @@ def test_nothing_is_cut_in_a_pipe(
     text = printed(capsys, "summary", "long")
     assert long.name.strip() in text
     assert schedules[1] in text
-    monkeypatch.setattr("fastfed.display.tables._room", lambda: 90)
+    monkeypatch.setattr("fastfed.display.table._room", lambda: 90)
     assert max(map(len, printed(capsys, "summary", "long").splitlines()[2:])) <= 90
 
 
 def test_the_width_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fastfed.display import tables
+    from fastfed.display import table
 
     monkeypatch.setenv("COLUMNS", "77")
-    assert tables._room() > 10**6  # pytest captures stdout
-    monkeypatch.setattr(tables.sys.stdout, "isatty", lambda: True)
-    assert tables._room() == 77
+    assert table._room() > 10**6  # pytest captures stdout
+    monkeypatch.setattr(table.sys.stdout, "isatty", lambda: True)
+    assert table._room() == 77
 
 
 def test_differences_have_intervals_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -552,7 +553,7 @@ def test_differences_have_intervals_where_there_is_room(monkeypatch: pytest.Monk
     first = found.frame.filter(measure="total").row(0, named=True)
     ends = f"[{first['difference_low']:+,.0f} to {first['difference_high']:+,.0f}]"
     assert ends in str(found)
-    assert "a pipe" not in str(found)
-    monkeypatch.setattr("fastfed.display.tables._room", lambda: 100)
+    assert "Intervals of differences" not in str(found)
+    monkeypatch.setattr("fastfed.display.table._room", lambda: 100)
     assert " to " not in str(found).partition("reference")[2].partition("total")[2]
-    assert "a pipe or --json also has the intervals" in str(found)
+    assert "Intervals of differences: .frame" in str(found)

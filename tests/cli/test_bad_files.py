@@ -23,7 +23,6 @@ INSTANCES: dict[str, tuple[str | bytes, str]] = {
     "ragged.csv": ("0.1,0.2\n0.3\n", "row 2"),
     "text.csv": ("0.1,0.2\n0.3,high\n", "'high'"),
     "nan.csv": ("0.1,0.2\n0.3,nan\n", "'nan'"),
-    "hole.csv": ("0.1,0.2\n0.3,\n", "''"),
     "infinite.csv": ("0.1,0.2\n0.3,1e400\n", "inf"),
     "tie.csv": ("0.5,0.2\n0.5,0.4\n", "tie"),
     "tie-of-means.csv": ("0.1,0.4\n0.4,0.1\n", "tie"),
@@ -50,7 +49,7 @@ INSTANCES: dict[str, tuple[str | bytes, str]] = {
     "word.toml": ('means = "high"\n', "means"),
     "date.toml": ("means = 2024-01-01\n", "means"),
     "table.toml": ("[means]\na = 1\n", "means"),
-    "nan.toml": ("means = [[nan], [0.2]]\n", "means[0, 0]"),
+    "nan.toml": ("means = [[nan], [0.2]]\n", "arm 0: no client has it"),
     "huge.toml": (f"means = [[{HUGE}], [0.2]]\n", "means"),
     "tie.toml": ("means = [[0.5], [0.5]]\n", "tie"),
     "rewards.toml": ("means = [[0.1], [0.2]]\nrewards = 3\n", "rewards"),
@@ -260,10 +259,10 @@ def observed(place: Path, **columns: Any) -> str:
     [
         ({"arm": [], "client": [], "reward": []}, "column 'arm' holds null"),
         ({"arm": ["a"], "client": ["x"]}, "no column 'reward'"),
-        ({"arm": ["a", None], "client": ["x", "x"], "reward": [1.0, 2.0]}, "missing arm"),
+        ({"arm": ["a", None], "client": ["x", "x"], "reward": [1.0, 2.0]}, "1 in arm"),
         (
             {"arm": ["a", "a"], "client": ["x", "x"], "reward": [1.0, 1.0], "count": [1, None]},
-            "missing arm, client, reward, count or weight",
+            "a missing value in 1 of 2 rows (1 in count)",
         ),
         (
             {"arm": ["a", "a"], "client": ["x", "x"], "reward": [1.0, 1.0], "count": [-1, 3]},
@@ -272,7 +271,11 @@ def observed(place: Path, **columns: Any) -> str:
         ({"arm": ["a"], "client": ["x"], "reward": ["1"]}, "column 'reward' holds string"),
         ({"arm": [["a"]], "client": ["x"], "reward": [1.0]}, "column 'arm' holds list"),
         ({"arm": ["a", "b"], "client": ["x", "x"], "reward": [1e308, 0.0]}, "too large"),
-        ({"arm": ["a", "b"], "client": ["x", "x"], "reward": [float("nan"), 0.0]}, "finite"),
+        (
+            {"arm": ["a", "b"], "client": ["x", "x"], "reward": [float("nan"), 0.0]},
+            "--drop-missing",
+        ),
+        ({"arm": ["a", "b"], "client": ["x", "x"], "reward": [float("inf"), 0.0]}, "finite"),
         (
             {
                 "arm": [f"a{i}" for i in range(30_000)],

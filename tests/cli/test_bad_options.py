@@ -8,6 +8,8 @@ import pytest
 from bad_input import refused_by_command
 from helpers import SMALL
 
+from fastfed.cli import app as cli
+
 OPTIONS: dict[str, list[str]] = {
     "--delta": [
         "0",
@@ -108,8 +110,7 @@ OPTIONS: dict[str, list[str]] = {
 BOUNDS: dict[str, list[str]] = {
     "--delta": ["5e-324", "0", "x"],
     "--cost": ["1e308", "-1"],
-    "--base": ["1e308", "1", "x"],
-    "--period": ["0", "x"],
+    "--schedule": ["phases", "x"],
     "--sigma": ["0", "x", "nan"],
 }
 
@@ -131,7 +132,7 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "stray argument of sweep": (["sweep", "synthetic"], "synthetic"),
     "summary of nothing": (["summary"], "DIR"),
     "summary of two": (["summary", "a", "b"], "b"),
-    "summary in two forms": (["summary", "GOOD", "--json", "--csv"], "--json"),
+    "summary in an unknown format": (["summary", "GOOD", "--format", "html"], "--format html"),
     "summary with a bad cost": (["summary", "GOOD", "--cost", "-1"], "-1"),
     "summary with a cost that is no number": (["summary", "GOOD", "--cost", "x"], "'x'"),
     "summary without costs": (["summary", "GOOD", "--cost", ""], "cost"),
@@ -199,3 +200,15 @@ def test_bad_option(case: str, place: Path, good: Path, capsys: pytest.CaptureFi
     (place / "gap.csv").write_text("0.5,0.5\n0.500000001,0.9\n")
     ready = [str(good) if word == "GOOD" else word for word in arguments]
     refused_by_command(ready, named, place, capsys)
+
+
+def test_option_of_other_commands_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """`errors --goal` suggested --sigma."""
+    assert cli.run(["errors", "synthetic", "--goal", "top:2"]) == 2
+    told = capsys.readouterr().err
+    assert "errors has no --goal, which is one of sweep, " in told
+    assert "--sigma" not in told
+    assert cli.run(["errors", "synthetic", "--sigm", "2"]) == 2
+    assert "--sigma" in capsys.readouterr().err
+    assert cli.run(["errors", "synthetic", "--delta"]) == 2
+    assert "requires an argument" in capsys.readouterr().err

@@ -23,14 +23,21 @@ SYNTHETIC = Instance.load("synthetic")
 
 
 def test_bounds_command(capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--delta", "0.1,0.01", "--cost", "10,2000", "--base", "1.5", "--period", "100"]
-    assert cli.run(["bounds", "synthetic", *options]) == 0
+    options = [
+        "--delta",
+        "0.1,0.01",
+        "--cost",
+        "10,2000",
+        "--schedule",
+        "exponential:1.5,periodic:100",
+    ]
+    assert cli.run(["bounds", "synthetic", *options, "--all"]) == 0
     table = capsys.readouterr().out
     assert max(map(len, table.splitlines())) <= 100
     found = [
         bounds(SYNTHETIC, d, c, base=1.5, period=100) for d in (0.1, 0.01) for c in (10.0, 2000.0)
     ]
-    assert table == bounds_text(found) + "\n"
+    assert table == bounds_text(found, every=True) + "\n"
     assert table.count("T = 228,921") == table.count("T = 255,343") == 1
     assert "4 of 4 arms break C ln T_k <= T_k; FedElim's total <= 3T does not follow" in table
     assert "every arm meets C ln T_k <= T_k; FedElim's total <= 3T follows" in table
@@ -42,7 +49,7 @@ def test_bounds_command(capsys: pytest.CaptureFixture[str]) -> None:
     ):
         assert row.split() in rows
 
-    assert cli.run(["bounds", "synthetic", *options, "--sigma", "0.5", "--json"]) == 0
+    assert cli.run(["bounds", "synthetic", *options, "--sigma", "0.5", "--format", "json"]) == 0
     read = json.loads(capsys.readouterr().out)
     assert [(one["delta"], one["cost"]) for one in read] == [(b.delta, b.cost) for b in found]
     assert read[3] == bounds(SYNTHETIC, 0.01, 2000.0, 0.5, base=1.5, period=100).to_dict()
@@ -55,10 +62,10 @@ def test_bounds_command_of_extreme_instances(
     Instance([[0.3, 0.4]]).save(tmp_path / "lone.toml")
     Instance([[1e-9], [0.0]], arms=["a" * 60, "b"], clients=["c" * 60]).save(tmp_path / "near.toml")
     for name in (str(tmp_path / "lone.toml"), str(tmp_path / "near.toml"), "random:50,3,1"):
-        assert cli.run(["bounds", name]) == 0
+        assert cli.run(["bounds", name, "--all"]) == 0
         table = capsys.readouterr().out
         assert max(len(row) for row in table.splitlines()) <= 100
-    assert "... 30 more arms: --json has all" in table
+    assert "... 30 more arms: --format json has all" in table
 
 
 @pytest.mark.parametrize(
@@ -67,8 +74,9 @@ def test_bounds_command_of_extreme_instances(
         (["--delta", "0"], "delta = 0: must lie strictly between 0 and 1"),
         (["--delta", "small"], "delta = 'small'"),
         (["--cost", "-1"], "cost '-1'"),
-        (["--period", "2.5"], "period H = '2.5'"),
-        (["--base", "1"], "base lambda = '1'"),
+        (["--schedule", "periodic:2.5"], "period H = '2.5'"),
+        (["--schedule", "exponential:1"], "base lambda = '1'"),
+        (["--schedule", "phases"], "must be periodic:H, exponential:LAMBDA or adaptive"),
         (["--sigma", "0"], "sigma = '0'"),
     ],
 )
@@ -81,6 +89,7 @@ def test_bounds_command_refuses(
     assert error.count("\n") == 1
 
 
+@pytest.mark.process
 def test_help_imports_nothing_heavy() -> None:
     script = (
         "import sys; from fastfed.cli import app as cli\n"

@@ -39,11 +39,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.process
 def test_python_m_fastfed() -> None:
     done = fastfed("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"fastfed {ff.__version__}\n", "")
 
 
+@pytest.mark.process
 def test_bad_input_is_exit_2_and_one_line() -> None:
     done = fastfed("sweep", "--delta", "2")
     assert (done.returncode, done.stdout) == (2, "")
@@ -77,6 +79,7 @@ def test_failed_tasks_are_shown_with_the_table_of_the_others(
     assert "MemoryError: no room" in capsys.readouterr().err
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("command", [["summary", "GOOD"], []], ids=" ".join)
 def test_reader_that_goes_away(command: list[str], good: Path) -> None:
     """As in `fastfed summary DIR | head -0` and `fastfed | head -0`."""
@@ -94,12 +97,13 @@ def test_reader_that_goes_away(command: list[str], good: Path) -> None:
     assert process.returncode in (0, -signal.SIGPIPE)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize(
     "command",
     [
         ["summary", "GOOD"],
-        ["summary", "GOOD", "--json"],
+        ["summary", "GOOD", "--format", "json"],
         ["instances"],
         ["--help"],
         ["replay", "synthetic"],
@@ -120,6 +124,7 @@ def test_full_disk_under_stdout(good: Path, command: list[str]) -> None:
     assert (done.returncode, done.stderr) == (2, "fastfed: stdout: No space left on device\n")
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_full_disk_under_stdout_and_then_bad_input() -> None:
     """Output before the error is lost, and yet the status is 2, not Python's 120."""
@@ -147,6 +152,7 @@ main()
     assert (done.returncode, done.stderr) == (2, "fastfed: and then no more\n")
 
 
+@pytest.mark.process
 def test_closed_stdout() -> None:
     """Results would be lost without a word; and no file may be opened in its place."""
     sweep = "$FASTFED sweep --instance small.toml --trials 3 --delta 0.1 --schedule fedelim"
@@ -157,6 +163,7 @@ def test_closed_stdout() -> None:
     assert shell(f"{sweep} --quiet >&-").returncode == 0
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("closed", ["2>&-", "<&-", "<&- 2>&-"])
 def test_other_closed_files(closed: str) -> None:
     done = shell(f"$FASTFED instances {closed}")
@@ -165,6 +172,7 @@ def test_other_closed_files(closed: str) -> None:
     assert shell(f"$FASTFED sweep --delta 2 {closed}").returncode == 2
 
 
+@pytest.mark.process
 def test_stdout_that_knows_only_ascii(good: Path) -> None:
     done = shell(f"$FASTFED summary {shlex.quote(str(good))}", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
@@ -172,12 +180,13 @@ def test_stdout_that_knows_only_ascii(good: Path) -> None:
     assert done.stdout.isascii()
 
 
+@pytest.mark.process
 def test_json_on_a_stdout_that_knows_only_ascii() -> None:
     ff.Instance(SMALL.means).save("kleine Ärme 🎰.toml")  # without a name of its own
     done = shell(
         "$FASTFED sweep --instance 'kleine Ärme 🎰.toml' --trials 3 --quiet --delta 0.1 "
         "--schedule fedelim && "
-        "$FASTFED summary results --json",
+        "$FASTFED summary results --format json",
         PYTHONIOENCODING="ascii",
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -194,6 +203,7 @@ main()
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "workers", [["--threads", "2"], pytest.param(["--dask", "local:2"], marks=pytest.mark.slow)]
 )
@@ -268,6 +278,7 @@ def test_ctrl_c_keeps_what_is_finished(
 BAR = "━"  # what bars are drawn with
 
 
+@pytest.mark.process
 def test_ctrl_c_leaves_no_bar_behind() -> None:
     status, lines = interrupted_on_a_terminal(
         "import sys; from fastfed.__main__ import main; sys.argv[0] = 'fastfed'; main()",
@@ -287,6 +298,7 @@ def test_ctrl_c_leaves_no_bar_behind() -> None:
     assert lines[0].startswith("fastfed: stopped; finished parts are kept, go on with: fastfed")
 
 
+@pytest.mark.process
 def test_simulate_comes_back_after_ctrl_c_without_a_bar() -> None:
     """It has work for hours: only that it stops lets this test end."""
     status, lines = interrupted_on_a_terminal(
@@ -305,6 +317,7 @@ os.kill(os.getpid(), signal.SIGINT)
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("module", ["typer", "numpy", "polars", "numba"])
 def test_ctrl_c_while_something_is_imported(module: str, folder: Path) -> None:
     (folder / "early").mkdir()
@@ -316,6 +329,7 @@ def test_ctrl_c_while_something_is_imported(module: str, folder: Path) -> None:
     assert done.stderr.startswith("fastfed: stopped")
 
 
+@pytest.mark.process
 def test_next_to_nothing_is_imported_before_ctrl_c_is_caught() -> None:
     code = """
 import sys
@@ -333,7 +347,7 @@ def test_ctrl_c_stops_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their threads would go on for as long as a part takes."""
     started, stopped = threading.Event(), threading.Event()
 
-    def compute(task: tasks.Task, control: Any, threads: int) -> tuple[Any, int]:
+    def compute(task: tasks.Task, control: Any) -> tuple[Any, int]:
         started.set()
         until = time.monotonic() + 300
         while not control.stop[0] and time.monotonic() < until:

@@ -359,16 +359,16 @@ options = {
         "--quiet",
         "--nonsense",
     ],
-    "summary": ["--cost", "--json", "--csv"],
+    "summary": ["--cost", "--format", "--all"],
     "plot": ["--cost", "--format", "--bounds"],
-    "bounds": ["--delta", "--cost", "--period", "--base", "--sigma", "--json"],
-    "check": ["--cost", "--json"],
-    "replay": ["--schedule", "--delta", "--seed", "--trial", "--sigma", "--json"],
+    "bounds": ["--delta", "--cost", "--schedule", "--sigma", "--format"],
+    "check": ["--cost", "--format"],
+    "replay": ["--schedule", "--delta", "--seed", "--trial", "--sigma", "--format"],
     "merge": ["--out"],
     "instances": [],
     "movielens": ["build", "--rule", "--empty"],
 }
-FLAGS = ("--quiet", "--json", "--csv", "--bounds", "build")
+FLAGS = ("--quiet", "--all", "--bounds", "build")
 
 
 @st.composite

@@ -64,6 +64,7 @@ def test_help_of_sweep_names_every_option_and_default(capsys: pytest.CaptureFixt
         assert default in shown
 
 
+@pytest.mark.process
 def test_no_command_shows_the_commands() -> None:
     told = fastfed()
     assert told.returncode in (0, 2)
@@ -71,6 +72,7 @@ def test_no_command_shows_the_commands() -> None:
     assert "sweep" in told.stdout + told.stderr
 
 
+@pytest.mark.process
 def test_help_imports_nothing_heavy() -> None:
     """One process, every command's help, what is loaded after each."""
     code = """
@@ -98,6 +100,7 @@ print(json.dumps(seen))
     assert not any(seen.values()), seen
 
 
+@pytest.mark.process
 def test_commands_import_only_what_they_use(good: Path) -> None:
     code = """
 import sys

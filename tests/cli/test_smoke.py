@@ -23,7 +23,7 @@ PROGRAM = typer.main.get_command(cli.app)
 GRID = ["--instance", "synthetic", "--instance", "bernoulli", "--delta", "0.1", "--trials", "20"]
 COMMANDS = {
     "summary": (["summary", "results"], "fedelim0"),
-    "summary as csv": (["summary", "results", "--csv"], "ratio_to_fedelim0"),
+    "summary as csv": (["summary", "results", "--format", "csv"], "ratio_to_fedelim0"),
     "merge": (["merge", "results", "--out", "merged"], "parts added"),
     "best": (["best", "results"], "cheapest"),
     "compare": (["compare", "results", "--by", "schedule"], "fedelim0"),
@@ -36,10 +36,11 @@ COMMANDS = {
     "replay": (["replay", "results", "--trial", "3", "--schedule", "fedelim",
                 "--instance", "synthetic"], "pulls"),
     "report": (["report", "results"], "report.html"),
-    "bounds": (["bounds", "synthetic"], "Theorem"),
-    "check": (["check", "results"], "holds"),
+    "bounds": (["bounds", "synthetic"], "T* = 839.7"),
+    "check": (["check", "results"], "claim "),
     "errors": (["errors", "synthetic", "--trials", "200"], "1e-"),
     "instances": (["instances"], "movielens"),
+    "instance": (["instance", "synthetic", "--out", "again.toml"], "again.toml"),
     "compile": (["compile"], "4 kernels"),
     "movielens": (["movielens", "build", "ratings", "--out", "mine.parquet"], "mine.parquet"),
     "sweep with Dask": (["sweep", *GRID, "--out", "dask", "--dask", "local:1"], "fedelim0"),

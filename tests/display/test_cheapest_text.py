@@ -4,17 +4,46 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from made_up_trials import CELL, moments_of, simulated
+from made_up_trials import CELL, envelope_of, simulated
 from scipy import stats
 
-from fastfed.analysis.cheapest import Cheapest, envelope
-from fastfed.display.cheapest_text import BRACKETS, best_text
+from fastfed.analysis.cheapest import Cheapest
+from fastfed.display.cheapest_text import BRACKETS, best_table, cheapest_text
+from fastfed.text import digits
 
 
-def test_text() -> None:
+def test_one_row_for_each_cell() -> None:
     pulls, uplinks = simulated(np.random.default_rng(17), 2000, 3)
-    text = str(Cheapest((envelope(moments_of(pulls, uplinks), CELL),)))
-    first, *pieces = text.splitlines()
+    one = envelope_of(pulls, uplinks, cell=CELL)
+    other = envelope_of(pulls[1:], uplinks[1:], names=("periodic:10", "fedelim"), cell=CELL)
+    title, shared, head, *rows = str(Cheapest((one, other))).splitlines()
+    assert title == "The cheapest schedule by the cost C of an uplink."
+    assert shared == "all rows: here, delta 0.1, 2,000 trials"
+    assert head.split() == ["fedelim0", "periodic:10", "fedelim"]
+    starts = [digits(piece.low) for piece in one.pieces]
+    assert rows[0].split() == starts
+    assert rows[1].split() == ["0", digits(other.pieces[1].low)]
+    assert rows[2].startswith("A number is the C from which the schedule above it is the cheapest")
+    assert str(Cheapest(())) == "no rows yet"
+
+
+def test_many_winners_have_columns_of_costs() -> None:
+    names = [f"periodic:{2**i}" for i in range(12)]
+    pulls = np.array([[100.0 * 1.3**i] * 100 for i in range(12)])
+    uplinks = np.array([[4000.0 / 2**i] * 100 for i in range(12)])
+    found = Cheapest((envelope_of(pulls, uplinks, names=names, cell=CELL),))
+    lines = str(found).splitlines()
+    assert "C = 0" in lines[2]
+    assert "C = 1,000" in lines[2]
+    row = lines[3].split()
+    assert row[0] == "periodic:1"
+    assert row[2] == found.at([10.0])["winner"][0]
+
+
+def test_all_ranges_of_a_cell() -> None:
+    pulls, uplinks = simulated(np.random.default_rng(17), 2000, 3)
+    found = Cheapest((envelope_of(pulls, uplinks, cell=CELL),))
+    first, *pieces = cheapest_text(found, every=True).splitlines()
     foot = next(i for i, line in enumerate(pieces) if not line.startswith(" "))
     pieces, legend = pieces[:foot], pieces[foot:]
     assert first == (
@@ -29,19 +58,16 @@ def test_text() -> None:
     assert pieces[-1].startswith("  C from ") or "not separable" in pieces[-1]
     assert legend[0] == BRACKETS[0]
     assert len(legend) == (3 if any("not separable" in line for line in pieces) else 1)
-    assert str(Cheapest(())) == "no rows yet"
 
 
 def test_table_for_given_costs() -> None:
     pulls, uplinks = simulated(np.random.default_rng(18), 500, 3)
-    moments = moments_of(
-        [*pulls, pulls[0]],
-        [*uplinks, uplinks[0]],
-        names=("fedelim0", "periodic:10", "fedelim", "periodic:1"),
-    )
-    best = Cheapest((envelope(moments, CELL), envelope(moments, {**CELL, "delta": 0.01})))
-    above, head, *rows = best_text(best, [0.0, 1000.0]).splitlines()
-    assert above == "all rows: instance here, sigma 1"
+    given = ([*pulls, pulls[0]], [*uplinks, uplinks[0]])
+    names = ("fedelim0", "periodic:10", "fedelim", "periodic:1")
+    cells = (CELL, {**CELL, "delta": 0.01})
+    best = Cheapest(tuple(envelope_of(*given, names=names, cell=cell) for cell in cells))
+    above, head, *rows = best_table(best, [0.0, 1000.0]).text().splitlines()
+    assert above == "all rows: here"
     assert head.split()[:3] == ["delta", "C", "cheapest"]
     assert [row.split()[:3] for row in rows] == [
         ["0.1", "0", "fedelim0"],
@@ -53,7 +79,7 @@ def test_table_for_given_costs() -> None:
     margin = pulls[1] - pulls[0]
     assert f"{margin.mean():.1f} ± {stats.sem(margin):.1f}" in rows[0]
     assert rows[0].endswith("none")
-    assert best_text(Cheapest(()), [1.0]) == "no rows yet"
+    assert best_table(Cheapest(()), [1.0]).text() == "no rows yet"
 
 
 @pytest.mark.usefixtures("terminal")
@@ -65,14 +91,13 @@ def test_long_names_in_the_table_have_keys_below_it() -> None:
     ]
     best = Cheapest(
         (
-            envelope(
-                moments_of(pulls, uplinks, names=("fedelim0", *long)),
-                {**CELL, "instance": "x" * 60},
+            envelope_of(
+                pulls, uplinks, names=("fedelim0", *long), cell={**CELL, "instance": "x" * 60}
             ),
-            envelope(moments_of(pulls, uplinks, names=("fedelim0", *long)), CELL),
+            envelope_of(pulls, uplinks, names=("fedelim0", *long), cell=CELL),
         )
     )
-    lines = best_text(best, [0.0, 1000.0]).splitlines()
+    lines = best_table(best, [0.0, 1000.0]).text().splitlines()
     assert lines[-2:] == [f"at#1: {long[0]}", f"at#2: {long[1]}"]
     assert max(map(len, lines)) <= 100
     assert "at#2" in lines[3]

@@ -19,7 +19,7 @@ import fastfed as ff
 from fastfed.cli import app as cli
 from fastfed.display.layout import apart
 from fastfed.display.series import chart, with_gaps
-from fastfed.display.styles import style_of
+from fastfed.display.styles import style_of, styles
 from fastfed.errors import InputError
 
 pytest.importorskip("matplotlib")
@@ -245,10 +245,11 @@ def test_a_schedule_looks_the_same_in_every_figure() -> None:
     frame = made_up()
     for options in ({}, {"y": "pulls"}, {"y": "error_rate"}):
         for line in chart(frame, **options).lines:
-            name = next(s for s in SCHEDULES if line.style == style_of(s))
-            assert name
-    few = chart(frame.filter(pl.col("schedule").is_in(["fedelim", "periodic:500"])))
-    assert [line.style for line in few.lines] == [style_of("fedelim"), style_of("periodic:500")]
+            assert line.style in styles(SCHEDULES).values()
+    some = frame.filter(pl.col("schedule").is_in(["fedelim", "periodic:500"]))
+    few = chart(some, schedules=SCHEDULES)
+    every = styles(SCHEDULES)
+    assert [line.style for line in few.lines] == [every["fedelim"], every["periodic:500"]]
     level = {
         line.label: line.style
         for line in chart(frame.filter(pl.col("delta") == 0.1), x="period").lines
@@ -492,6 +493,7 @@ def test_figures_of_a_sweep(tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "figures" / path.name).read_bytes()
 
 
+@pytest.mark.process
 def test_no_screen_is_chosen_or_needed(tmp_path: Path) -> None:
     """Figures of a sweep leave a notebook's backend and its open figures alone."""
     script = (

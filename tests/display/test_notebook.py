@@ -9,18 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from made_up_trials import CELL, moments_of, simulated, summary_frame
+from made_up_trials import CELL, envelope_of, simulated, summary_frame
 
 import fastfed as ff
-from fastfed.analysis.cheapest import Cheapest, envelope
-from fastfed.display.notebook import (
-    best_html,
-    bounds_html,
-    check_html,
-    instance_html,
-    replay_html,
-    summary_html,
-)
+from fastfed.analysis.cheapest import Cheapest
+from fastfed.display.notebook import bounds_html, instance_html, replay_html
+from fastfed.display.table import MOST
+from fastfed.display.tables import check_table, summary_table
 from fastfed.model.choices import DEFAULTS
 
 EVIL = "<script>alert('x')</script> & \"q\" \x1b[31m"
@@ -66,32 +61,34 @@ def test_a_large_instance_is_shown_in_part() -> None:
     big = ff.Instance(np.random.default_rng(0).random((500, 60)))
     text = instance_html(big)
     rows = rows_of(text)
-    assert len(rows) == 31
-    assert "48 more" in rows[0][-2]
+    assert len(rows) == 21
+    assert len(rows[0]) == 10
+    assert "52 more clients" in words_of(text)
     assert f"the best one overall is arm {big.global_best}" in words_of(text)
     assert len(text) < 60_000
 
 
 def test_summary() -> None:
-    text = summary_html(
-        summary_frame({"instance": EVIL}, {"instance": "b", "truncated": 3}),
-        {EVIL: NAMED, "b": NAMED},
-        title="12 trials of <b>",
-    )
+    frame = summary_frame({"instance": EVIL}, {"instance": "b", "truncated": 3})
+    text = summary_table(frame, {EVIL: NAMED, "b": NAMED}).html()
     head, one, two = rows_of(text)
     assert head[0] == "instance"
     assert "473,427 ± 1,260" in one
     assert "473,427 ± 1,260*" in two
     assert "note: some trials did not end" in words_of(text)
-    assert "12 trials of <b>" in words_of(text)
-    assert "no rows yet" in summary_html(summary_frame({}).head(0))
+    assert "no rows yet" in summary_table(frame.head(0)).html()
+
+
+def test_a_result_says_what_it_is_above_its_table() -> None:
+    text = ff.simulate(NAMED, delta=0.1, trials=3)._repr_html_()
+    assert "3 trials x 1 schedules" in words_of(text)
 
 
 def test_a_long_summary_says_what_is_left_out() -> None:
     frame = pl.concat([summary_frame({"delta": float(i)}) for i in range(1, 251)])
-    rows = rows_of(summary_html(frame))
-    assert len(rows) == 1 + 100 + 1
-    assert "150 more rows" in rows[-1][0]
+    text = summary_table(frame, rest="summary()").html()
+    assert len(rows_of(text)) == 1 + MOST
+    assert f"{MOST} of 250 rows; all of them: summary()" in words_of(text)
 
 
 @pytest.mark.parametrize(
@@ -125,38 +122,42 @@ def test_replay_is_no_dump_of_events() -> None:
     assert f"{told.row['pulls']:,} pulls" in words_of(text)
 
 
-def test_check_shows_violations_first_and_says_of_what_intervals_are() -> None:
+def test_check_counts_verdicts_by_claim_and_names_what_is_violated() -> None:
     line = {
         "instance": EVIL,
         "delta": 0.1,
         "sigma": 1.0,
         **DEFAULTS,
         "schedule": "fedelim",
-        "claim": "pulls",
+        "trials": 10,
+        "ended": 10,
+        "claim": "pulls <= T",
         "cost": None,
         "mean": 5.0,
-        "bound": 7.0,
-        "outside": 0.5,
-        "low": 0.1,
-        "high": 0.7,
+        "bound": 10.0,
+        "tightness": 0.5,
         "verdict": "holds",
+        "applies": True,
         "reason": "",
     }
-    other = {**line, "verdict": "violated", "outside": None, "cost": 1000.0}
+    worse = {**line, "schedule": "fedelim0", "mean": 9.0, "tightness": 0.9}
+    broken = {**worse, "claim": "total <= T", "verdict": "violated", "reason": "too dear"}
     found: Any = SimpleNamespace(
-        frame=pl.DataFrame([line, other]), counts=lambda: {"holds": 1, "violated": 1}
+        frame=pl.DataFrame([line, worse, {**broken, "cost": 7.0}]),
+        counts=lambda: {"holds": 2, "violated": 1},
     )
-    _, first, second = rows_of(check_html(found))
-    assert first[-2:] == ["violated", ""]
-    assert first[5] == "1,000"
-    assert first[8] == "mean: 0.1 to 0.7"
-    assert second[8] == "share outside: 0.1 to 0.7"
-    found.frame = pl.DataFrame([line, {**line, "radius": "mixture"}])
-    assert {row[1] for row in rows_of(check_html(found))[1:]} == {"paper", "mixture"}
+    text = check_table(found, rest=".frame").html()
+    assert rows_of(text) == [
+        ["claim", "holds", "violated", "mean", "bound", "/bound", "nearest to its bound at"],
+        ["pulls <= T", "2", "", "9", "10", "0.9", "fedelim0"],
+        ["total <= T", "", "1", "9", "10", "0.9", "fedelim0, C 7"],
+    ]
+    assert "violated: total <= T, fedelim0, C 7; too dear" in words_of(text)
+    assert "3 lines, one for each claim" in words_of(text)
 
 
 def test_best() -> None:
     pulls, uplinks = simulated(np.random.default_rng(1), 200, 3)
-    found = Cheapest((envelope(moments_of(pulls, uplinks), {**CELL, "instance": EVIL}),))
-    assert "<script>alert('x')</script>" in words_of(best_html(found))
-    assert "no rows yet" in best_html(Cheapest(()))
+    found = Cheapest((envelope_of(pulls, uplinks, cell={**CELL, "instance": EVIL}),))
+    assert "<script>alert('x')</script>" in words_of(found._repr_html_())
+    assert "no rows yet" in Cheapest(())._repr_html_()

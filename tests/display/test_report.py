@@ -9,27 +9,30 @@ import re
 import shutil
 import subprocess
 import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
 from helpers import SMALL, run, snapshot
-from made_up_trials import NAMES, moments_of, simulated
+from made_up_trials import CELL, NAMES, envelope_of, moments_of, simulated
 
 import fastfed as ff
 import fastfed.display.report as report
+from fastfed.analysis.cheapest import Envelope
 from fastfed.analysis.moments import Moments, Prices
 from fastfed.cli import app as cli
 from fastfed.display.report.data import cell_data, report_data
 from fastfed.display.report.page import page
 from fastfed.display.styles import styles
-from fastfed.display.wording import rate, with_error
 from fastfed.model.schedules import Schedule
-from fastfed.text import short, tidy
+from fastfed.storage import manifest
+from fastfed.text import number, rate, short, tidy
 from fastfed.theory.bounds import bounds
 from fastfed.version import ROWS
 
@@ -37,18 +40,20 @@ HERE = Path(report.__file__).parent
 EVIL = "<script>alert(1)</script> </script> <!-- \"q\" 'r' & @TITLE@ \x1b[31m " + "x" * 300
 
 
-def cells(trials: int = 50, instance: str = "here") -> list[tuple[dict[str, Any], Moments]]:
+def cell_of(cell: dict[str, Any], *given: Any, **more: Any) -> tuple[Envelope, Moments]:
+    """Return the cheapest schedules and the sums of made-up trials."""
+    return envelope_of(*given, **more, cell=cell), moments_of(*given, **more)
+
+
+def cells(trials: int = 50, instance: str = "here") -> list[tuple[Envelope, Moments]]:
     rng = np.random.default_rng(1)
     return [
-        (
-            {"instance": instance, "delta": delta, "sigma": 1.0},
-            moments_of(*simulated(rng, trials, 4)),
-        )
+        cell_of({"instance": instance, "delta": delta, "sigma": 1.0}, *simulated(rng, trials, 4))
         for delta in (0.1, 0.01)
     ]
 
 
-def data_of(cells: Sequence[tuple[Mapping[str, Any], Moments]], about: dict[str, Any]) -> Any:
+def data_of(cells: Sequence[tuple[Envelope, Moments]], about: dict[str, Any]) -> Any:
     """Return the numbers of a page of made-up cells."""
     schedules = [[Schedule.parse(name) for name in moments.schedules] for _, moments in cells]
     return report_data(
@@ -139,14 +144,14 @@ def test_a_large_sweep_stays_small() -> None:
     """60 schedules, 12 deltas, 3 instances."""
     names = tuple(f"periodic:{period}" for period in range(1, 61))
     rng = np.random.default_rng(2)
-    moments = moments_of(
-        rng.integers(1000, 2000, (60, 5)), rng.integers(1, 50, (60, 5)), names=names
+    found, moments = cell_of(
+        CELL, rng.integers(1000, 2000, (60, 5)), rng.integers(1, 50, (60, 5)), names=names
     )
     data = data_of(
         [
-            ({"instance": name, "delta": delta, "sigma": 1.0}, moments)
+            (replace(found, cell={"instance": name, "delta": delta, "sigma": 1.0}), moments)
             for name in "abc"
-            for delta in range(12)
+            for delta in range(1, 13)
         ],
         {},
     )
@@ -210,7 +215,7 @@ def test_every_cost_has_the_numbers_of_the_summary() -> None:
         for (_, moments), rows in zip(every, by_cell, strict=True):
             for name, texts in zip(moments.schedules, rows, strict=True):
                 prices = Prices.total(cost)
-                assert texts[0] == with_error(moments.mean(name, prices), moments.sem(name, prices))
+                assert texts[0] == number(moments.mean(name, prices), moments.sem(name, prices))
                 assert texts[1] == short(moments.mean(name, Prices.total(0)))
                 row = next(one for one in data["cells"][0]["rows"] if one["schedule"] == name)
                 assert texts[2] == rate(0.0, row["error_low"], row["error_high"])
@@ -240,7 +245,7 @@ def test_a_schedule_that_does_not_end_wins_nowhere_on_the_page() -> None:
     ended = np.full(pulls.shape, True)
     ended[2] = pulls[2] <= np.sort(pulls[2])[79]
     cell = {"instance": "here", "delta": 0.1, "sigma": 1.0}
-    (found,) = data_of([(cell, moments_of(pulls, uplinks, ended))], {})["cells"]
+    (found,) = data_of([cell_of(cell, pulls, uplinks, ended)], {})["cells"]
     assert list(found["excluded"]) == [NAMES[2]]
     assert found["excluded"][NAMES[2]].startswith("60 % of 200 trials did not end")
     assert NAMES[2] not in {piece["winner"] for piece in found["pieces"]}
@@ -261,7 +266,7 @@ def test_numbers_are_written_as_in_python() -> None:
     pairs = [*zip(values, errors, strict=True), (5.0, 0.0), (5.0, None), (0.0, 0.0)]
     found = computed("given.map(([v, e]) => model.withError(v, e))", pairs)
     for (value, error), text in zip(pairs, found, strict=True):
-        assert text == with_error(value, error), (value, error)
+        assert text == number(value, error), (value, error)
     assert computed("given.map(model.short)", values) == [short(value) for value in values]
 
 
@@ -273,7 +278,7 @@ def test_half_way_between_two_numbers_is_rounded_as_in_python() -> None:
     ]
     pairs = [(1000.5, 10.5), (2.5, 0.125), (1000.25, 1.5), (0.5, 0.5), (12.5, 12.5), (0.0, 2.5)]
     assert computed("given.map(([v, e]) => model.withError(v, e))", pairs) == [
-        with_error(*pair) for pair in pairs
+        number(*pair) for pair in pairs
     ]
 
 
@@ -361,10 +366,9 @@ def test_an_instance_that_is_gone_costs_only_bounds_and_verdicts(tmp_path: Path)
         )
         == 0
     )
-    record = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
-    record = {key: record[key] for key in record if key not in ("checksum", "last_spec")}
-    record["instances"] = {}
-    (tmp_path / "sweep" / "sweep.json").write_text(json.dumps(record))
+    record = manifest.read_record(tmp_path / "sweep" / "sweep.json")
+    record = msgspec.structs.replace(record, instances={})
+    manifest.write_record(tmp_path / "sweep" / "sweep.json", record)
     source.unlink()
     assert cli.run(["report", str(tmp_path / "sweep")]) == 0
     text = (tmp_path / "sweep" / "report.html").read_text()

@@ -17,11 +17,10 @@ from browsing import EVIL, NEEDS_BROWSER, Opened, launched
 import fastfed as ff
 from fastfed.cli import app as cli
 from fastfed.display.compare_table import compare_columns
-from fastfed.display.styles import label_of
+from fastfed.display.styles import label_of, styles
 from fastfed.display.tables import summary_cells
-from fastfed.display.wording import rate, with_error
 from fastfed.storage.summary_cache import stored_summary
-from fastfed.text import printable, short
+from fastfed.text import digits, number, printable, rate, short
 
 pytestmark = [pytest.mark.browser, NEEDS_BROWSER]
 
@@ -79,8 +78,8 @@ def test_table_has_the_numbers_of_the_summary(opened: Opened, folder: Path) -> N
     summary = stored_summary(folder, [float(cost) for cost in costs])
     for place, instance in enumerate(("plain", EVIL)):
         opened.choose("instance", place)
-        for number, delta in enumerate(DELTAS):
-            opened.choose("delta", number)
+        for index, delta in enumerate(DELTAS):
+            opened.choose("delta", index)
             for cost in costs:
                 opened.type_cost(cost)
                 frame = summary.filter(
@@ -88,7 +87,7 @@ def test_table_has_the_numbers_of_the_summary(opened: Opened, folder: Path) -> N
                     pl.col("delta") == delta,
                     pl.col("cost") == float(cost),
                 )
-                shown = {row[0]: [row[2], row[3], row[5], row[6]] for row in opened.rows()}
+                shown = {row[0]: [row[1], row[3], row[5], row[6]] for row in opened.rows()}
                 assert shown == printed(frame)
 
 
@@ -147,10 +146,15 @@ def test_error_bars_are_those_of_the_summary(opened: Opened, folder: Path) -> No
             ("trade-off", "pulls", first),
         ):
             if cost == 0 and what == "communication":
-                assert opened.page.locator(f"#{figure}").is_hidden()  # nothing to see
+                said = opened.page.inner_text(f"#{figure} .note")
+                assert said == "Communication costs nothing at C = 0."
+                assert opened.page.locator(f"#{figure} .chart").is_hidden()
                 continue
-            shown = [with_error(row[f"{what}_mean"], row[f"{what}_sem"]) for row in of]
+            shown = [number(row[f"{what}_mean"], row[f"{what}_sem"]) for row in of]
             assert_bars(bars(opened, figure, shown), of, what)
+        if not any(row["error_rate"] for row in rows):
+            assert "No trial of these schedules erred" in opened.page.inner_text("#errors .note")
+            continue
         rates = [
             f"{rate(row['error_rate'], row['error_low'], row['error_high'])} %" for row in rows
         ]
@@ -164,17 +168,13 @@ def test_quantiles_are_those_of_the_summary(opened: Opened, folder: Path) -> Non
         pl.col("instance") == "plain", pl.col("delta") == DELTAS[0]
     )
     opened.type_cost("10")
-    shown = {row[0]: row[7:10] for row in opened.rows()}
+    shown = {row[0]: row[2] for row in opened.rows()}
     for row in frame.to_dicts():
-        parts = shown[label_of(row["schedule"])]
-        assert parts[0] == " / ".join(
+        assert shown[label_of(row["schedule"])] == " / ".join(
             short(row[f"total_{share}"]) for share in ("q05", "q50", "q95")
         )
-        assert parts[1] == " / ".join(
-            short(row[f"pulls_{share}"]) for share in ("q05", "q50", "q95")
-        )
     opened.type_cost("11")  # the sweep did not ask for it: nobody knows
-    assert {row[7] for row in opened.rows()} == {""}
+    assert {row[2] for row in opened.rows()} == {""}
 
 
 def test_slider_and_field_agree(opened: Opened) -> None:
@@ -237,7 +237,8 @@ def test_schedules_are_searched_and_hidden(opened: Opened) -> None:
     opened.page.wait_for_function(f"() => {drawn} === {3 * len(DELTAS)}")
     opened.page.click("#none")
     assert opened.rows() == []
-    assert opened.page.locator("#total-delta").is_hidden()
+    assert opened.page.locator("#total-delta .chart").is_hidden()
+    assert opened.page.inner_text("#total-delta .note") == "No trial of these schedules ended."
     opened.page.click("#all")
     assert len(opened.rows()) == 4
 
@@ -248,10 +249,24 @@ def test_the_cheapest_is_a_headline(opened: Opened, folder: Path) -> None:
         pl.col("instance") == "plain", pl.col("delta") == DELTAS[0]
     )
     best = frame.sort("total_mean").row(0, named=True)
-    total = with_error(best["total_mean"], best["total_sem"])
+    total = number(best["total_mean"], best["total_sem"])
+    paper = frame.filter(schedule="fedelim")["total_mean"].item()
+    times = digits(paper / best["total_mean"])
+    more = "" if best["schedule"] == "fedelim" else f"; fedelim costs {times} times as much"
     assert opened.page.inner_text("#cheapest") == (
-        f"Cheapest at C = 10: {label_of(best['schedule'])}, total {total}"
+        f"Cheapest at C = 10: {label_of(best['schedule'])}, total {total}{more}"
     )
+
+
+def test_the_period_panel_has_a_line_and_level_schedules(opened: Opened) -> None:
+    assert opened.page.locator("#total-period svg .mark-line path").count() == 1
+    names = opened.page.locator("#total-period svg .mark-text text").all_text_contents()
+    assert {"fedelim", "superexponential"} <= set(names)
+
+
+def test_the_leading_figures_answer(opened: Opened) -> None:
+    lead = opened.page.locator("#lead figure").evaluate_all("all => all.map(one => one.id)")
+    assert lead == ["total-cost", "total-period"]
 
 
 def test_a_wrong_cost_gets_a_message(opened: Opened) -> None:
@@ -265,12 +280,19 @@ def test_a_wrong_cost_gets_a_message(opened: Opened) -> None:
     assert opened.page.inner_text("#wrong-cost") == ""
 
 
-def test_colours_stay_apart(opened: Opened) -> None:
-    """Every schedule that is shown has a colour of its own, as long as there are enough."""
+def test_colours_are_those_of_the_figures(opened: Opened) -> None:
     strokes = opened.page.eval_on_selector_all(
+        "#names li",
+        "all => all.map(one => [one.dataset.name, one.querySelector('svg path')"
+        ".getAttribute('stroke')])",
+    )
+    looks = styles(SCHEDULES)
+    assert dict(strokes) == {name: look.colour for name, look in looks.items()}
+    opened.page.uncheck("#names li[data-name=fedelim] input")
+    again = opened.page.eval_on_selector_all(
         "#names svg path:first-child", "all => all.map(one => one.getAttribute('stroke'))"
     )
-    assert len(set(strokes)) == len(SCHEDULES)
+    assert again == [stroke for _, stroke in strokes]
 
 
 def test_figures_are_dark_in_dark_mode(browser: Any, folder: Path) -> None:
@@ -336,12 +358,17 @@ def test_bounds_can_be_switched_on(opened: Opened) -> None:
     assert "undefined" not in opened.page.inner_text("body")
 
 
+def test_the_figures_that_answer_come_first(opened: Opened) -> None:
+    ids = opened.page.locator("figure").evaluate_all("all => all.map(one => one.id)")
+    assert ids[:2] == ["total-cost", "total-period"]
+
+
 @pytest.mark.parametrize("kind", ["SVG", "PNG"])
 def test_every_figure_can_be_saved(opened: Opened, tmp_path: Path, kind: str) -> None:
     """One kind a page: Chromium lets a page save ten files before it asks the user."""
     opened.page.wait_for_selector("#compare-chart svg")
     buttons = opened.page.get_by_role("button", name=f"Save as {kind}")
-    assert buttons.count() == 7
+    assert buttons.count() == 6  # no trial erred: a sentence is in the place of a figure
     for place in range(buttons.count()):
         with opened.page.expect_download() as download:
             buttons.nth(place).click()
@@ -351,13 +378,14 @@ def test_every_figure_can_be_saved(opened: Opened, tmp_path: Path, kind: str) ->
             root = ElementTree.parse(path).getroot()
             assert root.tag.endswith("svg")
             texts = {"".join(one.itertext()) for one in root.iter() if one.tag.endswith("text")}
-            figure = opened.page.locator("figure").nth(place)
+            figure = buttons.nth(place).locator("xpath=ancestor::figure")
             assert figure.locator("h2, h3").inner_text() in texts  # title, subtitle, legend
             assert any(text and text.startswith("instance plain") for text in texts)
-            assert ("fedelim0" if place < 6 else "fedelim") in texts
+            assert ("fedelim0" if place < 5 else "fedelim") in texts
+            assert not any("chosen above" in text for text in texts)  # nothing is above it
         else:
             assert path.read_bytes().startswith(b"\x89PNG")
-    assert len(list(tmp_path.iterdir())) == 7
+    assert len(list(tmp_path.iterdir())) == 6
 
 
 def test_data_can_be_saved(opened: Opened, folder: Path, tmp_path: Path) -> None:
@@ -536,10 +564,10 @@ def test_two_goals_and_two_uplinks(browser: Any, tmp_path: Path) -> None:
     summary, verdicts = swept.summary([10.0]), swept.check().frame
     for place, goal in enumerate(goals):
         one.choose("goal", place)
-        for number, uplink in enumerate(uplinks):
-            one.choose("uplink", number)
+        for index, uplink in enumerate(uplinks):
+            one.choose("uplink", index)
             frame = summary.filter(goal=goal, uplink=uplink)
-            shown = {row[0]: [row[2], row[3], row[5], row[6]] for row in one.rows()}
+            shown = {row[0]: [row[1], row[3], row[5], row[6]] for row in one.rows()}
             assert shown == printed(frame)
             assert f"goal {goal}, uplink {uplink}" in one.page.inner_text("#table-title")
             lines = one.rows("lines")
@@ -549,3 +577,24 @@ def test_two_goals_and_two_uplinks(browser: Any, tmp_path: Path) -> None:
     assert not [row for row in one.rows("claims") if "e2" in row[-1]]
     assert one.said == []
     one.context.close()
+
+
+def test_names_that_objects_of_javascript_have(browser: Any, tmp_path: Path) -> None:
+    """An instance called constructor once ended all figures of the comparison."""
+    made = [
+        ff.Instance([[0.9, 0.1], [0.15 * place, 0.8]], name=name)
+        for place, name in enumerate(("plain", "constructor", "__proto__"))
+    ]
+    found = ff.sweep(
+        instances=made, deltas=[0.1], costs=[10], schedules=SCHEDULES[:2], trials=40, threads=1
+    )
+    found.report(tmp_path / "names.html")
+    one = Opened(browser, tmp_path / "names.html", 1000)
+    one.page.select_option("#compare-by", "instance")
+    legend = "#compare-chart svg .role-legend-label text"
+    one.page.wait_for_function(f"() => document.querySelectorAll('{legend}').length === 2")
+    labels = one.page.locator(legend).all_text_contents()
+    assert [label.strip("\u200b") for label in labels] == ["constructor", "__proto__"]
+    assert len(one.rows("compare-table")) == 4
+    one.context.close()
+    assert one.said == []

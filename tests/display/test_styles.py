@@ -47,12 +47,9 @@ def test_many_of_one_kind_and_no_two_alike(names: list[str]) -> None:
     assert len(set(styles(names).values())) == len(names)
 
 
-def test_same_schedule_same_style_whatever_else_is_drawn() -> None:
-    usual = FORTY[:24]  # FedElim, FedElim0, super-exponential, and periods 1, 2, 5, 10, ...
-    everything = styles(usual)
-    for name in usual:
-        assert everything[name] == styles([name])[name] == style_of(name)
+def test_the_order_of_schedules_does_not_matter() -> None:
     assert styles(FORTY) == styles(reversed(FORTY))
+    assert styles(FORTY)["fedelim"] == FEDELIM
 
 
 def test_paper_schedules_have_fixed_looks() -> None:
@@ -70,6 +67,7 @@ def test_kinds_do_not_share_dashes() -> None:
         assert not one & other
 
 
+@pytest.mark.process
 def test_style_is_the_same_in_another_process() -> None:
     script = f"from fastfed.display.styles import styles\nprint(list(styles({FORTY!r}).values()))"
     done = subprocess.run(
@@ -128,3 +126,14 @@ def test_colours_differ_for_every_common_kind_of_colour_vision() -> None:
         for (i, one), (j, other) in combinations(enumerate(lab), 2):
             apart = float(np.linalg.norm(one - other))
             assert apart > 11, (vision, COLOURS[i], COLOURS[j], apart)
+
+
+def test_eight_schedules_have_eight_colours() -> None:
+    """The default sweep has nine schedules, of which two communicate at the same steps."""
+    periods = [f"periodic:{h}" for h in (1, 5, 10, 100, 1000, 10_000, 100_000)]
+    looks = styles(["fedelim", "fedelim0", *periods])
+    assert len({look.colour for look in looks.values()}) == len(COLOURS) == 8
+    assert looks["fedelim0"].colour == looks["periodic:1"].colour
+    for count in range(1, 9):
+        some = styles([f"exponential:{1.1 + one / 10}" for one in range(count)])
+        assert len({look.colour for look in some.values()}) == count

@@ -8,7 +8,6 @@ from typing import Any
 from made_up_trials import summary_frame
 
 from fastfed.display.sweep_text import MOST, sweep_text
-from fastfed.display.tables import summary_text
 
 HERE = Path("my results")
 
@@ -38,46 +37,65 @@ def grid(periods: int, deltas: int, costs: int) -> list[dict[str, Any]]:
     ]
 
 
-def test_few_rows_are_all_shown() -> None:
-    frame = summary_frame(*grid(MOST // 4, 2, 2))
-    assert len(frame) == MOST
-    assert sweep_text(frame, {}, HERE) == summary_text(frame, {})
-
-
-def test_of_many_rows_the_cheapest_of_each_cell_and_cost() -> None:
-    lines = shown(*grid(9, 5, 3))
+def test_one_row_for_each_cell_and_cost_with_fedelim_beside_it() -> None:
+    rows = grid(9, 5, 3)
+    rows += [{**row, "schedule": "fedelim", "total_mean": 2e4} for row in rows[::27]]
+    lines = shown(*rows)
     assert schedules(lines) == ["periodic:9"] * 15
+    first = next(line for line in lines if "periodic:9" in line)
+    assert "20,000 ± 1,260" in first
+    assert first.split()[-1] == "2"  # 20,000 over 9,991
+    assert sum("20,000" in line for line in lines) == 5
     assert lines[-3:] == [
-        "Shown: the schedule with the lowest mean total cost of each cell and C.",
-        "All 135 rows: fastfed summary 'my results'",
-        "Significant differences: fastfed best 'my results'",
+        "All 140 rows: fastfed summary 'my results' --all. Every C: fastfed best 'my results'",
+        "Next, often far cheaper:",
+        "  fastfed sweep --spec 'my results/sweep.json' --schedule "
+        "fedelim,phases --radius paper,mixture-pairs",
     ]
+
+
+def test_what_was_tried_is_not_the_next_step() -> None:
+    rows = [{**row, "radius": "mixture-pairs"} for row in grid(2, 1, 1)]
+    assert "--radius" not in shown(*rows)[-1]
+    lines = shown(*rows, {**rows[0], "schedule": "phases"})
+    assert lines[-1].startswith("All 3 rows")
 
 
 def test_in_python_methods_show_the_rest() -> None:
     lines = sweep_text(summary_frame(*grid(9, 5, 3)), {}).splitlines()
-    assert lines[-2:] == [
-        "All 135 rows: sweep.summary()",
-        "Significant differences: sweep.best()",
-    ]
+    assert lines[-1] == "All 135 rows: summary(). Every C: best()"
 
 
-def test_several_of_each_where_there_is_room_the_cheapest_first() -> None:
-    lines = shown(*grid(61, 1, 3))
-    assert schedules(lines) == [f"periodic:{61 - place}" for place in range(8)] * 3
-    assert lines[-3].startswith("Shown: the 8 schedules with")
+def test_with_many_cells_one_cost_is_shown() -> None:
+    lines = shown(*grid(3, 10, 3))
+    assert len(schedules(lines)) == 10
+    assert "C 1" in lines[0]
 
 
 def test_never_more_rows_than_fit_on_a_screen() -> None:
-    lines = shown(*grid(3, 20, 3))
+    lines = shown(*grid(3, 200, 3))
     assert len(schedules(lines)) == MOST
-    assert lines[-3].startswith(f"Shown: the first {MOST} of 60 rows with the schedule with the")
+    assert len(lines) <= 24
+    assert any(line.startswith(f"{MOST} of 200 rows; all of them: fastfed best") for line in lines)
 
 
-def test_a_schedule_that_leaves_too_many_trials_unended_is_not_the_cheapest() -> None:
+def test_a_schedule_that_leaves_too_many_trials_unended_or_errs_is_not_the_cheapest() -> None:
     rows = grid(30, 1, 1)
-    rows[-1] |= {"truncated": 60, "truncated_rate": 0.6, "truncated_low": 0.5}
+    rows[-1] |= {"truncated": 600, "truncated_rate": 0.6, "truncated_low": 0.5, "error_rate": 0.6}
     rows[-2] |= {"total_mean": None}
+    rows[-3] |= {"error_rate": 0.6, "error_low": 0.5}
     lines = shown(*rows)
-    assert lines[0].startswith("note: some trials did not end, up to 60 of 1,000")
-    assert schedules(lines)[0] == "periodic:28"
+    assert lines[0].startswith("note: some trials did not end, up to 600 of 1,000")
+    assert schedules(lines)[0] == "periodic:27"
+    out = [line for line in lines if line.startswith("excluded from 1 of 1 cells: periodic:")]
+    assert [line.split()[6] for line in out] == ["periodic:28,", "periodic:30,"]
+    assert "60 % of 1,000 trials are wrong (95 % interval" in out[0]
+
+
+def test_a_cell_in_which_all_schedules_err_has_a_line() -> None:
+    rows = grid(3, 2, 1)
+    for row in rows[3:]:
+        row |= {"error_rate": 0.83, "error_low": 0.8, "error_high": 0.86}
+    lines = shown(*rows)
+    assert len(schedules([line for line in lines if "excluded" not in line])) == 2
+    assert sum("[80, 86] > delta" in line for line in lines) == 1

@@ -9,15 +9,10 @@ from made_up_trials import summary_frame
 
 import fastfed as ff
 from fastfed.display.legends import SUMMARY
-from fastfed.display.tables import Column, bounds_text, summary_text, table_text
-from fastfed.display.wording import (
-    parameters,
-    plain,
-    rate,
-    told_apart,
-    with_error,
-)
-from fastfed.text import printable
+from fastfed.display.table import MOST, Column, Table, table_text
+from fastfed.display.tables import bounds_text, summary_text
+from fastfed.display.wording import told_apart
+from fastfed.text import number, parameters, plain, printable, rate
 
 pytestmark = pytest.mark.usefixtures("terminal")
 
@@ -61,12 +56,9 @@ def test_rows_that_differ_can_be_told_apart(column: str, one: object, other: obj
 
 def test_what_is_constant_is_said_once_above() -> None:
     text = summary_text(summary_frame({"schedule": "fedelim"}, {"schedule": "fedelim0"}))
-    above, rest, head, *rows = text.splitlines()
+    above, head, *rows = text.splitlines()
     assert rows.pop() == SUMMARY["x FE0"]
-    assert above == (
-        "all rows: instance here, radius paper, goal best, uplink exact, delta 0.1, sigma 1, C 10,"
-    )
-    assert rest == "          1,000 trials"
+    assert above == "all rows: here, delta 0.1, C 10, 1,000 trials"  # and no default
     assert head.split()[0] == "schedule"
     assert all("here" not in row for row in rows)
 
@@ -160,7 +152,7 @@ def test_bounds_name_the_law_and_keep_names_apart() -> None:
         rewards=ff.Bernoulli(),
         clients=["the first of all hospitals A", "the first of all hospitals B"],
     )
-    text = bounds_text([ff.bounds(one, delta=0.01, cost=1000)])
+    text = bounds_text([ff.bounds(one, delta=0.01, cost=1000)], every=True)
     assert "rewards Bernoulli()" in text
     assert "cost C 1,000" in text
     assert all(f"dose {i}" in text for i in range(3))
@@ -183,6 +175,53 @@ def test_replay_keeps_whole_names() -> None:
         assert any(name in line for line in lines)
     assert "a drug with a long name, 2" in str(told)
     assert len({len(line) for line in lines[1:-2]}) == 1
+
+
+def test_choices_that_somebody_made_are_named() -> None:
+    rows = {"radius": "mixture", "sigma": 2.0}
+    above = summary_text(summary_frame(rows, {**rows, "schedule": "fedelim0"})).splitlines()[0]
+    assert above == "all rows: here, radius mixture, delta 0.1, sigma 2, C 10, 1,000 trials"
+
+
+def test_the_scale_of_the_rewards_is_a_default() -> None:
+    instances = {"here": ff.Instance([[0.9], [0.1]], rewards=ff.Gaussian(0.5))}
+    assert "sigma 1" in summary_text(summary_frame({"sigma": 1.0}), instances)
+    assert "sigma 0.5," not in summary_text(summary_frame({"sigma": 0.5}), instances)
+
+
+def test_a_summary_fits_on_a_screen() -> None:
+    frame = summary_frame(*({"delta": float(i)} for i in range(1, 251)))
+    lines = summary_text(frame).splitlines()
+    assert len(lines) <= 30
+    assert f"{MOST} of 250 rows; all of them: summary()" in lines
+    assert len(summary_text(frame, most=None).splitlines()) > 250
+
+
+# Notations
+
+
+@pytest.mark.parametrize(
+    ("name", "markdown"),
+    [
+        ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
+        ("[x](javascript:alert(1))", r"[x\](javascript:alert(1))"),
+        ("![x](http://evil/x.png)", r"![x\](http:&#47;&#47;evil/x.png)"),
+        ("[x]: http://evil", r"[x\]: http:&#47;&#47;evil"),
+        ("www.evil.org", "www&#46;evil.org"),
+        ("a|b_c*d`e\\f", r"a\|b\_c\*d\`e\\f"),
+        ("0 [0, 0.37]", "0 [0, 0.37]"),
+    ],
+)
+def test_markdown_shows_names_and_obeys_none(name: str, markdown: str) -> None:
+    table = Table([Column("name", [name], left=True), Column("n", ["1"])], [name], [name])
+    above, _, head, sides, row, _, below = table.markdown().splitlines()
+    assert above == below == markdown
+    assert (head, sides, row) == ("| name | n |", "| --- | ---: |", f"| {markdown} | 1 |")
+
+
+def test_latex_rows_do_not_begin_with_an_option() -> None:
+    table = Table([Column("name", ["[2cm] 5 % & $x$"], left=True)])
+    assert r"{[}2cm] 5 \% \& \$x\$ \\" in table.latex().splitlines()
 
 
 # Words and numbers
@@ -228,7 +267,7 @@ def test_a_parameter_reads_back(value: float) -> None:
     ],
 )
 def test_value_and_error(value: float | None, error: float | None, text: str) -> None:
-    assert with_error(value, error) == text
+    assert number(value, error) == text
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ MANY = {
 
 @pytest.mark.parametrize("kind", MANY)
 def test_many_arms_are_compared_as_few_are(kind: str) -> None:
-    """Eleven arms: more than `unresolved.SIDE_BY_SIDE`, whose rivals are compared as vectors."""
+    """Eleven arms have 110 ordered pairs, of which few are unresolved at a time."""
     instance = MANY[kind](np.random.default_rng(11).uniform(0.0, 2.0, (11, 3)))
     options = {"delta": 0.2, "trials": 8, "seed": 3, "sigma": 0.4, "max_steps": 2**12}
     schedules = ["fedelim", "periodic:7"]

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import errno
 import importlib.util
+import inspect
 import os
 import pickle
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from numba.core import caching, config
+from numba.core import config
 
-from fastfed.kernels import compiling, numba_internals
+import fastfed
+from fastfed.kernels import compiling, dispatch, kept_code, numba_internals, sources, trials
+from fastfed.kernels.rewards import finite, gaussian_noises
 
 SMALL = """
 from fastfed.kernels.compiling import entry_point
@@ -69,14 +74,11 @@ def test_the_second_process_compiles_nothing(called: Called) -> None:
     assert called() == (FOUND, "")
 
 
-@pytest.mark.parametrize("ending", ["nbi", "nbc"])
 @pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "garbage", "folder"])
-def test_a_damaged_file_is_made_again(
-    place: Path, called: Called, ending: str, damage: str
-) -> None:
+def test_a_damaged_file_is_made_again(place: Path, called: Called, damage: str) -> None:
     """One flipped bit of machine code would give wrong rows, or end the process."""
     called()
-    (path,) = files(place, ending)
+    (path,) = files(place, "nbc")
     content = bytearray(path.read_bytes())
     if damage == "cut":
         content = content[:-10]
@@ -91,20 +93,21 @@ def test_a_damaged_file_is_made_again(
         path.write_bytes(content)
     counts, said = called()
     assert counts == COMPILED
-    if damage in ("cut", "flipped"):
-        assert said.startswith("fastfed: compiled code in ")
-        assert said.endswith("is damaged); compiling it again\n")
+    assert said.startswith("fastfed: compiled code in ")
+    reason = "Is a directory" if damage == "folder" else f"{path.name} is damaged"
+    assert said.endswith(f" ({reason}); compiling it again\n")
     if damage != "folder":
         assert called() == (FOUND, "")
 
 
-def test_an_index_that_names_a_module_that_is_gone(place: Path, called: Called) -> None:
-    """As Numba itself wrote it before modules moved: unpickling it would raise."""
+def test_trees_that_are_damaged_are_read_again(place: Path, called: Called) -> None:
     called()
-    (path,) = files(place, "nbi")
-    path.write_bytes(pickle.dumps("0.0") + b"cfastfed.kernels.nowhere\nThing\n.")
-    assert called() == (COMPILED, "")
+    (path,) = files(place, "json")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9] + b"garbage}}")
+    kept_code.trees.cache_clear()
     assert called() == (FOUND, "")
+    assert path.read_bytes() == whole
 
 
 def test_content_that_cannot_be_unpickled(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +116,7 @@ def test_content_that_cannot_be_unpickled(called: Called, monkeypatch: pytest.Mo
 
     def loads(content: bytes) -> object:
         tries.append(content)
-        if len(tries) == 1:
+        if len(tries) <= 2:  # tests ask twice, because another may have compiled
             raise ModuleNotFoundError("No module named 'fastfed.kernels.nowhere'")
         return real(content)
 
@@ -124,31 +127,155 @@ def test_content_that_cannot_be_unpickled(called: Called, monkeypatch: pytest.Mo
     assert called() == (FOUND, "")
 
 
-def test_other_sources_are_compiled_again_without_a_word(
-    called: Called, monkeypatch: pytest.MonkeyPatch
+EDITED = SMALL.replace("2.0 * x", "x + x")
+DESCRIBED = f'"""A module."""\n{SMALL}'.replace(
+    "\n    return", '\n    """Twice."""  # so\n\n    return'
+)
+
+
+def test_only_edits_of_the_syntax_tree_compile(place: Path, called: Called) -> None:
+    """Comments, docstrings and an undone edit find what was compiled before."""
+    file = place / "small.py"
+    assert called() == (COMPILED, "")
+    file.write_text(DESCRIBED)
+    assert called() == (FOUND, "")
+    file.write_text(EDITED)
+    assert called() == (COMPILED, "")
+    file.write_text(SMALL)
+    assert called() == (FOUND, "")
+
+
+def test_the_versions_used_last_are_kept(place: Path, called: Called) -> None:
+    """The first version is used again after each edit, so others are removed."""
+    called()
+    (first,) = files(place, "nbc")
+    for number in range(kept_code.KEPT + 1):
+        (place / "small.py").write_text(f"{SMALL}\nNUMBER = {number}\n")
+        assert called() == (COMPILED, "")
+        (place / "small.py").write_text(SMALL)
+        os.utime(first, ns=(0, 0))
+        assert called() == (FOUND, "")
+    assert len(files(place, "nbc")) == kept_code.KEPT
+    assert first.exists()
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Copy the package, whose files a test may then edit."""
+    copy = shutil.copytree(Path(fastfed.__file__).parent, tmp_path / "fastfed")
+    monkeypatch.setattr(sources, "_PACKAGE", Path(copy))
+    return Path(copy)
+
+
+@pytest.mark.parametrize(
+    ("edited", "changes"),
+    [
+        ("kernels/trials.py", {"gaussian", "finite"}),
+        ("kernels/random/philox.py", {"gaussian", "finite"}),
+        ("kernels/compiling.py", {"gaussian", "finite"}),
+        ("confidence.py", {"gaussian", "finite"}),
+        ("kernels/rewards/gaussian.py", {"gaussian"}),
+        ("kernels/random/binomial.py", {"finite"}),
+        ("kernels/rewards/poisson.py", set()),
+        ("model/setting.py", set()),
+        ("errors.py", set()),
+    ],
+)
+def test_a_kernel_is_made_of_what_its_files_import(
+    package: Path, edited: str, changes: set[str]
+) -> None:
+    def digests() -> dict[str, bytes]:
+        kernels = package / "kernels"
+        return {
+            name: sources.digest([kernels / "trials.py", kernels / f"rewards/{name}.py"], {})
+            for name in ("gaussian", "finite")
+        }
+
+    before = digests()
+    path = package / edited
+    path.write_text(f"{path.read_text()}\n# a comment\n")
+    assert digests() == before
+    path.write_text(f"{path.read_text()}\nNEW = 1\n")
+    assert {name for name, one in digests().items() if one != before[name]} == changes
+
+
+def test_implementations_are_among_the_files_of_their_kernel() -> None:
+    """An implementation elsewhere could change and leave its kernels as they were."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("fastfed.")]
+    generics = {
+        one for each in modules for one in vars(each).values() if isinstance(one, dispatch.Generic)
+    }
+    pairs = {pair for one in generics for pair in one._implementations.items()}
+    assert {finite.FiniteRewards, gaussian_noises.GaussianCellsRewards} <= {one for one, _ in pairs}
+    for cls, function in pairs:
+        trees: sources.Trees = {}
+        sources.digest([Path(inspect.getfile(cls)), Path(trials.__file__)], trees)
+        file = Path(inspect.getfile(function))
+        known = len(trees)
+        sources.digest([file], trees)
+        assert len(trees) == known, (cls, file)
+
+
+def test_code_of_another_user_is_not_run(
+    place: Path, called: Called, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called()
-    monkeypatch.setattr(compiling, "sources", lambda: b"other")
-    assert called() == (COMPILED, "")
-
-
-def test_nowhere_to_write(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read-only package and no home: one line for all functions, and it runs."""
-
-    def nowhere(self: object, function: Callable[..., object]) -> None:
-        raise RuntimeError(
-            f"cannot cache function {function.__name__!r}: no locator available "
-            "for file '/somewhere/small.py'"
-        )
-
-    monkeypatch.setattr(caching.CacheImpl, "__init__", nowhere)
+    (path,) = files(place, "nbc")
+    path.chmod(0o666)
     counts, said = called()
     assert counts == COMPILED
-    assert said == (
-        "fastfed: compiled code cannot be kept (no folder for it can be written): "
-        "every process compiles it again; set NUMBA_CACHE_DIR to a folder that can be "
-        "written\n"
+    assert "can be written by other users); compiling it again" in said
+    assert called() == (FOUND, "")
+    monkeypatch.setattr(os, "getuid", lambda: path.stat().st_uid + 1)
+    counts, said = called()
+    assert counts == COMPILED
+    assert f"({path.name} belongs to another user); compiling it again" in said
+
+
+def not_kept(reason: str) -> str:
+    return (
+        f"fastfed: compiled code cannot be kept ({reason}): every process compiles it again; "
+        "set NUMBA_CACHE_DIR to a folder of your own\n"
     )
+
+
+@pytest.mark.parametrize("refused", ["relative", "shared", "foreign", "read-only"])
+def test_a_folder_that_is_not_ours_is_not_used(
+    place: Path, called: Called, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    """One line for all functions, and it runs."""
+    folder = place / "cache" / "fastfed"
+    folder.mkdir(parents=True)
+    folder.chmod(0o700)
+    reason = f"folder {folder} "
+    if refused == "relative":
+        monkeypatch.chdir(place)
+        monkeypatch.setattr(config, "CACHE_DIR", "cache")
+        reason = "folder cache/fastfed has no absolute path"
+    elif refused == "shared":
+        folder.chmod(0o770)
+        reason += "can be written by other users"
+    elif refused == "foreign":
+        monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+        reason += "belongs to another user"
+    else:
+        monkeypatch.setattr(os, "access", lambda path, mode: False)
+        reason = "no folder for it can be written"
+    assert called() == (COMPILED, not_kept(reason))
+    assert not list(folder.iterdir())
+
+
+def test_without_a_home_nothing_is_kept_in_the_current_folder(
+    place: Path, called: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`~` stays as it is where nobody knows the user's home."""
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(config, "CACHE_DIR", "")
+    monkeypatch.setattr(kept_code, "__file__", "/proc/nowhere/kept_code.py")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert called() == (COMPILED, not_kept("folder ~/.cache/fastfed has no absolute path"))
+    assert not (place / "~").exists()
 
 
 def test_whatever_the_reasons_one_line_tells_that_nothing_is_kept(
@@ -161,34 +288,18 @@ def test_whatever_the_reasons_one_line_tells_that_nothing_is_kept(
 
 
 def test_full_disk(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: object, path: str) -> None:
+    def full(path: Path, key: bytes, content: bytes) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(caching.IndexDataCacheFile, "_open_for_write", full)
-    counts, said = called()
-    assert counts == COMPILED
-    assert said == (
-        "fastfed: compiled code cannot be kept (No space left on device): every "
-        "process compiles it again; set NUMBA_CACHE_DIR to a folder that can be "
-        "written\n"
-    )
+    monkeypatch.setattr(kept_code, "write", full)
+    assert called() == (COMPILED, not_kept("No space left on device"))
 
 
-def test_processes_that_save_at_once_do_not_mix_their_code(tmp_path: Path) -> None:
-    """The second process read the index before the first wrote it, and saves before it is done."""
-    first, second = (numba_internals._Files(str(tmp_path), "run", "stamp", b"") for _ in range(2))
-    save = first._save_data
-
-    def late(name: str, data: object) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(second, "_load_index", dict)
-            second.save("key of the second", "its code")
-        save(name, data)
-
-    first._save_data = late
-    first.save("key of the first", "other code")
-    assert second.load("key of the second") == "its code"
-    assert second.load("key of the first") == "other code"
+def test_a_file_under_the_name_of_another_is_not_used(tmp_path: Path) -> None:
+    kept_code.write(tmp_path / "run.1.nbc", b"one", b"its code")
+    (tmp_path / "run.1.nbc").rename(tmp_path / "run.2.nbc")
+    with pytest.raises(kept_code.NotKept, match=r"run.2.nbc is damaged"):
+        kept_code.read(tmp_path / "run.2.nbc", b"two")
 
 
 def test_functions_of_kernels_are_compiled_for_kernels_only() -> None:

@@ -136,6 +136,7 @@ for place in ((1, 2), (1, 3), (2, 0), (-1, 0)):
 """
 
 
+@pytest.mark.process
 def test_indices_are_checked_on_request() -> None:
     told = subprocess.run(
         [sys.executable, "-c", CHECKED],

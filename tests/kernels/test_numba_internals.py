@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from numba.core import caching, codegen, compiler, options
+from numba.core import codegen, compiler, options
 from numba.core.errors import TypingError
 
 from fastfed.kernels import compiling, numba_internals
@@ -86,14 +86,14 @@ def test_garbage_is_collected_after_compiling_as_before(enabled: bool) -> None:
 
 @pytest.fixture
 def without_cache(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.delattr(caching.IndexDataCacheFile, "_load_index")
+    monkeypatch.delattr(compiler.CompileResult, "_rebuild")
     return fresh(numba_internals)
 
 
 def test_no_cache_without_its_interfaces(
     without_cache: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Numba's own cache looks at one file of sources only, so nothing is kept, and it is said."""
+    """Nothing is kept, and one line says so."""
     assert not without_cache.CAN_CACHE
     monkeypatch.setattr(compiling, "numba_internals", without_cache)
     monkeypatch.setattr(compiling, "_said", set())
@@ -110,10 +110,10 @@ def test_no_cache_without_its_interfaces(
 
 PLAIN = """
 import sys
-from numba.core import caching, codegen, options
+from numba.core import codegen, compiler, options
 if sys.argv[1] == "plain":
     del codegen.JITCodeLibrary  # Numba itself holds on to the class
-    del caching.IndexDataCacheFile._load_index
+    del compiler.CompileResult._rebuild
     for name in ("_nrt", "no_cfunc_wrapper", "no_cpython_wrapper", "forceinline"):
         delattr(options.DefaultOptions, name)
 import fastfed as ff

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fastfed.kernels.memory import SKIP_TOLERANCE, A, B
+from fastfed.kernels.memory import DRAWN, SKIP_TOLERANCE, A, B
 from fastfed.kernels.rewards import poisson
 
 
@@ -24,10 +24,9 @@ def least_product(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(poisson, "_count_events", lambda *anything: None)
 
     def of(steps: int, events: float, larger: float, tolerance: float = SKIP_TOLERANCE) -> float:
-        tree = SimpleNamespace(
-            frame={(0, A): steps, (0, B): 2 * steps}, drawn=[None], variance=None
-        )
-        client = SimpleNamespace(lo=0, hi=1, weights=[1.0])
+        frame = {(0, A): steps, (0, B): 2 * steps, (0, DRAWN): 1}
+        tree = SimpleNamespace(frame=frame, drawn=np.zeros((1, 1), np.int64), variance=None)
+        client = SimpleNamespace(lo=0, hi=1, weights=np.ones((1, 1)))
         least, slack = poisson._certificate_bound(None, None, client, None, tree, 0)
         share = math.log(2 / tolerance) / math.log(2 / SKIP_TOLERANCE)
         return share * (least * events + slack * larger)

@@ -70,3 +70,14 @@ def test_arms_that_certainly_leave_are_not_followed_to_their_last_step(name: str
         return int(found.work[:, 1].sum())
 
     assert drawn(50_001) == drawn(65_536)
+
+
+def test_dense_clients_stop_where_their_rows_end() -> None:
+    """A client with a small gap was walked to max_steps after the schedule's last time."""
+    nearly_tied = ff.Instance([[0.9, 0.5], [0.1, 0.499]])
+    near, far = (
+        Job.of(nearly_tied, ["at:1,5,25"], delta=0.1, engine="dense", max_steps=most).run(0, 2)
+        for most in (1_000, 100_000)
+    )
+    assert far.work.tolist() == near.work.tolist()
+    assert far.ints.tolist() == near.ints.tolist()

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -83,6 +84,7 @@ def sweep(site: Path, out: Path, *options: str) -> subprocess.CompletedProcess[s
     )
 
 
+@pytest.mark.process
 def test_installed_algorithm_is_known_by_name(site: Path, tmp_path: Path) -> None:
     done = sweep(site, tmp_path / "out")
     assert done.returncode == 0, done.stderr
@@ -104,6 +106,35 @@ def test_workers_of_a_cluster_know_an_installed_algorithm(site: Path, tmp_path: 
     )
     assert threads.height == 6
     assert threads.equals(workers)
+
+
+@pytest.fixture
+def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Make a folder of modules in which a package is installed whose files a test writes."""
+    about = tmp_path / "bad-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bad\nVersion: 1.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    caches = (installed.load, installed.packages)
+    for one in caches:
+        one.cache_clear()
+    yield tmp_path
+    monkeypatch.undo()
+    for one in caches:
+        one.cache_clear()
+
+
+def test_package_that_ends_the_process_is_named(broken: Path) -> None:
+    """`sys.exit(0)` at import made every unknown name a success."""
+    (broken / "bad-1.0.dist-info" / "entry_points.txt").write_text("[fastfed.parts]\nx = leaves\n")
+    (broken / "leaves.py").write_text("import sys\nsys.exit(0)\n")
+    refused(lambda: ff.Schedule.parse("tiny:3"), "entry point x = leaves of bad", "uninstall")
+
+
+def test_damaged_entry_points_are_refused_in_one_line(broken: Path) -> None:
+    damaged = b"[fastfed.parts]\n\xff\xfe = \n"
+    (broken / "bad-1.0.dist-info" / "entry_points.txt").write_bytes(damaged)
+    refused(lambda: ff.Schedule.parse("tiny:3"), "entry points", "cannot be read", "install")
 
 
 def test_package_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

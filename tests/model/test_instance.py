@@ -135,6 +135,7 @@ print(one.digest, one.means.tobytes().hex())
 """
 
 
+@pytest.mark.process
 def test_every_processor_has_the_same_digest_and_means():
     """A matrix product adds up in another order on a Prescott than on a Haswell."""
     root = str(Path(__file__).resolve().parents[2])
@@ -238,6 +239,7 @@ def test_scaled_of_a_family_and_of_a_file(tmp_path):
         ("random:3,2,-1", ["seed"]),
         ("random:3,2,18446744073709551616", ["seed"]),
         ("scaled:synthetic", ["NAME,FACTOR"]),
+        ("gaussian:nowhere", ["unknown instance 'nowhere'"]),
         ("scaled:synthetic,x", ["NAME,FACTOR"]),
         ("scaled:synthetic,nan", ["NAME,FACTOR"]),
         ("scaled:synthetic,0", ["above 0"]),
@@ -387,7 +389,7 @@ def test_csv_by_hand(tmp_path, text, expected):
         ("x.toml", "means = [1, 2]", ["1-dimensional", "K x M"]),
         ("x.toml", "means = 1", ["0-dimensional"]),
         ("x.toml", "means = []", ["1-dimensional"]),
-        ("x.toml", "means = [[nan], [1]]", ["means[0, 0] = nan", "finite"]),
+        ("x.toml", "means = [[nan], [1]]", ["arm 0", "no client has it"]),
         ("x.toml", b"means = [[1], [2]] # \xff", ["not UTF-8"]),
         ("x.csv", "", ["empty"]),
         ("x.csv", "\n\n", ["empty"]),
@@ -420,7 +422,7 @@ def test_bad_files_name_the_file_and_the_rule(tmp_path, name, text, words):
         ([], ["dimensional"]),
         ([[]], ["empty", "1 x 0"]),
         (np.zeros((0, 3)), ["empty", "0 x 3"]),
-        ([[1.0, math.nan], [0.0, 1.0]], ["means[0, 1] = nan", "finite"]),
+        ([[math.nan, math.nan], [0.0, 1.0]], ["arm 0", "no client has it"]),
         ([[1.0, 0.0], [math.inf, 1.0]], ["means[1, 0] = inf", "finite"]),
         ([[1.0, 0.0], [-math.inf, 1.0]], ["means[1, 0] = -inf", "finite"]),
     ],
@@ -555,3 +557,11 @@ def test_threshold_ties_are_relative_to_what_means_differ_by():
     ff.Threshold(1e9).check(ff.Instance(np.array([[1e9 + 1e-3], [1e9 - 1e-3]])))
     with pytest.raises(ff.InputError, match="exactly"):
         ff.Threshold(0.3).check(ff.Instance([[0.1 + 0.2], [0.0]]))
+
+
+def test_gaussian_rewards_around_the_means_of_another() -> None:
+    twin, real = ff.Instance.load("gaussian:movielens"), ff.Instance.load("movielens")
+    assert (twin.means == real.means).all()
+    assert (twin.name, twin.default_sigma) == ("gaussian:movielens", 1.0)
+    assert isinstance(twin.rewards, ff.Gaussian)
+    assert twin.arms == real.arms

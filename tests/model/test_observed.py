@@ -55,9 +55,9 @@ def test_other_names_of_columns(capsys: pytest.CaptureFixture[str]) -> None:
     refused(lambda: ff.Instance.load(path, columns={"am": "drug"}), "am=drug", "'arm'")
     refused(lambda: ff.Instance.load("synthetic", columns=ROLES), "no file of observed rewards")
     text = ",".join(f"{role}={name}" for role, name in ROLES.items())
-    assert cli.run(["bounds", "trial.csv", "--columns", text]) == 0
+    assert cli.run(["instance", "trial.csv", "--columns", text]) == 0
     assert "2 arms, 2 clients" in capsys.readouterr().out
-    assert cli.run(["bounds", "trial.csv", "--columns", "drug"]) == 2
+    assert cli.run(["instance", "trial.csv", "--columns", "drug"]) == 2
     assert "arm=drug,client=hospital" in capsys.readouterr().err
 
 
@@ -66,13 +66,46 @@ def test_cells_without_a_reward_are_named(capsys: pytest.CaptureFixture[str]) ->
     refused(lambda: ff.Instance.load(path, columns=ROLES), "arm 'a' at client 'south'", "empty=0")
     one = ff.Instance.load(path, columns=ROLES, empty=1.5)
     assert one.means[0, 1] == 1.5
-    ask = ["sweep", "--instance", "trial.csv", "--trials", "3", "--delta", "0.1"]
-    ask += ["--schedule", "fedelim", "--quiet", "--threads", "1"]
-    ask += ["--columns", "arm=drug,client=hospital,reward=outcome"]
+    ask = ["instance", "trial.csv", "--columns", "arm=drug,client=hospital,reward=outcome"]
+    ask += ["--out", "filled.toml"]
     assert cli.run(ask) == 2
     assert "client 'south'" in capsys.readouterr().err
+    assert not Path("filled.toml").exists()
     assert cli.run([*ask, "--empty", "1.5"]) == 0
-    assert ff.open_sweep("results").instances["trial"] == one
+    assert "fastfed sweep --instance filled.toml" in capsys.readouterr().out
+    filled = ff.Instance.load("filled.toml")
+    assert filled.name == "filled"
+    assert filled.means.tolist() == one.means.tolist()
+    assert filled.rewards == one.rewards
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_missing_values_are_counted_and_left_out_on_request(ending: str) -> None:
+    lines = observations(Path("whole.csv"), 5.0).read_text().splitlines()
+    frame = pl.read_csv("whole.csv")
+    number = pl.int_range(pl.len())
+    holed = frame.with_columns(
+        outcome=pl.when(number % 40 < 3).then(None).otherwise(pl.col("outcome")),
+        drug=pl.when(number == 7).then(None).otherwise(pl.col("drug")),
+    )
+    path = Path(f"holes.{ending}")
+    if ending == "csv":  # three ways to write that a number is missing
+        for row, missing in ((row, row % 40) for row in range(160) if row % 40 < 3):
+            head = lines[row + 1].rpartition(",")[0]
+            lines[row + 1] = f"{head},{('', 'NA', 'NaN')[missing]}"
+        lines[8] = lines[8].replace("a,", ",", 1)
+        path.write_text("\n".join(lines))
+    else:
+        holed.write_parquet(path)
+    told = ("13 of 160 rows", "1 in arm", "12 in reward", "--drop-missing")
+    refused(lambda: ff.Instance.load(path, columns=ROLES), *told)
+    with pytest.warns(UncertainWarning, match=r"13 of 160 rows .*left out"):
+        one = ff.Instance.load(path, columns=ROLES, drop_missing=True)
+    holed.drop_nulls().write_csv("kept.csv")
+    kept = ff.Instance.load("kept.csv", columns=ROLES)
+    assert one.means.tolist() == kept.means.tolist()
+    assert one.rewards == kept.rewards
+    refused(lambda: ff.Instance.load("synthetic", drop_missing=True), "no file of observed")
 
 
 def test_doubtful_gaps_are_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,7 +116,7 @@ def test_doubtful_gaps_are_warned_of(capsys: pytest.CaptureFixture[str]) -> None
     with warnings.catch_warnings(action="error"):
         ff.Instance.load("far.csv", columns=ROLES)
     columns = ",".join(f"{role}={name}" for role, name in ROLES.items())
-    assert cli.run(["bounds", "near.csv", "--columns", columns]) == 0
+    assert cli.run(["instance", "near.csv", "--columns", columns]) == 0
     error = capsys.readouterr().err
     assert error.startswith("fastfed: warning: near: ")
     assert error.count("\n") == 1
@@ -113,16 +146,22 @@ def test_minus_zero_is_zero() -> None:
 
 def test_a_sweep_of_samples() -> None:
     observations(Path("far.csv"), 5.0)
-    ask = ["sweep", "--instance", "far.csv", "--trials", "5", "--delta", "0.1", "--bootstrap", "2"]
+    make = ["instance", "far.csv", "--columns", "arm=drug,client=hospital,reward=outcome"]
+    assert cli.run([*make, "--bootstrap", "2"]) == 2  # there is no file to write them to
+    assert cli.run([*make, "--bootstrap", "2", "--out", "boot.toml"]) == 0
+    assert cli.run([*make, "--bootstrap", "2", "--out", "again.toml"]) == 0
+    assert ff.Instance.load("again#2.toml").rewards == ff.Instance.load("boot#2.toml").rewards
+    assert cli.run([*make, "--bootstrap", "2", "--seed", "1", "--out", "again.toml"]) == 0
+    assert ff.Instance.load("again#2.toml").rewards != ff.Instance.load("boot#2.toml").rewards
+    ask = ["sweep", "--instance", "boot*.toml", "--trials", "5", "--delta", "0.1"]
     ask += ["--schedule", "fedelim,fedelim0", "--quiet", "--threads", "1"]
-    ask += ["--columns", "arm=drug,client=hospital,reward=outcome"]
     assert cli.run(ask) == 0
     swept = ff.open_sweep("results")
-    assert list(swept.instances) == ["far", "far#1", "far#2"]
+    assert list(swept.instances) == ["boot", "boot#1", "boot#2"]
     means = {name: one.means.tolist() for name, one in swept.instances.items()}
     assert len(set(map(str, means.values()))) == 3
     assert cli.run(ask) == 0  # the same samples again: nothing is left to do
-    assert cli.run([*ask[:2], "synthetic", *ask[3:-2]]) == 2
+    assert cli.run([*ask[:2], "toot*.toml", *ask[3:]]) == 2
 
 
 def test_samples_with_ties_are_drawn_again() -> None:

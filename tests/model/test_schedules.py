@@ -10,6 +10,9 @@ from helpers import refused
 
 import fastfed as ff
 from fastfed.model.schedules import Schedule
+from fastfed.model.schedules.evidence import boundaries
+from fastfed.model.schedules.halving import keep_half
+from fastfed.model.setting import Setting
 
 
 @pytest.mark.parametrize(
@@ -211,3 +214,21 @@ def test_what_is_no_schedule(thing):
 
 def test_too_many_times_to_list():
     refused(lambda: ff.FedElim0().times(2**40), "fedelim0", "too many")
+
+
+@pytest.mark.parametrize(("arms", "kept"), [(2, 1), (3, 2), (5, 3), (8, 4)])
+def test_halving_keeps_the_better_half_rounded_up(arms: int, kept: int) -> None:
+    alive, values = np.ones(arms), np.arange(arms, dtype=float)[::-1].copy()
+    keep_half(alive, values)
+    assert alive.tolist() == [1.0] * kept + [0.0] * (arms - kept)
+
+
+def test_evidence_shares_delta_among_the_clients() -> None:
+    """A client has delta / (2 M (K - 1)) for each rival, and the server delta / (2 (K - 1))."""
+    constants = {
+        clients: boundaries(
+            Setting.of(ff.Instance(np.array([[0.9], [0.1], [0.0]]) * np.ones(clients)), delta=0.1)
+        ).constant
+        for clients in (1, 4)
+    }
+    assert constants[4] - constants[1] == pytest.approx([np.log(4), 0.0])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,43 +20,28 @@ from made_up_claims import (
     gaps,
     good,
     optimum_place,
+    radii_places,
     scales,
     study,
     whole,
 )
 
 from fastfed import confidence as radius
-from fastfed.analysis.verdicts import (
-    Claim,
-    normal,
-)
+from fastfed.analysis.verdicts import Claim, normal
 from fastfed.model.instance import Instance
-from fastfed.paper.claims import (
-    adaptive,
-    costs,
-    growth,
-    judging,
-    optimum,
-    periods,
-    studies,
-    theorems,
-)
-from fastfed.paper.claims.judging import judge
-from fastfed.paper.claims_text import claims_text
 from fastfed.paper.doubling import Doubling, doubling
-from fastfed.paper.errata import slips
 from fastfed.paper.evidence import Evidence
 from fastfed.paper.good_event import HORIZON, good_event
+from fastfed.paper.page import claims_text, outlook, slips, texts
+from fastfed.paper.rules import RULES, claims, judge
 from fastfed.simulation import reference
 from fastfed.simulation.replay import replay
 
 
 def test_all_hold_in_the_good_world() -> None:
     verdicts = {one.key: one.verdict for one in judge(whole(good))}
-    # the made-up world has no radii, and no cell is outside the condition
-    assert (
-        len(verdicts) == sum(map(len, judging.CLAIMS.values())) - len(judging.CLAIMS["radii"]) - 1
-    )
+    # no cell of the made-up world is outside the condition
+    assert verdicts.keys() == {row["key"] for row in claims()} - {"total-three-outside"}
     assert {key for key, verdict in verdicts.items() if verdict != "holds"} <= {
         "delta-pac",
         "periodic-gap",
@@ -65,84 +52,85 @@ def test_all_hold_in_the_good_world() -> None:
 
 
 FALSE = [
-    (theorems.delta_pac, frame(good, errors=0.5), "does not hold"),
+    ("delta-pac", frame(good, errors=0.5), "does not hold"),
     (
-        theorems.delta_pac,
+        "delta-pac",
         frame(good, errors=0.05, trials=2000),
         "holds in part",
     ),
     (
-        theorems.good_event,
+        "good-event",
         good_event(Instance.load("synthetic"), (0.1, 0.01), 200, sigma=0.5),
         "does not hold",
     ),
-    (costs.total_three, frame(changed("fedelim", pulls=3)), "does not hold"),
-    (costs.total_any_cost, frame(changed("fedelim", uplinks=100)), "holds in part"),
-    (costs.total_outside, frame(good, costs=(*COSTS, 1e4)), "does not hold"),
-    (costs.pulls_two, frame(changed("fedelim", pulls=1.5)), "does not hold"),
-    (costs.fedelim0_cheaper, frame(changed("fedelim0", pulls=1.5)), "does not hold"),
-    (costs.communication, frame(changed("fedelim", uplinks=1e4)), "does not hold"),
+    ("total-three", frame(changed("fedelim", pulls=3)), "does not hold"),
+    ("total-three-any-cost", frame(changed("fedelim", uplinks=100)), "holds in part"),
+    ("total-three-outside", frame(good, costs=(*COSTS, 1e4)), "does not hold"),
+    ("pulls-two", frame(changed("fedelim", pulls=1.5)), "does not hold"),
+    ("fedelim0-cheaper", frame(changed("fedelim0", pulls=1.5)), "does not hold"),
+    ("communication", frame(changed("fedelim", uplinks=1e4)), "does not hold"),
     (
-        costs.communication,
+        "communication",
         frame(changed("periodic:10", uplinks=1e-3)),
         "holds in part",
     ),
-    (costs.communication_falls, frame(changed("periodic:5", uplinks=1e-3)), "holds in part"),
-    (costs.periodic_gap, frame(changed("fedelim0", pulls=0.1)), "does not hold"),
-    (periods.sweet_spot, frame(changed("periodic:1", uplinks=1e-3)), "does not hold"),
-    (periods.sweet_spot, frame(changed("periodic:100000", pulls=1e-3)), "does not hold"),
-    (periods.spot_at_100, frame(changed("periodic:100", pulls=2)), "does not hold"),
+    ("communication-falls", frame(changed("periodic:5", uplinks=1e-3)), "holds in part"),
+    ("periodic-gap", frame(changed("fedelim0", pulls=0.1)), "does not hold"),
+    ("sweet-spot", frame(changed("periodic:1", uplinks=1e-3)), "does not hold"),
+    ("sweet-spot", frame(changed("periodic:100000", pulls=1e-3)), "does not hold"),
+    ("spot-at-100", frame(changed("periodic:100", pulls=2)), "does not hold"),
     (
-        periods.periodic_beats,
+        "periodic-beats",
         frame(changed("periodic:1000", pulls=2)),
         "holds in part",
     ),
-    (periods.periodic_beats, frame(changed("fedelim", pulls=0.5)), "does not hold"),
-    (periods.almost_best, frame(changed("fedelim", pulls=2)), "does not hold"),
-    (periods.minimum_movielens, frame(changed("periodic:100", pulls=0.5)), "does not hold"),
+    ("periodic-beats", frame(changed("fedelim", pulls=0.5)), "does not hold"),
+    ("almost-best", frame(changed("fedelim", pulls=2)), "does not hold"),
+    ("minimum-movielens", frame(changed("periodic:100", pulls=0.5)), "does not hold"),
     (
-        periods.minimum_any_period,
+        "minimum-any-period",
         frame(changed("periodic:5", pulls=0.5, uplinks=0.1)),
         "does not hold",
     ),
-    (periods.minimum_bernoulli, frame(changed("periodic:1000", pulls=0.1)), "does not hold"),
-    (periods.minimum_everywhere, scales(changed("periodic:100", pulls=0.5)), "holds in part"),
-    (growth.linear_in_log, frame(changed("fedelim0", pulls=1e-40, power=12)), "holds in part"),
-    (growth.inverse_square, gaps(1.5), "does not hold"),
-    (growth.talk_growth, gaps(1.0, talk=1.0), "does not hold"),
-    (studies.trade_off, study(changed("superexponential", uplinks=100)), "holds in part"),
-    (studies.trade_off, study(changed("fedelim", pulls=0.1)), "holds in part"),
-    (studies.near_best_period, study(changed("fedelim", pulls=2)), "holds in part"),
-    (studies.base_two, study(changed("exponential:1.5", pulls=0.5)), "does not hold"),
+    ("minimum-bernoulli", frame(changed("periodic:1000", pulls=0.1)), "does not hold"),
+    ("minimum-map", scales(changed("periodic:100", pulls=0.5)), "holds in part"),
+    ("linear-in-log", frame(changed("fedelim0", pulls=1e-40, power=12)), "holds in part"),
+    ("inverse-square", gaps(1.5), "does not hold"),
+    ("talk-growth", gaps(1.0, talk=1.0), "does not hold"),
+    ("trade-off", study(changed("superexponential", uplinks=100)), "holds in part"),
+    ("trade-off", study(changed("fedelim", pulls=0.1)), "holds in part"),
+    ("near-best-period", study(changed("fedelim", pulls=2)), "holds in part"),
+    ("base-two", study(changed("exponential:1.5", pulls=0.5)), "does not hold"),
     (
-        growth.tight_in_clients,
+        "tight-in-clients",
         [{"instance": "a", "delta": 0.1, **normal(3.0, 1.25, 0.0)}],
         "does not hold",
     ),
-    *((claim, checked(5000), "does not hold") for claim in judging.CLAIMS["checked"]),
+    *((row["key"], checked(5000), "does not hold") for row in claims() if row["rule"] == "checked"),
+    ("radii-delta-pac", radii_places(wrong=1.0), "does not hold"),
+    ("radii-saving", radii_places(mixture=3.0), "holds in part"),
+    ("radii-tightest", radii_places(**{"mixture-pairs": 1.3}), "holds in part"),
     (
-        adaptive.adaptive_beats_fedelim,
+        "adaptive-beats-fedelim",
         frame(changed("adaptive", pulls=5, uplinks=99)),
         "does not hold",
     ),
     (
-        adaptive.adaptive_beats_fedelim,
+        "adaptive-beats-fedelim",
         frame(changed("adaptive", uplinks=99)),
         "holds in part",
     ),
-    (adaptive.adaptive_minimum, frame(changed("periodic:1000", 0.01, 1e-6)), "does not hold"),
-    (adaptive.adaptive_minimum, frame(changed("fedelim", 0.01, 1e-6)), "does not hold"),
-    (optimum.theorem_3_improved, [{"instance": "a", **normal(1.1, 1.0, 0.0)}], "does not hold"),
-    (optimum.within_eight, [{"instance": "a", **normal(8.1, 8.0, 0.0)}], "does not hold"),
-    (optimum.mostly_the_radius, [optimum_place(3.0)], "does not hold"),
+    ("adaptive-minimum", frame(changed("periodic:1000", 0.01, 1e-6)), "does not hold"),
+    ("adaptive-minimum", frame(changed("fedelim", 0.01, 1e-6)), "does not hold"),
+    ("theorem-3-improved", [{"instance": "a", **normal(1.1, 1.0, 0.0)}], "does not hold"),
+    ("within-8-T*", [{"instance": "a", **normal(8.1, 8.0, 0.0)}], "does not hold"),
+    ("mostly-the-radius", [optimum_place(3.0)], "does not hold"),
 ]
 
 
-@pytest.mark.parametrize(("claim", "given", "verdict"), FALSE)
-def test_the_verdict_turns(
-    claim: Callable[[Any], Claim | None], given: Sequence[Any], verdict: str
-) -> None:
-    one = found(claim, given)
+@pytest.mark.parametrize(("key", "given", "verdict"), FALSE)
+def test_the_verdict_turns(key: str, given: Sequence[Any], verdict: str) -> None:
+    one = found(key, given)
     assert one.verdict == verdict
     assert one.sentence[0].isupper()
     assert one.sentence.endswith(".")
@@ -150,14 +138,49 @@ def test_the_verdict_turns(
 
 
 def test_every_claim_has_a_false_world() -> None:
-    tried = {claim for claim, _, _ in FALSE}
-    every = {claim for claims in judging.CLAIMS.values() for claim in claims}
-    assert tried == every - set(judging.CLAIMS["radii"])
+    assert {key for key, _, _ in FALSE} == {row["key"] for row in claims()}
+
+
+def test_every_row_is_complete() -> None:
+    """A row has the keys of all claims, a rule, evidence, and no key that nothing reads."""
+    every = {"key", "claim", "where", "criterion", "rule", "cells", "figures", "limit"}
+    comparing = {"one", "other", "best_one", "best_other", "price", "other_price", "costs"}
+    comparing |= {"condition", "instances", "pairs"}
+    own = {"errors": {"one"}, "checked": {"one", "line"}, "growth": {"logarithms"}}
+    own["compare"] = comparing
+    fields = {one.name for one in dataclasses.fields(Evidence)}
+    assert len({row["key"] for row in claims()}) == len(claims()) == 37
+    for row in claims():
+        assert every <= row.keys(), row["key"]
+        assert row.keys() - every <= own.get(row["rule"], set()), row["key"]
+        assert row["rule"] in RULES
+        assert row["cells"] in fields
+        assert row["figures"]
+        for pair in row.get("pairs", ()):
+            assert pair.keys() <= comparing | {"what"}
+
+
+def test_the_outlook_says_how_many_trials_are_missing() -> None:
+    """Means 2.5 standard errors apart need some hundreds of trials; ties have no number."""
+    near = frame(changed("fedelim", pulls=1.96 / 1.4), relative=0.005)
+    judged = [found("pulls-two", near), found("fedelim0-cheaper", near)]
+    assert [one.verdict for one in judged] == ["undecided", "holds"]
+    said = outlook(judged, 200)
+    assert said.startswith("1 of 2 claims have a verdict from 200 trials of each cell. ")
+    needed = re.search(r"pulls-two \(about ([\d,]+) trials for half of its 9 open cells\)", said)
+    assert needed is not None
+    assert 400 <= int(needed[1].replace(",", "")) <= 20_000
+    tied = Claim("k", "", "", "", "undecided", "", [], 1.0, None, 1.0, None, [])
+    cell = {"instance": "a", "verdict": "not enough trials", "p_below": 1.0, "p_above": 1.0}
+    for differ, words in ((10, "about 1,000 trials for half"), (0, "no sign of it yet in half")):
+        cells = [{**cell, "differ": differ}]
+        assert f"k ({words}" in outlook([dataclasses.replace(tied, cells=cells)], 200)
+    assert outlook(judged[1:], 200) == "1 of 1 claims have a verdict from 200 trials of each cell."
 
 
 def test_cells_outside_the_condition_are_apart() -> None:
     panels = frame(good, costs=(*COSTS, 1e4))
-    inside, outside = found(costs.total_any_cost, panels), found(costs.total_outside, panels)
+    inside, outside = found("total-three-any-cost", panels), found("total-three-outside", panels)
     assert inside.verdict == "holds"
     assert {cell["cost"] for cell in inside.cells} == set(COSTS)
     assert {cell["cost"] for cell in outside.cells} == {1e4}
@@ -165,7 +188,7 @@ def test_cells_outside_the_condition_are_apart() -> None:
 
 def test_the_figure_and_its_error_come_from_the_trials() -> None:
     given = frame(changed("fedelim", pulls=1.2), ("synthetic",), relative=0.01)
-    one = found(costs.pulls_two, given)
+    one = found("pulls-two", given)
     assert one.value == pytest.approx(1.4 * 1.2, rel=1e-3)
     # both means have a relative error of 1 %, and their noise is independent
     assert one.sem == pytest.approx(1.4 * 1.2 * 0.01 * math.sqrt(2), rel=0.2)
@@ -198,15 +221,15 @@ def test_the_good_event_by_hand() -> None:
 
 
 def test_the_page_says_what_is_ours_and_lists_the_slips() -> None:
-    text = claims_text(judge(whole(good)), {"synthetic": 200}, "note: some trials did not end")
+    measured = Doubling(2000, 90, 3.67, 0)
+    listed = slips(measured)
+    assert len(listed) == len(texts("errata.md")) == 16
+    assert "90 of 2,000 trials of the synthetic instance at delta 0.01 (4.5%)" in listed[-1]
+    text = claims_text(judge(whole(good)), texts("notes.md"), listed)
     assert "grid of deltas" in text
     assert "reconstructed" in text
     assert "T_k^(2),C < 2 T_k^(2)" in text
-    measured = Doubling(2000, 90, 3.67, 0)
-    listed = slips(Evidence(doubling=measured))
-    assert "90 of 2,000 trials of the synthetic instance at delta 0.01 (4.5%)" in listed[-1]
-    assert listed[-1] in claims_text(judge(whole(good)), {"synthetic": 200}, "", listed)
-    assert "note: some trials did not end" in text
+    assert listed[-1] in text
 
 
 def test_an_arm_may_leave_later_than_twice_the_step() -> None:

@@ -14,7 +14,7 @@ from browsing import EVIL, NEEDS_BROWSER, Opened, launched
 from fastfed.analysis.verdicts import Claim, conclude, does_not_apply, share
 from fastfed.display.series import Chart, Line
 from fastfed.display.styles import style_of
-from fastfed.paper.page import FIGURES, page_data, write_page
+from fastfed.paper.page import page_data, write_page
 from fastfed.text import printable
 
 pytestmark = [pytest.mark.browser, NEEDS_BROWSER]
@@ -78,7 +78,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         charts(),
         claims(),
         {"instance": EVIL},
-        [f"note {EVIL}"],
+        [f"outlook {EVIL}", f"note {EVIL}"],
     )
 
 
@@ -179,6 +179,7 @@ def test_a_figure_can_be_saved(opened: Opened, tmp_path: Path) -> None:
 def test_names_are_shown_as_text(opened: Opened) -> None:
     opened.page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
     assert "<script>alert(1)</script>" in opened.page.inner_text("#notes")
+    assert "<script>alert(1)</script>" in opened.page.inner_text("#outlook")
     assert opened.page.locator("img").count() == 0
     assert "\x1b" not in opened.page.content()
 
@@ -194,9 +195,9 @@ def test_nothing_overflows(browser: Any, path: Path, width: int, scheme: str) ->
 
 
 def test_the_page_is_of_plain_data() -> None:
-    data = page_data(charts(), claims(), {}, [])
+    data = page_data(charts(), claims(), {}, ["the outlook"])
     assert json.loads(json.dumps(data, allow_nan=False)) == data
     by_key = {one["key"]: one for one in data["claims"]}
     assert by_key["total-three"]["figures"] == ["synthetic-a", printable(f"{EVIL}-a")]
     assert by_key["base-two"]["figures"] == ["synthetic-base"]
-    assert {"total-three", "base-two", "minimum-map"} <= FIGURES.keys()
+    assert data["outlook"] == "the outlook"

@@ -11,8 +11,8 @@ from made_up_claims import found, optimum_place
 
 import fastfed as ff
 from fastfed.model.instance import Instance
-from fastfed.paper import optimum
-from fastfed.paper.claims.optimum import mostly_the_radius, theorem_3_improved, within_eight
+from fastfed.paper import optimum, tables
+from fastfed.paper.evidence import PAIRS, PAPER, RUNS, optimum_places
 from fastfed.paper.panels import optimum_study
 from fastfed.storage.folder import Store
 
@@ -28,13 +28,13 @@ def test_two_arms_attain_the_factor_of_2M() -> None:
 
 
 def test_the_computed_claims_hold() -> None:
-    improved = found(theorem_3_improved, optimum.improvements())
+    improved = found("theorem-3-improved", optimum.improvements())
     assert improved.verdict == "holds"
     assert {cell["instance"] for cell in improved.cells} >= {"two arms", "random", "movielens"}
-    assert found(within_eight, optimum.limits()).verdict == "holds"
+    assert found("within-8-T*", optimum.limits()).verdict == "holds"
 
 
-@pytest.mark.parametrize("radius", optimum.RADII)
+@pytest.mark.parametrize("radius", [PAPER, PAIRS])
 def test_the_limit_is_that_of_the_radius(radius: str) -> None:
     """`bounds` has the step n with alpha(n) <= gap / 4, four times that of a lead of 2 alpha."""
     instance = Instance.load("random:4,3,2")
@@ -50,11 +50,11 @@ def test_the_limit_is_that_of_the_radius(radius: str) -> None:
 def test_the_split_multiplies_to_the_whole() -> None:
     split = optimum_place(2.0).split()
     assert split is not None
-    assert split.total == pytest.approx(6.0, rel=1e-3)
-    assert split.radius == pytest.approx(3.0, rel=1e-3)
-    assert split.doubling == pytest.approx(1.25, rel=1e-3)
-    assert split.proportions * split.thresholds == pytest.approx(1.6, rel=1e-3)
-    one = found(mostly_the_radius, [optimum_place(2.0)])
+    assert math.prod(split.values()) == pytest.approx(6.0, rel=1e-3)
+    assert split["radius"] == pytest.approx(3.0, rel=1e-3)
+    assert split["doubling"] == pytest.approx(1.25, rel=1e-3)
+    assert split["proportions"] * split["thresholds"] == pytest.approx(1.6, rel=1e-3)
+    one = found("mostly-the-radius", [optimum_place(2.0)])
     assert one.verdict == "holds"
     assert one.value == pytest.approx(2 / 3, rel=1e-3)
     # relative errors of 1e-3 each: at most that of G / F plus that of G
@@ -66,16 +66,16 @@ def test_places_of_a_sweep(tmp_path: Path) -> None:
     ff.sweep(
         instances="synthetic",
         deltas=[0.1, 1e-6],
-        schedules=list(optimum.SCHEDULES),
-        radii=list(optimum.RADII),
+        schedules=["fedelim", "fedelim0"],
+        radii=[PAPER, PAIRS],
         trials=40,
         out=tmp_path / "s",
         progress=False,
     )
-    places = optimum.optimum_places(Store(tmp_path / "s"))
+    places = optimum_places(Store(tmp_path / "s"))
     assert [place.delta for place in places] == [0.1, 1e-6]
     for place in places:
-        for (schedule, radius), run in optimum.RUNS.items():
+        for (schedule, radius), run in RUNS.items():
             frame = ff.simulate(
                 "synthetic", schedule, delta=place.delta, trials=40, radius=radius
             ).frame
@@ -95,5 +95,5 @@ def test_places_of_a_sweep(tmp_path: Path) -> None:
         "no algorithm below this",
     ]
     assert np.all(np.array([line.y for line in drawn.lines[:4]]) > 1)
-    text = optimum.optimum_text(optimum.optimum_table(places))
+    text = tables.optimum(places).markdown
     assert text.count("| synthetic |") == 2

@@ -1,10 +1,14 @@
-"""`fastfed reproduce`: every file is there, nothing is done twice, the seed decides everything."""
+"""`fastfed reproduce`: every file is there, nothing is done twice, the seed decides everything.
+
+One small run, of three trials and three deltas, serves all tests.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +24,40 @@ from fastfed.cli import app as cli
 from fastfed.display.series import styled
 from fastfed.display.styles import style_of
 from fastfed.errors import InputError
-from fastfed.model.instance import Instance
-from fastfed.paper import algorithms, optimum, panels, true_errors
+from fastfed.model.spec import Spec
 from fastfed.paper import experiments as reproduce
-from fastfed.paper.experiments import COSTS, DATA_SETS, places_of, plan, scheme_table
+from fastfed.paper import panels, tables, true_errors
+from fastfed.paper.evidence import COSTS, places_of
+from fastfed.paper.experiments import DATA_SETS, plan
 from fastfed.storage.folder import Store
 from fastfed.sweeps import task as tasks
 
 pytestmark = pytest.mark.slow
 
 FEW = (0.1, 0.01, 1e-3)
-ALL_DELTAS, ALL_BASES = reproduce.DELTAS, reproduce.BASES
+SPECS = reproduce.specs()
+
+
+def smaller(spec: dict[str, Any]) -> dict[str, Any]:
+    """Keep three deltas at most, and few bases and periods."""
+    deltas = [delta for delta in spec["delta"] if delta in FEW or delta == 1e-12]
+    left_out = ("exponential:", "periodic:") if len(spec["schedule"]) > 20 else ()
+    kept = ("periodic:10", "periodic:461", "periodic:2042", "periodic:233", "exponential:1.05")
+    return {
+        **spec,
+        "delta": deltas,
+        "schedule": [one for one in spec["schedule"] if one in kept or not one.startswith(left_out)]
+        if left_out
+        else spec["schedule"],
+    }
 
 
 @pytest.fixture(scope="module")
 def small() -> Any:
-    """Make a grid of three deltas and few bases."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reproduce, "DELTAS", FEW)
-        patch.setattr(reproduce, "BASES", (1.05, 1.5, 10))
-        patch.setattr(optimum, "DELTAS", (0.1, 1e-12))
+        patch.setattr(
+            reproduce, "specs", lambda: {name: smaller(one) for name, one in SPECS.items()}
+        )
         patch.setattr(true_errors, "DELTAS", (0.1,))
         patch.setattr(true_errors, "TRIALS", 500)
         yield patch
@@ -48,23 +66,8 @@ def small() -> Any:
 @pytest.fixture(scope="module")
 def paper(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("reproduce") / "paper"
-    assert (
-        cli.run(
-            [
-                "reproduce",
-                "--out",
-                str(out),
-                "--trials",
-                "3",
-                "--threads",
-                "1",
-                "--seed",
-                "5",
-                "--quiet",
-            ]
-        )
-        == 0
-    )
+    few = ["--trials", "3", "--threads", "1", "--seed", "5", "--quiet"]
+    assert cli.run(["reproduce", "--out", str(out), *few]) == 0
     return out
 
 
@@ -76,32 +79,52 @@ def contents(folder: Path, *kinds: str) -> dict[str, str]:
     }
 
 
-def test_every_figure_in_every_format(paper: Path) -> None:
-    names = {
-        f"{data}-{what}.{kind}"
-        for data in DATA_SETS
-        for what in (*"abc", "schemes", "adaptive", "base", "period", "minimum", "radii", "errors")
-        for kind in ("png", "pdf", "svg")
-    }
-    names |= {
-        f"{panels.figure_stem(name)}-optimum.{kind}"
-        for name in ("synthetic", "bernoulli", "movielens-gaussian", *optimum.RANDOM)
-        for kind in ("png", "pdf", "svg")
-    }
-    names |= {
-        f"synthetic-{what}.{kind}"
-        for what in ("gap", "talk", "clients")
-        for kind in ("png", "pdf", "svg")
-    }
-    assert {path.name for path in (paper / "figures").iterdir()} == names
-    for path in (paper / "figures").iterdir():
-        assert path.stat().st_size > 2000
-
-
-def test_the_contact_sheet_is_small(paper: Path) -> None:
+def test_the_files_beside_the_sweeps(paper: Path) -> None:
+    """A reader needs the page, the tables, the claims, the panels and the Parquet: 16 files."""
+    names = {"report.html", "contact-sheet.png", "true-errors.parquet"}
+    names |= {f"{name}.{kind}" for name in ("claims", "tables") for kind in ("md", "json")}
+    assert {path.name for path in paper.iterdir() if path.is_file()} == names
+    assert {path.name for path in paper.iterdir() if path.is_dir()} == {"figures", *SPECS}
+    drawn = {path.name: path.stat().st_size for path in (paper / "figures").iterdir()}
+    assert drawn.keys() == {f"{name}-{letter}.pdf" for name in DATA_SETS for letter in "abc"}
+    assert min(drawn.values()) > 2000
     assert 20_000 < (paper / "contact-sheet.png").stat().st_size < 300_000
-    assert 20_000 < (paper / "claims.png").stat().st_size < 300_000
-    assert 10_000 < (paper / "true-errors.png").stat().st_size < 300_000
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_sweep_runs_every_spec_as_it_is(name: str) -> None:
+    """Each file is a whole spec: `fastfed sweep --spec` needs no more."""
+    spec = Spec.of(ff_spec(name))
+    assert (spec.trials, spec.seed) == (10_000, 0)
+    assert spec.cost == list(COSTS)
+    assert len(spec.settings()) == len(spec.instance) * len(spec.delta) * max(1, len(spec.radius))
+
+
+def ff_spec(name: str) -> dict[str, Any]:
+    from fastfed.model.spec import read_spec
+
+    return read_spec(Path(str(files("fastfed.paper") / "sweeps" / f"{name}.toml")))
+
+
+def test_a_spec_gives_the_rows_of_reproduce(paper: Path, tmp_path: Path) -> None:
+    spec = str(files("fastfed.paper") / "sweeps" / "gaps.toml")
+    few = ["--trials", "3", "--seed", "5", "--threads", "1", "--quiet"]
+    assert cli.run(["sweep", "--spec", spec, "--out", str(tmp_path / "gaps"), *few]) == 0
+    mine, theirs = (
+        pl.read_parquet(folder / "gaps" / "trials" / "*.parquet").sort(pl.all())
+        for folder in (tmp_path, paper)
+    )
+    assert mine.equals(theirs)
+
+
+def test_the_study_has_the_best_period_and_base() -> None:
+    """The periods and bases are typed: those whose bounds are least must be among them."""
+    for name in DATA_SETS:
+        b, schedules = tables.study_bounds(name), SPECS[f"study-{name}"]["schedule"]
+        assert f"periodic:{int(b.periodic.parameter)}" in schedules
+        assert f"exponential:{round(float(b.base_opt), 4):g}" in schedules
+        periods = [int(one[9:]) for one in schedules if one.startswith("periodic:")]
+        assert min(periods) < float(b.period_opt) / 20 < float(b.period_opt) * 9 < max(periods)
 
 
 def test_schedules_look_as_in_every_other_figure(paper: Path) -> None:
@@ -119,8 +142,6 @@ def test_schedules_look_as_in_every_other_figure(paper: Path) -> None:
             ("fedelim, paper", "fedelim"),
             ("fedelim0, paper", "fedelim0"),
             ("fedelim0, pulls alone", "fedelim0"),
-            ("periodic:10", "periodic:10"),
-            ("superexponential", "superexponential"),
         ):
             assert own.get(label, style_of(schedule)) == style_of(schedule), (name, label)
     assert sum(len(chart.lines) for chart in every.values()) > 80
@@ -144,14 +165,15 @@ def test_the_page_has_all_panels_and_claims(paper: Path) -> None:
 
 
 def test_radii_are_compared_on_the_same_trials(paper: Path) -> None:
-    rows = json.loads((paper / "radii.json").read_text())
+    rows = json.loads((paper / "tables.json").read_text())["radii"]
     assert len(rows) == len(DATA_SETS) * len(FEW) * 2 * 5
-    paper_rows = pl.read_parquet(paper / "bernoulli" / "trials" / "*.parquet")
-    other_rows = pl.read_parquet(paper / "radii" / "bernoulli" / "trials" / "*.parquet")
+    paper_rows = pl.read_parquet(paper / "panels" / "trials" / "*.parquet")
+    other_rows = pl.read_parquet(paper / "radii" / "trials" / "*.parquet")
     for row in rows:
         if row["instance"] == "bernoulli" and row["radius"] != "paper":
             x, y = (
                 frame.filter(
+                    pl.col("instance") == "bernoulli",
                     pl.col("schedule") == row["schedule"],
                     pl.col("delta") == row["delta"],
                     pl.col("sigma") == 1.0,
@@ -168,39 +190,41 @@ def test_radii_are_compared_on_the_same_trials(paper: Path) -> None:
             )
         if row["radius"] == "paper":
             assert row["ratio"] == 1
-    text = (paper / "radii.md").read_text()
+    text = (paper / "tables.md").read_text()
     assert "With the radius `mixture-pairs` FedElim's error probability is also at most" in text
     assert "% of the cost with the paper's radius on " in text
     assert "% on bernoulli" in text or "radius on bernoulli" in text
 
 
 def test_axes_are_named_and_legends_speak(paper: Path) -> None:
-    text = {letter: (paper / "figures" / f"bernoulli-{letter}.svg").read_text() for letter in "abc"}
-    assert "error probability delta" in text["a"]
-    assert "total cost (pulls + C x uplinks)" in text["a"]
-    assert "fedelim, C = 10" in text["a"]
-    assert "communication cost (C x uplinks)" in text["b"]
-    assert "periodic:5" in text["b"]
-    assert "period H (steps between uplinks)" in text["c"]
-    assert "mean ± one standard deviation, 3 trials" in text["c"]
+    every = panels.charts(reproduce.read(paper)[0])
+    a, b, c = (every[f"bernoulli-{letter}"] for letter in "abc")
+    assert a.x_label == "error probability delta"
+    assert a.y_label == "total cost (pulls + C x uplinks)"
+    assert "fedelim, C = 10" in [line.label for line in a.lines]
+    assert b.y_label == "communication cost (C x uplinks)"
+    assert "periodic:5" in [line.label for line in b.lines]
+    assert c.x_label == "period H (steps between uplinks)"
+    assert "mean ± one standard deviation, 3 trials" in c.title[-1]
 
 
-def test_each_data_set_is_a_sweep(paper: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in (*DATA_SETS, "studies/bernoulli", "gaps", "movielens-gaussian"):
+def test_each_folder_is_a_sweep(paper: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in SPECS:
         frame = pl.read_parquet(paper / name / "trials" / "*.parquet")
         assert set(frame["seed"]) == {5}
         assert set(frame["trial"]) == {0, 1, 2}
-    assert cli.run(["summary", str(paper / "synthetic"), "--cost", "3", "--csv"]) == 0
-    assert capsys.readouterr().out.count("\n") == 1 + len(FEW) * len(reproduce.SCHEDULES)
+    assert cli.run(["summary", str(paper / "twin"), "--cost", "3", "--format", "csv"]) == 0
+    assert capsys.readouterr().out.count("\n") == 1 + len(FEW) * len(SPECS["twin"]["schedule"])
 
 
 def test_claims_and_their_verdicts(paper: Path) -> None:
     content = json.loads((paper / "claims.json").read_text())
-    assert content["trials"]["movielens"] == 3
+    assert content["trials"] == 3
     text = (paper / "claims.md").read_text()
     keys = [one["key"] for one in content["claims"]]
     assert len(keys) == len(set(keys)) == 37
     assert content["slips"]
+    assert content["outlook"] in text.splitlines()[2]
     for one in content["claims"]:
         assert one["verdict"] in STATUSES
         assert one["sentence"] in text
@@ -210,29 +234,36 @@ def test_claims_and_their_verdicts(paper: Path) -> None:
 
 
 def test_the_table_has_measured_beside_bounds(paper: Path) -> None:
-    rows = json.loads((paper / "table.json").read_text())
-    assert [row["scheme"].partition(":")[0] for row in rows] == [
-        "periodic",
-        "fedelim",
-        "superexponential",
-    ] * len(DATA_SETS)
+    rows = json.loads((paper / "tables.json").read_text())["schemes"]
+    assert [row["schedule"].partition(":")[0] for row in rows] == [
+        scheme
+        for _ in DATA_SETS
+        for scheme in ("periodic", "fedelim", "superexponential")
+        for _ in ("pulls", "communication", "total")
+    ]
     for row in rows:
-        assert 0 < row["total_mean"] <= row["total_sharp"] <= row["total_summed"]
-        assert row["total_mean"] == pytest.approx(row["pulls_mean"] + row["comm_mean"])
-    assert rows == json.loads(json.dumps(scheme_table(reproduce.read(paper)[0].studies)))
-    assert (paper / "table.md").read_text().count("\n| ") == 2 + 3 * len(rows)
+        if row["quantity"] == "total cost":
+            assert 0 < row["mean"] <= row["sharp"] <= row["summed"]
+    for pulls, sent, total in zip(rows[::3], rows[1::3], rows[2::3], strict=True):
+        assert total["mean"] == pytest.approx(pulls["mean"] + sent["mean"])
+    text = (paper / "tables.md").read_text()
+    assert text.count("\n## ") == 5
+    assert "## True errors of FedElim" in text
 
 
 def test_all_algorithms_stand_side_by_side(paper: Path) -> None:
     """The table has every algorithm on every instance, and the means of the stored rows."""
-    rows = json.loads((paper / "algorithms.json").read_text())
-    names = (*DATA_SETS, *algorithms.RANDOM)
+    rows = json.loads((paper / "tables.json").read_text())["algorithms"]
+    spec = SPECS["algorithms"]
+    names = spec["instance"]
     assert [(row["instance"], row["schedule"]) for row in rows] == [
-        (name, schedule) for name in names for schedule in algorithms.SCHEDULES
+        (name, schedule) for name in names for schedule in spec["schedule"]
     ]
-    stored = pl.read_parquet(paper / "algorithms" / "synthetic" / "trials" / "*.parquet")
-    least = ff.bounds("synthetic", delta=algorithms.DELTA).least_pulls
-    for row in rows[: len(algorithms.SCHEDULES)]:
+    stored = pl.read_parquet(paper / "algorithms" / "trials" / "*.parquet").filter(
+        pl.col("instance") == "synthetic"
+    )
+    least = ff.bounds("synthetic", delta=0.01).least_pulls
+    for row in rows[: len(spec["schedule"])]:
         own = stored.filter(pl.col("schedule") == row["schedule"])
         assert row["trials"] == own.height == 3
         assert row["wrong"] == 3 - own["correct"].sum()
@@ -242,19 +273,16 @@ def test_all_algorithms_stand_side_by_side(paper: Path) -> None:
             assert row["x_least"] is None
         else:
             assert row["x_least"] == pytest.approx(own["pulls"].mean() / least)
-    text = (paper / "algorithms.md").read_text()
-    assert text.count("\n| ") == 2 + len(rows)
+    text = (paper / "tables.md").read_text()
     assert text.count("oracle (knows the means)") == len(names)
 
 
 def test_the_map_covers_delta_cost_and_scale(paper: Path) -> None:
-    cells = pl.read_parquet(paper / "minimum.parquet")
-    assert (
-        cells.select("instance", "delta", "cost", "sigma").unique().height
-        == cells.height
-        == (4 * len(FEW) * (len(COSTS) - 1))
-    )
-    assert set(cells.filter(pl.col("instance") == "bernoulli")["sigma"]) == {1.0, 0.5}
+    claims = json.loads((paper / "claims.json").read_text())["claims"]
+    cells = next(one["cells"] for one in claims if one["key"] == "minimum-map")
+    where = {tuple(cell[key] for key in ("instance", "delta", "cost", "sigma")) for cell in cells}
+    assert len(where) == len(cells) == 4 * len(FEW) * (len(COSTS) - 1)
+    assert {sigma for name, _, _, sigma in where if name == "bernoulli"} == {1.0, 0.5}
 
 
 def test_in_python_and_twice_does_nothing_new(
@@ -269,7 +297,6 @@ def test_in_python_and_twice_does_nothing_new(
         raise AssertionError("computed again")
 
     monkeypatch.setattr(tasks, "compute", refuse)
-    monkeypatch.setattr(panels, "FORMATS", ("png",))
     kinds = (".png", ".parquet", ".json", ".md")
     before = contents(paper, *kinds)
     done = ff.reproduce(paper, trials=3, seed=5, progress=False)
@@ -305,9 +332,14 @@ def test_another_seed_is_refused(paper: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_ratios_come_from_the_same_trials(paper: Path) -> None:
-    place = next(one for one in places_of(Store(paper / "synthetic")) if one.delta == 0.1)
-    store = Store(paper / "synthetic")
-    cell = next(part.cell for part in store.parts() if part.cell.delta == 0.1)
+    place = next(
+        one
+        for one in places_of(Store(paper / "panels"))
+        if one.delta == 0.1 and one.instance == "synthetic"
+    )
+    store = Store(paper / "panels")
+    cells = {piece.cell for part in store.parts() for piece in part.pieces}
+    cell = next(one for one in cells if one.delta == 0.1 and one.instance == "synthetic")
     fedelim, mine = (
         samples(store.batches(cell, [name]), name) for name in ("fedelim", "periodic:10")
     )
@@ -319,32 +351,35 @@ def test_ratios_come_from_the_same_trials(paper: Path) -> None:
 
 
 def test_one_data_set_alone(
-    small: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    small: Any, paper: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(panels, "FORMATS", ("png",))
-    assert (
-        cli.run(["reproduce", "--out", str(tmp_path), "--trials", "2", "--only", "synthetic"]) == 0
-    )
+    """The sweeps of one data set are a part of all, and the whole run goes on in its folders."""
+    alone = ["--trials", "3", "--only", "synthetic", "--seed", "5"]
+    assert cli.run(["reproduce", "--out", str(tmp_path), *alone]) == 0
     printed = capsys.readouterr()
+    assert re.match(r"\d+ of \d+ claims have a verdict from 3 trials", printed.out)
     assert "delta-pac: Not refuted, but too few trials to confirm it, on " in printed.out
     assert "minimum-movielens" not in printed.out
-    assert "synthetic: 2 trials of each cell" in printed.err
-    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {
-        "synthetic",
-        "studies",
-        "radii",
-        "optimum",
-        "algorithms",
-        "gaps",
-        "figures",
-    }
+    assert "panels: 3 trials of each cell" in printed.err
+    folders = {"panels", "study-synthetic", "radii", "optimum", "algorithms", "gaps", "figures"}
+    assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == folders
+    again = plan(tmp_path, trials=3, seed=5)
+    for one in again:
+        if one.name == "radii":
+            for _ in one.parts(1):
+                pass
+    mine, whole = (
+        pl.read_parquet(folder / "radii" / "trials" / "*.parquet").sort(pl.all())
+        for folder in (tmp_path, paper)
+    )
+    assert mine.equals(whole)
 
 
 def test_trials_mean_the_same_everywhere(tmp_path: Path) -> None:
     for trials in (7, 100, 10_000):
         assert {one.spec.trials for one in plan(tmp_path, trials=trials)} == {trials}
     quick = {one.spec.trials for one in plan(tmp_path, quick=True)}
-    assert quick == {reproduce.QUICK_TRIALS}
+    assert quick == {reproduce.QUICK_TRIALS} == {200}
     assert {one.spec.trials for one in plan(tmp_path)} == {10_000}
     for trials in (7, 200):  # what is asked for is what is run
         assert {one.spec.trials for one in plan(tmp_path, quick=True, trials=trials)} == {trials}
@@ -359,15 +394,10 @@ def test_the_quick_run_asks_for_what_can_be_had() -> None:
 
 
 def test_the_paper_s_deltas_and_periods() -> None:
-    assert (max(ALL_DELTAS), min(ALL_DELTAS)) == (0.5, 1e-6)
-    assert {10**p for p in range(6)} | {5} == set(reproduce.PERIODS)
-    assert (min(ALL_BASES), max(ALL_BASES)) == (1.05, 10)
-
-
-def test_gaussian_rewards_around_the_means() -> None:
-    twin = reproduce._gaussian()
-    assert (twin.means == Instance.load("movielens").means).all()
-    assert twin.default_sigma == 1.0
+    spec = SPECS["panels"]
+    assert (max(spec["delta"]), min(spec["delta"])) == (0.5, 1e-6)
+    periods = {int(one[9:]) for one in spec["schedule"] if one.startswith("periodic:")}
+    assert periods == {10**p for p in range(6)} | {5}
 
 
 def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,9 +50,10 @@ def step_by_step(
     while True:
         seen = Seen(
             number, counts, sums, received_counts, received_sums, delta, setting.sigma,
-            np.full(clients, 1 / clients), RadiusNumbers.of(setting.radii.client),
+            np.full(clients, 1 / clients), np.full((arms, clients), 1 / clients),
+            np.ones((arms, clients), bool), RadiusNumbers.of(setting.radii.client),
             RadiusNumbers.of(setting.radii.server), setting.last_step, algorithm.options,
-            told, memory,
+            told, memory, np.zeros((0, 0)),
         )  # fmt: skip
         algorithm.decide(seen, answer)
         if (answer.local_arms != -1).all() and answer.global_arm[0] != -1:
@@ -138,8 +139,7 @@ def test_errors_stay_below_delta_where_they_happen(name: str, least: int) -> Non
 def test_allocation_of_the_oracle_is_that_of_t_star() -> None:
     for name in ("synthetic", "random:4,5,3"):
         instance = ff.Instance.load(name)
-        clients = instance.shape[1]
-        weights = np.full(clients, 1 / clients)
+        weights = np.full(instance.shape, 1 / instance.shape[1])
         found = optimal_allocation(instance.means, instance.averages, weights, 1.0)
         known = ff.bounds(instance, delta=0.01)
         assert known.T_star * (1 - 1e-6) <= found.sum() <= known.T_star * (1 + 2e-3)

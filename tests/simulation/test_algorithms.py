@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import signal
+import subprocess
+import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from algorithms import NAMES, WRONG, Uniform, misspells, target_falls, writes_into_sums
+from algorithms import (
+    NAMES,
+    WRONG,
+    Reckless,
+    Uniform,
+    misspells,
+    target_falls,
+    writes_into_sums,
+)
 from helpers import BOUNDS, SMALL, refused
 from lucb import LUCB
 
@@ -101,6 +113,7 @@ def test_sums_are_those_of_the_walks() -> None:
             assert received[k, m] == (0.0 if k == m == 0 else sums[k, m])
     assert row["pulls"] == 118
     assert (row["uplinks"], row["rounds"], row["bits"]) == (3, 1, 192)
+    assert (row["busiest"], row["downlinks"]) == (102, 2)
     assert (row["steps"], row["global_steps"], row["local_steps"]) == (100, 100, 100)
     assert row["local_errors"] == 1
     assert not row["correct"]
@@ -190,6 +203,64 @@ def test_compiled_code_is_refused_in_one_line() -> None:
     for wrong in (misspells, writes_into_sums, target_falls):
         made = ff.Algorithm.define(wrong.__name__)(wrong)()
         refused(lambda made=made: ff.simulate(SMALL, made, delta=0.1, trials=2), str(made))
+
+
+def test_indices_and_casts_of_compiled_code_are_checked() -> None:
+    """Code without checks writes beyond its arrays, and makes integers of what is none."""
+
+    def run(use: int) -> ff.Result:
+        return ff.simulate(SMALL, Reckless(use), delta=0.1, trials=6, max_steps=100)
+
+    for use in range(5):
+        refused(lambda use=use: run(use), f"reckless-test:{use}, round 0: IndexError", "index")
+    for use in range(5, 10):
+        refused(lambda use=use: run(use), f"reckless-test:{use}, round 0: ValueError", "integer")
+    assert run(10).frame["pulls"].to_list() == [4] * 6
+
+
+def test_memory_and_prepare_of_a_user_are_refused_in_one_line() -> None:
+    class Raises(Uniform):
+        family = "raises-test"
+
+        def prepare(self, setting: Any) -> Any:
+            return {}["gone"]
+
+    negative = ff.Algorithm.define("negative-test", memory=-3)(Uniform.decide)
+    wrong = {Raises(): ("prepare", "KeyError: 'gone'"), negative(): ("memory", "-3")}
+    for made, words in wrong.items():
+        refused(
+            lambda made=made: ff.simulate(SMALL, made, delta=0.1, trials=1, engine="python"),
+            f"algorithm {made}",
+            *words,
+        )
+
+
+@pytest.mark.parametrize("name", ["oracle", "phases"])
+def test_needs_beyond_all_integers_end_at_the_limit(name: str) -> None:
+    """With a scale of 1e20 the oracle wants more pulls than an integer holds: it did not end."""
+    done = ff.simulate(
+        ff.Instance(SMALL.means, rewards=ff.Gaussian(1e20)),
+        name,
+        delta=0.1,
+        trials=2,
+        max_steps=2**52,
+        engine="python",
+    )
+    assert done.frame["truncated"].to_list() == [True, True]
+    assert done.frame["steps"].to_list() == [2**52, 2**52]
+
+
+@pytest.mark.parametrize("gap", [1e-160, 1e-310])
+def test_gaps_whose_squares_vanish_make_no_warning(gap: float) -> None:
+    """The oracle's needs were infinite, and T* overflowed with a warning of NumPy."""
+    instance = ff.Instance([[gap, 0.3], [0.0, 0.1]])
+    with warnings.catch_warnings(action="error"):
+        rows = ff.simulate(
+            instance, ["oracle", "rounds:2", "halving:1000"], delta=0.1, trials=2, max_steps=100
+        )
+        text = str(rows)
+    assert rows.frame["truncated"].to_list()[:4] == [True] * 4
+    assert "x T*" not in text
 
 
 def test_limit_truncates_if_it_is_given() -> None:
@@ -292,3 +363,66 @@ def test_lucb_of_a_reader_of_the_page_runs() -> None:
         "algorithm lucb: counts differ",
     )
     assert len(Path(inspect.getfile(LUCB)).read_text(encoding="utf-8").splitlines()) < 60
+
+
+@pytest.mark.process
+def test_built_in_decisions_are_kept_on_disk() -> None:
+    """A second process loads them, and they may make arrays."""
+    program = (
+        "import sys, fastfed as ff\n"
+        "from fastfed.kernels import user_functions as own\n"
+        "from fastfed.simulation.algorithms import _loop_of\n"
+        "done = ff.simulate([[0.9], [0.1]], sys.argv[1], delta=0.1, trials=2, threads=1)\n"
+        "stats = own._compiled(_loop_of, type(ff.Schedule.parse(sys.argv[1])).decide).stats\n"
+        "print(sum(stats.cache_misses.values()), done.frame['pulls'].sum())"
+    )
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", program, "oracle"], check=True, capture_output=True, text=True
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert told[1][0] == "0"
+    assert told[0][1] == told[1][1]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "call",
+    [
+        "simulate([[0.9], [0.1]], 'endless', delta=0.1",
+        "sweep(instances='synthetic', schedules='endless', deltas=[0.1]",
+    ],
+)
+def test_endless_decision_ends_with_one_interrupt(call: str, tmp_path: Path) -> None:
+    """Python waited for the thread of the decision: only a second Ctrl-C ended the process."""
+    program = (
+        "import fastfed as ff\n"
+        "@ff.Algorithm.define('endless')\n"
+        "def endless(seen, answer):\n"
+        "    print('deciding', flush=True)\n"
+        "    while True: pass\n"
+        f"ff.{call}, trials=2, threads=1, engine='python')\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "deciding\n", process.stderr.read()
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(180) in (-signal.SIGINT, 1)
+        finally:
+            process.kill()
+
+
+def test_no_trials_give_no_rows() -> None:
+    """A sweep runs none at first, to compile: every sweep of an algorithm failed there."""
+    found = Job.of(SMALL, ["fedelim", "rounds:2"], delta=0.1).run(3, 0)
+    assert found.trials == 0

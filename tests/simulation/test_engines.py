@@ -328,13 +328,8 @@ def assert_as_printed(job: Job, trial: int) -> None:
     row = job.frame(left.block).row(0, named=True)
     np.testing.assert_array_equal(left.block.pulls[0, 0], printed.pulls)
     assert row["pulls"] == printed.pulls.sum()
-    assert (row["uplinks"], row["rounds"], row["steps"], row["global_arm"], row["truncated"]) == (
-        printed.uplinks,
-        printed.rounds,
-        printed.steps,
-        printed.global_arm,
-        printed.truncated,
-    )
+    names = ("uplinks", "rounds", "steps", "busiest", "downlinks", "global_arm", "truncated")
+    assert [row[name] for name in names] == [getattr(printed, name) for name in names]
     wrong = [m for m, arm in printed.local_arms.items() if arm != inst.local_best[m]]
     assert row["local_errors"] == len(wrong)
     assert row["correct"] == (

@@ -169,8 +169,9 @@ def test_text():
     assert "declared" in text
     row = ff.replay(NAMED, "periodic:10", delta=0.1, seed=3, trial=12).row
     assert lines[-1] == (
-        f"in all: {row['pulls']:,} pulls, {row['uplinks']:,} uplinks in "
-        f"{row['rounds']:,} communication rounds, {row['steps']:,} steps, every answer right"
+        f"in all: {row['pulls']:,} pulls (busiest client: {row['busiest']:,}), "
+        f"{row['uplinks']:,} uplinks, {row['downlinks']:,} downlinks, {row['rounds']:,} rounds, "
+        f"{row['steps']:,} steps, every answer right"
     )
     assert lines[-2].startswith("An arm is eliminated when")
     assert len(lines) == 9 + 4

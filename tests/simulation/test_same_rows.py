@@ -91,7 +91,7 @@ def test_deltas_that_need_other_numbers_of_passes_share_no_memory(monkeypatch):
     jobs = [Job.of(RATED, schedules, delta=delta, max_steps=60) for delta in (1e-60, 0.3)]
     assert [len(job._horizon) for job in jobs] == [1, 2]
     assert all(job.spine_is_dear for job in jobs)
-    monkeypatch.setattr(Job, "run", lambda *given, threads: calls.append(given))
+    monkeypatch.setattr(Job, "run", lambda *given: calls.append(given))
     run_together(jobs, 3, 5)
     assert [(job, first, count) for job, first, count, _ in calls] == [(one, 3, 5) for one in jobs]
 
@@ -270,6 +270,7 @@ print(len(kernel.run_trials.signatures))
 """
 
 
+@pytest.mark.process
 def test_one_compiled_kernel_serves_every_run():
     """One signature, and so one compilation, serves every shape, schedule, engine and option.
 

@@ -29,6 +29,7 @@ assert _SPEC.loader is not None
 validity = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(validity)
 
+RADII = [name for name in built_in(Radius) if name != "betting"]  # which compares capitals
 WALKS, STEPS, BUDGET = 100_000, 2**20, 0.001
 MOST = int(stats.binom.isf(1e-7, WALKS, BUDGET))
 """More walks than this leave a radius that uses up its whole budget with probability 1e-7: over
@@ -36,11 +37,11 @@ the five radii, the false-alarm probability is at most 5e-7. The paper's radius,
 with probability 0.0023 and would escape conviction with probability 1e-5."""
 
 
-@pytest.mark.parametrize("radius", built_in(Radius))
+@pytest.mark.parametrize("radius", RADII)
 def test_a_radius_is_left_no_more_often_than_its_budget(radius: str) -> None:
     assert validity.frequency(radius, BUDGET, WALKS, STEPS) <= MOST
 
 
-@pytest.mark.parametrize("radius", built_in(Radius))
+@pytest.mark.parametrize("radius", RADII)
 def test_a_radius_that_is_too_small_is_found_out(radius: str) -> None:
     assert validity.frequency(radius, BUDGET, WALKS, STEPS, shrunk=0.8) > MOST

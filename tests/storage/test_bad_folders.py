@@ -169,6 +169,7 @@ def test_trials_that_are_a_symbolic_link_are_not_written_through(
 
 
 @pytest.mark.parametrize("after", range(8))
+@pytest.mark.usefixtures("small_parts")
 def test_disk_that_is_full(
     place: Path, after: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,7 +207,7 @@ def test_disk_that_is_full(
     monkeypatch.setattr(os, "fsync", real)
     assert cli.run(command) == 0
     assert capsys.readouterr().err == ""
-    assert cli.run(["summary", "results", "--json"]) == 0
+    assert cli.run(["summary", "results", "--format", "json"]) == 0
     assert {row["trials"] for row in json.loads(capsys.readouterr().out)} == {10}
 
 

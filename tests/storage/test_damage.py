@@ -9,6 +9,7 @@ import shutil
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,10 +22,9 @@ import fastfed as ff
 from fastfed.analysis.trials import samples
 from fastfed.cli import app as cli
 from fastfed.errors import InputError
-from fastfed.storage import checksum
+from fastfed.storage import checked_parquet
 from fastfed.storage.folder import Store
 from fastfed.storage.merge import merge
-from fastfed.storage.part_file import REPEATS
 from fastfed.storage.summary_cache import stored_summary
 
 
@@ -59,16 +59,17 @@ def flipped(content: bytes, bit: int) -> bytes:
 
 
 def test_no_flipped_bit_of_a_part_is_silent(folder: Path) -> None:
-    """500 seeded bits: 250 in the pages, 250 in the checksum, the footer and the bytes after it."""
+    """500 seeded bits: 250 in the pages, 250 in the index, the footer and the bytes after it."""
     path = parts(folder)[0]
     content = path.read_bytes()
-    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little") - 40
+    footer = checked_parquet.open_file(path).groups[-1].end
     rng = np.random.default_rng(13)
     bits = [*rng.integers(0, 8 * footer, 250), *rng.integers(8 * footer, 8 * len(content), 250)]
     silent = []
     for bit in map(int, bits):
         path.write_bytes(flipped(content, bit))
         store = Store(folder)
+        store.verify()
         if [problem.path for problem in store.problems()] != [path] or len(store.parts()) != 1:
             silent.append(bit)
     assert silent == []
@@ -86,17 +87,18 @@ def test_every_flipped_bit_is_seen_between_two_reads(
     path = parts(folder)[0]
     content = path.read_bytes()
     held = Store(folder)
-    whole = samples(held.batches(held.parts()[0].cell, ["fedelim"]), "fedelim")
+    (cell,) = held.held()
+    whole = samples(held.batches(cell, ["fedelim"]), "fedelim")
     monkeypatch.setattr("fastfed.storage.folder._MOST_HELD", 0)
     store = Store(folder)
-    part = store.parts()[0]
+    store.parts()
     path.write_bytes(flipped(content, 8 * len(content) // 2))
-    found = samples(held.batches(part.cell, ["fedelim"]), "fedelim")
+    found = samples(held.batches(cell, ["fedelim"]), "fedelim")
     assert all(np.array_equal(found[name], whole[name]) for name in whole)
     for bit in map(int, np.random.default_rng(5).integers(0, 8 * len(content), 50)):
         path.write_bytes(flipped(content, bit))
-        with pytest.raises(InputError, match=r"parquet: (damaged|not a file)"):
-            list(store.batches(part.cell, ["fedelim"]))
+        with pytest.raises(InputError, match=r"parquet: (damaged|not a file|changed while)"):
+            list(store.batches(cell, ["fedelim"]))
 
 
 def test_flipped_bits_of_the_summary_are_mended_from_the_rows(folder: Path) -> None:
@@ -148,7 +150,7 @@ def test_a_damaged_part_is_named_by_whoever_reads(
     assert told.out
     assert before.items() <= snapshot(folder).items()
     if command == "summary":
-        assert cli.run([command, str(folder), "--json"]) == 1
+        assert cli.run([command, str(folder), "--format", "json"]) == 1
         assert {row["trials"] for row in json.loads(capsys.readouterr().out)} == {10}
 
 
@@ -164,17 +166,18 @@ def test_a_damaged_part_is_put_aside_and_done_again(
         assert calls == [("small", 0.1, ("fedelim", "fedelim0"), 10, 20)]
         assert str(path) in capsys.readouterr().err
         assert rows(folder).equals(whole)
-        aside = path.with_name(path.name + (".damaged" if turn == 1 else ".damaged2"))
+        aside = path.with_name(path.name + (".damaged" if turn == 1 else "-2.damaged"))
         assert aside.read_bytes() == bad, "nothing is lost, nor overwritten"
         assert again(folder) == 0
         assert capsys.readouterr().err == ""
 
 
 def test_a_part_with_an_instance_of_a_million_clients_is_read(tmp_path: Path) -> None:
-    """Arrow reads no text of more than 100 MB by itself."""
-    about = bytes(75_000_001)  # and four thirds of that in Arrow's schema
-    checksum.write(tmp_path / "part.parquet", pa.table({"trial": [0]}), about, 1)
-    assert len(checksum.read(tmp_path / "part.parquet").about) == len(about)
+    """Arrow reads no text of more than 100 MB by itself, but an index may be as long."""
+    about = json.dumps("x" * 100_000_001).encode()
+    rows = checked_parquet.encode(pa.table({"trial": [0]}))
+    made = checked_parquet.write(tmp_path / "part.parquet", rows, about)
+    assert checked_parquet.open_file(tmp_path / "part.parquet") == made
 
 
 def test_plain_readers_read_parts(folder: Path) -> None:
@@ -251,8 +254,8 @@ def test_a_huge_sparse_file_is_not_read(folder: Path) -> None:
 
 def rewritten(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     """Write a whole file, with its checksum, that has other rows under the same footer."""
-    table = change(pq.read_table(path))
-    checksum.write(path, table, pq.read_metadata(path).metadata[b"fastfed"], 10)
+    encoded = checked_parquet.encode(change(pq.read_table(path)))
+    checked_parquet.write(path, encoded, checked_parquet.open_file(path).about)
 
 
 def with_column(table: pa.Table, name: str, values: np.ndarray) -> pa.Table:
@@ -277,8 +280,10 @@ def test_trials_other_than_the_footer_says_do_not_count(
     whole, path = rows(folder), parts(folder)[0]
     rewritten(path, change)
     store = Store(folder)
+    store.verify()
     assert [problem.path for problem in store.problems()] == [path]
-    assert store.missing(store.parts()[0].cell, "fedelim", 20) == [(0, 10)]
+    (cell,) = store.held()
+    assert store.missing(cell, ["fedelim"], 0, 20) == {((0, 10),): ["fedelim"]}
     assert again(folder) == 0
     assert rows(folder).equals(whole)
 
@@ -301,11 +306,8 @@ def test_forged_columns_are_refused_without_a_warning(column: str, folder: Path)
         store = Store(folder)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            if not store.problems():
-                with pytest.raises(InputError, match=f"damaged .column {column} lacks values"):
-                    stored_summary(store)
-            else:
-                assert "damaged (" in str(store.problems()[0])
+            stored_summary(store)
+            assert "damaged (" in str(store.problems()[0])
         path.write_bytes(content)
 
 
@@ -349,64 +351,42 @@ def test_a_renamed_part_counts_and_is_not_overwritten(folder: Path, calls: list[
     assert rows(folder).equals(whole)
 
 
-def test_a_copy_of_a_part_is_told_and_put_aside(
+def test_a_copy_of_a_part_is_refused_with_both_names(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole, summary = rows(folder), stored_summary(folder)
-    shutil.copy(parts(folder)[0], folder / "trials" / "z.parquet")
-    assert cli.run(["summary", str(folder)]) == 1
-    told = capsys.readouterr().err
-    assert "z.parquet: has only trials that another part has too; it is not damaged" in told
-    assert stored_summary(folder).equals(summary)
-    assert again(folder) == 0
-    assert (folder / "trials" / "z.parquet.repeated").exists()
-    assert rows(folder).equals(whole)
-
-
-def test_of_two_equal_parts_the_one_with_its_own_name_stays(
-    folder: Path, calls: list[Call]
-) -> None:
-    whole, before = rows(folder), parts(folder)
-    shutil.copy(before[0], folder / "trials" / "a.parquet")
-    (problem,) = Store(folder).problems()
-    assert (problem.path.name, problem.kind) == ("a.parquet", REPEATS)
-    assert problem.outcome == "put aside as .repeated; no trial is lost"
-    calls.clear()
-    assert again(folder) == 0
-    assert calls == []
-    assert parts(folder) == before
-    assert rows(folder).equals(whole)
+    first, before = parts(folder)[0], snapshot(folder)
+    copy = Path(shutil.copy(first, folder / "trials" / "z.parquet"))
+    spec = str(folder / "sweep.json")
+    for command in (
+        ["summary", str(folder), "--cost", "7"],
+        ["sweep", "--spec", spec, "--out", str(folder), "--quiet"],
+        ["merge", str(folder), "--out", f"{folder}2"],
+    ):
+        assert cli.run(command) == 2
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1
+        assert first.name in told
+        assert "z.parquet: both have trials 0 to 9 of small" in told
+    copy.unlink()
+    assert snapshot(folder) == before
 
 
 @pytest.fixture
 def overlapping(folder: Path, tmp_path: Path) -> Path:
-    """Trials 0 to 9 in one part, 8 to 15 in another; 16 to 19 in the folder "rest"."""
-    parts(folder)[1].unlink()
+    """Trials 8 to 15 and 16 to 19 in the folder "rest", in parts of 8."""
     run(tmp_path / "rest", part_size=8)
-    first, second, _ = parts(tmp_path / "rest")
-    shutil.move(second, folder / "trials")
-    first.unlink()
+    parts(tmp_path / "rest")[0].unlink()
+    parts(folder)[1].unlink()
     return folder
 
 
-def test_a_sweep_computes_nothing_that_an_overlapping_part_has(
-    overlapping: Path, two_parts: Path, calls: list[Call]
-) -> None:
-    calls.clear()
-    assert again(overlapping) == 0
-    assert calls == [("small", 0.1, ("fedelim", "fedelim0"), 16, 20)]
-    assert rows(overlapping).equals(rows(two_parts))
-    assert Store(overlapping).problems() == []
-
-
-def test_merge_loses_no_trial_of_an_overlapping_part(
+def test_merge_takes_the_rest_of_an_overlapping_part(
     overlapping: Path, two_parts: Path, tmp_path: Path
 ) -> None:
     merged = merge([tmp_path / "rest"], overlapping)
     assert merged.missing == 0
-    assert [problem.kind for problem in merged.damaged] == [REPEATS]
     assert rows(overlapping).equals(rows(two_parts))
-    assert len(list((overlapping / "trials").glob("*.parquet.repeated"))) == 1
+    assert Store(overlapping).problems() == []
 
 
 def test_nothing_but_damaged_parts_and_no_record(folder: Path, tmp_path: Path) -> None:
@@ -454,8 +434,8 @@ def test_merge_deletes_nothing(
     assert rows(folder).equals(whole)
     with monkeypatch.context() as patch:
         unreadable(patch, second)
-        assert cli.run(["merge", str(two_parts), "--out", str(folder)]) == 1
-    assert f"{second}: cannot be read (Permission denied): left alone" in capsys.readouterr().err
+        assert cli.run(["merge", str(two_parts), "--out", str(folder)]) == 2
+    assert f"{second}: cannot be read (Permission denied)" in capsys.readouterr().err
     assert second.exists()
 
 
@@ -480,13 +460,13 @@ def test_a_part_is_read_once_for_all_its_schedules(
     """Nothing grows with the square of the number of schedules."""
     run(tmp_path / "results", periods=list(range(2, 40)))
     read: list[Path] = []
-    real = checksum.read
+    real = checked_parquet._pages
 
-    def counted(path: Path) -> checksum.Verified:
-        read.append(path)
-        return real(path)
+    def counted(file: Any, opened: checked_parquet.Opened, number: int) -> tuple[int, bytes]:
+        read.append(opened.path)
+        return real(file, opened, number)
 
-    monkeypatch.setattr(checksum, "read", counted)
+    monkeypatch.setattr(checked_parquet, "_pages", counted)
     (tmp_path / "results" / "summary.parquet").unlink()
     stored_summary(tmp_path / "results")
     assert len([path for path in read if path.parent.name == "trials"]) == 1

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,15 +24,14 @@ from fastfed.analysis.trials import samples
 from fastfed.errors import InputError
 from fastfed.files import replacing
 from fastfed.model.cell import Cell
-from fastfed.model.spec import Spec, spec_hash
-from fastfed.storage import checksum
+from fastfed.model.spec import spec_hash
+from fastfed.storage import checked_parquet
 from fastfed.storage.folder import Store
-from fastfed.storage.manifest import FORMAT, versions
+from fastfed.storage.manifest import FORMAT, Index, Piece, versions
 from fastfed.version import OLDEST_ROWS, ROWS
 
 ROOT = Path(__file__).resolve().parents[2]
 CELL = Cell("small", "0" * 64, 0.1, 1.0, 0, "skip", None)
-SPEC = Spec(["small"], [0.1], [0.0, 10.0], ["fedelim"], 10, 0, "skip")
 
 
 def table(schedules: tuple[str, ...], first: int, count: int) -> pa.Table:
@@ -44,8 +44,11 @@ def table(schedules: tuple[str, ...], first: int, count: int) -> pa.Table:
             "pulls": trial * 10 + np.repeat(np.arange(len(schedules)), count),
             "uplinks": trial + 1,
             "bits": 64 * (trial + 1),
+            "rounds": trial + 2,
+            "steps": trial + 3,
             "correct": trial % 2 == 0,
             "truncated": trial < 0,
+            "skip_error": trial * 1e-12,
         }
     )
 
@@ -57,9 +60,18 @@ def add(
     schedules: tuple[str, ...] = ("fedelim",),
     cell: Cell = CELL,
 ) -> Path:
-    return store.write_part(
-        cell, schedules, first, count, table(schedules, first, count), SPEC
-    ).path
+    rows = checked_parquet.encode(table(schedules, first, count))
+    return store.write_part([Piece(cell, schedules, first, count)], rows).path
+
+
+def about(path: Path) -> dict[str, Any]:
+    """Return the index of a part."""
+    found: dict[str, Any] = json.loads(checked_parquet.open_file(path).about)
+    return found
+
+
+def pieces(store: Store) -> list[Piece]:
+    return [piece for part in store.parts() for piece in part.pieces]
 
 
 @pytest.fixture
@@ -77,38 +89,66 @@ def hidden(folder: Path) -> list[str]:
 
 
 def test_a_part_is_found_again(store: Store) -> None:
-    part = store.write_part(
-        CELL, ("fedelim", "fedelim0"), 20, 5, table(("fedelim", "fedelim0"), 20, 5), SPEC
-    )
-    assert Store(store.folder).parts() == store.parts() == [part]
-    assert (part.first, part.count, part.schedules) == (20, 5, ("fedelim", "fedelim0"))
-    assert part.path.parent == store.trials
+    both = ("fedelim", "fedelim0")
+    path = add(store, 20, 5, both)
+    assert pieces(Store(store.folder)) == pieces(store) == [Piece(CELL, both, 20, 5)]
+    assert path.parent == store.trials
     assert hidden(store.folder) == []
 
 
 def test_a_part_says_what_made_it(store: Store) -> None:
-    about = json.loads(pq.read_metadata(add(store, 0, 3)).metadata[b"fastfed"])
-    assert about["spec"] == SPEC.to_dict()
-    assert about["spec_hash"] == spec_hash(SPEC.to_dict())
-    assert (about["format"], about["rows"], about["id"]) == (FORMAT, ROWS, CELL.id)
-    assert about["versions"] == versions()
+    found = about(add(store, 0, 3))
+    assert (found["format"], found["rows"]) == (FORMAT, ROWS)
+    assert found["versions"] == versions()
     assert {"fastfed", "python", "numba", "numpy", "polars", "pyarrow"} <= set(versions())
-    assert Cell(**about["cell"]) == CELL
+    assert msgspec.convert(found, Index).cells.cells() == [CELL]
+
+
+def test_pieces_of_many_cells_share_a_file(store: Store) -> None:
+    """They are read back piece by piece, by the row groups that have them alone."""
+    cells = [Cell(**{**vars(CELL), "delta": 0.1 / (1 + at)}) for at in range(300)]
+    names = [("fedelim",) if at % 3 else ("fedelim", "fedelim0") for at in range(300)]
+    given = [Piece(cell, names[at], at, 200 + at) for at, cell in enumerate(cells)]
+    rows = pa.concat_tables([table(one.schedules, one.first, one.count) for one in given])
+    path = store.write_part(given, checked_parquet.encode(rows)).path
+    again = Store(store.folder)
+    assert pieces(again) == given
+    size = path.stat().st_size
+    assert len(about(path)["cells"]["columns"]) < 8  # those that differ, and no defaults
+    read = []
+    real = checked_parquet._pages
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checked_parquet, "_pages", lambda *a: read.append(a[2]) or real(*a))
+        for one in given[::50]:
+            read.clear()
+            found = samples(again.batches(one.cell, one.schedules), one.schedules[-1])
+            assert found["trial"].tolist() == [*range(one.first, one.end)]
+            assert len(read) <= 2
+    assert rows.num_rows > 3 * checked_parquet.GROUP_ROWS
+    # a damaged row group is noticed by those whose rows it has, and by no others
+    content = bytearray(path.read_bytes())
+    content[size // 100] ^= 1
+    path.write_bytes(content)
+    last, first = Store(store.folder), Store(store.folder)
+    last.verify(cells[-1:])
+    assert last.problems() == []
+    first.verify(cells[:1])
+    assert [problem.path for problem in first.problems()] == [path]
+    assert first.held() == {}
 
 
 def test_a_part_has_the_version_of_its_folder(store: Store) -> None:
-    """As the rest of a part that overlaps others, in a folder of an older version."""
+    """As in a folder of an older version that is merged."""
     add(store, 0, 3)
     store.write_record(msgspec.structs.replace(store.record(), rows=OLDEST_ROWS))
-    about = json.loads(pq.read_metadata(add(store, 3, 3)).metadata[b"fastfed"])
-    assert about["rows"] == OLDEST_ROWS
+    assert about(add(store, 3, 3))["rows"] == OLDEST_ROWS
 
 
-def test_a_part_is_zstd_one_row_group_per_schedule(store: Store) -> None:
-    about = pq.read_metadata(add(store, 0, 4, ("fedelim", "fedelim0", "periodic:5")))
-    assert about.num_row_groups == 3
+def test_a_part_is_zstd_in_row_groups(store: Store) -> None:
+    found = pq.read_metadata(add(store, 0, 20_000, ("fedelim", "fedelim0", "periodic:5")))
+    assert [found.row_group(g).num_rows for g in range(2)] == [32_768, 60_000 - 32_768]
     assert {
-        about.row_group(g).column(c).compression for g in range(3) for c in range(about.num_columns)
+        found.row_group(g).column(c).compression for g in range(2) for c in range(found.num_columns)
     } == {"ZSTD"}
 
 
@@ -148,11 +188,10 @@ def test_schedules_of_one_range_do_not_overwrite_each_other(store: Store) -> Non
 def test_failure_while_writing_leaves_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def half(rows: pa.Table, file: object, **_: object) -> None:
-        file.write(b"PAR1 and then")
+    def half(_: int) -> None:
         raise RuntimeError("half way")
 
-    monkeypatch.setattr(pq, "write_table", half)
+    monkeypatch.setattr(os, "fsync", half)
     with pytest.raises(RuntimeError, match="half way"):
         add(store, 0, 5)
     assert list(store.trials.iterdir()) == []
@@ -234,8 +273,6 @@ def test_a_file_is_synced_before_it_gets_its_name(
         ([(0, 10)], 4, []),
         ([(5, 5)], 10, [(0, 5)]),
         ([(3, 2), (7, 1)], 10, [(0, 3), (5, 7), (8, 10)]),
-        ([(0, 6), (4, 6)], 12, [(10, 12)]),
-        ([(0, 10), (2, 3)], 12, [(10, 12)]),
         ([(20, 5)], 10, [(0, 10)]),
         ([(8, 10)], 10, [(0, 8)]),
     ],
@@ -245,19 +282,21 @@ def test_missing_ranges(
 ) -> None:
     for first, count in held:
         add(store, first, count)
-    assert store.missing(CELL, "fedelim", trials) == gaps
-    assert Store(store.folder).missing(CELL, "fedelim", trials) == gaps
+    wanted = {tuple(gaps): ["fedelim"]} if gaps else {}
+    assert store.missing(CELL, ["fedelim"], 0, trials) == wanted
+    assert Store(store.folder).missing(CELL, ["fedelim"], 0, trials) == wanted
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_missing_ranges_against_sets(store: Store, seed: int) -> None:
     rng = np.random.default_rng(seed)
     held: set[int] = set()
-    for _ in range(int(rng.integers(0, 6))):
+    for _ in range(int(rng.integers(0, 9))):
         first, count = int(rng.integers(0, 40)), int(rng.integers(1, 12))
-        add(store, first, count)
-        held.update(range(first, first + count))
-    gaps = store.missing(CELL, "fedelim", 40)
+        if held.isdisjoint(range(first, first + count)):
+            add(store, first, count)
+            held.update(range(first, first + count))
+    gaps = next(iter(store.missing(CELL, ["fedelim"], 0, 40)), ())
     found = [trial for first, end in gaps for trial in range(first, end)]
     assert found == sorted(set(range(40)) - held)
     assert all(end < first for (_, end), (first, _) in pairwise(gaps))
@@ -267,15 +306,17 @@ def test_missing_looks_at_one_cell_and_one_schedule(store: Store) -> None:
     other = Cell(**{**vars(CELL), "delta": 0.01})
     add(store, 0, 10, ("fedelim", "periodic:5"))
     add(store, 0, 4, ("fedelim0",))
-    assert store.missing(CELL, "periodic:5", 10) == []
-    assert store.missing(CELL, "fedelim0", 10) == [(4, 10)]
-    assert store.missing(CELL, "periodic:50", 10) == [(0, 10)]
-    assert store.missing(other, "fedelim", 10) == [(0, 10)]
+    names = ["periodic:5", "fedelim0", "periodic:50", "periodic:51"]
+    assert store.missing(CELL, names, 0, 10) == {
+        ((4, 10),): ["fedelim0"],
+        ((0, 10),): ["periodic:50", "periodic:51"],
+    }
+    assert store.missing(other, ["fedelim"], 3, 10) == {((3, 10),): ["fedelim"]}
 
 
 def test_samples_are_in_order_and_once(store: Store) -> None:
     both = ("fedelim", "fedelim0")
-    for first, count in ((8, 4), (0, 5), (3, 6)):
+    for first, count in ((9, 3), (0, 3), (3, 6)):
         add(store, first, count, both)
     found = samples(store.batches(CELL, ["fedelim0"]), "fedelim0")
     assert found["trial"].tolist() == list(range(12))
@@ -315,13 +356,21 @@ def foreign(path: Path) -> None:
     pq.write_table(pa.table({"x": [1, 2, 3]}), path)
 
 
-def _with_about(path: Path, about: bytes) -> None:
-    """Write a whole file, with its checksum, that has another content."""
-    checksum.write(path, pq.read_table(path), about, 5)
+def test_a_trial_in_two_parts_is_refused_with_both_names(store: Store) -> None:
+    add(store, 0, 10)
+    add(store, 10, 10, ("fedelim0",))  # another schedule
+    one, other = add(store, 10, 10), add(store, 19, 3, ("fedelim", "periodic:5"))
+    with pytest.raises(InputError, match="both have trials 19 to 19") as told:
+        Store(store.folder).parts()
+    assert one.name in str(told.value)
+    assert other.name in str(told.value)
+    other.unlink()
+    assert len(Store(store.folder).parts()) == 3
 
 
-def foreign_json(path: Path) -> None:
-    _with_about(path, b"{not json")
+def _with_about(path: Path, index: bytes) -> None:
+    """Write a whole file, with its checksum, that has another index."""
+    checked_parquet.write(path, checked_parquet.encode(pq.read_table(path)), index)
 
 
 def other_json(path: Path) -> None:
@@ -329,8 +378,7 @@ def other_json(path: Path) -> None:
 
 
 def _edited(path: Path, **changes: object) -> None:
-    about = json.loads(pq.read_metadata(path).metadata[b"fastfed"])
-    _with_about(path, json.dumps({**about, **changes}).encode())
+    _with_about(path, json.dumps({**about(path), **changes}).encode())
 
 
 def other_version(path: Path) -> None:
@@ -342,11 +390,11 @@ def other_format(path: Path) -> None:
 
 
 def other_count(path: Path) -> None:
-    _edited(path, count=4)
+    _edited(path, pieces=[[0, 0, 5, 40_000]])
 
 
 def no_cell(path: Path) -> None:
-    _edited(path, cell={"instance": "small"})
+    _edited(path, cells={"count": 1, "columns": {"instance": "small"}})
 
 
 DAMAGE = [
@@ -356,7 +404,6 @@ DAMAGE = [
     garbage,
     text,
     foreign,
-    foreign_json,
     other_json,
     other_version,
     other_format,
@@ -374,7 +421,7 @@ def test_unreadable_part_is_named_and_counts_as_missing(
     again = Store(store.folder)
     assert [part.path for part in again.parts()] == [good]
     assert [problem.path for problem in again.problems()] == [bad]
-    assert again.missing(CELL, "fedelim", 10) == [(5, 10)]
+    assert again.missing(CELL, ["fedelim"], 0, 10) == {((5, 10),): ["fedelim"]}
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -425,18 +472,11 @@ def test_record_absent(tmp_path: Path) -> None:
 
 def test_record_is_read_back(store: Store) -> None:
     cell = Cell(**{**vars(CELL), "seed": 2**64 - 1, "instance": "é\n"})
-    store.write_part(
-        cell,
-        ("fedelim",),
-        0,
-        5,
-        table(("fedelim",), 0, 5),
-        msgspec.structs.replace(SPEC, seed=cell.seed),
-    )
+    add(store, 0, 5, cell=cell)
     record = Store(store.folder).record()
     store.write_record(record)
     assert Store(store.folder).record() == record
-    assert next(iter(record.cells.values())).seed == 2**64 - 1
+    assert record.cells[0].seed == 2**64 - 1
     assert hidden(store.folder) == []
 
 

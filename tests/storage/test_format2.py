@@ -14,6 +14,8 @@ from helpers import BOUNDS, rows
 import fastfed as ff
 from fastfed.analysis.verdicts import VERDICTS
 from fastfed.cli import app as cli
+from fastfed.display.table import Table
+from fastfed.display.tables import check_columns
 from fastfed.errors import InputError
 from fastfed.storage.folder import Store
 from fastfed.storage.merge import merge
@@ -49,7 +51,16 @@ def same(found: list[dict[str, object]], name: str, keys: list[str] | None = Non
     expected = json.loads((EXPECTED / name).read_text())
     names = list(expected[0]) if keys is None else keys
     chosen = ([{key: row[key] for key in names} for row in some] for some in (found, expected))
-    return next(chosen) == next(chosen)
+    return all(map(close, *chosen))
+
+
+def close(one: object, other: object) -> bool:
+    """Compare rows whose numbers may be rounded in another order."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return all(close(one[key], other[key]) for key in other)
+    if isinstance(one, float) and isinstance(other, float):
+        return one == pytest.approx(other, rel=1e-12)
+    return one == other
 
 
 def test_the_folder_is_opened(old: Path) -> None:
@@ -75,7 +86,8 @@ def test_the_folder_is_not_gone_on_with(
     expected = pl.read_parquet(EXPECTED / "rows30.parquet")
     keys = ["instance", "delta", "sigma", "radius", "goal", "uplink", "schedule", "trial"]
     found = rows(tmp_path / "new").sort(keys)
-    assert found.drop(BOUNDS).equals(expected.sort(keys).drop(BOUNDS))
+    assert set(found.columns) - set(expected.columns) == {"busiest", "downlinks", "participation"}
+    assert found.select(expected.columns).drop(BOUNDS).equals(expected.sort(keys).drop(BOUNDS))
     assert same(summary_of(tmp_path / "new"), "summary30.json")
 
 
@@ -94,7 +106,7 @@ def test_a_part_of_another_version_is_no_part(old: Path, tmp_path: Path) -> None
 
 def test_the_folder_is_merged(old: Path, tmp_path: Path) -> None:
     merged = merge([old], tmp_path / "merged")
-    assert (merged.parts, merged.missing, merged.left_out) == (32, 0, [])
+    assert (merged.parts, merged.missing, merged.left_out) == (1, 0, [])
     assert same(summary_of(tmp_path / "merged"), "summary.json")
 
 
@@ -111,9 +123,14 @@ def test_the_cheapest_schedules_are_the_same(opened: ff.Sweep) -> None:
 def lines(text: str) -> list[tuple[str, str]]:
     """Split the lines of a table of verdicts into measured numbers and verdict."""
     wanted = (
-        re.split(f"  (?={'|'.join(VERDICTS)})", line, maxsplit=1) for line in text.split("\n")
+        re.split(f" (?=(?:{'|'.join(VERDICTS)})(?: \\(|$))", line.rstrip(), maxsplit=1)
+        for line in text.split("\n")
     )
-    return [(" ".join(line[0].split()), line[1]) for line in wanted if len(line) == 2]
+    return [
+        (" ".join(line[0].split()), line[1])
+        for line in wanted
+        if len(line) == 2 and line[0].strip()
+    ]
 
 
 def test_the_check_has_the_same_lines(opened: ff.Sweep) -> None:
@@ -122,7 +139,8 @@ def test_the_check_has_the_same_lines(opened: ff.Sweep) -> None:
     A test of means needs more trials than it did: some claims of means are open again. Lines on
     T* are newer than the folder.
     """
-    found = [line for line in lines(str(opened.check())) if ">= T*" not in line[0]]
+    columns = check_columns(opened.check().frame.to_dicts())
+    found = [line for line in lines(Table(columns).text()) if ">= T*" not in line[0]]
     wanted = lines((EXPECTED / "check.txt").read_text(encoding="utf-8"))
     assert [numbers for numbers, _ in found] == [numbers for numbers, _ in wanted]
     assert len(found) > 400

@@ -39,16 +39,18 @@ def test_folder_holds_what_is_promised(out: Path) -> None:
     assert record["spec"]["trials"] == 20
     assert record["spec_hash"] == spec_hash(record["spec"])
     assert record["versions"]["fastfed"] == ff.__version__
-    ((name, cell),) = record["cells"].items()
+    assert record["cells"]["count"] == 1
+    cell = record["cells"]["columns"]
     (part,) = (out / "trials").iterdir()
-    assert part.name.startswith(f"{name}-")
+    assert part.name.startswith(f"{Store(out).record().cells[0].id}-")
     assert (cell["instance"], cell["digest"], cell["delta"]) == ("small", SMALL.digest, 0.1)
+    assert "radius" not in cell  # it is the default
 
 
 def test_cell_of_a_row_tells_all_that_it_depends_on(out: Path) -> None:
     run(out, seed=4, max_steps=99, sigma=2.0)
-    (part,) = Store(out).parts()
-    assert part.cell == Cell("small", SMALL.digest, 0.1, 2.0, 4, part.cell.engine, 99)
+    (cell,) = Store(out).held()
+    assert cell == Cell("small", SMALL.digest, 0.1, 2.0, 4, cell.engine, 99)
 
 
 # The summary
@@ -93,14 +95,14 @@ def test_costs_of_bits_are_kept(out: Path, calls: list[Call]) -> None:
     calls.clear()
     copied = opened.save(out.with_name("copy"))
     assert copied.summary().equals(stored)
-    (out / "sweep.json").unlink()  # made again from the parts
-    assert ff.open_sweep(out).summary().equals(stored)
     run(out, bit_costs=[2.0])
     assert calls == []
     assert set(ff.open_sweep(out).summary()["bit_cost"]) == {None, 0.5, 2.0}
-    run(out, bit_costs=[2.0], trials=30)
-    (out / "sweep.json").unlink()  # of parts that were asked for with different costs
-    assert set(ff.open_sweep(out).summary()["bit_cost"]) == {None, 0.5, 2.0}
+    (out / "sweep.json").unlink()  # made again from the parts, which know no costs
+    assert set(ff.open_sweep(out).summary()["cost"]) == {0.0, 10.0, 100.0}
+    run(out, costs=[3], bit_costs=[2.0])
+    assert calls == []
+    assert set(ff.open_sweep(out).summary()["cost"]) == {None, 3.0}
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -172,6 +174,8 @@ def test_column_types_are_plain_and_as_promised(made: Path) -> None:
         "bits": "int64",
         "rounds": "int64",
         "steps": "int64",
+        "busiest": "int64",
+        "downlinks": "int64",
         "local_steps": "int64",
         "global_steps": "int64",
         "global_arm": "int32",
@@ -184,6 +188,7 @@ def test_column_types_are_plain_and_as_promised(made: Path) -> None:
         "radius": "string",
         "goal": "string",
         "uplink": "string",
+        "participation": "string",
         "global_answer": "list<element: int32>",
     }
     for path in (made / "trials").iterdir():
@@ -237,9 +242,12 @@ def test_summary_against_duckdb_from_the_parquet_alone(made: Path) -> None:
         ):
             interval = stats.binomtest(int(count), 400).proportion_ci(method="exact")
             assert (low, high) == pytest.approx((interval.low, interval.high), rel=1e-9)
+    others = ("rounds", "steps", "busiest", "downlinks")
     assert set(found.columns) - set(expected.columns) == {
         *DEFAULTS,
         "bit_cost",
+        "prices",
+        *(name for name in found.columns if name.rpartition("_")[0] in others),
         *(f"{name}_{end}" for name in intervals for end in ("low", "high")),
     }
     for name in set(found.columns) & set(expected.columns):

@@ -44,6 +44,7 @@ from fastfed.model.setting import Setting
 from fastfed.storage.folder import Store
 from fastfed.sweeps import dask
 from fastfed.sweeps.planner import Planner
+from fastfed.sweeps.task import Task
 
 pytestmark = pytest.mark.cluster
 
@@ -405,12 +406,6 @@ def test_a_local_cluster_shows_a_dashboard_only_if_asked() -> None:
         )
 
 
-def test_dashboard_is_for_local_clusters(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for dask_option in ([], ["--dask", "tcp://127.0.0.1:9"]):
-        assert cli.run(["sweep", *GRID, "--out", str(out), "--dashboard", *dask_option]) == 2
-        assert "dashboard" in one_line(capsys.readouterr().err)
-
-
 def test_without_cryptography(
     out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -461,10 +456,10 @@ class Endless:
     def __init__(self) -> None:
         self.asked = 0
 
-    def next_task(self, workers: int) -> dask.Task | None:
+    def next_bundle(self, workers: int) -> dask.Bundle | None:
         self.asked += 1
-        task = dask.Task(Setting.of(SMALL, delta=0.1), (FedElim(),), 0, 1)
-        return task if self.asked == 1 else None
+        task = Task(Setting.of(SMALL, delta=0.1), (FedElim(),), 0, 1)
+        return dask.Bundle((task,), 1.0) if self.asked == 1 else None
 
     def record(self, done: dask.Done) -> None:
         raise AssertionError("nothing is done")

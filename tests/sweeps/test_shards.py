@@ -29,13 +29,14 @@ def test_missing_shards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     for index in (2, 5):
         shard(tmp_path / str(index), index)
     both = [str(tmp_path / "2"), str(tmp_path / "5")]
-    assert missing_shards(both, 5) == [1, 3, 4]
+    assert missing_shards(both, 5) == missing_shards(both, None) == [1, 3, 4]
     assert missing_shards(both[:1], 5) == [1, 3, 4, 5]
     assert cli.run(["missing", *both, "--shards", "5"]) == 0
     assert capsys.readouterr().out == "1,3-4\n"
     for index in (1, 3, 4):
         shard(tmp_path / "2", index)  # into the same folder
     assert missing_shards(both, 5) == []
+    refused(lambda: missing_shards(both, None), "how many shards", "--shards")
     assert cli.run(["missing", *both, "--shards", "5"]) == 0
     shown = capsys.readouterr()
     assert shown.out == ""

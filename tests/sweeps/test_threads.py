@@ -1,4 +1,4 @@
-"""Sweeps of large trials on threads: the same rows, threads that help, and memory."""
+"""Sweeps of large trials on threads: the same rows, and memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fastfed.sweeps import task as tasks
 from fastfed.sweeps.grid import Grid
 
 SCATTER = np.random.default_rng(1).uniform(-0.15, 0.15, (2, 10_000))
-LARGE = ff.Instance(np.array([[0.9], [0.1]]) + SCATTER, name="large")  # three blocks of clients
+LARGE = ff.Instance(np.array([[0.9], [0.1]]) + SCATTER, name="large")
 GRID: dict[str, Any] = {"instances": [LARGE], "deltas": [0.1], "schedules": ["fedelim"]}
 
 
@@ -29,51 +29,13 @@ def expected() -> pl.DataFrame:
     return ff.simulate(LARGE, ["fedelim"], delta=0.1, trials=3, threads=1).frame
 
 
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Count the memories of threads that share a trial."""
-    seen: list[int] = []
-    plain = jobs.beside
-    monkeypatch.setattr(jobs, "beside", lambda *held: seen.append(1) or plain(*held))
-    return seen
-
-
-@pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Record the threads of every task."""
-    seen: list[int] = []
-    real = tasks.compute
-
-    def spy(task: tasks.Task, control: Any, threads: int) -> tuple[Any, int]:
-        seen.append(threads)
-        return real(task, control, threads)
-
-    monkeypatch.setattr(tasks, "compute", spy)
-    return seen
-
-
 def need() -> int:
-    return jobs.Job.of(LARGE, ["fedelim"], delta=0.1).need().memory
+    return jobs.Job.of(LARGE, ["fedelim"], delta=0.1).need()
 
 
-@pytest.mark.parametrize("trials", [1, 3])
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_rows_do_not_depend_on_the_threads(
-    out: Path, expected: pl.DataFrame, made: list[int], trials: int, threads: int
-) -> None:
-    found = ff.sweep(**GRID, trials=trials, out=out, threads=threads)
-    assert found.frame.equals(expected.head(trials))
-    # the trials of one part run one after the other, each on all threads
-    assert len(made) == (trials * threads if threads > 1 else 0)
-
-
-@pytest.mark.parametrize(("threads", "shares"), [(2, [1, 1]), (3, [1, 1, 1]), (6, [2, 2, 2])])
-def test_parts_share_the_threads(
-    out: Path, expected: pl.DataFrame, given: list[int], threads: int, shares: list[int]
-) -> None:
+def test_rows_do_not_depend_on_the_threads(out: Path, expected: pl.DataFrame, threads: int) -> None:
     ff.sweep(**GRID, trials=3, out=out, threads=threads, part_size=1)
-    assert given[: len(shares)] == shares  # a part that starts later has what is free then
-    assert len(given) == 3
     assert rows(out).equals(expected)
 
 
@@ -84,13 +46,25 @@ def test_a_sweep_that_goes_on_has_the_same_rows(out: Path, expected: pl.DataFram
 
 
 def test_trials_that_do_not_fit_into_memory_wait(
-    out: Path, expected: pl.DataFrame, given: list[int], monkeypatch: pytest.MonkeyPatch
+    out: Path, expected: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory for a trial and a half: one runs at a time, on both threads."""
+    """Memory for a trial and a half: one runs at a time."""
     memory = 1.5 * need()
     monkeypatch.setattr(machines, "physical_memory", lambda: memory)
+    running: list[tasks.Task] = []
+    most: list[int] = []
+    real = tasks.compute
+
+    def spy(task: tasks.Task, control: Any) -> tuple[Any, int]:
+        running.append(task)
+        most.append(len(running))
+        done = real(task, control)
+        running.pop()
+        return done
+
+    monkeypatch.setattr(tasks, "compute", spy)
     ff.sweep(**GRID, trials=3, out=out, threads=2, part_size=1)
-    assert given == [2, 2, 2]
+    assert most == [1, 1, 1]
     assert rows(out).equals(expected)
 
 
@@ -134,9 +108,9 @@ def test_the_first_part_of_large_trials_is_small(
 ) -> None:
     def first(instance: ff.Instance) -> int:
         grid = Grid.of({"instance": [instance], "delta": [0.1], "trials": 1_000})
-        task = planning.Planner(grid, Store(out)).next_task(workers=2)
-        assert task is not None
-        return task.count
+        bundle = planning.Planner(grid, Store(out)).next_bundle(workers=2)
+        assert bundle is not None
+        return bundle.tasks[0].count
 
     assert (first(SMALL), first(LARGE)) == (250, 50)
     monkeypatch.setattr(planning, "_LONGER", 10_000)  # from which on a part may take longer

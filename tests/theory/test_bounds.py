@@ -508,8 +508,8 @@ def test_to_frame_holds_everything(synthetic: Instance) -> None:
     frame = b.to_frame()
     keys = ["delta", "cost", "scheme", "variant", "quantity", "arm", "client"]
     assert frame.select(keys).is_unique().all()
-    # per cell: 4 of (K, M), 4 of (K,), 9 numbers, 3 parameters, 4 schemes x 3 variants x 4 costs
-    assert frame.height == 6 * (4 * 12 + 4 * 4 + 9 + 3 + 48)
+    # per cell: 4 of (K, M), 4 of (K,), 10 numbers, 3 parameters, 4 schemes x 3 variants x 4 costs
+    assert frame.height == 6 * (4 * 12 + 4 * 4 + 10 + 3 + 48)
     assert frame["value"].is_finite().all()
     cell = frame.filter(delta=0.01, cost=100.0)
 

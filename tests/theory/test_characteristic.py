@@ -218,3 +218,12 @@ def test_no_number_has_a_reason(instance, goal, reason):
     assert (found.lower, found.upper, found.allocation) == (None, None, None)
     assert found.note.startswith(reason)
     assert "\n" not in found.note
+
+
+def test_a_coarse_lower_value_stays_below_t_star():
+    """Compare the lower value at the tolerance 0.1, which T* reports, with a finer upper one."""
+    gaussian = ff.Instance(PUBLISHED[:4])
+    bernoulli = ff.Instance(np.clip(np.array(PUBLISHED[:4]) + 0.5, 0.05, 0.95), ff.Bernoulli())
+    for instance in (gaussian, bernoulli):
+        coarse, fine = (characteristic_time(instance, ff.Best(), one) for one in (0.1, 1e-6))
+        assert coarse.lower < fine.lower <= fine.upper < coarse.upper

@@ -484,7 +484,7 @@ def test_the_command_prints_a_table_and_json(capsys):
     assert text.count("probability of a wrong answer") == 2
     for word in ("client 0", "client 2", "server", "any", "delta 0.01", "effective"):
         assert word in text
-    assert cli.run([*command, "--json"]) == 0
+    assert cli.run([*command, "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert len(rows) == 10
     assert rows[-1]["answer"] == "any"
@@ -496,32 +496,20 @@ def test_the_command_says_the_law_and_cuts_no_name(tmp_path, capsys):
     file = tmp_path / "p.csv"
     names = [f"hospital of the town number {i}" for i in (1, 2)]
     file.write_text(f"arm,{','.join(names)}\na,0.9,0.1\nb,0.1,0.4\n")
-    assert (
-        cli.run(
-            ["errors", str(file), "--rewards", "bernoulli", "--trials", "100", "--delta", "0.3"]
-        )
-        == 0
-    )
+    ff.Instance.load(file, "bernoulli").save(tmp_path / "p.toml")
+    assert cli.run(["errors", str(tmp_path / "p.toml"), "--trials", "100", "--delta", "0.3"]) == 0
     law, title, _, *rows = capsys.readouterr().out.splitlines()
     assert law == "rewards: Bernoulli()"
     assert title.startswith("p, fedelim, delta 0.3")
     assert all(row.startswith(f"client {name} ") for row, name in zip(rows, names, strict=False))
 
 
-def test_the_figure_of_true_errors_comes_with_its_table_and_rows(tmp_path):
-    paths = true_errors.write(tmp_path, instances=["synthetic"], deltas=[0.1, 0.01], trials=1000)
-    assert {path.name for path in paths} == {
-        "true-errors.parquet",
-        "true-errors.md",
-        "true-errors.png",
-        "synthetic-errors.png",
-        "synthetic-errors.pdf",
-        "synthetic-errors.svg",
-    }
-    assert all(path.stat().st_size > 0 for path in paths)
-    frame = pl.read_parquet(tmp_path / "true-errors.parquet")
+def test_the_table_of_true_errors_comes_from_its_rows(tmp_path):
+    frame = true_errors.read_or_measure(tmp_path, ["synthetic"], [0.1, 0.01], trials=1000)
+    assert frame.equals(pl.read_parquet(tmp_path / "true-errors.parquet"))
     assert frame.shape[0] == 10
-    text = (tmp_path / "true-errors.md").read_text()
+    assert list(true_errors.charts(frame)) == ["synthetic-errors"]
+    text = true_errors.as_text(frame)
     exponent = float(text.split("| all |")[1].split("|")[4])
     ends = frame.filter(pl.col("answer") == "any").sort("delta")["log10"]
     assert exponent == pytest.approx(ends[1] - ends[0], abs=0.01)

@@ -128,6 +128,7 @@
     }
   }
 
+  find("outlook").textContent = data.outlook;
   for (const note of data.notes) find("notes").append(make("p", { className: "note" }, note));
   for (const [key, value] of Object.entries(data.about))
     find("about").append(make("dt", {}, key), make("dd", {}, value));

@@ -44,13 +44,7 @@ const compareView = (() => {
   const label = (line) => data.schedules.find((one) => one.name === line.schedule).label;
   const value = (line) => (chosen.by === "schedule" ? label(line) : String(line.value));
 
-  // "0.293 [0.289, 0.297]", as `fastfed compare` prints it
-  function text(ratio) {
-    if (!ratio) return "";
-    if (ratio.length === 1) return "equal";
-    const ends = ratio.slice(1, 3).map((end) => (end === null ? "no limit" : model.general(end, 3)));
-    return `${model.general(ratio[0], 3)} [${ends.join(", ")}]`;
-  }
+  const text = (ratio) => ratio?.[4] ?? ""; // as `fastfed compare` prints it
 
   function updateTable() {
     const { measures, message, notes, count, level } = table();
@@ -70,28 +64,33 @@ const compareView = (() => {
       + `comparisons, each at ${model.general(100 * level, 6)} %). Bold: separated from 1.`].join(" ");
   }
 
+  // Vega keeps names as keys of objects, where "constructor" is taken: it gets their places,
+  // and labels that begin with a space of no width
   function points() {
+    const places = new Map([...new Set(lines().map(value))].map((one, place) => [one, place]));
     return lines().filter((line) => line.ratios[chosen.measure]?.[0] > 0).map((line) => {
       const ratio = line.ratios[chosen.measure];
-      const [mean, low, high] = ratio.length === 1 ? [1, 1, 1] : ratio;
+      const [mean, low, high] = ratio;
       // an interval without an end reaches to the edge of the figure
-      return { name: label(line), value: value(line), ratio: mean, shown: text(ratio),
+      return { name: label(line), place: places.get(value(line)), value: value(line), ratio: mean, shown: text(ratio),
         low: low > 0 ? low : mean / 10, high: high ?? mean * 10 };
     });
   }
 
   function specification(rows) {
-    const values = [...new Set(rows.map((row) => row.value))];
+    const values = new Map(rows.map((row) => [row.place, row.value]));
+    const places = [...values.keys()];
     const ofSchedules = chosen.by === "schedule";
     const y = { field: "name", type: "nominal", sort: null, title: null, axis: { labelLimit: 170 } };
-    const yOffset = ofSchedules || values.length < 2 ? {}
-      : { yOffset: { field: "value", type: "nominal", sort: null } };
+    const yOffset = ofSchedules || places.length < 2 ? {}
+      : { yOffset: { field: "place", type: "nominal", sort: null } };
     const x = { field: "ratio", type: "quantitative", axis: { format: "~g", labelOverlap: true },
       title: `${table().measures[chosen.measure]}, ratio to ${lines()[0].reference}`,
       scale: { type: "log", nice: false, padding: 12 } };
-    const color = ofSchedules ? { value: data.colours[0] } : { field: "value", type: "nominal",
-      legend: { title: chosen.by, orient: "bottom", columns: 3, labelLimit: 200 },
-      scale: { domain: values, range: values.map((_, place) => data.colours[place % data.colours.length]) } };
+    const color = ofSchedules ? { value: data.colours[0] } : { field: "place", type: "nominal",
+      legend: { title: chosen.by, orient: "bottom", columns: 3, labelLimit: 200,
+        labelExpr: `"\u200b" + (${JSON.stringify([...values.values()])})[indexof(${JSON.stringify(places)}, datum.value)]` },
+      scale: { domain: places, range: places.map((_, place) => data.colours[place % data.colours.length]) } };
     const tooltip = [{ field: "name", title: "schedule" },
       ...(ofSchedules ? [] : [{ field: "value", title: chosen.by }]), { field: "shown", title: "ratio" }];
     return { $schema: "https://vega.github.io/schema/vega-lite/v6.json", width: "container",

@@ -12,7 +12,7 @@ from typing import Any
 from fastfed.analysis.compare import Comparison, compare
 from fastfed.analysis.selection import CHOICES, Held, values_of
 from fastfed.analysis.trials import Trials
-from fastfed.display.compare_table import few_bits
+from fastfed.display.compare_table import few_bits, ratio_text
 from fastfed.display.report.data import rounded
 from fastfed.errors import InputError
 from fastfed.text import printable
@@ -83,13 +83,11 @@ def _table(found: Comparison, held: Held) -> dict[str, Any]:
 
 
 def _ratio(row: Mapping[str, Any]) -> list[Any] | None:
-    """Return the ratio, the ends of its interval and if it is certain; [1] if no trial differs."""
+    """Return the ratio, the ends of its interval, if it is separated, and all of it as text."""
     if row["ratio"] is None:
         return None
-    if not row["differ"]:
-        return [1.0]
     ends = (row[name] for name in ("ratio", "ratio_low", "ratio_high"))
-    return [*map(rounded, ends), row["separated"]]
+    return [*map(rounded, ends), row["separated"], ratio_text(row)]
 
 
 def _shown(value: object) -> object:

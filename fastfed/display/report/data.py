@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fastfed.analysis.cheapest import Envelope, Piece, Rival, envelope
+from fastfed.analysis.cheapest import Envelope, Piece, Rival
 from fastfed.analysis.intervals import clopper_pearson, finite
-from fastfed.analysis.moments import PULLS, UPLINKS, Moments
+from fastfed.analysis.moments import Moments
+from fastfed.analysis.prices import PULLS, UPLINKS
 from fastfed.analysis.summary import yardstick_of
 from fastfed.display.styles import COLOURS, Style, styles
 from fastfed.model.schedules import Schedule
@@ -38,6 +39,7 @@ def report_data(
     schedules: Iterable[Schedule],
     about: Mapping[str, object],
     costs: Sequence[float] = (0.0, 10.0, 100.0),
+    looks: Mapping[str, Style] | None = None,
 ) -> dict[str, Any]:
     """Make everything that the page shows, as JSON's types.
 
@@ -51,9 +53,11 @@ def report_data(
         What was run, in order: shown as it is.
     costs
         The costs that the sweep asked for; the page begins with the middle one.
+    looks
+        Styles of schedules; None: as if there were no others.
     """
     order = sorted(dict.fromkeys(schedules), key=lambda one: one.sort_key)
-    looks = styles(order)
+    looks = looks or styles(order)
     return {
         "about": {str(key): printable(str(value)) for key, value in about.items()},
         "costs": sorted(costs),
@@ -82,15 +86,13 @@ def vega_look(style: Style) -> dict[str, Any]:
     }
 
 
-def cell_data(
-    cell: Mapping[str, Any], schedules: Sequence[Schedule], moments: Moments
-) -> dict[str, Any]:
-    """Make what the page shows of a cell: its names, and sums with pairs of all winners."""
+def cell_data(found: Envelope, schedules: Sequence[Schedule], moments: Moments) -> dict[str, Any]:
+    """Make what the page shows of a cell: its cheapest schedules, and the sums of all trials."""
     yardstick = yardstick_of(schedules)
     where = {
-        key: printable(value) if isinstance(value, str) else value for key, value in cell.items()
+        key: printable(value) if isinstance(value, str) else value
+        for key, value in found.cell.items()
     }
-    found = envelope(moments, cell)
     compared = set(found.schedules) if found.compared else set()
     pieces = [
         {

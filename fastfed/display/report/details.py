@@ -11,7 +11,7 @@ from typing import Any
 
 from fastfed.analysis.check import Check
 from fastfed.analysis.intervals import finite
-from fastfed.analysis.moments import PULLS, UPLINK, UPLINKS
+from fastfed.analysis.prices import PULLS, UPLINK, UPLINKS
 from fastfed.analysis.quantiles import CellQuantiles
 from fastfed.analysis.verdicts import NOT_REFUTED, VERDICTS
 from fastfed.display.report.data import rounded

@@ -43,54 +43,30 @@ const model = (() => {
     return other === 0 ? null : (pulls + cost * uplinks) / other;
   }
 
-  // JavaScript rounds what lies half-way between two numbers up, Python to the even one: means of
-  // whole numbers often lie half-way. `digits` are the signs behind which the exact decimal
-  // expansion, which ends in 5 if it is half-way, goes on.
-  function toEven(rounded, exact, digits) {
-    if (!/^50*$/.test(exact.slice(digits))) return rounded;
-    const cut = exact.slice(0, digits);
-    return Number(cut.match(/\d(?=\D*$)/)[0]) % 2 === 0 ? cut.replace(/\.$/, "") : rounded;
+  // ---- numbers as text, all by Intl: halves are rounded to the even digit, as in Python
+  const FORMATS = new Map();
+  function formatted(value, options) {
+    const key = JSON.stringify(options);
+    if (!FORMATS.has(key)) FORMATS.set(key,
+      new Intl.NumberFormat("en-US", { roundingMode: "halfEven", ...options }));
+    return FORMATS.get(key).format(value);
   }
 
-  // like C's %.{places}f, below 1e21
-  function fixed(value, places) {
-    const exact = value.toFixed(Math.min(100, places + 60));
-    return toEven(value.toFixed(places), exact, exact.indexOf(".") + 1 + places);
-  }
+  // like Python's {:,.{places}f}
+  const fixed = (value, places) => formatted(value,
+    { minimumFractionDigits: places, maximumFractionDigits: places });
 
-  // like C's %.{places}e
-  function scientific(value, places) {
-    const [mantissa, power] = value.toExponential(places).split("e");
-    const [exact, exactPower] = value.toExponential(Math.min(100, places + 60)).split("e");
-    const even = toEven(null, exact, exact.indexOf(".") + 1 + places);
-    return even === null ? `${mantissa}e${power}` : `${even}e${exactPower}`;
-  }
-
-  function grouped(text) {
-    const [whole, rest] = text.split(".");
-    const sign = whole.startsWith("-") ? "-" : "";
-    const digits = whole.slice(sign.length).replace(/\B(?=(\d{3})+$)/g, ",");
-    return sign + digits + (rest === undefined ? "" : "." + rest);
-  }
-
-  // 1e+05 as 1e5
-  function tidy(text) {
-    return text.replace(/e\+?(-?)0*(\d)/, "e$1$2");
-  }
-
-  // like C's %.{digits}g
+  // like Python's {:.{digits}g}, with 1e5 for 1e+05
   function general(value, digits) {
-    if (value === 0) return "0";
-    const [mantissa, exponent] = scientific(value, digits - 1).split("e");
-    const power = Number(exponent);
-    const strip = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
-    if (power < -4 || power >= digits) return tidy(`${strip(mantissa)}e${exponent}`);
-    return strip(fixed(value, Math.max(0, digits - 1 - power)));
+    const options = { maximumSignificantDigits: digits, useGrouping: false };
+    const scientific = formatted(value, { ...options, notation: "scientific" }).replace("E", "e");
+    const power = Number(scientific.split("e")[1]);
+    return power < -4 || power >= digits ? scientific : formatted(value, options);
   }
 
   function alone(value) {
     return Math.abs(value) >= 1000 && Math.abs(value) < 1e10
-      ? grouped(fixed(value, 0)) : general(value, 6);
+      ? fixed(value, 0) : general(value, 6);
   }
 
   // 473,427 ± 1,260: both in one notation, as many digits as the error allows
@@ -100,7 +76,7 @@ const model = (() => {
     if (error <= 1e-12 * Math.abs(value)) return `${alone(value)} ± 0`;
     let digits = Math.max(0, 1 - Math.floor(Math.log10(error)));
     if (Math.max(Math.abs(value), error) < 1e21) {
-      const text = `${grouped(fixed(value, digits))} ± ${grouped(fixed(error, digits))}`;
+      const text = `${fixed(value, digits)} ± ${fixed(error, digits)}`;
       if (text.length <= 20) return text;
     }
     const power = Math.floor(Math.log10(Math.max(Math.abs(value), error)));
@@ -112,7 +88,7 @@ const model = (() => {
 
   function short(value) {
     if (value === null) return "";
-    return value >= 1000 && value < 9999999 ? grouped(fixed(value, 0)) : general(value, 4);
+    return value >= 1000 && value < 9999999 ? fixed(value, 0) : general(value, 4);
   }
 
   function percent(value) {
@@ -125,10 +101,13 @@ const model = (() => {
       + `${percent(row.error_high)}]`;
   }
 
+  // a few digits, and no power of ten where none is needed
+  const digits = (value, count) => short(Number(general(value, count)));
+
   // the mean total over FedElim0's, as the summary prints it
   function times(row, cost) {
     const value = ratio(row, cost);
-    return value === null ? "" : short(Number(general(value, 3)));
+    return value === null ? "" : digits(value, 3);
   }
 
   // 5 %, 50 %, 95 %; of the total only at the costs of the sweep
@@ -145,7 +124,7 @@ const model = (() => {
     return String(value);
   }
 
-  return { label, total, compared, communication, ratio, times, winner, withError, short, rate, general,
+  return { label, total, compared, communication, ratio, times, winner, withError, short, rate, general, digits,
     quantiles };
 })();
 if (typeof module !== "undefined") module.exports = model;

@@ -77,25 +77,6 @@
       find("about").append(make("dt", {}, key), make("dd", {}, value));
   }
 
-  // a schedule keeps its colour unless one that is shown before it has the same: as long as there
-  // are colours left, those that are shown stay apart
-  const COLOURS = data.colours;
-  function colours() {
-    const free = new Set(COLOURS), found = new Map();
-    const shown = data.schedules.filter((one) => !state.hidden.has(one.name));
-    const later = [];
-    for (const one of shown) {
-      if (free.delete(one.colour)) found.set(one.name, one.colour); else later.push(one);
-    }
-    for (const one of later) {
-      const [next] = free;
-      free.delete(next);
-      found.set(one.name, next ?? one.colour);
-    }
-    return found;
-  }
-  const lookOf = (one) => ({ ...one, colour: colours().get(one.name) ?? one.colour });
-
   function swatch(one) {
     const box = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     box.setAttribute("width", 34);
@@ -137,7 +118,7 @@
       item.hidden = !`${name} ${byName.get(name).label}`.toLowerCase().includes(wanted);
       item.className = state.hidden.has(name) ? "hidden" : "";
       item.querySelector("input").checked = !state.hidden.has(name);
-      item.querySelector("svg").replaceWith(swatch(lookOf(byName.get(name))));
+      item.querySelector("svg").replaceWith(swatch(byName.get(name)));
       item.querySelector("button").setAttribute("aria-pressed", String(state.selected.has(name)));
     }
     const count = data.schedules.length;
@@ -214,15 +195,32 @@
   const COSTS = Array.from({ length: 33 }, (_, place) => 10 ** (-2 + place / 4));
   const againstCost = (cell = here()) => seen(cell).flatMap((row) =>
     COSTS.map((cost) => point(row, cost, model.total(row, cost))));
-  function againstPeriod() {
-    return seen(here()).filter((row) => byName.get(row.schedule).period !== null).map((row) => ({
-      ...point(row, byName.get(row.schedule).period, model.total(row, state.cost)) }));
+  const againstPeriod = (rows = seen(here())) => rows
+    .filter((row) => byName.get(row.schedule).period !== null).map((row) =>
+      point(row, byName.get(row.schedule).period, model.total(row, state.cost)));
+  // the line through all periods, hidden ones too, and level lines of schedules that have none
+  const throughPeriods = () => againstPeriod(here().rows).filter(usable).sort((a, b) => a.x - b.x);
+  function levels() {
+    return seen(here()).filter((row) => byName.get(row.schedule).period === null).map((row) => {
+      const { label, colour } = byName.get(row.schedule);
+      return { y: model.total(row, state.cost).mean, name: label, colour: dom.tint(colour) };
+    }).filter((one) => one.y > 0);
   }
   function tradeOff() {
     return seen(here()).filter((row) => row.uplinks > 0).map((row) =>
       point(row, row.uplinks, model.total(row, 0)));
   }
+  const errorRows = () => overDelta().flatMap(seen);
+  // intervals from 0 on would look like a bar code: a sentence says as much
+  function noErrors() {
+    const rows = errorRows();
+    if (!rows.length) return "No schedule is shown.";
+    const most = Math.max(...rows.map((row) => row.error_high));
+    return `No trial of these schedules erred. Their error rates are below `
+      + `${model.general(100 * most, 2)} %, each with confidence 97.5 %.`;
+  }
   function errorRates() {
+    if (errorRows().every((row) => row.wrong === 0)) return [];
     // side by side; an interval that begins at 0 reaches to the foot of the axis
     const foot = 0.5 * Math.min(...overDelta().flatMap((cell) => [cell.where[DELTA],
       ...cell.rows.map((row) => (row.error_low > 0 ? row.error_low : row.error_high))]));
@@ -242,8 +240,8 @@
       const row = cell.rows.find((one) => one.schedule === piece.winner);
       const [low, high] = piece.interval;
       return { x: piece.high, y: model.compared(row, piece.high),
-        change: `C = ${model.general(piece.high, 3)} [${model.general(low, 3)}, `
-          + `${high === null ? "no limit" : model.general(high, 3)}]` };
+        change: `C = ${model.digits(piece.high, 3)} [${model.digits(low, 3)}, `
+          + `${high === null ? "no limit" : model.digits(high, 3)}]` };
     }).filter((one) => one.y > 0 && one.x >= COSTS[0] && one.x <= COSTS.at(-1));
   }
   function lowest() {
@@ -284,6 +282,15 @@
       encoding: { x, y, size: sized(90), tooltip: [{ field: "change", title: "the cheapest changes at" }] } }],
     lowest: (x, y) => [{ mark: { type: "line", color: "#888", opacity: 0.3, strokeWidth: 7 },
       encoding: { x, y } }],
+    throughPeriods: (x, y) => [{ mark: { type: "line", color: "#000000", strokeWidth: 1.2 },
+      encoding: { x, y } }],
+    levels: (x, y) => {
+      const color = { field: "colour", type: "nominal", scale: null };
+      const opacity = { condition: { test: "datum.nothing", value: 0 }, value: 1 };
+      return [{ mark: { type: "rule", strokeWidth: 1.6 }, encoding: { y, color, opacity } },
+        { mark: { type: "text", align: "right", dy: -7, x: "width", fontSize: 11 },
+          encoding: { y, color, opacity, text: { field: "name", type: "nominal" } } }];
+    },
     bounds: guide, deltas: guide,
   };
   function guide(x, y) {
@@ -307,25 +314,33 @@
   const orNothing = (found, { x, y }) => (found.length ? found : [{ x, y, text: "", end: "", nothing: true }]);
   const sized = (size) => ({ condition: { test: "datum.nothing", value: 0 }, value: size });
   const CHARTS = [
-    { id: "total-delta", title: "Total cost against delta", x: "error probability delta",
-      y: "total cost", rows: against(model.total), line: true, turn: true, xFormat: "~g",
-      extra: { bounds: boundsOverDelta }, byName: "Total cost by schedule",
-      note: "Total cost: pulls + C x uplinks." },
     { id: "total-cost", title: "Total cost against C", x: "cost C of an uplink",
       y: "total cost", rows: () => againstCost(), line: true, small: true, xFormat: "~g",
       extra: { lowest, corners, bounds: boundsOverCost,
         now: () => [{ x: Math.max(state.cost, COSTS[0]) }] },
-      note: "Grey: the cheapest. Circles: where it changes. Dashed: the C chosen above." },
+      note: () => `Grey: the cheapest. Circles: where it changes. Dashed: C = ${state.cost}.`,
+      nothing: () => "No trial of these schedules ended." },
     { id: "total-period", title: "Total cost against the period", x: "period H (steps)",
-      y: "total cost", rows: againstPeriod },
+      y: "total cost", rows: () => againstPeriod(), extra: { throughPeriods, levels },
+      note: () => "The line goes through all periods. Level: schedules without one.",
+      nothing: () => "None of these schedules has a period." },
+    { id: "total-delta", title: "Total cost against delta", x: "error probability delta",
+      y: "total cost", rows: against(model.total), line: true, turn: true, xFormat: "~g",
+      extra: { bounds: boundsOverDelta }, byName: "Total cost by schedule",
+      note: () => `Total cost: pulls + ${state.cost} x uplinks.`,
+      nothing: () => "No trial of these schedules ended." },
     { id: "communication-delta", title: "Communication against delta",
       x: "error probability delta", y: "C x uplinks", rows: against(model.communication),
-      line: true, turn: true, xFormat: "~g", byName: "Communication by schedule" },
-    { id: "trade-off", title: "Pulls against uplinks", x: "uplinks", y: "pulls", rows: tradeOff },
+      line: true, turn: true, xFormat: "~g", byName: "Communication by schedule",
+      nothing: () => `Communication costs nothing at C = ${state.cost}.` },
+    { id: "trade-off", title: "Pulls against uplinks", x: "uplinks", y: "pulls", rows: tradeOff,
+      note: () => "One point for each schedule. Both are less to the lower left.",
+      nothing: () => "None of these schedules sends anything." },
     { id: "errors", title: "Error rates: exact 95 % intervals", x: "error probability delta",
       y: "error rate", rows: errorRates, turn: true, xFormat: "~g", bars: true, format: "~g",
-      extra: { deltas }, byName: "Error rates by schedule: exact 95 % intervals", note: "Dashed: delta, the error probability that is allowed. An interval that begins at 0 reaches "
-        + "to the foot." },
+      extra: { deltas }, byName: "Error rates by schedule: exact 95 % intervals",
+      note: () => "Dashed: delta, the error probability that is allowed. An interval that begins at "
+        + "0 reaches to the foot.", nothing: noErrors },
   ];
 
   const titleOf = (chart) => (chart.byName && oneDelta() ? chart.byName : chart.title);
@@ -340,10 +355,8 @@
       values: names.filter((name) => legend.has(name)), columns: legend.size > 22 ? 2 : 1,
       labelExpr: `(${JSON.stringify(Object.fromEntries(data.schedules.map((one) =>
         [one.name, one.label])))})[datum.label]` };
-    const own = colours();
-    const look = (one, field) => (field === "colour" ? own.get(one.name) ?? one.colour : one[field]);
     const scale = (field) => ({ field: "schedule", type: "nominal", legend: words,
-      scale: { domain: names, range: data.schedules.map((one) => look(one, field)) } });
+      scale: { domain: names, range: data.schedules.map((one) => one[field]) } });
     const nominal = Boolean(chart.byName) && oneDelta();
     const x = nominal ? { field: "name", type: "nominal", title: "schedule",
       sort: { field: "y", op: "min" }, axis: { labelAngle: -45, labelLimit: 130 } }
@@ -379,10 +392,10 @@
       "aria-label": `${chart.title}; the table below has the numbers` });
     const head = make("h2", {}, chart.title);
     const save = dom.saveButtons(chart.title, (kind) => saveFigure(chart, kind));
-    const figure = make("figure", { hidden: true, id: chart.id }, head, place,
-      make("p", { className: "note" }, chart.note ?? ""), make("p", { className: "save" }, ...save));
+    const note = make("p", { className: "note" }), buttons = make("p", { className: "save" }, ...save);
+    const figure = make("figure", { id: chart.id }, head, place, note, buttons);
     find(parent).append(figure);
-    drawn.set(chart, { figure, place, head, view: null, mode: null, busy: false });
+    drawn.set(chart, { place, head, note, buttons, view: null, mode: null, busy: false });
   }
 
   function rowsOf(chart) {
@@ -399,12 +412,13 @@
     for (let wanted = -1; wanted !== state.version;) {
       wanted = state.version;
       const datasets = rowsOf(chart);
-      one.figure.hidden = datasets.points.length === 0;
-      if (one.figure.hidden) continue;
+      const nothing = datasets.points.length === 0;
+      one.place.hidden = one.buttons.hidden = nothing;
       one.head.textContent = titleOf(chart);
+      one.note.textContent = (nothing ? chart.nothing : chart.note)?.() ?? "";
+      if (nothing) continue;
       // what a view cannot change is drawn anew
-      const mode = `${dom.dark.matches} ${oneDelta()} ${chart.domain ? chart.domain() : ""} `
-        + [...colours().values()].join();
+      const mode = `${dom.dark.matches} ${oneDelta()} ${chart.domain ? chart.domain() : ""}`;
       if (one.view === null || one.mode !== mode) {
         one.view?.finalize();
         one.mode = mode;
@@ -420,15 +434,16 @@
     one.busy = false;
   }
 
-  const whereText = (but = null) => Object.entries(state.where).filter(([key]) => key !== but)
-    .map(([key, value]) => `${key} ${model.label(value, values[key])}`).join(", ");
+  // a choice that is the same in all rows is said once, at the top of the page
+  const whereText = (but = null) => Object.entries(state.where).filter(([key]) => key !== but
+    && (["instance", DELTA].includes(key) || values[key].length > 1)).map(([key, value]) => `${key} ${model.label(value, values[key])}`).join(", ");
 
   function saveFigure(chart, kind) {
     const datasets = rowsOf(chart);
     const legend = new Set(datasets.points.map((one) => one.schedule));
     const but = chart.turn && !oneDelta() ? DELTA : null;
     return dom.saveFigure({ ...specification(chart, legend), datasets }, [titleOf(chart),
-      `${whereText(but)}${chart.x.startsWith("cost C") ? "" : `, C = ${state.cost}`}`, chart.note ?? ""],
+      `${whereText(but)}${chart.x.startsWith("cost C") ? "" : `, C = ${state.cost}`}`, chart.note?.() ?? ""],
     chart.id, kind);
   }
 
@@ -453,7 +468,7 @@
         const chart = { id: `beside-${besides.length}`, x: "cost C of an uplink", y: "total cost",
           title: `Total cost against C: ${key} ${model.label(value, values[key])}`,
           line: true, small: true, xFormat: "~g", rows: () => againstCost(cell()),
-          domain: besideDomain };
+          domain: besideDomain, nothing: () => "It was not run with what is chosen above." };
         besides.push(chart);
         placeChart(chart, "beside");
       }
@@ -469,12 +484,12 @@
   const COLUMNS = [
     { key: "schedule", head: "schedule", text: (row) => byName.get(row.schedule).label,
       sort: (row) => data.schedules.findIndex((one) => one.name === row.schedule) },
-    { key: "trials", head: "trials", text: (row) => row.trials.toLocaleString("en-US"),
-      sort: (row) => row.trials },
     { key: "cost", head: "total ± sem",
       text: (row) => { const { mean, sem } = model.total(row, state.cost);
         return model.withError(mean, sem) + (row.ended < row.trials ? "*" : ""); },
       sort: (row) => model.total(row, state.cost).mean ?? Infinity },
+    { key: "total-quantiles", head: "total 5 / 50 / 95 %",
+      text: (row) => model.quantiles(spread(row)), sort: (row) => spread(row)?.[1] ?? Infinity },
     { key: "pulls", head: "pulls", text: (row) => model.short(row.pulls), sort: (row) => row.pulls },
     { key: "uplinks", head: "uplinks", text: (row) => model.short(row.uplinks),
       sort: (row) => row.uplinks },
@@ -482,13 +497,11 @@
       sort: (row) => row.wrong / row.trials },
     { key: "ratio", head: "x FE0", text: (row) => model.times(row, state.cost),
       sort: (row) => model.ratio(row, state.cost) ?? Infinity },
-    ...["total", "pulls", "uplinks"].map((what) => ({ key: `${what}-quantiles`,
-      head: `${what} 5 / 50 / 95 %`, text: (row) => model.quantiles(spread(row, what)),
-      sort: (row) => spread(row, what)?.[1] ?? Infinity })),
   ];
   // the total's are known at the costs of the sweep only
-  const spread = (row, what) => (what === "total"
-    ? row.quantiles?.total[data.costs.indexOf(state.cost)] : row.quantiles?.[what]);
+  const spread = (row) => row.quantiles?.total[data.costs.indexOf(state.cost)];
+  const trialsText = (rows) => [...new Set([Math.min, Math.max].map((end) =>
+    model.short(end(...rows.map((row) => row.trials)))))].join(" to ");
 
   function updateTable() {
     const head = make("tr", {}, ...COLUMNS.map((column) => {
@@ -509,7 +522,8 @@
     find("table").tBodies[0].replaceChildren(...rows.map((row) =>
       make("tr", { className: !state.selected.size ? "" : state.selected.has(row.schedule)
         ? "single" : "other" }, ...COLUMNS.map((one) => make("td", {}, one.text(row))))));
-    find("table-title").textContent = `Summary: ${whereText()}, C = ${state.cost}`;
+    find("table-title").textContent = `Summary: ${whereText()}, C = ${state.cost}`
+      + (rows.length ? `, ${trialsText(rows)} trials` : "");
   }
 
   function updateCheapest() {
@@ -523,8 +537,11 @@
       .map(([rival]) => byName.get(rival).label);
     const row = here().rows.find((one) => one.schedule === name);
     const { mean, sem } = row ? model.total(row, state.cost) : {};
+    const paper = here().rows.find((one) => one.schedule === "fedelim" && name !== "fedelim");
+    const times = paper && mean ? model.total(paper, state.cost).mean / mean : null;
     find("cheapest").textContent = name === null ? "" : `Cheapest at C = ${state.cost}: `
-      + `${byName.get(name).label}, total ${model.withError(mean, sem)}`;
+      + `${byName.get(name).label}, total ${model.withError(mean, sem)}`
+      + (times === null ? "" : `; fedelim costs ${model.digits(times, 3)} times as much`);
     find("rivals").textContent = !rivals.length ? ""
       : `Not separable from it: ${rivals.slice(0, 8).join(", ")}`
       + (rivals.length > 8 ? ` and ${rivals.length - 8} more` : "");
@@ -565,7 +582,7 @@
     update();
   });
   find("bounds").parentElement.hidden = !data.cells.some((cell) => cell.bounds);
-  for (const chart of CHARTS) placeChart(chart, "charts");
+  CHARTS.forEach((chart, place) => placeChart(chart, place < 2 ? "lead" : "charts"));
   fillBeside();
   verdictView.fill(data, byName);
   compareView.fill(data, state, keys);

@@ -15,9 +15,6 @@ const verdictView = (() => {
   const VERDICT = 4;
   const tightness = ([, , mean, bound]) => (mean === null || !bound ? null : mean / bound);
 
-  // a few digits, and no power of ten where none is needed
-  const ratio = (value, digits) => model.short(Number(model.general(value, digits)));
-
   function fill(all, names) {
     [data, byName] = [all, names];
     if (!data.claims) return;
@@ -30,7 +27,7 @@ const verdictView = (() => {
       const lines = every.filter((line) => line[0] === place);
       const ratios = lines.map(tightness).filter((value) => value !== null);
       return [claim, ...used.map((at) => String(lines.filter((line) => line[VERDICT] === at).length)),
-        ratios.length ? `${ratio(Math.min(...ratios), 2)} to ${ratio(Math.max(...ratios), 2)}`
+        ratios.length ? `${model.digits(Math.min(...ratios), 2)} to ${model.digits(Math.max(...ratios), 2)}`
           : ""];
     }));
   }
@@ -42,7 +39,7 @@ const verdictView = (() => {
         const [claim, cost, mean, bound, verdict, reason, power] = line;
         return [data.claims[claim], byName.get(schedule)?.label ?? schedule,
           cost === null ? "" : model.short(cost), model.short(mean), model.short(bound),
-          tightness(line) === null ? "" : ratio(tightness(line), 3), data.verdicts[verdict]
+          tightness(line) === null ? "" : model.digits(tightness(line), 3), data.verdicts[verdict]
           + (power === undefined ? "" : ` (power ${model.general(power, 2)})`)
           + (data.reasons[reason] ? `: ${data.reasons[reason]}` : "")];
       })));

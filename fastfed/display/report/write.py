@@ -10,16 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fastfed.analysis.cheapest import winners
+from fastfed.analysis.cheapest import envelope
 from fastfed.analysis.check import CellCheck, judge
-from fastfed.analysis.moments import Moments, costs_of
+from fastfed.analysis.prices import costs_of
 from fastfed.analysis.quantiles import CellQuantiles
-from fastfed.analysis.summary import yardstick_of
+from fastfed.analysis.selection import every_schedule
+from fastfed.analysis.summary import paired_moments
 from fastfed.analysis.trials import BATCH_COLUMNS, Batch, Passes, Trials
 from fastfed.display.report.compare import add_comparisons
 from fastfed.display.report.data import cell_data, report_data
 from fastfed.display.report.details import add_bounds, add_quantiles, add_verdicts
 from fastfed.display.report.page import page
+from fastfed.display.styles import styles
 from fastfed.errors import InputError
 from fastfed.files import make_folder, replacing
 from fastfed.model.cell import Cell
@@ -83,14 +85,11 @@ def _data(
     lines: list[dict[str, Any]] = []
     for cell, schedules in held.items():
         names = [str(one) for one in schedules]
-        first, quantiles = Moments(names), CellQuantiles(names, costs_of(shown, ()))
+        moments, quantiles = paired_moments(schedules), CellQuantiles(names, costs_of(shown, ()))
         checks = [] if costs is None else [CellCheck(trials, cell, schedules, costs)]
         rows = Passes(partial(skipped.batches, trials, cell, names), names)
-        rows.collect(first, quantiles, *checks)
-        partners = [*winners(first, cell.delta), *filter(None, [yardstick_of(schedules)])]
-        moments = Moments(names, partners)
-        rows.collect(moments)
-        data = cell_data(cell.names, schedules, moments)
+        rows.collect(moments, quantiles, *checks)
+        data = cell_data(envelope(moments, rows.collect, cell.names), schedules, moments)
         add_quantiles(data, quantiles, shown)
         for one in checks:
             lines += one.lines(moments)
@@ -98,7 +97,8 @@ def _data(
         cells.append(data)
         progress(len(cells))
     about["largest skip_error of a trial"] = f"{skipped.largest:.3g}"
-    found = report_data(cells, [one for each in held.values() for one in each], about, shown)
+    schedules = [one for each in held.values() for one in each]
+    found = report_data(cells, schedules, about, shown, styles(every_schedule(trials)))
     if costs is not None:
         add_verdicts(found, judge(lines))
     add_comparisons(found, trials, shown)

@@ -16,6 +16,7 @@ from fastfed.kernels.client_brackets import (
     spread,
 )
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.decisions import BEST, Rule
 from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.goals import hooks
 from fastfed.kernels.memory import (
@@ -34,7 +35,7 @@ from fastfed.kernels.pair import follow_pair, is_one_pair
 from fastfed.kernels.radii import octave, reaches
 from fastfed.kernels.rewards import hooks as reward_hooks
 from fastfed.kernels.schedules import communicate_through, conclude
-from fastfed.kernels.unresolved_pairs import APART, eliminate_led, unresolved_pairs
+from fastfed.kernels.unresolved_pairs import eliminate_led, unresolved_pairs
 
 
 class NoNotes(NamedTuple):
@@ -69,6 +70,16 @@ def _at_client(goal, notes, m):
 @hooks.at_server.of(BestGoal)
 def _at_server(goal, notes, q):
     return BestRule(goal.server_ties[q])
+
+
+@hooks.server_rule.of(BestGoal)
+def _server_rule(goal, questions, q):
+    return Rule(BEST, np.int64(1), goal.server_ties[q], questions.zeros, 0.0)
+
+
+@hooks.client_rule.of(BestGoal)
+def _client_rule(goal, questions, m):
+    return Rule(BEST, np.int64(1), goal.local_ties[m], questions.zeros, 0.0)
 
 
 @hooks.client_errs.of(BestGoal)
@@ -245,14 +256,14 @@ def _settle_next(rule, test, scope, schedules, tree, total, look):
     s, n, b = look.s, schedules.state[look.s, NEXT], tree.frame[look.depth, B]
     # who communicates at every step has compared at a, where nobody leads by g; besides, the pairs
     # that were found are still needed by `settle_few`
-    if tree.last[APART] == 0 or n - tree.frame[look.depth, A] == 1:
+    if tree.apart[0] == 0 or n - tree.frame[look.depth, A] == 1:
         return False
     left = eliminate_led(test, schedules, tree, total, look)
     if left == 0:
         return False
-    communicate_through(s, n, scope.senders, schedules)
+    communicate_through(s, n, scope.senders * schedules.state[s, ALIVE], schedules)
     schedules.state[s, ALIVE] -= left
     conclude(s, n, schedules)
     if schedules.state[s, NEXT] <= b:
-        communicate_through(s, b, scope.senders, schedules)
+        communicate_through(s, b, scope.senders * schedules.state[s, ALIVE], schedules)
     return True

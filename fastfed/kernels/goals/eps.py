@@ -28,6 +28,7 @@ from fastfed.kernels.client_brackets import (
     spread,
 )
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.decisions import EPS, Rule
 from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.goals import hooks
 from fastfed.kernels.goals.best import NoNotes, count_led, may_be_gone, note_eliminator
@@ -76,6 +77,16 @@ def _at_client(goal, notes, m):
 @hooks.at_server.of(EpsGoal)
 def _at_server(goal, notes, q):
     return EpsRule(goal.server_slack[q])
+
+
+@hooks.server_rule.of(EpsGoal)
+def _server_rule(goal, questions, q):
+    return Rule(EPS, np.int64(1), questions.no_ties, questions.zeros, goal.server_slack[q])
+
+
+@hooks.client_rule.of(EpsGoal)
+def _client_rule(goal, questions, m):
+    return Rule(EPS, np.int64(1), questions.no_ties, questions.zeros, goal.slack)
 
 
 @hooks.client_errs.of(EpsGoal)

@@ -67,6 +67,16 @@ def most_certificates(goal: Any, arms: Int) -> Int:
     return arms * (arms - 1)
 
 
+@generic
+def server_rule(goal: Any, questions: Any, q: Int) -> Any:
+    """Return the `decisions.Rule` by which the server decides question q."""
+
+
+@generic
+def client_rule(goal: Any, questions: Any, m: Int) -> Any:
+    """Return the `decisions.Rule` by which client m decides."""
+
+
 # ---- of a rule ---------------------------------------------------------------------------------
 
 

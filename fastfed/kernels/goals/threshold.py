@@ -14,6 +14,7 @@ import numpy as np
 
 from fastfed.kernels.client_brackets import drop_out
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.decisions import THRESHOLD, Rule
 from fastfed.kernels.extremes import smaller
 from fastfed.kernels.goals import hooks
 from fastfed.kernels.goals.best import NoNotes
@@ -48,7 +49,8 @@ class ThresholdGoal(NamedTuple):
     server_must: Any  # (Q, K)
     server_must_not: Any  # (Q, K)
     tau: Any  # (M,) less the origin of the rewards: see `rewards.hooks`
-    server_tau: Any  # (Q,) the same, times the weights, summed over clients
+    client_tau: Any  # (M, K) the same for each arm
+    server_tau: Any  # (Q, K) the same, times the weights of the arm, summed over clients
     slack: Any  # E
     server_slack: Any  # (Q,) E times the sum of the weights
 
@@ -70,7 +72,23 @@ def _at_client(goal, notes, m):
 
 @hooks.at_server.of(ThresholdGoal)
 def _at_server(goal, notes, q):
-    return ThresholdRule(goal.server_tau[q], goal.server_slack[q])
+    return ThresholdRule(goal.server_tau[q, 0], goal.server_slack[q])
+
+
+@hooks.server_rule.of(ThresholdGoal)
+def _server_rule(goal, questions, q):
+    return Rule(
+        THRESHOLD,
+        np.int64(0),
+        questions.no_ties,
+        goal.server_tau[q],
+        goal.server_slack[q],
+    )
+
+
+@hooks.client_rule.of(ThresholdGoal)
+def _client_rule(goal, questions, m):
+    return Rule(THRESHOLD, np.int64(0), questions.no_ties, goal.client_tau[m], goal.slack)
 
 
 @hooks.client_errs.of(ThresholdGoal)

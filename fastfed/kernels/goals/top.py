@@ -40,6 +40,7 @@ from fastfed.kernels.client_brackets import (
     spread,
 )
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.decisions import TOP, Rule
 from fastfed.kernels.extremes import larger, smaller
 from fastfed.kernels.goals import hooks
 from fastfed.kernels.goals.sets import set_errs
@@ -120,6 +121,16 @@ def _at_client(goal, notes, m):
 @hooks.at_server.of(TopGoal)
 def _at_server(goal, notes, q):
     return TopRule(goal.count, goal.server_ties[q], notes)
+
+
+@hooks.server_rule.of(TopGoal)
+def _server_rule(goal, questions, q):
+    return Rule(TOP, np.int64(goal.count), goal.server_ties[q], questions.zeros, 0.0)
+
+
+@hooks.client_rule.of(TopGoal)
+def _client_rule(goal, questions, m):
+    return Rule(TOP, np.int64(goal.count), goal.local_ties[m], questions.zeros, 0.0)
 
 
 @hooks.client_errs.of(TopGoal)

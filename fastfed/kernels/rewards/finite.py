@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels.compiling import inner
-from fastfed.kernels.extremes import larger, smaller
+from fastfed.kernels.extremes import larger
 from fastfed.kernels.kernel_arrays import fill
 from fastfed.kernels.memory import (
     DEPTHS,
@@ -122,28 +122,21 @@ class FiniteRewards(NamedTuple):
             pairwise_memory(most),
         )
 
-    def beside(self, memory: FiniteMemory) -> FiniteMemory:
-        """Make the memory of another thread, which draws the spines of its clients itself.
-
-        A thread that clears ``made`` for a new trial clears its own.
-        """
-        own = {name: np.zeros_like(getattr(memory, name)) for name in _NOT_SHARED}
-        stamp, pairwise = np.full_like(memory.stamp, 2**64 - 1), pairwise_memory(self.rise.shape[2])
-        return memory._replace(stamp=stamp, pairwise=pairwise, **own)
-
     def kept_spine(self, trials: int, arms: int, clients: int) -> Any:
         """Make the memory of `hooks.walk_value_later`: see `counts.later_count_walk_value`."""
         return ints(trials, arms, clients, 3, max(1, self.rise.shape[2]))
 
 
-_NOT_SHARED = ("sums", "steps", "rest", "single", "made")  # by threads
 # weights whose tables are made at a time: with all at once, tables took four times their memory for
 # a moment
 _TOGETHER = 65_536
 
 
-def finite_rewards(values: Floats, weights: Floats) -> FiniteRewards:
-    """Make rewards with these values (V,), ascending, and weights (K, M, V)."""
+def finite_rewards(values: Floats, weights: Floats, one_origin: bool = False) -> FiniteRewards:
+    """Make rewards with these values (V,), ascending, and weights (K, M, V).
+
+    With ``one_origin`` all clients have the same origin: see `gaussian.centred`.
+    """
     arms, clients, support = weights.shape
     cells = weights.reshape(-1, support)
     count, others = len(cells), support - 1
@@ -161,6 +154,7 @@ def finite_rewards(values: Floats, weights: Floats) -> FiniteRewards:
     kinds, last, reach, deviation = (one.reshape(arms, clients) for one in made[:4])
     rise, shares, logs, upto = (one.reshape(arms, clients, others) for one in made[4:])
     origin = values[(weights > 0).any(axis=0).argmax(axis=1)]
+    origin = np.full_like(origin, origin.min()) if one_origin else origin
     varies = deviation[deviation > 0]
     return FiniteRewards(
         kinds,
@@ -238,14 +232,6 @@ def _certified(rewards, d_a, d_b, least, slack, variance):
     return stays_below(d_a, d_b, least, slack, variance)
 
 
-@hooks.certified_without_branch.of(FiniteRewards)
-def _certified_without_branch(rewards, d_a, d_b, least, slack, variance):
-    """Certify as `stays_below` does; ``slack`` is the same for all pairs of a loop."""
-    nearer, bound = smaller(d_a, d_b), least * variance
-    safe = nearer > bound if slack < 0.0 else d_a * d_b >= bound + slack * larger(d_a, d_b)
-    return (nearer > 0.0) & safe
-
-
 @hooks.settle_few.of(FiniteRewards)
 def _settle_few(rewards, memory, scope, walks, tree, schedules, radius, found):
     a, b = tree.frame[found.depth, A], tree.frame[found.depth, B]
@@ -257,8 +243,7 @@ def _settle_few(rewards, memory, scope, walks, tree, schedules, radius, found):
 
 @hooks.walk_value.of(FiniteRewards)
 def _walk_value(rewards, memory, address):
-    x = _value_at(rewards, memory, address)
-    return x + hooks.left_out(rewards, address[2]) * float(address[4])
+    return _value_at(rewards, memory, address)
 
 
 @inner
@@ -314,6 +299,8 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
         k = np.int64(drawn[i])
         total = 0.0
         for m in range(scope.lo, scope.hi):
+            if weights[k, m] == 0.0:
+                continue
             kinds = rewards.kinds[k, m]
             if kinds > 0:  # counted as if no other job had drawn
                 walks.work[1] += larger(level + 1 - known[k, m], 0)
@@ -331,7 +318,7 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
                 )
             known[k, m] = larger(known[k, m], level + 1)
             made[k, m] = larger(made[k, m], level + 1)
-            total = add_client(weights, total, m, value[level, k, m])
+            total = add_client(weights[k], total, m, value[level, k, m])
         walks.total[level, k] = total
 
 
@@ -352,6 +339,8 @@ def _split_interval(rewards, memory, scope, walks, tree, depth):
         k = np.int64(drawn[j])
         total = 0.0
         for m in range(scope.lo, scope.hi):
+            if weights[k, m] == 0.0:
+                continue
             kinds = rewards.kinds[k, m]
             address = (scope.seed, scope.trial, m, k, a + half)
             if kinds == 1:
@@ -386,7 +375,7 @@ def _split_interval(rewards, memory, scope, walks, tree, depth):
                 draws += 1
             x = weigh(counts[slot, m, k], kinds, rewards.rise[k, m], rewards.base[k, m], a + half)
             walks.value[slot, k, m] = x
-            total = add_client(weights, total, m, x)
+            total = add_client(weights[k], total, m, x)
         walks.total[slot, k] = total
     walks.work[1] += draws
 
@@ -403,6 +392,8 @@ def _walk_interval(rewards, memory, scope, walks, tree, depth):
         for i in range(1, length):
             walks.total[STEP + i, k] = 0.0
         for m in range(scope.lo, scope.hi):
+            if weights[k, m] == 0.0:
+                continue
             kinds = rewards.kinds[k, m]
             shuffle_steps(
                 (counts[left, m, k], counts[right, m, k]),
@@ -419,7 +410,7 @@ def _walk_interval(rewards, memory, scope, walks, tree, depth):
             for i in range(1, length):
                 walks.value[STEP + i, k, m] = steps[i]
                 walks.total[STEP + i, k] = add_client(
-                    weights, walks.total[STEP + i, k], m, steps[i]
+                    weights[k], walks.total[STEP + i, k], m, steps[i]
                 )
 
 
@@ -438,12 +429,12 @@ def _measure(rewards, memory, scope, frame, drawn, spread, depth):
         squares = ranges = distances = 0.0
         for m in range(scope.lo, scope.hi):
             kinds = rewards.kinds[k, m]
-            if kinds > 0:
+            if kinds > 0 and scope.weights[k, m] > 0.0:
                 square, distance = deviations(
                     counts[left, m, k], counts[right, m, k], kinds, rewards.rise[k, m], length
                 )
                 if distance > 0.0:
-                    weight = scope.weights[m]
+                    weight = scope.weights[k, m]
                     own = weight * rewards.reach[k, m]
                     squares += weight * weight * square
                     distances += weight * distance

@@ -70,13 +70,16 @@ def gaussian_memory(arms: int, clients: int) -> GaussianMemory:
     )
 
 
-def gaussian_beside(memory: GaussianMemory) -> GaussianMemory:
-    """Make the memory of another thread, for other clients."""
-    return memory._replace(span=np.zeros_like(memory.span), edge=np.zeros_like(memory.edge))
-
-
 def centred(means: Floats) -> Floats:
-    """Return the means less the origin of each client, and below them the origin, (K + 1, M)."""
+    """Return the means less the origin of each client, and below them the origin, (K + 1, M).
+
+    If some clients lack arms (NaN), two arms may have different clients. Then only an origin that
+    all clients share drops out of their difference. Cells that are never drawn become 0.
+    """
+    lacking = np.isnan(means)
+    if lacking.any():
+        origin = np.full(means.shape[1], 0.5 * np.nanmin(means) + 0.5 * np.nanmax(means))
+        return np.vstack([np.where(lacking, 0.0, means - origin), origin])
     origin = 0.5 * means.min(axis=0) + 0.5 * means.max(axis=0)
     return np.vstack([means - origin, origin])
 
@@ -106,9 +109,6 @@ class GaussianRewards(NamedTuple):
     def memory(self, slots: int, arms: int, clients: int) -> GaussianMemory:
         return gaussian_memory(arms, clients)
 
-    def beside(self, memory: GaussianMemory) -> GaussianMemory:
-        return gaussian_beside(memory)
-
 
 @noise_at.of(GaussianRewards)
 def _noise_at(rewards, k, m):
@@ -132,11 +132,6 @@ def _certified(rewards, d_a, d_b, least, slack, variance):
     if d_b <= 0.0 or d_a <= 0.0:
         return False
     return d_a * d_b >= least
-
-
-@hooks.certified_without_branch.of(GaussianRewards)
-def _certified_without_branch(rewards, d_a, d_b, least, slack, variance):
-    return (d_a > 0.0) & (d_b > 0.0) & (d_a * d_b >= least)
 
 
 @hooks.certified_alone.of(GaussianRewards)
@@ -170,8 +165,7 @@ def _left_out(rewards, m):
 
 def _walk_value(rewards, memory, address):
     client, arm = address[2], address[3]
-    x = value_at(address, rewards.means[arm, client], noise_at(rewards, arm, client))
-    return x + hooks.left_out(rewards, client) * float(address[4])
+    return value_at(address, rewards.means[arm, client], noise_at(rewards, arm, client))
 
 
 def _value_inside(rewards, memory, scope, walks, k, n, level):
@@ -200,6 +194,8 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
         words = (np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0))
         for i in range(count):
             k = np.int64(drawn[i])
+            if weights[k, m] == 0.0:
+                continue
             mean, noise = means[k, m], noise_at(rewards, k, m)
             for t in range(known[k, m], level + 1):
                 if t < level or k >> 2 != block:
@@ -213,7 +209,7 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
                     value[t, k, m] = extended(value[t - 1, k, m], mean, noise, half, z)
                 walks.work[1] += 1
             known[k, m] = larger(known[k, m], level + 1)
-            total[level, k] = add_client(weights, total[level, k], m, value[level, k, m])
+            total[level, k] = add_client(weights[k], total[level, k], m, value[level, k, m])
 
 
 def _split_interval(rewards, memory, scope, walks, tree, depth):
@@ -223,19 +219,23 @@ def _split_interval(rewards, memory, scope, walks, tree, depth):
     first of them makes the block, and `words` keeps the rest.
     """
     frame, drawn, words = tree.frame, tree.drawn[depth + 1], memory.words
-    seed, trial, lo, hi, weights = scope.seed, scope.trial, scope.lo, scope.hi, scope.weights
+    seed, trial, lo, hi = scope.seed, scope.trial, scope.lo, scope.hi
     value, left, right = walks.value, frame[depth, LEFT], frame[depth, RIGHT]
     a, half = frame[depth, A], (frame[depth, B] - frame[depth, A]) >> 1
     root = math.sqrt(0.5 * float(half))
     comes_first = not is_power_of_four(half)
     side = np.uint64(frame[depth, IS_RIGHT])
+    draws = np.int64(0)
     for j in range(frame[depth + 1, DRAWN]):
         k = np.int64(drawn[j])
         x_left, x_right, x_middle = value[left, k], value[right, k], value[MIDDLE + depth, k]
         kept = words[depth if comes_first or depth == 0 else depth - 1, k]
-        total = 0.0
+        weights, total = scope.weights[k], 0.0
         for i in range(np.uint64(lo), np.uint64(hi)):
             m = np.int64(i)
+            if weights[i] == 0.0:
+                continue
+            draws += 1
             if comes_first:
                 kept[i, 0], word, kept[i, 1], _ = quarter_words(seed, trial, m, k, a, half >> 1)
             elif depth == 0:  # a third quarter point: the first two are on the spine
@@ -247,7 +247,7 @@ def _split_interval(rewards, memory, scope, walks, tree, depth):
             x_middle[i] = x
             total = add_client(weights, total, m, x)
         walks.total[MIDDLE + depth, k] = total
-    walks.work[1] += frame[depth + 1, DRAWN] * (hi - lo)
+    walks.work[1] += draws
 
 
 def _walk_interval(rewards, memory, scope, walks, tree, depth):
@@ -256,17 +256,22 @@ def _walk_interval(rewards, memory, scope, walks, tree, depth):
     The interval is 4 long, or 2 at the foot of the spine, and its splits are written out.
     """
     frame, drawn = tree.frame, tree.drawn[depth + 1]
-    seed, trial, lo, hi, weights = scope.seed, scope.trial, scope.lo, scope.hi, scope.weights
+    seed, trial, lo, hi = scope.seed, scope.trial, scope.lo, scope.hi
     value, total, count = walks.value, walks.total, frame[depth + 1, DRAWN]
     a, length = frame[depth, A], frame[depth, B] - frame[depth, A]
     left, right = frame[depth, LEFT], frame[depth, RIGHT]
+    cells = np.int64(0)
     for j in range(count):
         k = np.int64(drawn[j])
+        weights = scope.weights[k]
         s1 = s2 = s3 = 0.0
         x_left, x_right = value[left, k], value[right, k]
         x_1, x_2, x_3 = value[STEP + 1, k], value[STEP + 2, k], value[STEP + 3, k]
         for i in range(np.uint64(lo), np.uint64(hi)):
             m = np.int64(i)
+            if weights[i] == 0.0:
+                continue
+            cells += 1
             two = noise_at(rewards, k, m)
             one = two * math.sqrt(0.5)
             x0, x4 = x_left[i], x_right[i]
@@ -283,7 +288,7 @@ def _walk_interval(rewards, memory, scope, walks, tree, depth):
             s1, s2 = add_client(weights, s1, m, x1), add_client(weights, s2, m, x2)
             s3 = add_client(weights, s3, m, x3)
         total[STEP + 1, k], total[STEP + 2, k], total[STEP + 3, k] = s1, s2, s3
-    walks.work[1] += count * (hi - lo) * (length - 1)
+    walks.work[1] += cells * (length - 1)
 
 
 draws_as_gaussian(GaussianRewards)

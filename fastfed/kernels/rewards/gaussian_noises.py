@@ -17,7 +17,6 @@ from fastfed.kernels.rewards.gaussian import (
     LEAF,
     GaussianMemory,
     draws_as_gaussian,
-    gaussian_beside,
     gaussian_memory,
 )
 from fastfed.kernels.rewards.gaussian_walk import noise_at
@@ -45,9 +44,6 @@ class GaussianCellsRewards(NamedTuple):
     def memory(self, slots: int, arms: int, clients: int) -> GaussianMemory:
         return gaussian_memory(arms, clients)
 
-    def beside(self, memory: GaussianMemory) -> GaussianMemory:
-        return gaussian_beside(memory)
-
 
 draws_as_gaussian(GaussianCellsRewards)
 
@@ -69,7 +65,7 @@ def _certificate_bound(rewards, memory, scope, walks, tree, depth):
             k = np.int64(tree.drawn[0, i])
             sum_over_clients = 0.0
             for m in range(scope.lo, scope.hi):
-                noise = scope.weights[m] * rewards.noise[k, m]
+                noise = scope.weights[k, m] * rewards.noise[k, m]
                 sum_over_clients += noise * noise
             tree.variance[k] = sum_over_clients
     return 0.5 * float(tree.frame[depth, B] - tree.frame[depth, A]) * BAR, 0.0
@@ -80,8 +76,3 @@ def _certified(rewards, d_a, d_b, least, slack, variance):
     if d_b <= 0.0 or d_a <= 0.0:
         return False
     return d_a * d_b >= least * variance
-
-
-@hooks.certified_without_branch.of(GaussianCellsRewards)
-def _certified_without_branch(rewards, d_a, d_b, least, slack, variance):
-    return (d_a > 0.0) & (d_b > 0.0) & (d_a * d_b >= least * variance)

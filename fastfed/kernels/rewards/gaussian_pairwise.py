@@ -269,7 +269,7 @@ def carry_out(count, a, b, pairs, schedules):
                 and eliminated_at[s, pairs[p, 0]] == eliminated_at[s, pairs[p, 1]] == NEVER
             ):
                 n = smaller(n, pairs[p, 2])
-        communicate_through(s, n, np.int64(1), schedules)
+        communicate_through(s, n, state[s, ALIVE], schedules)
         for p in range(count):
             if (
                 pairs[p, 2] == n

@@ -1,14 +1,12 @@
 """The functions of a reward distribution that a pass calls.
 
 Rewards are a NamedTuple class with the numbers that their walks are made of (means, noise, values
-...). They offer six things to Python:
+...). They offer five things to Python:
 
 * ``longest_walk``, the number of steps of the longest interval that is walked step by step;
 * ``origin``, (M,), the number that is taken off every reward of a client before summation: it is
   the same for all arms and drops out of comparisons;
 * ``memory(slots, arms, clients)``, which makes their scratch memory as another NamedTuple;
-* ``beside(memory)``, the same memory for a second thread that runs other clients of the trial: all
-  arrays without an axis for clients are its own. Laws may lack it, and then run on one thread;
 * ``kept_spine(trials, arms, clients)``, memory in which `walk_value_later` keeps the spines of many
   trials. Laws may lack it, as they may lack that function;
 * ``draw_error(steps)``, a bound on the total variation distance between a draw, as it is counted
@@ -31,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from fastfed.kernels.compiling import inlined
 from fastfed.kernels.dispatch import generic, generic_with_default
 from fastfed.kernels.memory import Flag, Int, Schedules, Scope, Tree, Unresolved, Walks
 
@@ -96,14 +95,6 @@ def certified(rewards: Any, d_a: Any, d_b: Any, least: Any, slack: Any, variance
 
 
 @generic_with_default
-def certified_without_branch(
-    rewards: Any, d_a: Any, d_b: Any, least: Any, slack: Any, variance: Any
-) -> Flag:
-    """Certify exactly as `certified` does, for a loop over many pairs."""
-    return certified(rewards, d_a, d_b, least, slack, variance)
-
-
-@generic_with_default
 def certified_alone(
     rewards: Any, d_a: Any, d_b: Any, least: Any, slack: Any, variance: Any
 ) -> Flag:
@@ -153,13 +144,19 @@ def value_inside(
 
 @generic
 def walk_value(rewards: Any, memory: Any, address: Any) -> Any:
-    """Return X(n) from nothing but its address (seed, trial, client, arm, n), n >= 1."""
+    """Return X(n), less the origin, from its address (seed, trial, client, arm, n), n >= 1."""
+
+
+@inlined
+def sum_of_rewards(rewards: Any, memory: Any, address: Any) -> Any:
+    """Return the sum of the first n rewards, with the origin, from its address."""
+    return walk_value(rewards, memory, address) + left_out(rewards, address[2]) * float(address[4])
 
 
 @generic_with_default
 def walk_value_later(rewards: Any, memory: Any, address: Any, kept: Any, place: Int) -> Any:
-    """Return what `walk_value` does, for a walk that is never asked for an earlier step again.
+    """Return `sum_of_rewards` of a walk that is never asked for an earlier step again.
 
     ``kept[place]`` is memory of one trial: see ``kept_spine``.
     """
-    return walk_value(rewards, memory, address)
+    return sum_of_rewards(rewards, memory, address)

@@ -87,9 +87,6 @@ class PoissonRewards(NamedTuple):
     def memory(self, slots: int, arms: int, clients: int) -> PoissonMemory:
         return PoissonMemory(0)
 
-    def beside(self, memory: PoissonMemory) -> PoissonMemory:
-        return memory
-
 
 @inner
 def poisson(mean, address):
@@ -167,8 +164,9 @@ def _certificate_bound(rewards, memory, scope, walks, tree, depth):
     _count_events(scope, walks, tree.frame, tree.drawn[depth], tree.variance, depth)
     length = float(tree.frame[depth, B] - tree.frame[depth, A])
     largest = 0.0
-    for m in range(scope.lo, scope.hi):
-        largest = larger(largest, scope.weights[m])
+    for j in range(tree.frame[depth, DRAWN]):
+        for m in range(scope.lo, scope.hi):
+            largest = larger(largest, scope.weights[tree.drawn[depth, j], m])
     return _BAR * 0.75 * (1.0 + 2.0 / length) * largest, _BAR * (2.0 / 3.0) * largest
 
 
@@ -195,13 +193,15 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
         k = np.int64(drawn[i])
         total = 0.0
         for m in range(scope.lo, scope.hi):
+            if weights[k, m] == 0.0:
+                continue
             for t in range(known[k, m], level + 1):
                 before, half = (0.0, 1.0) if t == 0 else (value[t - 1, k, m], float(1 << (t - 1)))
                 address = (scope.seed, scope.trial, m, k, np.int64(1) << t)
                 value[t, k, m] = before + poisson(half * rewards.means[k, m], address)
                 walks.work[1] += 1
             known[k, m] = larger(known[k, m], level + 1)
-            total = add_client(weights, total, m, value[level, k, m])
+            total = add_client(weights[k], total, m, value[level, k, m])
         walks.total[level, k] = total
 
 
@@ -222,17 +222,20 @@ def _halve(scope, walks, tree, depth, slot):
     frame, drawn, value = tree.frame, tree.drawn[depth + 1], walks.value
     left, right = frame[depth, LEFT], frame[depth, RIGHT]
     middle = (frame[depth, A] + frame[depth, B]) >> 1
-    count, weights = frame[depth + 1, DRAWN], scope.weights
+    count, weights, draws = frame[depth + 1, DRAWN], scope.weights, np.int64(0)
     for j in range(count):
         k = np.int64(drawn[j])
         total = 0.0
         for m in range(scope.lo, scope.hi):
+            if weights[k, m] == 0.0:
+                continue
+            draws += 1
             address = (scope.seed, scope.trial, m, k, middle)
             x = fair_half(value[left, k, m], value[right, k, m], address)
             value[slot, k, m] = x
-            total = add_client(weights, total, m, x)
+            total = add_client(weights[k], total, m, x)
         walks.total[slot, k] = total
-    walks.work[1] += count * (scope.hi - scope.lo)
+    walks.work[1] += draws
 
 
 @inner
@@ -244,5 +247,6 @@ def _count_events(scope, walks, frame, drawn, events, depth):
         k = drawn[j]
         count = 0.0
         for m in range(scope.lo, scope.hi):
-            count += scope.weights[m] * (value[right, k, m] - value[left, k, m])
+            if scope.weights[k, m] > 0.0:
+                count += scope.weights[k, m] * (value[right, k, m] - value[left, k, m])
         events[k] = count

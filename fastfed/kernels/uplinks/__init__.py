@@ -3,6 +3,6 @@
 `hooks` lists what a pass asks of an uplink; each family of uplinks has a file.
 """
 
-from fastfed.kernels.uplinks import exact, lattice
+from fastfed.kernels.uplinks import exact, laplace, lattice
 
-__all__ = ["exact", "lattice"]
+__all__ = ["exact", "laplace", "lattice"]

@@ -14,6 +14,7 @@ from typing import Any
 
 from fastfed.kernels.dispatch import generic, generic_with_default
 from fastfed.kernels.memory import Flag, Floats, Int, PassMemory, Round, Schedules, Scope, Tree
+from fastfed.kernels.radii import exact
 
 
 @generic_with_default
@@ -95,6 +96,31 @@ def end_question(uplink: Any, received: Any, schedules: Schedules, weights: Floa
 @generic_with_default
 def begin_trial(uplink: Any, received: Any) -> None:
     """Forget the messages of the trial before."""
+
+
+# ---- of a server that visits every round: see `rounds_server` ----------------------------------
+
+
+@generic_with_default
+def begin_reports(uplink: Any, received: Any, scope: Scope, s: Int) -> None:
+    """Forget the reports of the trial before, or of another schedule."""
+
+
+@generic_with_default
+def add_noise(uplink: Any, received: Any, scope: Scope, held: PassMemory, m: Int, n: Int) -> None:
+    """Add to ``received.noise`` what the report of client m at step n adds to its sums.
+
+    The arms that it reports are listed in ``held.tree.arms[0, 0]``, and their number comes last.
+    """
+
+
+@generic_with_default
+def bar_at(uplink: Any, received: Any, radius: Any, n: Int, steps: Int) -> Any:
+    """Return the boundary of leads at step n; the reports tell as much as all do after ``steps``.
+
+    Leads are n times those of means, and the radius of means is that of ``steps``.
+    """
+    return exact(radius, float(steps)) * (float(n) / float(steps))
 
 
 @generic

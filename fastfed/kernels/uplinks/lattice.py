@@ -104,7 +104,7 @@ class LatticeUplink(NamedTuple):
         return LatticeMemory(np.zeros(shape), np.zeros(clients), np.zeros(shape, np.int64))
 
 
-def dithered_uplink(unit: float, clients: int, mass: float | None = None) -> LatticeUplink:
+def dithered_uplink(unit: float, clients: float, mass: float | None = None) -> LatticeUplink:
     """Make an uplink with messages on a dithered lattice with the step unit x sqrt(n), in sums.
 
     Without ``mass`` clients count alike.
@@ -174,14 +174,12 @@ def _receive_all(uplink, received, scope, walks, schedules, at_n, arms, step):
     for j in range(arms[eliminated_at.shape[1]]):
         sums[arms[j]] = 0.0
     for m in range(scope.lo, scope.hi):
-        if weights[m] == 0.0:
-            continue
         ahead = received.ahead[m]
         block = np.int64(-1)
         words = (np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0))
         for j in range(arms[eliminated_at.shape[1]]):
             k = np.int64(arms[j])
-            if eliminated_at[s, k] < NEVER:
+            if eliminated_at[s, k] < NEVER or weights[k, m] == 0.0:
                 continue
             dither = 0.0
             if uplink.dithered:
@@ -191,7 +189,7 @@ def _receive_all(uplink, received, scope, walks, schedules, at_n, arms, step):
                 dither = dither_from(words[k & 3])
             place = np.floor((walks.value[at_n.slot, k, m] + ahead) / step + dither + 0.5)
             sent = step * (place - dither)
-            sums[k] = add_client(weights, sums[k], m, sent - ahead)
+            sums[k] = add_client(weights[k], sums[k], m, sent - ahead)
             if counting:
                 if n > received.counted_to[s, k, m]:
                     before = np.floor(means[s, k, m] * float(n) / step + dither + 0.5)
@@ -253,7 +251,7 @@ def _count_no_more(schedules, counted_to, weights):
         for k in range(counted_to.shape[1]):
             until = decided_at(schedules.state, schedules.eliminated_at, s, k)
             for m in range(counted_to.shape[2]):
-                if weights[m] > 0.0:
+                if weights[k, m] > 0.0:
                     counted_to[s, k, m] = larger(counted_to[s, k, m], until)
 
 

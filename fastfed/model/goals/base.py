@@ -1,11 +1,12 @@
 """Goals: questions that every client answers for itself, and the server for all clients.
 
 Whoever answers sees one list of means: a client its own column of the instance, the server the
-means over clients. So a goal is a handful of functions of such a list: whether the question has an
-answer (`refuse`), how far each arm is from being mistaken (`gaps`), which answers are right
-(`right`); and of empirical means, in the words of the paper: what is decided at a step (`decide`).
-The reference runs `decide` as it stands. The kernels have the same rule once more, in sums and for
-whole intervals of steps (`fastfed.kernels.goals`), and tests hold the two together.
+means over clients. In these lists an arm that is no candidate has NaN. So a goal is a handful of
+functions of such a list: whether the question has an answer (`refuse_means`), how far each arm is
+from being mistaken (`gaps`), which answers are right (`right`); and of empirical means, in the
+words of the paper: what is decided at a step (`decide`). The reference runs `decide` as it stands.
+The kernels have the same rule once more, in sums and for whole intervals of steps
+(`fastfed.kernels.goals`), and tests hold the two together.
 
 *Good event.* With probability 1 - delta at least, all empirical means, of all clients and of the
 server, lie within alpha of the truth at every step (`fastfed.confidence`). Each goal's file shows
@@ -27,11 +28,12 @@ import numpy.typing as npt
 
 from fastfed.errors import InputError
 from fastfed.model.part import Part
-from fastfed.model.radii import Radius
+from fastfed.model.weights import ALIKE, ArmScales
 from fastfed.validation import read_number
 
 if TYPE_CHECKING:
     from fastfed.model.instance import Instance
+    from fastfed.model.setting import Setting
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -85,28 +87,44 @@ class Goal(Part):
     # ---- what each goal says of itself, by a list of means -------------------------------------
 
     @abstractmethod
-    def refuse(self, values: Floats, where: str, arms: Sequence[str]) -> None:
-        """Raise an InputError if the question has no answer there."""
+    def refuse_means(self, values: Floats, where: str, arms: Sequence[str]) -> None:
+        """Raise an InputError if the question has no answer there; values may be NaN."""
 
     @abstractmethod
     def gaps(self, values: Floats) -> Floats:
-        """Return for each arm the gap that decides about it: see the module's text."""
+        """Return for each candidate the gap that decides about it: see the module's text."""
 
     @abstractmethod
     def right(self, values: Floats) -> Right:
-        """Return the right answers."""
+        """Return the right answers among the candidates."""
 
     @abstractmethod
-    def decide(self, means: Mapping[int, float], alpha: float, accepted: Set[int]) -> Decision:
+    def decide(
+        self,
+        means: Mapping[int, float],
+        alpha: float,
+        accepted: Set[int],
+        scales: ArmScales = ALIKE,
+    ) -> Decision:
         """Apply the rule at a step.
 
         The rule depends on the empirical means of the undecided arms, the radius, and the arms that
-        were accepted before.
+        were accepted before. Arms that not every client has widen the radius by their scales.
         """
 
     def is_open(self, arms: int) -> bool:
         """Tell whether pulls are needed; a lone arm is the best without any."""
         return arms > 1
+
+    def bound_scales(self, values: Floats, scales: ArmScales) -> Floats:
+        """Return for each candidate the factor of alpha with which its gap bounds its steps.
+
+        Candidate k is decided once this factor times alpha is at most gap / 4. The largest scale of
+        a pair will do for every goal that compares arms.
+        """
+        count = len(values)
+        pairs = [scales.pair(i, j) for i in range(count) for j in range(i)]
+        return np.full(count, max(pairs, default=1.0))
 
     def gives_up(self, ties: Set[int]) -> bool:
         """Tell whether no right answer is left and the rest could take forever.
@@ -119,25 +137,28 @@ class Goal(Part):
         """Count the ordered pairs of arms that can cause an error, for radii per pair."""
         return max(arms - 1, 1)
 
-    def refuse_radius(self, radius: Radius) -> None:
-        """Raise an InputError if the radius does not fit."""
-
     # ---- of an instance ------------------------------------------------------------------------
+
+    def refuse(self, setting: Setting) -> None:
+        """Refuse an instance on which the question has no answer."""
+        self.check(setting.instance)
 
     def check(self, instance: Instance) -> None:
         """Raise an InputError if the instance does not fit."""
         for m in range(instance.shape[1] if instance.questions.local else 0):
-            self.refuse(instance.means[:, m], f"client {instance.client_text(m)}", instance.arms)
+            self.refuse_means(
+                instance.means[:, m], f"client {instance.client_text(m)}", instance.arms
+            )
         self.check_server(instance)
 
     def check_server(self, instance: Instance) -> None:
         """Raise an InputError if a question of the server does not fit."""
         for question, values in enumerate(instance.values):
-            self.refuse(values, instance.questions.text(question), instance.arms)
+            self.refuse_means(values, instance.questions.text(question), instance.arms)
 
     def local_gaps(self, instance: Instance) -> Floats:
-        """Return the gaps of all clients, (K, M)."""
-        return np.stack([self.gaps(column) for column in instance.means.T], axis=1)
+        """Return the gaps of all clients, (K, M); infinite where nothing is to be decided."""
+        return np.stack([self._candidate_gaps(column) for column in instance.means.T], axis=1)
 
     def smallest_gap(self, instance: Instance) -> float:
         """Return the smallest gap of all that is asked."""
@@ -145,20 +166,44 @@ class Goal(Part):
         return float(min(gaps.min() for gaps in (*here, self.server_gaps(instance))))
 
     def server_gaps(self, instance: Instance) -> Floats:
-        """Return the gaps of the server's questions, (Q, K)."""
-        return np.stack([self.gaps(values) for values in instance.values])
+        """Return the gaps of the server's questions, (Q, K); infinite as those of clients."""
+        return np.stack([self._candidate_gaps(values) for values in instance.values])
+
+    def _candidate_gaps(self, values: Floats) -> Floats:
+        there = ~np.isnan(values)
+        if there.all():
+            return self.gaps(values)
+        found = np.full(values.shape, np.inf)
+        if self.is_open(int(there.sum())):
+            found[there] = self.gaps(values[there])
+        return found
+
+    def right_of(self, values: Floats) -> Right:
+        """Return the right answers; an arm that is no candidate belongs to none."""
+        there = ~np.isnan(values)
+        right = self.right(values[there])
+        found = Right(np.zeros(len(values), bool), np.ones(len(values), bool))
+        found.must[there], found.must_not[there] = right
+        return found
 
     def local_right(self, instance: Instance) -> Right:
         """Return the right answers of all clients for the kernels, (M, K)."""
-        return _stacked([self.right(column) for column in instance.means.T])
+        return _stacked([self.right_of(column) for column in instance.means.T])
 
     def server_right(self, instance: Instance) -> Right:
         """Return the right answers of the server for the kernels, (Q, K)."""
-        return _stacked([self.right(values) for values in instance.values])
+        return _stacked([self.right_of(values) for values in instance.values])
 
 
 def _stacked(found: Sequence[Right]) -> Right:
     return Right(np.array([one.must for one in found]), np.array([one.must_not for one in found]))
+
+
+def leads(
+    means: Mapping[int, float], j: int, k: int, alpha: float, scales: ArmScales, slack: float = 0.0
+) -> bool:
+    """Tell whether arm j is 2 alpha, by the scale of the pair, less ``slack`` ahead of arm k."""
+    return means[j] - means[k] >= 2 * alpha * scales.pair(j, k) - slack
 
 
 def tolerance(values: Floats) -> Any:
@@ -167,16 +212,17 @@ def tolerance(values: Floats) -> Any:
     It is 1e-12 of the spread of the values, or four units in the last place of the largest one, if
     that is more: decimal means that agree, as 0.1 + 0.2 and 0.3, differ by as much once they are
     rounded. What the values share makes no difference beyond this rounding: with 1e9 added to all
-    of them, arms that are 1e-3 apart do not tie.
+    of them, arms that are 1e-3 apart do not tie. Values that are NaN do not count.
     """
-    spread, largest = np.ptp(values, axis=0), np.max(np.abs(values), axis=0)
+    spread = np.fmax.reduce(values, axis=0) - np.fmin.reduce(values, axis=0)
+    largest = np.fmax.reduce(np.abs(values), axis=0)
     return np.maximum(TIE * spread, 4.0 * np.spacing(largest))
 
 
 def ties(values: Floats) -> npt.NDArray[np.int64]:
     """Rank the arms in each column of (K,) or (K, M) values; arms that tie have equal ranks.
 
-    The larger the value, the larger the rank.
+    The larger the value, the larger the rank. Values that are NaN have -1.
     """
     order = np.argsort(values, axis=0, kind="stable")
     apart = np.diff(np.take_along_axis(values, order, axis=0), axis=0) > tolerance(values)
@@ -184,6 +230,7 @@ def ties(values: Floats) -> npt.NDArray[np.int64]:
     np.cumsum(apart, axis=0, out=numbers[1:])
     found = np.empty_like(numbers)
     np.put_along_axis(found, order, numbers, axis=0)
+    found[np.isnan(values)] = -1
     return found
 
 

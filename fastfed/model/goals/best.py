@@ -1,6 +1,7 @@
 """The paper's goal: the best arm.
 
-An arm is eliminated when the leader is 2 alpha ahead of it; the last arm is declared.
+An arm is eliminated when another is 2 alpha ahead of it; the last arm is declared. If all clients
+have all arms, the other is the leader; otherwise alpha is wider for some pairs than for others.
 
 Proof of correctness. On the good event (`base`) the empirical mean of any arm is at most its true
 mean plus alpha, and that of the best arm is at least mu_best - alpha. So no arm is ever 2 alpha
@@ -22,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastfed.errors import InputError
-from fastfed.model.goals.base import Decision, Floats, Goal, Right, arm_list, tolerance
+from fastfed.model.goals.base import Decision, Floats, Goal, Right, arm_list, leads, tolerance
+from fastfed.model.weights import ALIKE, ArmScales
 
 if TYPE_CHECKING:
     from fastfed.model.instance import Instance
@@ -41,24 +43,26 @@ class Best(Goal):
     """
 
     family = "best"
+    covered = True
     rank = 0
     gap_text = "between the best two arms"
 
-    def refuse(self, values: Floats, where: str, arms: Sequence[str]) -> None:
-        tied = np.flatnonzero(values.max() - values <= tolerance(values))
+    def refuse_means(self, values: Floats, where: str, arms: Sequence[str]) -> None:
+        best = np.nanmax(values)
+        tied = np.flatnonzero(best - values <= tolerance(values))
         if len(tied) > 1:
             raise InputError(
                 f"tie for the best arm at {where}: arms {arm_list(tied, arms)} all pay "
-                f"{values.max():.12g}; the best arm must be unique, or no trial ever ends; the "
+                f"{best:.12g}; the best arm must be unique, or no trial ever ends; the "
                 "goal eps:E, as in eps:0.1, takes either of them"
             )
 
     def check(self, instance: Instance) -> None:
         """Raise an InputError if arms tie for the best; all clients are compared at once."""
         means = instance.means
-        tied = (means.max(axis=0) - means <= tolerance(means)).sum(axis=0) > 1
+        tied = (np.nanmax(means, axis=0) - means <= tolerance(means)).sum(axis=0) > 1
         for m in np.flatnonzero(tied)[: int(instance.questions.local)]:
-            self.refuse(means[:, m], f"client {instance.client_text(int(m))}", instance.arms)
+            self.refuse_means(means[:, m], f"client {instance.client_text(int(m))}", instance.arms)
         self.check_server(instance)
 
     def gaps(self, values: Floats) -> Floats:
@@ -72,16 +76,31 @@ class Best(Goal):
         return gaps
 
     def local_gaps(self, instance: Instance) -> Floats:
-        """Return the gaps at all clients, at once."""
-        return self.gaps(instance.means)
+        """Return the gaps at all clients, at once if they have all arms."""
+        full = instance.questions.full
+        return self.gaps(instance.means) if full else super().local_gaps(instance)
+
+    def bound_scales(self, values: Floats, scales: ArmScales) -> Floats:
+        """Return the scale with the best arm, and for the best arm the largest of these."""
+        best = int(np.argmax(values))
+        found = np.array([scales.pair(k, best) for k in range(len(values))])
+        found[best] = np.delete(found, best).max(initial=1.0)
+        return found
 
     def right(self, values: Floats) -> Right:
         best = values == values.max()
         return Right(best, ~best)
 
-    def decide(self, means: Mapping[int, float], alpha: float, accepted: Set[int]) -> Decision:
-        best = max(means.values())
-        rejected = {k for k, mean in means.items() if best - mean >= 2 * alpha}
+    def decide(
+        self,
+        means: Mapping[int, float],
+        alpha: float,
+        accepted: Set[int],
+        scales: ArmScales = ALIKE,
+    ) -> Decision:
+        rejected = {
+            k for k in means if any(leads(means, j, k, alpha, scales) for j in means if j != k)
+        }
         left = means.keys() - rejected
         return Decision(left if len(left) == 1 else set(), rejected)
 

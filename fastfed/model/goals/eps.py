@@ -1,7 +1,8 @@
 """An arm that is nearly the best: at most E worse.
 
 Arms are eliminated at 2 alpha, as for `best`. A client, or the server, stops and declares the
-leader as soon as its lead over the second is at least 2 alpha - E.
+leader as soon as its lead over the second is at least 2 alpha - E. If clients lack arms, alpha
+differs from pair to pair, and the best arm that leads all others by so much is declared.
 
 Why it is right. On the good event (`base`) the best arm is never eliminated, as for `best`; with
 ties take any one of them. Suppose that another arm l is declared, at 2 alpha - E or more ahead of
@@ -27,8 +28,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastfed.model.goals.base import Decision, Floats, Goal, Right, positive, tolerance
+from fastfed.model.goals.base import Decision, Floats, Goal, Right, leads, positive, tolerance
 from fastfed.model.part import plain
+from fastfed.model.weights import ALIKE, ArmScales
 from fastfed.validation import shown
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class Eps(Goal):
 
     slack: float
     family = "eps"
+    covered = True
     grammar = "eps:E"
     missing = "E is missing, how much worse than the best an answer may be; write eps:0.1"
     rank = 2
@@ -70,7 +73,7 @@ class Eps(Goal):
     def name(self) -> str:
         return f"eps:{plain(self.slack)}"
 
-    def refuse(self, values: Floats, where: str, arms: Sequence[str]) -> None:
+    def refuse_means(self, values: Floats, where: str, arms: Sequence[str]) -> None:
         """Refuse nothing: every instance has an arm within E of the best."""
 
     def gaps(self, values: Floats) -> Floats:
@@ -84,12 +87,23 @@ class Eps(Goal):
         far = values.max() - values > self.slack + tolerance(values)
         return Right(np.zeros(len(values), bool), far)
 
-    def decide(self, means: Mapping[int, float], alpha: float, accepted: Set[int]) -> Decision:
-        leader = max(means, key=lambda k: means[k])
-        rejected = {k for k, mean in means.items() if means[leader] - mean >= 2 * alpha}
-        left = means.keys() - rejected - {leader}
-        if all(means[leader] - means[k] >= 2 * alpha - self.slack for k in left):
+    def decide(
+        self,
+        means: Mapping[int, float],
+        alpha: float,
+        accepted: Set[int],
+        scales: ArmScales = ALIKE,
+    ) -> Decision:
+        def leads_all(j: int, slack: float) -> bool:
+            return all(leads(means, j, k, alpha, scales, slack) for k in means if k != j)
+
+        near = [k for k in means if leads_all(k, self.slack)]
+        if near:
+            leader = max(near, key=lambda k: means[k])
             return Decision({leader}, means.keys() - {leader})
+        rejected = {
+            k for k in means if any(leads(means, j, k, alpha, scales) for j in means if j != k)
+        }
         return Decision(set(), rejected)
 
     def kernel(self, setting: Setting) -> Any:

@@ -33,7 +33,7 @@ from fastfed.model.goals.base import (
     tolerance,
 )
 from fastfed.model.part import plain
-from fastfed.model.radii import Radius
+from fastfed.model.weights import ALIKE, ArmScales
 from fastfed.validation import shown
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class Threshold(Goal):
     tau: float
     slack: float = 0.0
     family = "threshold"
+    covered = True
     grammar = "threshold:TAU[,E]"
     missing = "TAU is missing, what means are compared with; write threshold:0.5"
     rank = 3
@@ -102,14 +103,15 @@ class Threshold(Goal):
     def is_open(self, arms: int) -> bool:
         return True
 
-    def refuse_radius(self, radius: Radius) -> None:
-        if radius.pairs:
+    def refuse(self, setting: Setting) -> None:
+        if setting.radius.pairs:
             raise InputError(
-                f"goal {self} with radius {radius}: thresholds have no pairs of arms; "
+                f"goal {self} with radius {setting.radius}: thresholds have no pairs of arms; "
                 "take a radius per arm, as in paper, stitched or mixture"
             )
+        super().refuse(setting)
 
-    def refuse(self, values: Floats, where: str, arms: Sequence[str]) -> None:
+    def refuse_means(self, values: Floats, where: str, arms: Sequence[str]) -> None:
         tied = np.flatnonzero(np.abs(values - self.tau) <= self._rounding(values))
         if self.slack == 0.0 and len(tied):
             many = len(tied) > 1
@@ -125,19 +127,33 @@ class Threshold(Goal):
 
     def _example(self, values: Floats) -> float:
         """Suggest a slack: a tenth of the distance of the means from the threshold."""
-        away = np.abs(values - self.tau).max()
+        away = np.nanmax(np.abs(values - self.tau))
         return float(away) / 10 if away > self._rounding(values) else 0.01
 
     def gaps(self, values: Floats) -> Floats:
         return np.asarray(2.0 * (np.abs(values - self.tau) + self.slack))
+
+    def bound_scales(self, values: Floats, scales: ArmScales) -> Floats:
+        """Return the scale of each arm: arms are judged alone."""
+        return np.array([scales.arm(k) for k in range(len(values))])
 
     def right(self, values: Floats) -> Right:
         # decimal means that are just E away may be off by a rounding error
         edge = max(self.slack - self._rounding(values), 0.5 * self.slack)
         return Right(values - self.tau >= edge, self.tau - values >= edge)
 
-    def decide(self, means: Mapping[int, float], alpha: float, accepted: Set[int]) -> Decision:
-        called = {k for k, mean in means.items() if abs(mean - self.tau) >= alpha - self.slack}
+    def decide(
+        self,
+        means: Mapping[int, float],
+        alpha: float,
+        accepted: Set[int],
+        scales: ArmScales = ALIKE,
+    ) -> Decision:
+        called = {
+            k
+            for k, mean in means.items()
+            if abs(mean - self.tau) >= alpha * scales.arm(k) - self.slack
+        }
         above = {k for k in called if means[k] >= self.tau}
         return Decision(above, called - above)
 
@@ -150,7 +166,9 @@ class Threshold(Goal):
             *self.local_right(instance),
             *self.server_right(instance),
             tau,
-            np.cumsum(questions.factors * tau, axis=1)[:, -1].copy(),  # client by client, as sums
+            np.tile(tau[:, None], (1, instance.shape[0])),
+            # client by client, as sums
+            np.cumsum(questions.factors * tau, axis=2)[:, :, -1].copy(),
             self.slack,
             self.slack * questions.factor_sums,
         )

@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastfed.errors import InputError
-from fastfed.model.goals.base import Decision, Floats, Goal, Right, arm_list, tolerance
+from fastfed.model.goals.base import Decision, Floats, Goal, Right, arm_list, leads, tolerance
+from fastfed.model.weights import ALIKE, ArmScales
 from fastfed.validation import as_whole, shown
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Top(Goal):
 
     count: int
     family = "top"
+    covered = True
     grammar = "top:N"
     missing = "N is missing, how many arms are wanted; write top:3"
     rank = 1
@@ -79,7 +81,8 @@ class Top(Goal):
         return f"top:{self.count}"
 
     def is_open(self, arms: int) -> bool:
-        return True
+        """Tell whether pulls are needed; a client with N arms or fewer accepts all of them."""
+        return arms > self.count
 
     def check(self, instance: Instance) -> None:
         arms = instance.shape[0]
@@ -90,12 +93,15 @@ class Top(Goal):
             raise InputError(f"goal {self}: {instance.name} has {reason}")
         super().check(instance)
 
-    def refuse(self, values: Floats, where: str, arms: Sequence[str]) -> None:
-        last, following = np.sort(values)[::-1][self.count - 1 : self.count + 1].tolist()
+    def refuse_means(self, values: Floats, where: str, arms: Sequence[str]) -> None:
+        there = values[~np.isnan(values)]
+        if not self.is_open(len(there)):
+            return
+        last, following = np.sort(there)[::-1][self.count - 1 : self.count + 1].tolist()
         if last - following > tolerance(values):
             return
         tied = np.flatnonzero(np.abs(values - last) <= tolerance(values))
-        others = _counts_without_tie(values)
+        others = _counts_without_tie(there)
         fix = (
             f"top:{min(others, key=lambda n: (abs(n - self.count), n))} would do here"
             if others
@@ -111,6 +117,11 @@ class Top(Goal):
         top = self.right(values).must
         return np.asarray(np.where(top, values - following, last - values))
 
+    def bound_scales(self, values: Floats, scales: ArmScales) -> Floats:
+        """Return the largest scale with an arm of the other side, the top or the rest."""
+        top, arms = self.right(values).must, range(len(values))
+        return np.array([max(scales.pair(k, j) for j in arms if top[j] != top[k]) for k in arms])
+
     def right(self, values: Floats) -> Right:
         order = np.argsort(-values, kind="stable")
         top = np.zeros(len(values), bool)
@@ -120,14 +131,20 @@ class Top(Goal):
     def pairs(self, arms: int) -> int:
         return self.count * (arms - self.count)
 
-    def decide(self, means: Mapping[int, float], alpha: float, accepted: Set[int]) -> Decision:
+    def decide(
+        self,
+        means: Mapping[int, float],
+        alpha: float,
+        accepted: Set[int],
+        scales: ArmScales = ALIKE,
+    ) -> Decision:
         wanted = self.count - len(accepted)
 
-        def leads(j: int, k: int) -> bool:
-            return j != k and means[j] - means[k] >= 2 * alpha
+        def led(j: int, k: int) -> bool:
+            return j != k and leads(means, j, k, alpha, scales)
 
-        rejected = {k for k in means if sum(leads(j, k) for j in means) >= wanted}
-        chosen = {k for k in means if sum(leads(k, j) for j in means) >= len(means) - wanted}
+        rejected = {k for k in means if sum(led(j, k) for j in means) >= wanted}
+        chosen = {k for k in means if sum(led(k, j) for j in means) >= len(means) - wanted}
         left = means.keys() - rejected - chosen
         if len(accepted) + len(chosen) == self.count:
             rejected |= left

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -70,6 +71,11 @@ class Rewards(Part):
     @abstractmethod
     def proxy_sigma(self) -> float:
         """The scale for which the guarantee is sure, or a refusal where there is none."""
+
+    @property
+    def range(self) -> float:
+        """The largest reward less the smallest, known without a look at rewards; or infinite."""
+        return math.inf
 
     @property
     def noise(self) -> float | None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # itself takes a call from Python, 60 us: as long as some 120 variates at each of 14 powers.
 # `movielens` has 1,707; `bernoulli` would have 6, and its trials take 31 us
 _DEAR = 500
+ABSENT = "absent"
+"""In place of the reward of cells without observations: the client does not have the arm."""
 
 
 class Bernoulli(Rewards):
@@ -41,7 +43,7 @@ class Bernoulli(Rewards):
 
     def as_finite(self, means: Floats) -> Finite:
         """Return the same distribution as a histogram."""
-        return Finite([0.0, 1.0], np.stack([1.0 - means, means], axis=-1))
+        return Finite([0.0, 1.0], np.nan_to_num(np.stack([1.0 - means, means], axis=-1)), ABSENT)
 
     def kernel(self, setting: Setting) -> Any:
         return self.as_finite(setting.instance.means).kernel(setting)
@@ -57,6 +59,10 @@ class Bernoulli(Rewards):
     @property
     def proxy_sigma(self) -> float:
         return 0.5
+
+    @property
+    def range(self) -> float:
+        return 1.0
 
     def fingerprint(self, means: Floats) -> bytes:
         return means.tobytes()
@@ -89,7 +95,8 @@ class Finite(Rewards):
     ``weights[k, m, v]`` says how often arm k pays ``values[v]`` at client m (counts or
     probabilities, in any unit).
 
-    A cell without any weight is an error unless ``empty`` says what it always pays.
+    A cell without any weight is an error unless ``empty`` says what it always pays, or that the
+    client does not have the arm.
 
     Parameters
     ----------
@@ -98,7 +105,7 @@ class Finite(Rewards):
     weights
         K x M x V: arm, client, value.
     empty
-        What a cell without any weight pays.
+        What a cell without any weight pays; "absent": the client does not have the arm.
 
     Examples
     --------
@@ -117,7 +124,7 @@ class Finite(Rewards):
     weights: Floats
 
     def __init__(
-        self, values: npt.ArrayLike, weights: npt.ArrayLike, empty: float | None = None
+        self, values: npt.ArrayLike, weights: npt.ArrayLike, empty: float | str | None = None
     ) -> None:
         rule = "values and weights must be numbers, weights all equally long"
         value, weight = numbers(rule, values), numbers(rule, weights)
@@ -134,7 +141,7 @@ class Finite(Rewards):
 
     @property
     def means(self) -> Floats:
-        """The means, (K, M).
+        """The means, (K, M); NaN where the client does not have the arm.
 
         They are summed value by value, in order: a matrix product would not give the same bits on
         every machine.
@@ -143,7 +150,8 @@ class Finite(Rewards):
         for v, value in enumerate(self.values):
             total += self.weights[:, :, v] * value
             weight += self.weights[:, :, v]
-        return total / weight
+        with np.errstate(invalid="ignore"):
+            return total / weight
 
     def check(self, means: Floats) -> None:
         """Check nothing: the means follow from the weights."""
@@ -151,14 +159,18 @@ class Finite(Rewards):
     def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.rewards.finite import finite_rewards
 
-        return finite_rewards(self.values, self.weights)
+        weights = self.weights.copy()
+        weights[~weights.any(axis=2), 0] = 1.0  # tables of cells that are never drawn
+        return finite_rewards(self.values, weights, one_origin=self.lacks_cells)
 
     @property
     def spine_is_dear(self) -> bool:
-        return bool(np.count_nonzero(self.weights) - self.weights[..., 0].size >= _DEAR)
+        cells = np.count_nonzero(self.weights.any(axis=2))
+        return bool(np.count_nonzero(self.weights) - cells >= _DEAR)
 
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
-        upto = self.weights.cumsum(axis=2) / self.weights.sum(axis=2, keepdims=True)
+        with np.errstate(invalid="ignore"):  # of cells that are never drawn
+            upto = self.weights.cumsum(axis=2) / self.weights.sum(axis=2, keepdims=True)
         return lambda k, m: float(self.values[np.searchsorted(upto[k, m], rng.random(), "right")])
 
     @property
@@ -175,13 +187,14 @@ class Finite(Rewards):
         return self.values.tobytes() + self.weights.tobytes()
 
     def scaled(self, factor: float) -> Finite:
-        return Finite(self.values * factor, self.weights)
+        return Finite(self.values * factor, self.weights, ABSENT)
 
     def toml(self) -> str:
-        return f"values = {self.values.tolist()}\nweights = {self.weights.tolist()}\n"
+        empty = f'empty = "{ABSENT}"\n' if self.lacks_cells else ""
+        return f"values = {self.values.tolist()}\nweights = {self.weights.tolist()}\n{empty}"
 
     def part(self, arms: Sequence[int], clients: Sequence[int]) -> Finite:
-        return Finite(self.values, self.weights[np.ix_(arms, clients)])
+        return Finite(self.values, self.weights[np.ix_(arms, clients)], ABSENT)
 
     def support(self, means: Floats) -> tuple[Floats, Floats]:
         held = self.weights > 0
@@ -211,6 +224,11 @@ class Finite(Rewards):
         with np.errstate(divide="ignore"):
             logs = np.log(self.weights / self.weights.sum(axis=2, keepdims=True))
         return np.asarray(logs + theta[..., None] * (self.values - means[:, :, None]))
+
+    @property
+    def lacks_cells(self) -> bool:
+        """Tell whether some client does not have some arm."""
+        return not self.weights.any(axis=2).all()
 
     @property
     def range(self) -> float:
@@ -254,18 +272,18 @@ def _refuse_odd_weights(weights: Floats, count: int) -> None:
         raise InputError(f"weights: {odd[0]:g} must be 0 or lie from {least:g} to {most:g}")
 
 
-def _filled(values: Floats, weights: Floats, empty: float | None) -> tuple[Floats, Floats]:
+def _filled(values: Floats, weights: Floats, empty: float | str | None) -> tuple[Floats, Floats]:
     """Return values and weights in which a cell without weights always pays ``empty``."""
     bare = np.argwhere(weights.sum(axis=2) == 0)
-    if not len(bare):
+    if not len(bare) or empty == ABSENT:
         return values, weights
     if empty is None:
         k, m = bare[0]
         raise InputError(
             f"weights[{k}, {m}]: no reward was ever seen there ({len(bare)} such "
-            "cells); say what an empty cell pays, as in empty=0"
+            "cells); say what an empty cell pays, as in empty=0, or empty='absent'"
         )
-    pays = number("empty", empty)
+    pays = number("empty", empty, "must be a number, or 'absent' for arms that a client lacks")
     if not abs(pays) <= SCALES[1]:
         raise InputError(
             f"empty = {shown(empty)}: what an empty cell pays must be finite, at most {SCALES[1]:g}"

@@ -61,15 +61,18 @@ class Gaussian(Rewards):
         from fastfed.kernels.rewards.gaussian import GaussianRewards, centred
         from fastfed.kernels.rewards.gaussian_noises import GaussianCellsRewards
 
-        means = centred(setting.instance.means)
-        if isinstance(self.sigma, float):
+        instance = setting.instance
+        means = centred(instance.means)
+        if isinstance(self.sigma, float) and instance.questions.full:
             return GaussianRewards(means, self.sigma)
-        return GaussianCellsRewards(means, self.sigma, float(self.sigma.min()))
+        noise = np.broadcast_to(np.asarray(self.sigma), instance.shape)
+        return GaussianCellsRewards(means, frozen(noise.copy()), float(noise.min()))
 
     def sum_error(self, means: Floats, spent: Spent, centred: bool) -> Floats:
         from fastfed.kernels.rewards.gaussian import centred as around
 
-        return sum_error(around(means)[:-1] if centred else means, np.asarray(self.sigma), spent)
+        summed = around(means)[:-1] if centred else np.nan_to_num(means)
+        return sum_error(summed, np.asarray(self.sigma), spent)
 
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
         noise = np.broadcast_to(self.sigma, means.shape)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastfed.errors import InputError
-from fastfed.model.arrays import refuse_cells
+from fastfed.model.arrays import frozen, refuse_cells
 from fastfed.model.part import plain
 from fastfed.model.rewards.base import Floats, Rewards
 from fastfed.validation import number, refuse_odd_scale
@@ -61,7 +61,7 @@ class Poisson(Rewards):
     def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.rewards.poisson import PoissonRewards
 
-        return PoissonRewards(setting.instance.means)
+        return PoissonRewards(frozen(np.nan_to_num(setting.instance.means)))
 
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
         return lambda k, m: float(rng.poisson(means[k, m]))

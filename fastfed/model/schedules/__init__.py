@@ -16,6 +16,7 @@ from fastfed.model.schedules.fixed import (
 from fastfed.model.schedules.halving import Halving
 from fastfed.model.schedules.oracle import Oracle
 from fastfed.model.schedules.phases import Phases
+from fastfed.model.schedules.private import PrivateElimination
 from fastfed.model.schedules.rounds import Rounds
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Oracle",
     "Periodic",
     "Phases",
+    "PrivateElimination",
     "Rounds",
     "Schedule",
     "SuperExponential",

@@ -170,7 +170,18 @@ class Adaptive(Schedule):
         return step_at(place_from(int(min(steps, MAX_STEPS))))
 
     def kernel(self, setting: Setting) -> Any:
-        """Make the timetable, which has the first time alone."""
+        """Make the timetable, which has the first time alone; refuse several questions."""
+        questions = len(setting.instance.questions)
+        if questions > 1:
+            raise InputError(
+                f"schedule {self}: chooses the times of one question, and {setting.instance.name} "
+                f"asks {questions}; give one row of weights, or take another schedule"
+            )
+        if setting.participation.at_random or setting.uplink.visits_rounds:
+            raise InputError(
+                f"schedule {self}: chooses its rounds by exact reports of all clients; with uplink "
+                f"{setting.uplink} and participation {setting.participation} take another schedule"
+            )
         limit = setting.last_step
         first = np.array([self.first_time(setting.radii.server, setting.sigma)])
         choice = (self.hi, self.lo, self.share)

@@ -1,4 +1,4 @@
-"""The base of algorithms that decide in rounds: a user's own, and the four that are built in.
+"""The base of algorithms that decide in rounds: a user's own, and those that are built in.
 
 Between two rounds the clients pull; at a round they send, and everybody decides. Such an algorithm
 needs the walks at its rounds only, and a walk can be looked up at any step. So its trials are
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 import numpy as np
 import numpy.typing as npt
 
-from fastfed.confidence import OWN, Confidence, exponent
+from fastfed.confidence import BETTING, OWN, Confidence, exponent
 from fastfed.errors import InputError
 from fastfed.model.part import name_with_options
 from fastfed.model.schedules.base import Schedule
@@ -67,7 +67,8 @@ def alpha(radius: Any, n: float) -> float:
     ----------
     radius
         ``seen.local_radius`` (of an arm's mean at a client) or ``seen.global_radius`` (of the
-        server's mean of an arm that every client has pulled n times).
+        server's mean of an arm that every client has pulled n times; if clients lack arms, of the
+        arm with the most clients).
     n
         The number of pulls, at least 1.
 
@@ -90,7 +91,7 @@ def alpha(radius: Any, n: float) -> float:
     >>> ff.simulate([[0.9], [0.1]], Knows(), delta=0.1, trials=3).frame["pulls"].to_list()
     [200, 200, 200]
     """
-    if radius.kind == OWN:
+    if radius.kind == OWN or radius.kind == BETTING:
         return math.nan
     spread = exponent(radius.kind, n, radius.constant, radius.shift)
     found: float = radius.sigma * math.sqrt(radius.factor * spread / (radius.walks * n))
@@ -98,8 +99,8 @@ def alpha(radius: Any, n: float) -> float:
 
 
 def server_weights(instance: Instance) -> npt.NDArray[np.float64]:
-    """Return the weight of each client in the server's value of an arm, (M,)."""
-    return np.array(instance.questions.rows[0])
+    """Return the weight of each client in the server's value of each arm, (K, M)."""
+    return np.array(instance.questions.shares[0])
 
 
 class Seen(NamedTuple):
@@ -120,7 +121,12 @@ class Seen(NamedTuple):
     sigma: float
     """The confidence scale: rewards are sigma-sub-Gaussian."""
     weights: npt.NDArray[np.float64]
-    """(M,): the server's value of an arm is the sum over clients of weight times mean."""
+    """(M,): the weights of clients, with sum 1."""
+    arm_weights: npt.NDArray[np.float64]
+    """(K, M): the server's value of an arm is the sum over clients of weight times mean. Equal to
+    ``weights`` in each row if all clients have all arms; 0 where a client lacks the arm."""
+    available: npt.NDArray[np.bool_]
+    """(K, M): whether a client has an arm. An arm is never pulled where it is not."""
     local_radius: Any
     """The chosen radius at a client: see `alpha`."""
     global_radius: Any
@@ -133,6 +139,9 @@ class Seen(NamedTuple):
     """The return value of `Algorithm.prepare`."""
     memory: npt.NDArray[np.float64]
     """Numbers of the algorithm's own, kept from round to round; zeros at round 0."""
+    uniforms: npt.NDArray[np.float64]
+    """(K, M): independent uniforms in [-1/2, 1/2] of this round, if the algorithm is
+    ``randomised``."""
 
 
 class Given(NamedTuple):
@@ -141,6 +150,8 @@ class Given(NamedTuple):
     delta: float
     sigma: float
     weights: Any
+    arm_weights: Any
+    available: Any
     local_radius: Any
     global_radius: Any
     limit: Any
@@ -194,6 +205,8 @@ class Algorithm(Schedule):
     """Names of the parameters with their defaults; None: must be given. All are numbers."""
     knows_means: ClassVar[bool] = False
     """Whether `prepare` looks at the true means, as no real algorithm can."""
+    randomised: ClassVar[bool] = False
+    """Whether `decide` reads ``seen.uniforms``."""
     chosen = True
     eliminates = False
     _options: ClassVar[Any] = None
@@ -205,8 +218,11 @@ class Algorithm(Schedule):
             form = f":{names}" if needed else f"[:{names}]"
             cls.grammar = f"{cls.family}{form if names else ''}"
         # one class of options for all objects of the family: Numba compiles for the class
-        names_of: Any = list(cls.parameters)
-        cls._options = namedtuple("Options", names_of) if names_of else None
+        make: Any = namedtuple
+        made = make("Options", list(cls.parameters), module=cls.__module__)
+        # another process finds the class by this name, in compiled code on disk
+        made.__qualname__ = f"{cls.__qualname__}._options"
+        cls._options = made if cls.parameters else None
         super().__init_subclass__(**options)
 
     def __init__(self, *values: float, **named: float) -> None:
@@ -267,7 +283,9 @@ class Algorithm(Schedule):
         return Given(
             setting.delta,
             setting.sigma,
+            read_only(np.array(setting.instance.questions.rows[0])),
             read_only(server_weights(setting.instance)),
+            read_only(np.array(setting.instance.available)),
             RadiusNumbers.of(setting.radii.client),
             RadiusNumbers.of(setting.radii.server),
             np.int64(setting.last_step),
@@ -337,7 +355,7 @@ class Algorithm(Schedule):
         return self.name + (" (knows the means)" if self.knows_means else "")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(self.options)
+        return _restored, (type(self), tuple(self.options), self.code_fingerprint())
 
     def times(self, until: int) -> npt.NDArray[np.int64]:
         raise InputError(f"{self} has no list of times: it chooses its rounds in each trial")
@@ -360,11 +378,32 @@ class Algorithm(Schedule):
                 f"algorithm {self}: reads exact means, and uplink {setting.uplink} sends others; "
                 "use the uplink exact"
             )
+        if setting.participation.at_random:
+            raise InputError(
+                f"algorithm {self}: reads the means of all clients, and participation "
+                f"{setting.participation} loses some; use participation full"
+            )
+        if setting.radii.client.kind == BETTING and self.built_in():
+            raise InputError(
+                f"algorithm {self}: reads a radius alpha(n), and {setting.radius} has none; use "
+                "mixture-pairs"
+            )
         if setting.radii.client.kind == OWN:
             raise InputError(
                 f"algorithm {self}: reads a radius as numbers, and {setting.radius} is a function; "
                 "use a built-in radius"
             )
+
+
+def _restored(family: type[Algorithm], options: tuple[float, ...], code: str | None) -> Algorithm:
+    """Make an algorithm of another process anew; refuse other code under its name."""
+    made = family(*options)
+    if family.code_fingerprint() != code:
+        raise InputError(
+            f"algorithm {made}: this process has other code for it than the one that sent it; give "
+            "all workers the same version of its package, and the same Python"
+        )
+    return made
 
 
 def read_only(found: Any) -> Any:

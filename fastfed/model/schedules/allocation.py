@@ -4,7 +4,7 @@ Question q (a client's, or the server's) compares its leader with rivals k, whic
 W_qk. In x = 1 / n, with s the variance of a reward, the counts n must satisfy
 
     s (x_km + x_lm) W_mk <= 1                     at client m with leader l,
-    s sum over m of p_m^2 (x_km + x_lm) W_k <= 1  at the server with leader l,
+    s sum over m of (p_km^2 x_km + p_lm^2 x_lm) W_k <= 1  at the server with leader l,
 
 and the sum of 1 / x is to be least: the programme of `fastfed.theory.gaussian_programme`, with T*
 for W = 2 / gap^2. It is solved by the same iteration, without matrices: a step costs as much as
@@ -28,7 +28,7 @@ class Programme(NamedTuple):
 
     needs: Any  # (M + 1, K)
     leaders: Any  # (M + 1,)
-    weights: Any  # (M,)
+    weights: Any  # (K, M) p
     variance: float
     rivals: Any  # (M + 1, K) the arms that need information in a question, in order,
     rivals_of: Any  # (M + 1,) and their number
@@ -70,11 +70,11 @@ def cheapest(needs: Any, leaders: Any, weights: Any, variance: float, steps: int
     for m in range(clients):
         worst = np.zeros(arms)
         for k in range(arms):
-            if weights[m] > 0.0:
+            if weights[k, m] > 0.0:
                 worst[k] = loads[server, k]
             worst[k] = max(worst[k], loads[m, k])
         for q in (m, server):
-            if q == m or weights[m] > 0.0:
+            if q == m or weights[leaders[q], m] > 0.0:
                 worst[leaders[q]] = max(worst[leaders[q]], np.max(loads[q]))
         for k in range(arms):
             counts[k, m] *= worst[k]
@@ -95,7 +95,7 @@ def _programme(needs: Any, leaders: Any, weights: Any, variance: float) -> Any:
         for k in range(arms):
             inside = False
             for q in (m, clients):
-                if rivals_of[q] > 0 and (q == m or weights[m] > 0.0):
+                if rivals_of[q] > 0 and (q == m or weights[k, m] > 0.0):
                     inside = inside or k == leaders[q] or needs[q, k] > 0.0
             if inside:
                 used[m, used_of[m]] = k
@@ -118,15 +118,16 @@ def _weigh(asked: Any, shares: Any, counts: Any, loads: Any) -> None:
         loads[server, k] = 0.0
     inverse = np.zeros(counts.shape[0])
     for m in range(clients):
-        square = asked.weights[m] * asked.weights[m]
         here = 0.0
         for i in range(asked.used_of[m]):
             k = asked.used[m, i]
             mine = shares[m, k] * needs[m, k]
             here += mine
+            square = asked.weights[k, m] * asked.weights[k, m]
             counts[k, m] = mine + square * shares[server, k] * needs[server, k]
         counts[leaders[m], m] += here
-        counts[leader_there, m] += square * of_leader
+        of_leader_here = asked.weights[leader_there, m] * asked.weights[leader_there, m]
+        counts[leader_there, m] += of_leader_here * of_leader
         for i in range(asked.used_of[m]):
             k = asked.used[m, i]
             counts[k, m] = math.sqrt(asked.variance * counts[k, m])
@@ -134,10 +135,13 @@ def _weigh(asked: Any, shares: Any, counts: Any, loads: Any) -> None:
         for i in range(rivals_of[m]):
             k = rivals[m, i]
             loads[m, k] = asked.variance * needs[m, k] * (inverse[k] + inverse[leaders[m]])
-        if asked.weights[m] > 0.0:
-            for i in range(rivals_of[server]):
-                k = rivals[server, i]
+        for i in range(rivals_of[server]):
+            k = rivals[server, i]
+            square = asked.weights[k, m] * asked.weights[k, m]
+            if square == of_leader_here:
                 loads[server, k] += square * (inverse[k] + inverse[leader_there])
+            else:
+                loads[server, k] += square * inverse[k] + of_leader_here * inverse[leader_there]
     for i in range(rivals_of[server]):
         k = rivals[server, i]
         loads[server, k] *= asked.variance * needs[server, k]

@@ -3,8 +3,9 @@
 A question is asked by a client about its own means, or by the server about weighted means of all
 clients. For a pair of arms (i, j) and a round r let D_r be the difference of the two means over
 the rewards *of that round alone*, and v_r its variance: sigma^2 (1 / n_i + 1 / n_j) at a client,
-sigma^2 sum over m of p_m^2 (1 / n_im + 1 / n_jm) at the server. The n are the pulls of the round,
-chosen before it. Over the rounds in which all these n are positive keep
+sigma^2 sum over m of (W_im^2 / n_im + W_jm^2 / n_jm) at the server, with W the weights of clients.
+The n are the pulls of the round, chosen before it. Over the rounds in which all these n are
+positive keep
 
     S = sum of D_r / v_r,     V = sum of 1 / v_r.
 
@@ -50,16 +51,19 @@ class Boundaries(NamedTuple):
     shift: Floats  # rho
 
 
-def boundaries(setting: Setting, weights: Floats) -> Boundaries:
+def boundaries(setting: Setting) -> Boundaries:
     """Make the boundaries of a setting: nearly the tightest after `TUNED_AT` pulls of each arm."""
-    arms, clients = setting.instance.shape
+    questions, (arms, clients) = setting.instance.questions, setting.instance.shape
+    squares = np.sum(questions.rows[0] ** 2)  # of the weights; with lacking arms of a typical arm
+    if not questions.full:
+        squares = np.mean(np.sum(questions.shares[0] ** 2, axis=1))
     pairs = max(arms - 1, 1)
     variance = 2.0 * setting.sigma**2
     made = [
         constants(MIXTURE_ONE_SIDED, budget, True, TUNED_AT / each)
         for budget, each in (
             (setting.delta / (2.0 * clients * pairs), variance),
-            (setting.delta / (2.0 * pairs), variance * float(np.sum(weights**2))),
+            (setting.delta / (2.0 * pairs), variance * float(squares)),
         )
     ]
     return Boundaries(*(np.array(column) for column in zip(*made, strict=True)))
@@ -103,9 +107,12 @@ def gather(seen: Any, answer: Any) -> Any:
             else:
                 variances[m, k] = math.inf
             before[0, k, m], before[1, k, m] = seen.counts[k, m], seen.sums[k, m]
-            if seen.weights[m] > 0.0:
-                means[clients, k] += seen.weights[m] * means[m, k]
-                variances[clients, k] += seen.weights[m] * seen.weights[m] * variances[m, k]
+            weight = seen.arm_weights[k, m]
+            if weight > 0.0:
+                means[clients, k] += weight * means[m, k]
+                variances[clients, k] += weight * weight * variances[m, k]
+        if variances[clients, k] == 0.0:  # no client with a weight has the arm
+            variances[clients, k] = math.inf
     for asker in range(clients + 1):
         declared = answer.global_arm[0] if asker == clients else answer.local_arms[asker]
         if declared != UNDECIDED:
@@ -124,17 +131,50 @@ def gather(seen: Any, answer: Any) -> Any:
     return evidence
 
 
-def proven_best(evidence: Any, asker: int, at_server: int, limits: Any) -> int:
-    """Return the arm that is ahead of all others by b(V), if there is one."""
+def candidates_of(seen: Any) -> Any:
+    """Return the arms among which each client and the server seek their best, (M + 1, K)."""
+    arms, clients = seen.counts.shape
+    found = np.zeros((clients + 1, arms), np.bool_)
+    for k in range(arms):
+        for m in range(clients):
+            found[m, k] = seen.available[k, m]
+            found[clients, k] = found[clients, k] or seen.arm_weights[k, m] > 0.0
+    return found
+
+
+def declare_lone(seen: Any, answer: Any) -> None:
+    """Declare the arm of a client, or of the server, that has only one, before any pull."""
+    clients = seen.counts.shape[1]
+    candidates = candidates_of(seen)
+    for asker in range(clients + 1):
+        if np.sum(candidates[asker]) == 1:
+            if asker == clients:
+                answer.global_arm[0] = np.argmax(candidates[asker])
+            else:
+                answer.local_arms[asker] = np.argmax(candidates[asker])
+
+
+def wanted_cell(seen: Any, answer: Any, k: int, m: int) -> Any:
+    """Tell whether arm k of client m helps somebody who has not declared yet."""
+    asked = answer.global_arm[0] == UNDECIDED and seen.arm_weights[k, m] > 0.0
+    return asked or (answer.local_arms[m] == UNDECIDED and seen.available[k, m])
+
+
+def proven_best(evidence: Any, asker: int, at_server: int, limits: Any, candidates: Any) -> int:
+    """Return the candidate that is ahead of all others by b(V), if there is one."""
     arms = evidence.shape[2]
     for i in range(arms):
-        ahead = True
+        ahead = candidates[i]
         for j in range(arms):
-            ahead = ahead and (i == j or evidence[0, asker, i, j] > 0.0)
+            rival = i != j and candidates[j]
+            ahead = ahead and (not rival or evidence[0, asker, i, j] > 0.0)
         if ahead:  # at most one arm is
             for j in range(arms):
-                if i != j and evidence[0, asker, i, j] < boundary(
-                    limits, at_server, evidence[1, asker, i, j]
+                if (
+                    i != j
+                    and candidates[j]
+                    and evidence[0, asker, i, j]
+                    < boundary(limits, at_server, evidence[1, asker, i, j])
                 ):
                     return UNDECIDED
             return i
@@ -144,10 +184,10 @@ def proven_best(evidence: Any, asker: int, at_server: int, limits: Any) -> int:
 def declare(seen: Any, answer: Any, limits: Any) -> Any:
     """Gather the evidence of the last round, and declare what is proven; return the evidence."""
     clients = seen.counts.shape[1]
-    evidence = gather(seen, answer)
+    evidence, candidates = gather(seen, answer), candidates_of(seen)
     for m in range(clients):
         if answer.local_arms[m] == UNDECIDED:
-            answer.local_arms[m] = proven_best(evidence, m, 0, limits)
+            answer.local_arms[m] = proven_best(evidence, m, 0, limits, candidates[m])
     if answer.global_arm[0] == UNDECIDED:
-        answer.global_arm[0] = proven_best(evidence, clients, 1, limits)
+        answer.global_arm[0] = proven_best(evidence, clients, 1, limits, candidates[clients])
     return evidence

@@ -22,6 +22,7 @@ import numpy as np
 
 from fastfed.errors import InputError
 from fastfed.model.schedules.algorithm import Algorithm
+from fastfed.model.schedules.evidence import candidates_of
 
 if TYPE_CHECKING:
     from fastfed.model.setting import Setting
@@ -75,10 +76,11 @@ class Halving(Algorithm):
     def prepare(self, setting: Setting) -> Any:
         arms, clients = setting.instance.shape
         rounds = max(1, math.ceil(math.log2(arms)))
-        if self.options.budget < rounds * arms * clients:
+        least = rounds * int(setting.instance.available.sum())
+        if self.options.budget < least:
             raise InputError(
                 f"schedule {self}: too few pulls for {arms} arms at {clients} clients; BUDGET must "
-                f"be at least {rounds * arms * clients}, a pull of each in {rounds} rounds"
+                f"be at least {least}, a pull of each in {rounds} rounds"
             )
         return np.array([rounds], np.int64)
 
@@ -91,7 +93,7 @@ class Halving(Algorithm):
         alive = seen.memory[: (clients + 1) * arms].reshape((clients + 1, arms))
         before = seen.memory[(clients + 1) * arms :].reshape((2, arms, clients))
         if seen.round == 0:
-            alive[:] = 1.0
+            alive[:] = candidates_of(seen)
         else:
             values = np.zeros((clients + 1, arms))
             for k in range(arms):
@@ -100,7 +102,7 @@ class Halving(Algorithm):
                     if new > 0.0:
                         values[m, k] = (seen.sums[k, m] - before[1, k, m]) / new
                     before[0, k, m], before[1, k, m] = seen.counts[k, m], seen.sums[k, m]
-                    values[clients, k] += seen.weights[m] * values[m, k]
+                    values[clients, k] += seen.arm_weights[k, m] * values[m, k]
             for q in range(clients + 1):
                 keep_half(alive[q], values[q])
         rounds = seen.prepared[0]
@@ -112,11 +114,12 @@ class Halving(Algorithm):
         cells = 0
         for k in range(arms):
             for m in range(clients):
-                if alive[m, k] > 0.0 or (alive[clients, k] > 0.0 and seen.weights[m] > 0.0):
+                if alive[m, k] > 0.0 or (alive[clients, k] > 0.0 and seen.arm_weights[k, m] > 0.0):
                     cells += 1
         each = int(seen.options.budget // (rounds * cells))
         for k in range(arms):
             for m in range(clients):
-                if alive[m, k] > 0.0 or (alive[clients, k] > 0.0 and seen.weights[m] > 0.0):
+                sent = alive[clients, k] > 0.0 and seen.arm_weights[k, m] > 0.0
+                if alive[m, k] > 0.0 or sent:
                     answer.targets[k, m] = seen.counts[k, m] + each
-                answer.sent[k, m] = alive[clients, k] > 0.0 and seen.weights[m] > 0.0
+                answer.sent[k, m] = sent

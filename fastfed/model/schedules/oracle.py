@@ -17,7 +17,15 @@ import numpy as np
 from fastfed.errors import InputError
 from fastfed.model.schedules.algorithm import UNDECIDED, Algorithm, server_weights
 from fastfed.model.schedules.allocation import cheapest
-from fastfed.model.schedules.evidence import Boundaries, Floats, boundaries, declare, memory_length
+from fastfed.model.schedules.evidence import (
+    Boundaries,
+    Floats,
+    boundaries,
+    declare,
+    declare_lone,
+    memory_length,
+    wanted_cell,
+)
 
 if TYPE_CHECKING:
     from fastfed.model.setting import Setting
@@ -35,10 +43,14 @@ class Known(NamedTuple):
 
 
 def optimal_allocation(means: Floats, averages: Floats, weights: Floats, variance: float) -> Floats:
-    """Return the pulls (K, M) that T* is the sum of, nearly."""
+    """Return the pulls (K, M) that T* is the sum of, nearly; weights are (K, M)."""
     values = np.vstack([means.T, averages])
+    values = np.where(np.isnan(values), -np.inf, values)  # arms that are no candidates
     leaders = values.argmax(axis=1)
     gaps = values.max(axis=1, keepdims=True) - values
+    # a trial with a smaller gap never ends; larger needs than these would overflow
+    least = max(1e-100 * math.sqrt(variance), 1e-150)
+    gaps = np.where(gaps > 0.0, np.maximum(gaps, least), 0.0)
     needs = np.divide(2.0, gaps**2, out=np.zeros_like(gaps), where=gaps > 0.0)
     solve = cheapest
     if means.size > _MANY:
@@ -85,7 +97,7 @@ class Oracle(Algorithm):
         return Known(
             optimal_allocation(instance.means, instance.averages, weights, setting.sigma**2),
             max(kl, 0.1),
-            boundaries(setting, weights),
+            boundaries(setting),
         )
 
     def memory(self, arms: int, clients: int) -> int:
@@ -96,11 +108,14 @@ class Oracle(Algorithm):
         arms, clients = seen.counts.shape
         if seen.round > 0:
             declare(seen, answer, seen.prepared.limits)
-        total = seen.prepared.first * seen.options.growth ** float(seen.round)
+        else:
+            declare_lone(seen, answer)
+        total = min(seen.prepared.first * seen.options.growth ** float(seen.round), 1e300)
+        most = seen.limit + 1.0  # a target above the limit ends the trial
         asked = answer.global_arm[0] == UNDECIDED
         for m in range(clients):
-            if (asked and seen.weights[m] > 0.0) or answer.local_arms[m] == UNDECIDED:
-                for k in range(arms):
-                    wanted = math.ceil(seen.prepared.allocation[k, m] * total)
+            for k in range(arms):
+                if wanted_cell(seen, answer, k, m):
+                    wanted = math.ceil(min(seen.prepared.allocation[k, m] * total, most))
                     answer.targets[k, m] = max(seen.counts[k, m] + 1, wanted)
-            answer.sent[:, m] = asked and seen.weights[m] > 0.0
+                answer.sent[k, m] = asked and seen.arm_weights[k, m] > 0.0

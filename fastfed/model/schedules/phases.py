@@ -27,14 +27,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastfed.model.schedules.algorithm import UNDECIDED, Algorithm, server_weights
+from fastfed.model.schedules.algorithm import UNDECIDED, Algorithm
 from fastfed.model.schedules.allocation import cheapest
 from fastfed.model.schedules.evidence import (
     Boundaries,
     boundaries,
     boundary,
+    candidates_of,
     declare,
+    declare_lone,
     memory_length,
+    wanted_cell,
 )
 
 if TYPE_CHECKING:
@@ -90,7 +93,7 @@ class Phases(Algorithm):
     rank = 120
 
     def prepare(self, setting: Setting) -> Start:
-        limits = boundaries(setting, server_weights(setting.instance))
+        limits = boundaries(setting)
         unit = 0.5 / setting.sigma**2  # information of one pull of each of two arms
         first = 1
         while boundary(limits, 0, first * unit) > 2.0 * setting.sigma * first * unit:
@@ -104,10 +107,14 @@ class Phases(Algorithm):
     def decide(seen: Any, answer: Any) -> None:
         arms, clients = seen.counts.shape
         if seen.round == 0:
-            answer.targets[:] = seen.prepared.first
+            declare_lone(seen, answer)
+            for k in range(arms):
+                for m in range(clients):
+                    if wanted_cell(seen, answer, k, m):
+                        answer.targets[k, m] = seen.prepared.first
             return
         limits = seen.prepared.limits
-        evidence = declare(seen, answer, limits)
+        evidence, candidates = declare(seen, answer, limits), candidates_of(seen)
         leaders = np.zeros(clients + 1, np.int64)
         needs = np.zeros((clients + 1, arms))
         values = np.zeros(arms)
@@ -117,16 +124,16 @@ class Phases(Algorithm):
             if declared != UNDECIDED:
                 continue
             for k in range(arms):
-                values[k] = 0.0
+                values[k] = 0.0 if candidates[q, k] else -np.inf
                 for m in range(clients):
-                    if q == clients:
-                        values[k] += seen.weights[m] * (seen.sums[k, m] / seen.counts[k, m])
-                    elif q == m:
+                    if q == clients and seen.arm_weights[k, m] > 0.0:
+                        values[k] += seen.arm_weights[k, m] * (seen.sums[k, m] / seen.counts[k, m])
+                    elif q == m and candidates[q, k]:
                         values[k] = seen.sums[k, m] / seen.counts[k, m]
             leader = np.argmax(values)
             leaders[q] = leader
             for k in range(arms):
-                if k != leader:
+                if k != leader and candidates[q, k]:
                     needs[q, k] = missing(
                         evidence[0, q, leader, k],
                         values[leader] - values[k],
@@ -136,10 +143,16 @@ class Phases(Algorithm):
                     )
             largest = np.max(evidence[1, q, leader])
             for k in range(arms):  # no rival is left behind for ever, or a lost best arm would be
-                if k != leader and LEAST_SHARE * largest > evidence[1, q, leader, k]:
+                if (
+                    k != leader
+                    and candidates[q, k]
+                    and LEAST_SHARE * largest > evidence[1, q, leader, k]
+                ):
                     needs[q, k] = max(needs[q, k], evidence[1, q, leader, k])
-        counts = cheapest(needs, leaders, seen.weights, seen.sigma * seen.sigma, STEPS)
+        counts = cheapest(needs, leaders, seen.arm_weights, seen.sigma * seen.sigma, STEPS)
         for k in range(arms):
             for m in range(clients):
-                answer.targets[k, m] = seen.counts[k, m] + math.ceil(counts[k, m])
-                answer.sent[k, m] = answer.global_arm[0] == UNDECIDED and seen.weights[m] > 0.0
+                more = math.ceil(min(counts[k, m], seen.limit + 1.0))  # above the limit: the end
+                answer.targets[k, m] = seen.counts[k, m] + more
+                asked = answer.global_arm[0] == UNDECIDED
+                answer.sent[k, m] = asked and seen.arm_weights[k, m] > 0.0

@@ -17,7 +17,9 @@ import numpy.typing as npt
 
 from fastfed.errors import InputError
 from fastfed.model.schedules.algorithm import ABANDONED, UNDECIDED, Algorithm, alpha
+from fastfed.model.schedules.evidence import candidates_of, declare_lone
 from fastfed.model.schedules.fixed import Exponential
+from fastfed.model.weights import ALIKE
 
 if TYPE_CHECKING:
     from fastfed.model.setting import Setting
@@ -28,20 +30,22 @@ class Plan(NamedTuple):
 
     times: npt.NDArray[np.int64]
     ties: npt.NDArray[np.int64]  # (M + 1, K), the server's in the last row
+    scales: npt.NDArray[np.float64]  # (2, K, K) of pairs of arms at a client, and at the server
 
 
-def eliminate(out: Any, means: Any, threshold: float, ties: Any) -> int:
-    """Eliminate the arms that are ``threshold`` behind the leader; return the declared arm.
+def eliminate(out: Any, means: Any, threshold: float, ties: Any, scales: Any) -> int:
+    """Eliminate the arms that are ``threshold`` times a scale behind another; return the declared.
 
     ``out`` is not 0 for eliminated arms. The last arm is declared. If all remaining arms tie, the
     best arm was eliminated by mistake, and the trial is abandoned.
     """
-    best = -np.inf
+    leaves = np.zeros(len(means), np.bool_)
+    for j in range(len(means)):
+        for k in range(len(means)):
+            if j != k and out[j] == 0.0 and out[k] == 0.0:
+                leaves[k] = leaves[k] or means[j] - means[k] >= threshold * scales[j, k]
     for k in range(len(means)):
-        if out[k] == 0.0:
-            best = max(best, means[k])
-    for k in range(len(means)):
-        if out[k] == 0.0 and best - means[k] >= threshold:
+        if leaves[k]:
             out[k] = 1.0
     last = -1
     alone = True
@@ -85,10 +89,12 @@ class Rounds(Algorithm):
             raise InputError(f"schedule rounds: {error}") from None
 
     def prepare(self, setting: Setting) -> Plan:
-        instance = setting.instance
+        instance, arms = setting.instance, range(setting.instance.shape[0])
+        scales = setting.scales(0)
         return Plan(
             Exponential(self.options.growth).times(setting.last_step),
             np.vstack([instance.local_ties.T, instance.global_ties]),
+            np.array([[[one.pair(i, j) for j in arms] for i in arms] for one in (ALIKE, scales)]),
         )
 
     def memory(self, arms: int, clients: int) -> int:
@@ -98,7 +104,13 @@ class Rounds(Algorithm):
     def decide(seen: Any, answer: Any) -> None:
         arms, clients = seen.counts.shape
         out = seen.memory.reshape((clients + 1, arms))  # not 0: eliminated; the server comes last
-        if seen.round > 0:
+        if seen.round == 0:
+            declare_lone(seen, answer)
+            candidates = candidates_of(seen)
+            for q in range(clients + 1):
+                for k in range(arms):
+                    out[q, k] = 0.0 if candidates[q, k] else 1.0
+        else:
             n = seen.prepared.times[seen.round - 1]
             means = np.zeros(arms)
             for m in range(clients):
@@ -107,16 +119,18 @@ class Rounds(Algorithm):
                         means[k] = seen.sums[k, m] / n
                     threshold = 2.0 * alpha(seen.local_radius, float(n))
                     answer.local_arms[m] = eliminate(
-                        out[m], means, threshold, seen.prepared.ties[m]
+                        out[m], means, threshold, seen.prepared.ties[m], seen.prepared.scales[0]
                     )
             if answer.global_arm[0] == UNDECIDED:
                 for k in range(arms):
                     means[k] = 0.0
                     for m in range(clients):
-                        means[k] += seen.weights[m] * (seen.received_sums[k, m] / n)
+                        means[k] += seen.arm_weights[k, m] * (seen.received_sums[k, m] / n)
                 threshold = 2.0 * alpha(seen.global_radius, float(n))
                 ties = seen.prepared.ties[clients]
-                answer.global_arm[0] = eliminate(out[clients], means, threshold, ties)
+                answer.global_arm[0] = eliminate(
+                    out[clients], means, threshold, ties, seen.prepared.scales[1]
+                )
         if seen.round < len(seen.prepared.times):
             following = seen.prepared.times[seen.round]
         else:
@@ -124,7 +138,7 @@ class Rounds(Algorithm):
         for k in range(arms):
             wanted = answer.global_arm[0] == UNDECIDED and out[clients, k] == 0.0
             for m in range(clients):
-                asked = wanted and seen.weights[m] > 0.0
+                asked = wanted and seen.arm_weights[k, m] > 0.0
                 if asked or (answer.local_arms[m] == UNDECIDED and out[m, k] == 0.0):
                     answer.targets[k, m] = following
                 answer.sent[k, m] = asked

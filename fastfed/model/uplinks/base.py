@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
 
 from fastfed.confidence import Confidence
 from fastfed.model.part import Part
+
+if TYPE_CHECKING:
+    pass
 
 
 class Uplink(Part):
@@ -21,6 +25,8 @@ class Uplink(Part):
     """
 
     kind = "uplink"
+    visits_rounds: ClassVar[bool] = False
+    """Whether the server visits every round, because each report adds noise of its own."""
 
     @abstractmethod
     def widened(self, server: Confidence) -> Confidence:

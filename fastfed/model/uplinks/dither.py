@@ -23,9 +23,7 @@ The other radii bound a whole walk at once, and what is heard is no walk: its er
 every n, so that the largest of very many of them counts, and a factor is not enough. (Errors at N
 times reach sqrt(2 ln N) of their deviations; a law of the iterated logarithm allows sqrt(2 ln ln
 N).) There the sure bound is used, that m is nowhere farther than D / 2 from the mean: the radius
-becomes alpha + D / 2, whatever the weights of clients. With several questions D / 2 is added in
-units of the smallest radius, that is sqrt(E / E') D / 2 in a question with E' effective clients
-where another has E, the most: all questions then share one boundary in sums.
+becomes alpha + D / 2, whatever the weights of clients, in each of several questions.
 
 **Why the lattice does not follow the messages.** One could also quantise the difference from what
 was heard last, q = round((mean - m') / D + U) and m = m' + D (q - U). In law that is the same: for
@@ -67,6 +65,7 @@ class Dither(Lattice):
     kappa: float
 
     family = "dither"
+    covered = True
     grammar = "dither:KAPPA"
     missing = f"write dither:KAPPA with a number KAPPA from {LEAST:g} to {MOST:g}, as in dither:1"
     rank = 1
@@ -84,5 +83,7 @@ class Dither(Lattice):
     def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.uplinks.lattice import dithered_uplink
 
-        radii = setting.radii
-        return dithered_uplink(self.kappa * setting.sigma, radii.clients, radii.message_mass)
+        radii, widest = setting.radii, float(setting.instance.questions.arm_scales.max())
+        # squares of the weights of an arm add up to M s_k^2: see `model.weights`
+        clients = radii.clients * widest**2
+        return dithered_uplink(self.kappa * setting.sigma, clients, radii.message_mass)

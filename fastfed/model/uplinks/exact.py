@@ -24,6 +24,7 @@ class Exact(Uplink):
     """
 
     family = "exact"
+    covered = True
     rank = 0
 
     def widened(self, server: Confidence) -> Confidence:

@@ -1,0 +1,242 @@
+"""Tables of `fastfed reproduce`: rows for JSON, and their columns for Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fastfed.analysis.intervals import clopper_pearson
+from fastfed.analysis.trials import Trials, samples
+from fastfed.model.instance import Instance
+from fastfed.paper.evidence import COST, PAIRS, PAPER, RADII, RUNS, Place
+from fastfed.text import number
+from fastfed.theory.bounds import Bounds, bounds
+from fastfed.theory.bounds_table import VARIANTS
+
+STUDY_DELTA = 0.01  # that of the studies of periods and bases, and of the panels against H
+WORDS = {"fedelim": "FedElim", "fedelim0": "FedElim0"}
+"""Names of the paper's algorithms, as it writes them."""
+
+Row = dict[str, Any]
+Show = Callable[[Row], str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of numbers, and the columns that show them: a head, and the text of a row."""
+
+    title: str
+    text: str
+    columns: Mapping[str, Show]
+    rows: Sequence[Row]
+
+    @property
+    def markdown(self) -> str:
+        shown = [[show(row) for show in self.columns.values()] for row in self.rows]
+        return f"## {self.title}\n\n{self.text}\n\n{markdown(list(self.columns), shown)}\n"
+
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Write a Markdown table; all columns but the first ``left`` ones are aligned on the right."""
+    sides = ["---" if place < left else "---:" for place in range(len(heads))]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+        for row in (heads, sides, *rows)
+    )
+
+
+def _text(key: str) -> Show:
+    return lambda row: str(row[key])
+
+
+def _count(key: str, form: str = ",") -> Show:
+    return lambda row: "" if row[key] is None else format(row[key], form)
+
+
+def _mean(key: str, sem: str, missing: str = "none ended") -> Show:
+    return lambda row: missing if row[key] is None else number(row[key], row[sem])
+
+
+_DELTA = {"instance": _text("instance"), "delta": _count("delta", "g")}
+
+
+def study_bounds(name: str) -> Bounds:
+    """Compute the bounds of a data set at the delta and the cost of the studies."""
+    return bounds(Instance.load(name), STUDY_DELTA, COST)
+
+
+def schemes(studies: pl.DataFrame) -> Table:
+    """Tabulate the three schemes of communication, measured and bounded."""
+    rows: list[Row] = []
+    here = studies.filter(pl.col("cost") == COST) if len(studies) else studies
+    for name in here["instance"].unique(maintain_order=True) if len(here) else ():
+        b = study_bounds(str(name))
+        assert b.periodic.parameter is not None
+        for bound, scheme in (
+            (b.periodic, f"periodic:{int(b.periodic.parameter)}"),
+            (b.fedelim, "fedelim"),
+            (b.superexponential, "superexponential"),
+        ):
+            chosen = (pl.col("instance") == name) & (pl.col("schedule") == scheme)
+            found = here.filter(chosen).row(0, named=True)
+            for short, long in (("pulls", "pulls"), ("comm", "communication"), ("total", "total")):
+                limits = {one: float(getattr(getattr(bound, one), short)) for one in VARIANTS}
+                rows.append(
+                    {
+                        **{key: found[key] for key in ("instance", "delta", "schedule", "trials")},
+                        "quantity": long if long == "pulls" else f"{long} cost",
+                        "mean": found[f"{long}_mean"],
+                        "sem": found[f"{long}_sem"],
+                        **limits,
+                    }
+                )
+    return Table(
+        "Periodic, exponential and super-exponential communication",
+        f"Means ± one standard error beside the bounds; C = {COST:g}. The periodic scheme has the "
+        "whole H nearest H_opt. *Stated*: the paper's closed form, its O() worked out; *summed*: "
+        "summed over arms, with the paper's slips corrected; *sharp*: from the steps at which the "
+        "radii settle each arm.",
+        {
+            **_DELTA,
+            "schedule": _text("schedule"),
+            "trials": _count("trials"),
+            "quantity": _text("quantity"),
+            "measured": _mean("mean", "sem"),
+            **{one: _count(one, ",.4g") for one in reversed(VARIANTS)},
+        },
+        rows,
+    )
+
+
+def radii(places: Sequence[Place]) -> Table:
+    """Tabulate the study of radii: a row for each data set, delta, schedule and radius."""
+    rows = []
+    for place in places:
+        sums, prices = place.whole, place.price
+        for radius in RADII:
+            pair = sums.pair(radius, PAPER, prices)
+            unended = sums.trials(radius) - sums.ended(radius)
+            rows.append(
+                {
+                    **place.head,
+                    "radius": radius,
+                    "trials": sums.trials(radius),
+                    "wrong": sums.errors(radius) - unended,
+                    "cost_mean": sums.mean(radius, prices),
+                    "cost_sem": sums.sem(radius, prices),
+                    "ratio": pair.ratio,
+                    "ratio_sem": None if radius == PAPER else pair.ratio_sem,
+                }
+            )
+    return Table(
+        "What the confidence radius costs",
+        f"{in_a_sentence(rows)}\n\nCost: for FedElim pulls + {COST:g} x uplinks, for FedElim0 "
+        "pulls alone. The ratio is to the paper's radius on the same trials, ± its standard error "
+        "from the paired trials. Wrong: trials that ended with a wrong answer.",
+        {
+            **_DELTA,
+            "schedule": lambda row: WORDS[row["schedule"]],
+            "radius": _text("radius"),
+            "trials": _count("trials"),
+            "mean cost": _mean("cost_mean", "cost_sem"),
+            "ratio to the paper's": _mean("ratio", "ratio_sem", ""),
+            "wrong": _count("wrong"),
+        },
+        rows,
+    )
+
+
+def in_a_sentence(rows: Sequence[Row], delta: float = 0.01) -> str:
+    """Write a sentence for the README: the share of FedElim's cost with the tightest radius."""
+    wanted = {"radius": PAIRS, "schedule": "fedelim", "delta": delta}
+    parts = [
+        f"{100 * row['ratio']:.2f} ± {100 * row['ratio_sem']:.2f} % on {row['instance']}"
+        for row in rows
+        if all(row[key] == value for key, value in wanted.items()) and row["ratio_sem"] is not None
+    ]
+    if not parts:
+        return "Too few trials to say what a radius saves."
+    parts[0] = parts[0].replace(" on ", " of the cost with the paper's radius on ")
+    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    trials = min(row["trials"] for row in rows)
+    return (
+        f"With the radius `{PAIRS}` FedElim's error probability is also at most delta. Its "
+        f"total cost is {listed}. (Ratio and standard error; delta = {delta:g}, C = {COST:g}, at "
+        f"least {trials:,} paired trials.)"
+    )
+
+
+def optimum(places: Sequence[Place]) -> Table:
+    """Tabulate pulls over the least pulls: a row for each instance and delta."""
+    rows = []
+    factors = ("radius", "doubling", "proportions", "thresholds")
+    for place in places:
+        row: Row = {**place.head, "least_pulls": place.least}
+        for run in RUNS.values():
+            row[run], row[f"{run} sem"] = place.factor(run) or (None, None)
+        rows.append(row | (place.split() or dict.fromkeys(factors)))
+    return Table(
+        "Pulls over the least pulls of any algorithm",
+        "Mean pulls over T* kl(delta, 1 - delta), ± one standard error. FedElim's factor with the "
+        f"paper's radius is the product of the last four columns: the radius against {PAIRS}, "
+        "communicating at powers of two and not at every step, pulling all active arms alike, and "
+        "thresholds that are wider than in the limit of small delta.",
+        {
+            **_DELTA,
+            **{f"{WORDS[one]}, {of}": _mean(run, f"{run} sem") for (one, of), run in RUNS.items()},
+            **{name: _count(name, ".2f") for name in factors},
+        },
+        rows,
+    )
+
+
+def algorithms(trials: Trials) -> Table:
+    """Tabulate every schedule of every cell, by means over the trials that ended."""
+    rows = []
+    columns = ("pulls", "uplinks", "rounds", "correct", "truncated")
+    for cell, schedules in trials.held().items():
+        least = bounds(trials.instances[cell.instance], delta=cell.delta).least_pulls
+        for schedule in schedules:
+            name = str(schedule)
+            found = samples(trials.batches(cell, [name], columns), name, columns)
+            count, ended = len(found["pulls"]), ~found["truncated"]
+            wrong = int(count - found["correct"].sum())  # a trial that did not end has no answer
+            low, high = clopper_pearson(wrong, count)
+            row: Row = {"instance": cell.instance, "delta": cell.delta, "schedule": name}
+            row |= {"algorithm": schedule.label, "trials": count}
+            for column in columns[:3]:
+                values = found[column][ended].astype(float)
+                row[f"{column}_mean"] = float(values.mean()) if len(values) else None
+                many = len(values) > 1
+                row[f"{column}_sem"] = (
+                    float(values.std(ddof=1) / np.sqrt(len(values))) if many else None
+                )
+            known = least is not None and row["pulls_mean"] and not schedule.fixed_budget
+            row["x_least"] = row["pulls_mean"] / float(least) if known else None  # type: ignore[arg-type]
+            rows.append(row | {"wrong": wrong, "error_low": low, "error_high": high})
+    return Table(
+        "All algorithms side by side",
+        f"Means ± one standard error, with the radius {PAIRS}. Within an instance all algorithms "
+        "run on the same walks. The column x T* has the mean pulls over the least pulls of any "
+        "delta-PAC algorithm. Rewards with many values have no such number, and an algorithm with "
+        "a fixed budget promises no delta. The last two columns have the trials without a right "
+        "answer, and the 95 % interval of their share in per cent.",
+        {
+            **_DELTA,
+            "algorithm": _text("algorithm"),
+            "trials": _count("trials"),
+            "pulls": _mean("pulls_mean", "pulls_sem"),
+            "x T\\*": _count("x_least", ".2f"),
+            "uplinks": _count("uplinks_mean", ",.0f"),
+            "rounds": _count("rounds_mean", ",.1f"),
+            "wrong": _count("wrong"),
+            "error %": lambda row: " to ".join(
+                f"{100 * row[f'error_{end}']:.3g}" for end in ("low", "high")
+            ),
+        },
+        rows,
+    )
