@@ -52,6 +52,12 @@ class Failures:
         """Tell whether the share is significantly above the allowed one."""
         return clopper_pearson(self.wrong + self.unended, self.trials)[0] > self.allowed
 
+    @property
+    def rate(self) -> str:
+        """The share in percent, with its interval."""
+        low, high = clopper_pearson(self.wrong + self.unended, self.trials)
+        return f"{100 * self.share:.3g} % [{100 * low:.3g}, {100 * high:.3g}]"
+
     def __str__(self) -> str:
         low, high = clopper_pearson(self.wrong + self.unended, self.trials)
         what = ["did not end"] if self.unended else []
@@ -106,7 +112,7 @@ def excluded_rows(summary: pl.DataFrame) -> list[Failures | None]:
 
 
 def excluded_text(every: Sequence[Mapping[str, Failures]], what: str) -> list[str]:
-    """Return a line for each schedule that is excluded from some cells or groups.
+    """Name the schedules that are excluded from some cells or groups, each with its worst share.
 
     ``every`` has those that are excluded from each cell or group, ``what`` the word for these.
     """
@@ -114,10 +120,14 @@ def excluded_text(every: Sequence[Mapping[str, Failures]], what: str) -> list[st
     for some in every:
         for name, why in some.items():
             found.setdefault(name, []).append(why)
+    named: dict[int, list[str]] = {}
+    for name, some in found.items():
+        worst = max(some, key=lambda one: one.share)
+        named.setdefault(len(some), []).append(f"{name} {worst.rate}")
     return [
-        f"excluded from {len(some)} of {len(every)} {what}: {name}, "
-        f"{max(some, key=lambda one: one.share)}"
-        for name, some in found.items()
+        f"excluded from {count} of {len(every)} {what}, more trials err or do not end than delta "
+        f"allows: {'; '.join(names)}"
+        for count, names in named.items()
     ]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastfed.analysis.intervals import LEAST_DIFFERING
 from fastfed.display.table import MOST, Column, Table
-from fastfed.display.tables import key_columns, shared_text, span_text
+from fastfed.display.tables import NONE, key_columns, shared_text, span_text
 from fastfed.errors import InputError
 from fastfed.model.schedules import Exponential, Schedule
 from fastfed.text import digits, listed, number, printable
@@ -16,7 +16,6 @@ from fastfed.text import digits, listed, number, printable
 if TYPE_CHECKING:
     from fastfed.analysis.cheapest import Cheapest, Envelope, Piece, Rival
 
-_NO_COST = "no costs known"  # none ended, or bits were not counted
 _LONG_SCHEDULE = 24  # characters, in a table with several columns of schedules
 _MOST_WINNERS = 7  # columns of schedules; with more, columns are costs
 _MOST_LISTED = 2  # schedules in a cell
@@ -47,6 +46,8 @@ def cheapest_table(
         columns += [
             Column(head, [_from(one, name) for one in envelopes]) for name, head in winners.items()
         ]
+        if not all(one.pieces for one in envelopes):
+            columns.append(Column("", ["" if one.pieces else NONE for one in envelopes], left=True))
         meaning = "A number is the C from which the schedule above it is the cheapest."
     else:
         columns += [
@@ -83,7 +84,7 @@ def _from(one: Envelope, winner: str) -> str:
 def _at(one: Envelope, cost: float) -> str:
     """Name the cheapest schedule at a cost."""
     found = (piece.winner for piece in one.pieces if piece.low <= cost < piece.high)
-    return printable(next(found, _NO_COST))
+    return printable(next(found, NONE))
 
 
 def _ties(envelopes: Sequence[Envelope]) -> list[str]:
@@ -285,7 +286,7 @@ def _winner(best: Cheapest, row: dict[str, Any]) -> str:
     over = best.envelopes[0].over
     keys = next(iter(over.values())) if over else {"schedule": None}
     found = [row["winner"], *(str(row[key]) for key in keys if key != "schedule")]
-    return ", ".join(found) if row["winner"] is not None else _NO_COST
+    return ", ".join(found) if row["winner"] is not None else NONE
 
 
 def _brief_names(names: Iterable[str]) -> dict[str, str]:

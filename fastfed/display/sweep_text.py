@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastfed.display.legends import summary_legend
 from fastfed.display.table import Column, Table
 from fastfed.display.tables import (
+    NONE,
     error_cell,
     key_columns,
     law_lines,
@@ -62,10 +63,10 @@ def sweep_table(
     shared, columns = key_columns(best, _GROUP, usual=usual_values(instances))
     shared.append(span_text([row["trials"] for row in best]))
     columns += [
-        Column("cheapest", [printable(row["schedule"]) for row in best], left=True, name=True),
-        Column("total ± sem", [total_cell(row) for row in best]),
+        Column("cheapest", [printable(row["schedule"] or NONE) for row in best], True, name=True),
+        Column("total ± sem", [total_cell(row) if row["schedule"] else "" for row in best]),
         Column("x T*", [digits(over_least(row, instances)) for row in best]),
-        Column("error % [95 %]", [error_cell(row) for row in best]),
+        Column("error % [95 %]", [error_cell(row) if row["schedule"] else "" for row in best]),
     ]
     if any(paper):
         columns += [
@@ -86,7 +87,8 @@ def sweep_table(
 def _pair(rows: pl.DataFrame) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Return the row of the lowest mean total cost, and that of FedElim.
 
-    As in `fastfed best`, a schedule that fails in more trials than delta allows is excluded.
+    As in `fastfed best`, a schedule that fails in more trials than delta allows is excluded. If all
+    are, the row has no schedule.
     """
     import polars as pl
 
@@ -94,10 +96,10 @@ def _pair(rows: pl.DataFrame) -> tuple[dict[str, Any], dict[str, Any] | None]:
 
     kept = pl.Series([why is None for why in excluded_rows(rows)], dtype=pl.Boolean)
     fair = rows.filter(kept & rows["total_mean"].is_not_null())
-    known = fair if len(fair) else rows
-    best = known.sort("total_mean", "uplinks_mean", nulls_last=True, maintain_order=True)
-    paper = rows.filter(pl.col("schedule").is_in(_FEDELIM))
-    return best.row(0, named=True), paper.row(0, named=True) if len(paper) else None
+    best = fair.sort("total_mean", "uplinks_mean", maintain_order=True).to_dicts()
+    paper = rows.filter(pl.col("schedule").is_in(_FEDELIM)).to_dicts()
+    none = rows.row(0, named=True) | dict.fromkeys(("schedule", "total_mean", "pulls_mean"))
+    return best[0] if best else none, paper[0] if paper else None
 
 
 def _excluded(frame: pl.DataFrame) -> list[str]:

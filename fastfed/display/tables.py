@@ -135,6 +135,10 @@ def span_text(trials: Sequence[int]) -> str:
     return f"{' to '.join(f'{count:,}' for count in span)} trials"
 
 
+NONE = "no schedule"
+"""The winner of a cell without one: all are excluded, none ended, or bits were not counted."""
+
+
 def total_cell(row: Mapping[str, Any]) -> str:
     """Write the mean total cost of a row of a summary, with its standard error."""
     text = number(row["total_mean"], row["total_sem"]) or (

@@ -121,7 +121,7 @@ def test_schedules_that_do_not_end_are_excluded_and_named() -> None:
     found = res.compare(by="schedule", cost=10)
     assert set(found.frame["schedule"]) == {"fedelim"}
     assert "at:1,2" in found.notes[0]
-    assert "did not end" in found.notes[0]
+    assert "do not end than delta allows" in found.notes[0]
     refused(lambda: res.compare(by="schedule", to="at:1,2"), "nothing to compare", "at:1,2")
 
 
