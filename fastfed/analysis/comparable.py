@@ -117,8 +117,8 @@ def excluded_text(every: Sequence[Mapping[str, Failures]], what: str) -> list[st
     ``every`` has those that are excluded from each cell or group, ``what`` the word for these.
     """
     found: dict[str, list[Failures]] = {}
-    for some in every:
-        for name, why in some.items():
+    for cell in every:
+        for name, why in cell.items():
             found.setdefault(name, []).append(why)
     named: dict[int, list[str]] = {}
     for name, some in found.items():
