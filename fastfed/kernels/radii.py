@@ -71,19 +71,23 @@ class Boundary(NamedTuple):
     table: Floats
 
 
-class QuestionBoundaries(NamedTuple):
-    """The boundaries of the server's questions, which differ in nothing but the table."""
+class Boundaries(NamedTuple):
+    """The boundaries of the clients, or of the server's questions: they differ in the table.
+
+    Kernels make each `Boundary` of a row. So all have one type, and functions of a boundary are
+    compiled once for clients and server.
+    """
 
     kind: Int
     unit: Any
     function: Int
     tables: Floats  # (distinct tables, entries)
-    table_of: Ints  # (Q,) the table of each question
+    table_of: Ints  # (Q,) the table of each question; (1,) that of all clients
 
 
 @inlined
 def boundary_of(boundaries, q):
-    """Return the boundary of question q."""
+    """Return the boundary of question q, or that of the clients: q = 0."""
     table = boundaries.tables[boundaries.table_of[q]]
     return Boundary(boundaries.kind, boundaries.unit, boundaries.function, table)
 
@@ -259,17 +263,17 @@ def make_radius(confidence: Confidence) -> Boundary:
     return radius
 
 
-def make_question_radii(by_question: Sequence[Confidence]) -> QuestionBoundaries:
-    """Make the boundaries of the server's questions, with one table for equal radii."""
-    distinct = list(dict.fromkeys(by_question))
+def make_boundaries(radii: Sequence[Confidence]) -> Boundaries:
+    """Make the boundaries of some radii, with one table for equal ones."""
+    distinct = list(dict.fromkeys(radii))
     made = [make_radius(one) for one in distinct]
     places = {one: place for place, one in enumerate(distinct)}
-    return QuestionBoundaries(
+    return Boundaries(
         made[0].kind,
         made[0].unit,
         made[0].function,
         np.stack([one.table for one in made]),
-        np.array([places[one] for one in by_question], np.int64),
+        np.array([places[one] for one in radii], np.int64),
     )
 
 

@@ -85,7 +85,7 @@ class Problem(NamedTuple):
 
     seed: Any
     rewards: Any  # one of `kernels.rewards`
-    local_radius: Any  # the boundary at the clients, one of `kernels.radii`,
+    local_radius: Any  # the boundary of the clients: `radii.Boundaries`, a `Boundary` in their passes,
     question_radii: Any  # and those of the server's questions
     uplink: Any  # one of `kernels.uplinks`
     participation: Any  # of clients in rounds: see `kernels.rounds_server`
@@ -319,7 +319,7 @@ def _for_clients(problem):
     return Problem(
         problem.seed,
         problem.rewards,
-        problem.local_radius,
+        boundary_of(problem.local_radius, np.int64(0)),
         problem.question_radii,
         ExactUplink(()),
         FullParticipation(()),

@@ -127,10 +127,10 @@ class Radius(Part):
 
     def kernel(self, setting: Setting) -> Any:
         """Make the radius at a client, and those that the server compares sums with."""
-        from fastfed.kernels.radii import make_question_radii, make_radius
+        from fastfed.kernels.radii import make_boundaries
 
         radii = setting.radii
-        return make_radius(radii.client), make_question_radii(radii.sums)
+        return make_boundaries([radii.client]), make_boundaries(radii.sums)
 
     def refuse(self, setting: Setting) -> None:
         """Raise an InputError if the radius has no guarantee in a setting."""
