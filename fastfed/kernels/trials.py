@@ -85,7 +85,7 @@ class Problem(NamedTuple):
 
     seed: Any
     rewards: Any  # one of `kernels.rewards`
-    local_radius: Any  # the boundary of the clients: `radii.Boundaries`, a `Boundary` in their passes,
+    local_radius: Any  # `radii.Boundaries` of the clients; in their own passes a `Boundary`
     question_radii: Any  # and those of the server's questions
     uplink: Any  # one of `kernels.uplinks`
     participation: Any  # of clients in rounds: see `kernels.rounds_server`
