@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,13 @@ import polars as pl
 
 from fastfed.analysis.cheapest import Difference, Envelope, differences, envelope
 from fastfed.analysis.moments import Halves, Moments
-from fastfed.analysis.prices import UPLINK, costs_of
-from fastfed.analysis.summary import SUMMARY_COLUMNS, summary_of, to_frame
+from fastfed.analysis.prices import UPLINK
+from fastfed.analysis.summary import SUMMARY_COLUMNS, summary, to_frame
 from fastfed.analysis.trials import BATCH_COLUMNS, Batch, Passes, collect
 from fastfed.model.cell import CELL as COLUMNS_OF_A_CELL
+from fastfed.model.cell import Cell
 from fastfed.model.choices import DEFAULTS
+from fastfed.model.schedules import Schedule
 
 CELL = {"instance": "here", "delta": 0.1, "sigma": 1.0}
 
@@ -110,10 +112,31 @@ def summarise(frame: pl.DataFrame, costs: Sequence[float]) -> pl.DataFrame:
     for key, part in frame.group_by(list(COLUMNS_OF_A_CELL), maintain_order=True):
         names = part["schedule"].unique(maintain_order=True).to_list()
         head = dict(zip(COLUMNS_OF_A_CELL, key, strict=True))
-        rows += [
-            {**head, **row} for row in summary_of([frame_batch(part)], names, costs_of(costs, ()))
-        ]
+        rows += [{**row, **head} for row in summary_of([frame_batch(part)], names, costs)]
     return to_frame(rows)
+
+
+class Cells:
+    """Trials of cells with the same schedules, each given as batches."""
+
+    def __init__(self, cells: Sequence[Iterable[Batch]], schedules: Sequence[str]) -> None:
+        deltas = [0.1 / (1 + place) for place in range(len(cells))]
+        keys = [Cell("here", "", delta, 1.0, 0, "auto") for delta in deltas]
+        self._cells, self._schedules = dict(zip(keys, cells, strict=True)), schedules
+
+    def held(self) -> dict[Cell, list[Schedule]]:
+        return dict.fromkeys(self._cells, Schedule.parse_all(self._schedules))
+
+    def batches(self, cell: Cell, schedules: Sequence[str]) -> Iterator[Batch]:
+        return iter(self._cells[cell])
+
+
+def summary_of(
+    batches: Iterable[Batch], schedules: Sequence[str], costs: Sequence[float]
+) -> list[dict[str, Any]]:
+    """Rows of the summary of one cell."""
+    trials: Any = Cells([batches], schedules)
+    return summary(trials, costs).to_dicts()
 
 
 def simulated(rng: np.random.Generator, trials: int, schedules: int = 4) -> tuple[Any, Any]:

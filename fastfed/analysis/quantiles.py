@@ -89,6 +89,12 @@ class Quantiles:
             buckets.add(prices.spent(counts))
 
 
+def measures(costs: Sequence[Cost]) -> list[Prices]:
+    """List the costs that have quantiles: pulls, uplinks, bits, and each total."""
+    totals = (unit.total(cost) for cost, unit in costs)
+    return [*dict.fromkeys([PULLS, UPLINKS, BITS, *totals])]
+
+
 class CellQuantiles:
     """Quantiles of every schedule of a cell, by name: of pulls, uplinks, bits and total costs.
 
@@ -97,11 +103,10 @@ class CellQuantiles:
 
     def __init__(self, schedules: Sequence[str], costs: Sequence[Cost]) -> None:
         self.costs = costs
-        totals = (unit.total(cost) for cost, unit in costs)
-        measures = [PULLS, UPLINKS, BITS, *totals]
-        self._columns = tuple(name for name in COUNTS if any(name in one.names for one in measures))
+        wanted = measures(costs)
+        self._columns = tuple(name for name in COUNTS if any(name in one.names for one in wanted))
         every: list[Quantiles] = []
-        self._of = {name: Quantiles(measures, every) for name in schedules}
+        self._of = {name: Quantiles(wanted, every) for name in schedules}
         every += self._of.values()
 
     def __getitem__(self, schedule: str) -> Quantiles:

@@ -20,15 +20,21 @@ over them is enough, memory stays flat, and every bit of the result is independe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Sized
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from fastfed.analysis.columns import column_types
 from fastfed.analysis.intervals import clopper_pearson
-from fastfed.analysis.moments import Moments
+from fastfed.analysis.moments import Moments, Sums
 from fastfed.analysis.prices import PULLS, Cost, Given, Prices, Unit, costs_of
-from fastfed.analysis.quantiles import CellQuantiles, Quantiles
-from fastfed.analysis.trials import Batch, Trials, collect
+from fastfed.analysis.quantiles import SHARES, CellQuantiles, measures
+from fastfed.analysis.trials import Aligned, Batch, Trials, blocks
+from fastfed.model.cell import Cell
 from fastfed.model.choices import DEFAULTS
 from fastfed.model.counts import COUNTS
 from fastfed.model.schedules import Schedule
@@ -36,6 +42,8 @@ from fastfed.validation import checked_costs
 
 if TYPE_CHECKING:
     import polars as pl
+
+_STATISTICS = ("mean", "std", "sem", "q05", "q50", "q95")
 
 SUMMARY_COLUMNS = (
     "instance",
@@ -52,11 +60,7 @@ SUMMARY_COLUMNS = (
     "truncated_rate",
     "truncated_low",
     "truncated_high",
-    *(
-        f"{what}_{how}"
-        for what in ("pulls", "communication", "total")
-        for how in ("mean", "std", "sem", "q05", "q50", "q95")
-    ),
+    *(f"{what}_{how}" for what in ("pulls", "communication", "total") for how in _STATISTICS),
     *(f"{name}_{how}" for name in COUNTS if name != "pulls" for how in ("mean", "sem")),
     "quantile_error",
     "error_rate",
@@ -66,6 +70,12 @@ SUMMARY_COLUMNS = (
     "ratio_sem",
 )
 """``quantile_error`` is the largest relative error of the quantiles: 0 up to 262,144 trials."""
+
+_TOGETHER = 2**16
+"""Rows of small cells that are added up together."""
+_PLACE = {name: place for place, name in enumerate(COUNTS)}
+_Floats = npt.NDArray[np.float64]
+_Integers = npt.NDArray[np.int64]
 
 Costs = Sequence[float] | float
 """Costs of an uplink or of a bit, one or several."""
@@ -88,98 +98,147 @@ def paired_moments(
     return Moments([str(one) for one in schedules], [yardstick] if yardstick else [], columns)
 
 
-class Summary:
-    """The summary of one cell, from the sums and quantiles of its trials."""
+class _Cells(NamedTuple):
+    """Sums and quantiles of cells that have the same schedules: arrays of (cell, schedule)."""
 
-    def __init__(self, moments: Moments, quantiles: CellQuantiles, yardstick: str | None) -> None:
-        self.moments, self.quantiles, self.yardstick = moments, quantiles, yardstick
+    cells: Sequence[Cell]
+    schedules: Sequence[str]
+    present: _Integers
+    wrong: _Integers
+    own: Sums
+    pairs: Sums | None
+    """Of the yardstick's counts, then of the schedule's less the yardstick's."""
+    quantiles: Mapping[Prices, _Floats]
+    """(cell, schedule, share)"""
+    quantile_error: _Floats
 
-    def rows(self) -> Iterator[dict[str, object]]:
-        """Make one row per schedule that has trials and per cost, of an uplink and of a bit."""
-        for schedule in self.moments.schedules:
-            quantiles = self.quantiles[schedule]
-            if quantiles.count:
-                always = self._always(schedule, quantiles)
-                for cost, unit in self.quantiles.costs:
-                    fixed = str(unit.base) if unit.base != PULLS else None
-                    costs = {unit.column: cost, "prices": fixed}
-                    yield always | costs | self._at(schedule, cost, unit)
+    def frame(self, costs: Sequence[Cost]) -> pl.DataFrame:
+        """Make one row per cell, schedule that has trials, and cost, of an uplink and of a bit."""
+        import polars as pl
 
-    def _at(self, schedule: str, cost: float, unit: Unit) -> dict[str, float | None]:
-        """Make the columns of a summary row that depend on the cost, where they are known."""
-        total, quantiles = unit.total(cost), self.quantiles[schedule]
-        if not all(self.moments.has_cost(schedule, one) for one in (unit.alone, unit.base)):
-            return {}
-        sent = [cost * one for one in quantiles.of(unit.alone)]
-        return {
-            **self._ratio(schedule, total),
-            **self._described("communication", schedule, unit.communication(cost), sent),
-            **self._described("total", schedule, total, quantiles.of(total)),
+        shape = (*self.present.shape, len(costs))
+        there = np.broadcast_to(self.present[..., None] > 0, shape)
+        cell, schedule, cost = np.nonzero(there)
+        texts = {
+            **{
+                name: ([getattr(one, name) for one in self.cells], cell)
+                for name in ("instance", *DEFAULTS)
+            },
+            "schedule": (self.schedules, schedule),
+            "prices": (
+                [str(unit.base) if unit.base != PULLS else None for _, unit in costs],
+                cost,
+            ),
         }
+        numbers = {
+            **self._always(),
+            "delta": np.array([[one.delta] for one in self.cells]),
+            "sigma": np.array([[one.sigma] for one in self.cells]),
+        }
+        with np.errstate(all="ignore"):
+            at_costs = [self._at(*one) for one in costs]
+        of_costs = {
+            name: np.stack([one[name] for one in at_costs], axis=-1) for name in at_costs[0]
+        }
+        columns: dict[str, Any] = {}
+        for name, kind in column_types(SUMMARY_COLUMNS).items():
+            if name in texts:
+                different, places = texts[name]
+                columns[name] = pl.Series(different, dtype=kind).gather(places)
+            else:
+                values = of_costs[name] if name in of_costs else numbers[name][..., None]
+                columns[name] = np.broadcast_to(values, shape)[there]
+        return to_frame(columns)
 
-    def _always(self, schedule: str, quantiles: Quantiles) -> dict[str, object]:
-        """Make the columns of a summary row that no cost changes."""
-        moments = self.moments
-        trials, errors, ended = (
-            f(schedule) for f in (moments.trials, moments.errors, moments.ended)
-        )
-        low, high = clopper_pearson(errors, trials)
-        cut_low, cut_high = clopper_pearson(trials - ended, trials)
-        return {
-            "schedule": schedule,
+    def _at(self, cost: float, unit: Unit) -> dict[str, _Floats]:
+        """Make the columns that depend on the cost; NaN where they are not known."""
+        total = unit.total(cost)
+        known = sum(_dot(self.own.mean, one) for one in (unit.alone, unit.base))
+        found = {
+            **self._ratio(total),
+            **self._described(
+                "communication", unit.communication(cost), cost * self.quantiles[unit.alone]
+            ),
+            **self._described("total", total, self.quantiles[total]),
+        }
+        found = {name: np.where(np.isnan(known), np.nan, values) for name, values in found.items()}
+        free = {"cost": np.nan, "bit_cost": np.nan, unit.column: cost}
+        return found | {name: np.full(self.present.shape, one) for name, one in free.items()}
+
+    def _always(self) -> dict[str, npt.NDArray[Any]]:
+        """Make the columns that no cost changes."""
+        trials, ended = self.present, self.own.count
+        some = np.maximum(trials, 1)
+        found: dict[str, npt.NDArray[Any]] = {
             "trials": trials,
             "ended": ended,
             "truncated": trials - ended,
-            "truncated_rate": (trials - ended) / trials,
-            "truncated_low": cut_low,
-            "truncated_high": cut_high,
-            **self._described("pulls", schedule, PULLS, quantiles.of(PULLS)),
-            **{
-                f"{name}_{how}": find(schedule, Prices.of({name: 1.0}))
-                for name in COUNTS
-                if name != "pulls"
-                for how, find in (("mean", moments.mean), ("sem", moments.sem))
-            },
-            "quantile_error": quantiles.error,
-            "error_rate": errors / trials,
-            "error_low": low,
-            "error_high": high,
+            **self._described("pulls", PULLS, self.quantiles[PULLS]),
+            "quantile_error": self.quantile_error,
         }
+        for name in COUNTS:
+            if name != "pulls":
+                mean, _, sem = self._moments(Prices.of({name: 1.0}))
+                found |= {f"{name}_mean": mean, f"{name}_sem": sem}
+        for name, counts in (("truncated", trials - ended), ("error", self.wrong)):
+            pairs = zip(counts.ravel().tolist(), some.ravel().tolist(), strict=True)
+            ends = np.array([clopper_pearson(*one) for one in pairs]).reshape(*trials.shape, 2)
+            found[f"{name}_rate"] = counts / some
+            found[f"{name}_low"], found[f"{name}_high"] = ends[..., 0], ends[..., 1]
+        return found
 
-    def _ratio(self, schedule: str, prices: Prices) -> dict[str, float | None]:
-        """Make the columns of the ratio to FedElim0, where it is there and has a cost."""
-        other = self.yardstick
-        if other is None or not self.moments.has_cost(other, prices):
-            return {}
-        pair = self.moments.pair(schedule, other, prices)
-        return {"ratio_to_fedelim0": pair.ratio, "ratio_sem": pair.ratio_sem}
-
-    def _described(
-        self, name: str, schedule: str, prices: Prices, quantiles: Sequence[float]
-    ) -> dict[str, float | None]:
-        low, middle, high = quantiles
+    def _ratio(self, prices: Prices) -> dict[str, _Floats]:
+        """Make the columns of the ratio to FedElim0, as `fastfed.analysis.moments.Paired` does."""
+        none = np.full(self.present.shape, np.nan)
+        if self.pairs is None:
+            return {"ratio_to_fedelim0": none, "ratio_sem": none}
+        count, mean, scatter = self.pairs.count, self.pairs.mean, self.pairs.scatter
+        own, half = len(COUNTS), slice(len(COUNTS), None)
+        y, d = _dot(mean[..., :own], prices), _dot(mean[..., half], prices)
+        yy, yd, dd = (
+            _form(one, prices)
+            for one in (
+                scatter[..., :own, :own],
+                scatter[..., :own, half],
+                scatter[..., half, half],
+            )
+        )
+        ratio = (y + d) / y
+        a = 1.0 - ratio
+        left = np.maximum(0.0, dd + 2 * a * yd + a * a * yy)
+        sem = np.sqrt(left / (count - 1) / count) / abs(y)
         return {
-            f"{name}_mean": self.moments.mean(schedule, prices),
-            f"{name}_std": self.moments.std(schedule, prices),
-            f"{name}_sem": self.moments.sem(schedule, prices),
-            f"{name}_q05": low,
-            f"{name}_q50": middle,
-            f"{name}_q95": high,
+            "ratio_to_fedelim0": np.where(y != 0, ratio, np.nan),
+            "ratio_sem": np.where((y != 0) & (count > 1), sem, np.nan),
         }
 
+    def _moments(self, prices: Prices) -> tuple[_Floats, _Floats, _Floats]:
+        """Return mean, standard deviation and standard error of a cost; NaN if not known."""
+        count = self.own.count
+        mean = np.where(count > 0, _dot(self.own.mean, prices), np.nan)
+        scatter = np.where(count > 1, _form(self.own.scatter, prices), np.nan)
+        std = np.sqrt(np.maximum(0.0, scatter / np.maximum(count - 1, 1)))
+        return mean, std, std / np.sqrt(np.maximum(count, 1))
 
-def summary_of(
-    batches: Iterable[Batch], schedules: Sequence[str | Schedule], costs: Sequence[Cost]
-) -> list[dict[str, object]]:
-    """Make the summary rows of one cell, without the columns that name the cell.
+    def _described(self, name: str, prices: Prices, quantiles: _Floats) -> dict[str, _Floats]:
+        found = (*self._moments(prices), *np.moveaxis(quantiles, -1, 0))
+        return dict(zip((f"{name}_{how}" for how in _STATISTICS), found, strict=True))
 
-    A row has only the columns that are known; `to_frame` makes null of the others.
-    """
-    parts = [Schedule.parse(one) for one in schedules]
-    moments = paired_moments(parts)
-    quantiles = CellQuantiles(moments.schedules, costs)
-    collect(batches, moments.schedules, moments, quantiles)
-    return list(Summary(moments, quantiles, yardstick_of(parts)).rows())
+
+def _dot(values: _Floats, prices: Prices) -> _Floats:
+    """Add up prices times values (..., column), the same for any number of cells."""
+    paid = (price * values[..., _PLACE[name]] for name, price in prices.items)
+    return np.asarray(sum(paid, np.zeros(values.shape[:-1])))
+
+
+def _form(scatter: _Floats, prices: Prices) -> _Floats:
+    """Return the scatter of a cost from that of the columns, (..., column, column)."""
+    paid = (
+        x * y * scatter[..., _PLACE[one], _PLACE[other]]
+        for one, x in prices.items
+        for other, y in prices.items
+    )
+    return np.asarray(sum(paid, np.zeros(scatter.shape[:-2])))
 
 
 def summary(
@@ -188,13 +247,121 @@ def summary(
     bit_costs: Sequence[float] = (),
     prices: Given = None,
 ) -> pl.DataFrame:
-    """Summarise all cells: one row per cell, schedule and cost."""
+    """Summarise all cells: one row per cell, schedule and cost.
+
+    Small cells that have the same trials are added up together.
+    """
+    import polars as pl
+
     wanted = costs_of(costs, bit_costs, prices)
-    rows: list[dict[str, object]] = []
+    frames: list[pl.DataFrame] = []
+    waiting: list[tuple[Cell, Batch]] = []
+    shape: Any = None
+
+    def flush() -> None:
+        if waiting:
+            frames.append(_together(waiting, shape[0], wanted).frame(wanted))
+            waiting.clear()
+
     for cell, schedules in trials.held().items():
-        batches = trials.batches(cell, [str(one) for one in schedules])
-        rows += [{**cell.names, **row} for row in summary_of(batches, schedules, wanted)]
-    return to_frame(rows)
+        names = [str(one) for one in schedules]
+        read = blocks(trials.batches(cell, names))
+        some = [*islice(read, 2)]
+        here = _shape(some[0], names) if len(some) == 1 else None
+        if here is None or here != shape or len(waiting) * _size(some[0]) > _TOGETHER:
+            flush()
+        shape = here
+        if here is not None:
+            waiting.append((cell, some[0]))
+        elif some:
+            frames.append(_alone(cell, schedules, chain(some, read), wanted).frame(wanted))
+    flush()
+    return pl.concat(frames) if frames else to_frame([])
+
+
+def _shape(block: Batch, names: Sequence[str]) -> tuple[Any, ...] | None:
+    """Return what cells have in common that are added up together; None: a cell is by itself.
+
+    Every schedule has the same trials without a gap, and all trials ended.
+    """
+    first: Mapping[str, Any] = block.get(names[0], {"trial": ()})
+    count = len(first["trial"])
+    for name in names:
+        rows = block.get(name)
+        if rows is None or not count or len(rows["trial"]) != count or rows["truncated"].any():
+            return None
+        if rows["trial"][0] != first["trial"][0] or rows["trial"][-1] - rows["trial"][0] >= count:
+            return None
+    return (tuple(names), tuple(first), count)
+
+
+def _size(block: Batch) -> int:
+    return sum(len(rows["trial"]) for rows in block.values())
+
+
+def _together(
+    some: Sequence[tuple[Cell, Batch]], names: Sequence[str], costs: Sequence[Cost]
+) -> _Cells:
+    """Add up cells of the same shape."""
+    shape = (len(some), len(names), -1)
+
+    def joined(column: str) -> npt.NDArray[Any]:
+        return np.concatenate([one[name][column] for _, one in some for name in names])
+
+    columns = {one: joined(one).reshape(shape) for one in some[0][1][names[0]]}
+    ended = ~columns["truncated"]
+    counts = {one: values for one, values in columns.items() if one in COUNTS}
+    aligned = Aligned(
+        tuple(names), columns["trial"], np.ones_like(ended), ended, ~columns["correct"], counts
+    )
+    spent = {one: np.maximum(aligned.count(one), 0) for one in COUNTS}
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = {
+            one: np.moveaxis(np.quantile(one.spent(spent), SHARES, axis=-1), 0, -1)
+            for one in measures(costs)
+        }
+    sums = _added_up(aligned, yardstick_of(map(Schedule.parse, names)))
+    return _Cells([cell for cell, _ in some], names, *sums, found, np.zeros(ended.shape[:2]))
+
+
+def _alone(
+    cell: Cell, schedules: Sequence[Schedule], read: Iterable[Batch], costs: Sequence[Cost]
+) -> _Cells:
+    """Add up the blocks of one cell."""
+    names, yardstick = [str(one) for one in schedules], yardstick_of(schedules)
+    quantiles = CellQuantiles(names, costs)
+    sums: Any = None
+    for block in read:
+        aligned = Aligned.of(block, names)
+        quantiles.add(aligned)
+        new = _added_up(aligned, yardstick)
+        both = zip(sums or new, new, strict=True)
+        sums = new if sums is None else tuple(a if a is None else a + b for a, b in both)
+    none = [math.nan] * len(SHARES)
+    each = [quantiles[name] for name in names]
+    found = {
+        one: np.array([[its.of(one) if its.count else none for its in each]])
+        for one in measures(costs)
+    }
+    errors = np.array([[its.error for its in each]])
+    return _Cells([cell], names, *sums, quantiles=found, quantile_error=errors)
+
+
+def _added_up(
+    trials: Aligned, yardstick: str | None
+) -> tuple[_Integers, _Integers, Sums, Sums | None]:
+    """Sum a block of trials, of one or several cells: the fields of `_Cells`."""
+    shape = (-1, *trials.ended.shape[-2:])
+    ended = trials.ended.reshape(shape)
+    counts = np.stack([trials.count(name).reshape(shape) for name in COUNTS], axis=-2)
+    values = np.where(counts < 0, np.nan, counts)
+    pairs = None
+    if yardstick is not None:
+        row = trials.schedules.index(yardstick)
+        beside = values[:, row : row + 1]
+        pairs = Sums.of_pairs(beside, values - beside, ended & ended[:, row : row + 1])
+    present, wrong = (one.reshape(shape).sum(axis=-1) for one in (trials.present, trials.wrong))
+    return present, wrong, Sums.of(values, ended), pairs
 
 
 def relative_error(moments: Moments, schedule: str, prices: Prices) -> float | None:
@@ -207,11 +374,11 @@ def relative_error(moments: Moments, schedule: str, prices: Prices) -> float | N
     return None if not mean or sem is None else sem / mean
 
 
-def to_frame(rows: list[dict[str, object]]) -> pl.DataFrame:
-    """Make a frame of summary rows, with the types of `SUMMARY_COLUMNS`."""
+def to_frame(content: Any) -> pl.DataFrame:
+    """Make a frame of rows or columns, with the types of `SUMMARY_COLUMNS` and null for NaN."""
     import polars as pl
 
-    return pl.DataFrame(rows, schema=column_types(SUMMARY_COLUMNS))
+    return pl.DataFrame(content, schema=column_types(SUMMARY_COLUMNS), nan_to_null=True)
 
 
 def wanted_costs(

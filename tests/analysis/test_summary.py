@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from made_up_trials import summarise
+from made_up_trials import Cells, summarise, summary_of
 from scipy import stats
 
 import fastfed as ff
 from fastfed.analysis import quantiles
-from fastfed.analysis.prices import costs_of
 from fastfed.analysis.summary import (
     checked_costs,
     not_ended_text,
-    summary_of,
+    summary,
     to_frame,
     yardstick_of,
 )
@@ -76,9 +76,7 @@ def test_rows_by_hand() -> None:
     costs = [0.0, 2.5, 100.0]
     rows = [
         row
-        for row in summary_of(
-            [{"fedelim": mine, "fedelim0": yard}], ["fedelim", "fedelim0"], costs_of(costs, ())
-        )
+        for row in summary_of([{"fedelim": mine, "fedelim0": yard}], ["fedelim", "fedelim0"], costs)
         if row["schedule"] == "fedelim"
     ]
     assert [row["cost"] for row in rows] == costs
@@ -123,7 +121,7 @@ def test_one_endless_trial_ruins_no_mean() -> None:
     columns = plain(pulls)
     columns["pulls"] = np.append(pulls[:-1], 2**60)
     columns["truncated"] = np.arange(1000) == 999
-    (row,) = summary_of([{"fedelim": columns}], ["fedelim"], costs_of([0.0], ()))
+    (row,) = summary_of([{"fedelim": columns}], ["fedelim"], [0.0])
     assert row["total_mean"] == pulls[:-1].mean()
     assert row["error_rate"] == 0.001  # correct or not: it has not given every answer
     assert (row["ended"], row["truncated"]) == (999, 1)
@@ -133,21 +131,17 @@ def test_one_endless_trial_ruins_no_mean() -> None:
 def test_no_trial_ended() -> None:
     columns = plain(np.array([5, 7]))
     columns["truncated"] = np.ones(2, bool)
-    (row,) = summary_of([{"fedelim": columns}], ["fedelim"], costs_of([1.0], ()))
+    (row,) = summary_of([{"fedelim": columns}], ["fedelim"], [1.0])
     assert (row["total_mean"], row["total_sem"], row["ended"]) == (None, None, 0)
     assert (row["total_q50"], row["truncated_rate"], row["error_rate"]) == (6.0, 1.0, 1.0)
-    assert "2 of 2" in summary_text(
-        to_frame([{"instance": "a", "delta": 0.1, "sigma": 1.0, **DEFAULTS, **row}])
-    )
+    assert "2 of 2" in summary_text(to_frame([row]))
 
 
 def test_a_warning_stands_above_the_table() -> None:
     rng = np.random.default_rng(3)
     for cut, first in ((0.1, "note: some trials did not end, up to "), (0.0, "all rows: ")):
-        rows = summary_of([{"fedelim": made_up(rng, 300, cut)}], ["fedelim"], costs_of([1.0], ()))
-        frame = to_frame(
-            [{"instance": "a", "delta": 0.1, "sigma": 1.0, **DEFAULTS, **row} for row in rows]
-        )
+        rows = summary_of([{"fedelim": made_up(rng, 300, cut)}], ["fedelim"], [1.0])
+        frame = to_frame(rows)
         assert summary_text(frame).startswith(first)
         assert (not_ended_text(frame) == "") == (cut == 0)
 
@@ -166,24 +160,40 @@ def test_batches_do_not_matter(exact: int, monkeypatch: pytest.MonkeyPatch) -> N
             ("at:1,9", 1000),
         )
     }
-    whole = summary_of([batch], list(batch), costs_of([0.0, 0.1, 1e4], ()))
+    whole = summary_of([batch], list(batch), [0.0, 0.1, 1e4])
     for parts in (2, 3, 17, 400):
-        assert (
-            summary_of(cut_up(batch, parts, rng), list(batch), costs_of([0.0, 0.1, 1e4], ()))
-            == whole
-        )
+        assert summary_of(cut_up(batch, parts, rng), list(batch), [0.0, 0.1, 1e4]) == whole
     assert {row["quantile_error"] for row in whole} == {
         0.0 if exact > 1000 else quantiles.SKETCH_ERROR
     }
+
+
+def test_cells_that_are_added_up_together_are_as_if_alone() -> None:
+    """Bit for bit: whole cells, some of another size, and some that did not end or lack a trial."""
+    rng = np.random.default_rng(21)
+    names, costs = ["fedelim", "fedelim0", "at:1,9"], [0.0, 0.3, 1e4]
+    cells = []
+    for trials, cut in [(10, 0.0)] * 5 + [(10, 0.5)] * 2 + [(3000, 0.0), (7, 0.0), (7, 0.0)]:
+        batch = {name: made_up(rng, trials, cut) for name in rng.permutation(names)}
+        if rng.random() < 0.2:
+            del batch["at:1,9"]
+        cells.append([batch])
+    trials: Any = Cells(cells, names)
+    together = summary(trials, costs).to_dicts()
+    alone = [row for one in cells for row in summary_of(one, names, costs)]
+    assert len(together) == len(alone) > 70
+    for one, other in zip(together, alone, strict=True):
+        assert one | {"delta": 0.1} == other | {"delta": 0.1}
+    assert len({row["delta"] for row in together}) == len(cells)
 
 
 def test_the_sketch_is_as_good_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(12)
     columns = plain(rng.lognormal(10, 2, 5000).astype(np.int64))
     columns["uplinks"] = rng.integers(0, 3, 5000)
-    (exact,) = summary_of([{"fedelim": columns}], ["fedelim"], costs_of([0.3], ()))
+    (exact,) = summary_of([{"fedelim": columns}], ["fedelim"], [0.3])
     monkeypatch.setattr(quantiles, "EXACT", 100)
-    (sketch,) = summary_of([{"fedelim": columns}], ["fedelim"], costs_of([0.3], ()))
+    (sketch,) = summary_of([{"fedelim": columns}], ["fedelim"], [0.3])
     for name, values in (
         ("pulls", columns["pulls"]),
         ("communication", 0.3 * columns["uplinks"]),
@@ -200,9 +210,7 @@ def test_the_sketch_is_as_good_as_it_says(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_large_counts_keep_every_digit() -> None:
-    (row,) = summary_of(
-        [{"fedelim": plain(2**50 + np.arange(4))}], ["fedelim"], costs_of([0.0], ())
-    )
+    (row,) = summary_of([{"fedelim": plain(2**50 + np.arange(4))}], ["fedelim"], [0.0])
     assert row["pulls_std"] == np.std(range(4), ddof=1)
     assert row["pulls_mean"] == 2.0**50 + 1.5
 
@@ -213,7 +221,7 @@ def test_only_common_trials_are_paired() -> None:
     row = summary_of(
         [{"fedelim": plain(x[:20]), "fedelim0": plain(y[10:], 10)}],
         ["fedelim", "fedelim0"],
-        costs_of([3.0], ()),
+        [3.0],
     )[0]
     ratio = x[10:20].mean() / y[10:20].mean()
     assert row["trials"] == 20
@@ -225,9 +233,7 @@ def test_only_common_trials_are_paired() -> None:
 
 
 def test_without_yardstick_no_ratio() -> None:
-    (row,) = summary_of(
-        [{"fedelim": made_up(np.random.default_rng(5), 10)}], ["fedelim"], costs_of([1.0], ())
-    )
+    (row,) = summary_of([{"fedelim": made_up(np.random.default_rng(5), 10)}], ["fedelim"], [1.0])
     frame = to_frame([row])
     assert (frame["ratio_to_fedelim0"][0], frame["ratio_sem"][0]) == (None, None)
 
