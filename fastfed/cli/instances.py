@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -115,6 +116,7 @@ def instances() -> None:
     from fastfed.model.instance_files import FAMILIES, builtin_names, load
 
     every = {name: load(name) for name in builtin_names()}
+    briefly = [re.split("[,:;]", one.description)[0] for one in every.values()]
     table = Table(
         [
             Column("name", list(every), left=True),
@@ -122,7 +124,7 @@ def instances() -> None:
             Column("clients", [str(one.shape[1]) for one in every.values()]),
             Column("local gap", [f"{np.nanmin(one.local_gaps):.4g}" for one in every.values()]),
             Column("global gap", [f"{np.nanmin(one.global_gaps):.4g}" for one in every.values()]),
-            Column("description", [one.description for one in every.values()], True, True),
+            Column("description", briefly, left=True),
         ],
         ["Gaps are the smallest ones: between two arms of one client, and at the server."],
         [

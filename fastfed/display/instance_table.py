@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastfed.display.table import Column, Table
+from fastfed.display.wording import told_apart
 from fastfed.text import printable
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ BEST = " ★"
 """Mark of a best arm."""
 MOST_ARMS = 20
 MOST_CLIENTS = 8
+_CLIENT_WIDTH = 10  # characters of a client's name above its column
 
 
 def instance_table(instance: Instance) -> Table:
@@ -33,6 +35,7 @@ def instance_table(instance: Instance) -> Table:
     )
     marks = ["weight"] if len(questions) == 1 else [f"weight in question {q}" for q in asked]
     names = [printable(instance.arms[k]) for k in rows]
+    short = told_apart(instance.clients[:MOST_CLIENTS], _CLIENT_WIDTH)
     columns = [Column("arm", [*names, *marks[: len(weights)]], left=True, name=True)]
     for m in range(min(clients, MOST_CLIENTS)):
         best = here[:, m].max()
@@ -40,7 +43,7 @@ def instance_table(instance: Instance) -> Table:
             _mean(instance.means[k, m], bool(questions.local and here[k, m] == best)) for k in rows
         ]
         cells += [f"{row[m]:.4g}" for row in weights[: len(asked)]]
-        columns.append(Column(f"client {printable(instance.clients[m])}", cells))
+        columns.append(Column(_client(short[instance.clients[m]]), cells))
     for q, head in zip(asked, heads, strict=True):
         cells = [_mean(averages[q, k], bool(overall[q, k] == overall[q].max())) for k in rows]
         columns.append(Column(head, [*cells, *[""] * len(weights[: len(asked)])]))
@@ -62,6 +65,11 @@ def instance_table(instance: Instance) -> Table:
             f"; the best one overall is arm {instance.arms[int(np.nanargmax(averages[0]))]}"
         )
     return Table(columns, above, below)
+
+
+def _client(name: str) -> str:
+    """Head the column of a client; a number alone would not say what it is."""
+    return f"client {name}" if name.isdecimal() else name
 
 
 def _mean(value: float, best: bool) -> str:

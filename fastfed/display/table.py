@@ -112,9 +112,13 @@ class Table:
         return str(getattr(self, form)())
 
     def text(self, width: int | None = None) -> str:
-        """Align the columns; names are shortened to the width of a terminal, or to ``width``."""
+        """Align the columns; names are shortened to a screen, or to ``width``.
+
+        A table with all its rows is as wide as the terminal, and has no limit in a file or a pipe.
+        """
         shown = self.on_a_screen()
-        lines = table_text(shown.columns, width) if shown.columns else []
+        room = width if width is not None or self.most is None else min(_room(), WIDTH)
+        lines = table_text(shown.columns, room) if shown.columns else []
         return "\n".join([*shown.above, *lines, *shown.below])
 
     def markdown(self) -> str:
