@@ -149,16 +149,7 @@ def _movielens() -> None:
 
 
 @movielens.command("build")
-@options.takes(
-    how={
-        "out": options.file("File for the instance [movielens.parquet]."),
-        "rule": options.text("NAME", "Rule for dropping countries: paper or ties [paper]."),
-        "empty": options.text(
-            "NAME",
-            "Genres without a rating in a country: zero (mean 0) or drop-country [zero].",
-        ),
-    }
-)
+@options.takes(how={"out": options.file("File for the instance [movielens.parquet].")})
 def movielens_build(
     folder: Annotated[
         Path,
@@ -177,13 +168,12 @@ def movielens_build(
     \b
     Examples:
       fastfed movielens build hetrec2011
-      fastfed movielens build hetrec2011 --rule ties --out ties.parquet
+      fastfed movielens build hetrec2011 --out ours.parquet
     """
     from fastfed.model.movielens import build_instance
 
-    asked = {"out": Path("movielens.parquet"), **options.given(how)}
-    out = asked.pop("out")
-    instance, report = build_instance(folder, **asked)
+    out = how["out"] or Path("movielens.parquet")
+    instance, report = build_instance(folder)
     instance.save(out)
     console.show(report)
     console.show(

@@ -99,30 +99,25 @@ def takes(**groups: Group) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Command(TyperCommand):
-    """A command whose help shows all its filters in one entry."""
+    """A command whose help shows options that mean the same as those of sweep in one entry."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options with their help, then the names of the filters."""
-        filters = [one for one in self.params if getattr(one, "rich_help_panel", "") == _FILTERS]
-        for one in filters:
-            one.hidden = True  # type: ignore[attr-defined]
+        """Write arguments and options with their help, then the names of the others."""
+        panels: dict[str, list[str]] = {}
+        for one in self.params:
+            if panel := getattr(one, "rich_help_panel", None):
+                panels.setdefault(panel, []).append(one.opts[0])
+                one.hidden = True  # type: ignore[attr-defined]
         super().format_options(ctx, formatter)
-        if filters:
-            with formatter.section(_FILTERS):
-                formatter.write_text(", ".join(one.opts[0] for one in filters))
+        for panel, names in panels.items():
+            with formatter.section(panel):
+                formatter.write_text(", ".join(names))
 
 
 def epilog(command: Callable[..., Any]) -> str | None:
     """Explain LIST below the options of a command that has an option of that kind."""
     options = (getattr(one, "__metadata__", [None])[0] for one in command.__annotations__.values())
     return lists.LISTS if any(getattr(one, "metavar", "") == "LIST" for one in options) else None
-
-
-def compile_quietly() -> None:
-    """Compile kernels without a word, as ``--quiet`` asks."""
-    from fastfed.kernels.compiling import say_nothing
-
-    say_nothing()
 
 
 def given(values: Values) -> Values:
@@ -133,9 +128,12 @@ def given(values: Values) -> Values:
 Complete = Callable[[str], list[str]]
 
 
-def text(metavar: str, help: str, complete: Complete | None = None) -> Option:
+def text(
+    metavar: str, help: str, complete: Complete | None = None, panel: str | None = None
+) -> Option:
     """Make an option with one value."""
-    return Option(Text, typer.Option(metavar=metavar, help=help, autocompletion=complete))
+    shown = typer.Option(metavar=metavar, help=help, autocompletion=complete, rich_help_panel=panel)
+    return Option(Text, shown)
 
 
 def several(
@@ -181,15 +179,14 @@ class _Choice(NamedTuple):
 
 _CHOICES = {
     "instance": _Choice(
-        "Built-in name, file, pattern of files, random:K,M,SEED or scaled:NAME,FACTOR. Repeat it "
-        "for several",
+        "Name (see `fastfed instances`), file or pattern of files. Repeat it for several",
         lists.instances,
         completion.instances,
     ),
     "schedule": _Choice(
-        "Schedules: fedelim (steps 1, 2, 4, ...), fedelim0 (every step), periodic:100, "
-        "exponential:1.5, superexponential, at:1,5,25 (these steps), adaptive; algorithms: phases, "
-        "rounds:2, halving:BUDGET, oracle",
+        "fedelim (steps 1, 2, 4, ...), fedelim0 (every step), periodic:100, exponential:1.5, "
+        "superexponential, at:1,5,25 (these steps), adaptive, phases, rounds:2, halving:BUDGET, "
+        "dp-se:EPS, oracle",
         lists.schedules,
         completion.schedules,
     ),
@@ -197,7 +194,7 @@ _CHOICES = {
         "Largest allowed probability of a wrong answer", partial(lists.numbers, "delta")
     ),
     "sigma": _Choice(
-        "Scale in the radius: a number, or proxy (half the range of the rewards)",
+        "Scale in the radius: a number, or proxy (half the range)",
         partial(lists.numbers, "sigma"),
     ),
     **{
@@ -215,10 +212,10 @@ def choices(defaults: Mapping[str, str]) -> dict[str, Option]:
     }
 
 
-def single(defaults: Mapping[str, str]) -> dict[str, Option]:
+def single(defaults: Mapping[str, str], panel: str | None = None) -> dict[str, Option]:
     """Make options of choices that take one value."""
     return {
-        name: text("NAME", f"{_CHOICES[name].what} [{default}].", _CHOICES[name].complete)
+        name: text("NAME", f"{_CHOICES[name].what} [{default}].", _CHOICES[name].complete, panel)
         for name, default in defaults.items()
     }
 
@@ -241,24 +238,23 @@ def prices(default: str, bits: str = "none") -> dict[str, Option]:
     return {
         "cost": several(
             "LIST",
-            f"Cost C of one number sent: total cost = pulls + C x numbers sent [{default}].",
+            f"Cost C of a number sent: total = pulls + C x uplinks [{default}].",
             lists.costs,
         ),
         "bit_cost": several(
             "LIST",
-            f"Cost c of one bit sent: total cost = pulls + c x bits [{bits}].",
+            f"Cost c of a bit sent: total = pulls + c x bits [{bits}].",
             lambda given: lists.costs(given, "bit-cost"),
         ),
         "price": several(
             "LIST",
-            f"Prices of other counts in the total cost, as in rounds=50,downlinks=1: "
-            f"{', '.join(COUNTS)} [pulls=1].",
+            f"Prices in the total, as in rounds=50, of {', '.join(COUNTS)} [pulls=1].",
             lists.prices,
         ),
     }
 
 
-SIGMA = "largest standard deviation if Gaussian, 1 if Bernoulli or finite"
+SIGMA = "largest of the rewards if Gaussian, else 1"
 THREADS: Group = {"threads": text("NUMBER", "Number of threads [all cores].")}
 FORMAT: Group = {
     "format": Option(

@@ -32,7 +32,8 @@ _HELD = "in a folder with only one, that one"
             "delta": f"0.01; {_HELD}",
             "sigma": f"{options.SIGMA}; {_HELD}",
             **{kind: f"{default}; {_HELD}" for kind, default in DEFAULTS.items()},
-        }
+        },
+        "Choices of the trial, one value each, as of sweep",
     ),
     run={
         "seed": options.text("NUMBER", "Seed of the run [0]."),

@@ -30,43 +30,39 @@ _GRID = {
         {
             "instance": "synthetic",
             "schedule": "fedelim,fedelim0",
-            "delta": "0.1,0.05,0.01,0.005,0.001",
         }
     ),
     "period": options.several(
         "LIST",
-        "Also run periodic:H for these periods H [5,1,10,100,1000,10000,100000].",
+        "Also run periodic:H for these H [5,1,10,100,1000,10000,100000].",
         partial(lists.numbers, "period", whole=True),
     ),
-    **options.choices(DEFAULTS),
-    **options.prices("0,10,100"),
+    **options.choices({"delta": "0.1,0.05,0.01,0.005,0.001"}),
     "trials": options.text("NUMBER", "Number of trials of each cell [10000]."),
-    "seed": options.text("NUMBER", "Seed [0]."),
+    **options.prices("0,10,100"),
+    **options.choices(DEFAULTS),
 }
 """The keys of a spec that users need first."""
 
 _PLACE = {
-    "out": options.folder("Folder for the results [results; with --spec DIR/sweep.json, DIR]."),
-    "spec": options.file(
-        "Read the grid from a TOML file or a sweep.json. Options override it [none]."
-    ),
+    "out": options.folder("Folder for the results [results; of --spec DIR/sweep.json: DIR]."),
+    "spec": options.file("Read a TOML file or a sweep.json; options override it [none]."),
 }
 
 _MORE = {
+    "seed": options.text("NUMBER", "Seed [0]."),
     "until_separated": options.flag(
         "until-separated",
-        "Stop a cell when one schedule is significantly the cheapest at every --cost. --trials is "
-        "then an upper limit.",
+        "Stop a cell when one schedule is significantly the cheapest.",
     ),
     "target_rse": options.text(
         "NUMBER",
-        "Stop a cell when the relative standard error of every mean total cost is below this "
-        "[never].",
+        "Stop a cell when relative standard errors are below this [never].",
     ),
     **options.choices({"sigma": options.SIGMA}),
     "max_steps": options.text("NUMBER", "Cut trials off at this step [never]."),
     "engine": options.text(
-        "NAME", "skip (fast), dense (visits every step: the same rows) or auto [auto]."
+        "NAME", "skip (fast), dense (every step, the same rows) or auto [auto]."
     ),
 }
 """The other keys of a spec."""
@@ -75,11 +71,9 @@ _RUN = {
     **options.THREADS,
     "dask": options.text(
         "ADDRESS",
-        "Run on a Dask cluster: tcp://host:8786, or local:4 for four processes here [threads].",
+        "Run on a Dask cluster, as tcp://host:8786 or local:4 [threads].",
     ),
-    "shard": options.text(
-        "I/N", "Run only shard I of N, as in 3/16; `fastfed merge` joins them [all]."
-    ),
+    "shard": options.text("I/N", "Run shard I of N, as in 3/16; `fastfed merge` joins them [all]."),
     "quiet": options.flag("quiet", "Show no progress and no table."),
 }
 
@@ -88,8 +82,8 @@ _RUN = {
 def sweep(grid: Values, place: Values, more: Values, how: Values) -> None:
     """Simulate a grid of instances, deltas and schedules.
 
-    It writes the rows of trials to a folder, as Parquet. The same command again computes only what
-    is missing. A cell is one combination of all choices but the schedules, which share its trials.
+    It writes rows of trials to a folder, as Parquet. The same command again computes only what is
+    missing. A cell is a combination of all choices but the schedules, which share its trials.
 
     \b
     Examples:
@@ -102,7 +96,9 @@ def sweep(grid: Values, place: Values, more: Values, how: Values) -> None:
 
     quiet, spec = how["quiet"], place["spec"]
     if quiet:
-        options.compile_quietly()
+        from fastfed.kernels.compiling import say_nothing
+
+        say_nothing()
     content = _content(grid | more, spec)
     asked = {option_of(key): value for key, value in content.items()}
     client = _client(how["dask"], how["threads"], quiet)

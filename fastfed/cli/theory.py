@@ -78,7 +78,6 @@ def bounds(instance: InstanceName, grid: Values, scheme: Values, how: Values) ->
             "Number of trials for each answer: of every client, of the server, of any [10000].",
         ),
         "seed": options.text("NUMBER", "Seed [0]."),
-        **options.THREADS,
     },
     how=options.FORMAT,
 )

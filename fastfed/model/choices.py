@@ -44,8 +44,8 @@ CHOICES = {
     "radius": Choice(
         "paper",
         "radii",
-        "Confidence radius: paper, stitched or mixture, for each mean; stitched-pairs or "
-        "mixture-pairs, for each difference of two means",
+        "Confidence radius: paper, stitched, mixture; of differences: stitched-pairs, "
+        "mixture-pairs; of bounded rewards: betting",
         "confidence radius",
         ("paper", "stitched", "mixture[:N]", "stitched-pairs", "mixture-pairs[:N]", "betting[:G]"),
         ("paper",),
@@ -53,8 +53,8 @@ CHOICES = {
     "goal": Choice(
         "best",
         "goals",
-        "Goal: best (arm), top:N (best arms), eps:E (an arm within E of the best), threshold:TAU "
-        "or threshold:TAU,E (all arms above TAU)",
+        "Goal: best (arm), top:N (arms), eps:E (within E of the best), threshold:TAU[,E] (arms "
+        "above TAU)",
         "goal",
         ("best", "top:N", "eps:E", "threshold:TAU[,E]"),
         ("best", "top:1", "eps:0.3", "threshold:0.5"),
@@ -62,9 +62,7 @@ CHOICES = {
     "uplink": Choice(
         "exact",
         "uplinks",
-        "Format of the numbers sent: exact (64 bits), rounded to a grid of step KAPPA x "
-        "sigma / sqrt(n) (dither:KAPPA) or 2 x C0 x radius (round:C0), or with noise that makes "
-        "rewards EPS-differentially private (laplace:EPS)",
+        "Numbers sent: exact (64 bits), dither:KAPPA or round:C0 (rounded), laplace:EPS (private)",
         "uplink",
         ("exact", "dither:KAPPA", "round:C0", "laplace:EPS"),
         ("exact", "dither:0.5"),
@@ -72,8 +70,8 @@ CHOICES = {
     "participation": Choice(
         "full",
         "participations",
-        "Clients that report at a round: all (full), or each with probability P; the server "
-        "decides at rounds with all clients (wait:P), or by the last reports (random:P)",
+        "Clients that report: full (all), or each with probability P: wait:P (decide when all "
+        "do), random:P (by the last reports)",
         "participation",
         ("full", "wait:P", "random:P"),
         ("full",),

@@ -531,7 +531,8 @@ def test_nothing_is_cut_in_a_pipe(
     schedules = ["fedelim", f"at:{','.join(map(str, range(100, 160)))}"]
     grid = {"deltas": [0.1], "trials": 5, "threads": 1, "progress": False, "out": "long"}
     ff.sweep(instances=[long, other], schedules=schedules, **grid)
-    text = printed(capsys, "summary", "long")
+    assert max(map(len, printed(capsys, "summary", "long").splitlines())) <= 120
+    text = printed(capsys, "summary", "long", "--all")
     assert long.name.strip() in text
     assert schedules[1] in text
     monkeypatch.setattr("fastfed.display.table._room", lambda: 90)

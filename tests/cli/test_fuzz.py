@@ -366,7 +366,7 @@ options = {
     "replay": ["--schedule", "--delta", "--seed", "--trial", "--sigma", "--format"],
     "merge": ["--out"],
     "instances": [],
-    "movielens": ["build", "--rule", "--empty"],
+    "movielens": ["build", "--out"],
 }
 FLAGS = ("--quiet", "--all", "--bounds", "build")
 

@@ -478,7 +478,7 @@ def test_bad_input_is_one_line():
 
 
 def test_the_command_prints_a_table_and_json(capsys):
-    command = ["errors", "synthetic", "--delta", "0.1,0.01", "--trials", "200", "--threads", "1"]
+    command = ["errors", "synthetic", "--delta", "0.1,0.01", "--trials", "200"]
     assert cli.run(command) == 0
     text = capsys.readouterr().out
     assert text.count("probability of a wrong answer") == 2
