@@ -4,8 +4,8 @@
     python -m benchmarks.studies.paper paper
 
 Writes docs/figures/contact-sheet.png, true-errors.png and radii.png, the README's sentence on the
-radii, the table of savings in docs/explanation/radii.md and that of true errors in
-docs/explanation/error-probability.md.
+radii, and in docs/explanation the verdicts of paper.md, the savings of radii.md and the true errors
+of error-probability.md.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from benchmarks.report import write_between
 from fastfed.display.figures import chart_figure, contact_sheet, save
 from fastfed.display.series import chart
 from fastfed.paper import true_errors
-from fastfed.paper.evidence import PAPER, RADII
+from fastfed.paper.evidence import COST, PAIRS, PAPER, RADII
 from fastfed.paper.experiments import read
-from fastfed.paper.tables import in_a_sentence
+from fastfed.paper.tables import markdown
 from fastfed.text import number
 
 OTHERS = [name for name in RADII if name != PAPER]
@@ -56,6 +56,33 @@ def savings(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def saving(rows: list[dict[str, Any]], delta: float = 0.01) -> str:
+    """Write the README's sentence: the share of FedElim's cost with the tightest radius."""
+    wanted = {"radius": PAIRS, "schedule": "fedelim", "delta": delta}
+    parts = [
+        f"{100 * row['ratio']:.2f} ± {100 * row['ratio_sem']:.2f} % on {row['instance']}"
+        for row in rows
+        if all(row[key] == value for key, value in wanted.items())
+    ]
+    parts[0] = parts[0].replace(" on ", " of the cost with the paper's radius on ")
+    trials = min(row["trials"] for row in rows)
+    return (
+        f"With the radius `{PAIRS}` FedElim's error probability is also at most delta. Its "
+        f"total cost is {', '.join(parts[:-1])} and {parts[-1]}. (Ratio and standard error; "
+        f"delta = {delta:g}, C = {COST:g}, at least {trials:,} paired trials.)"
+    )
+
+
+def verdicts(content: dict[str, Any]) -> str:
+    """Write the claims of a run in Markdown; other pages tell what is not in the paper."""
+    rows = [
+        [one["claim"], one["where"], one["sentence"]]
+        for one in content["claims"]
+        if not one["where"].startswith("not in the paper")
+    ]
+    return f"{content['outlook']}\n\n{markdown(['claim', 'in the paper', 'verdict'], rows, 3)}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -73,7 +100,9 @@ def main() -> None:
     save(chart_figure(radii), figures / "radii", ["png"], _DPI)
     tables = json.loads((folder / "tables.json").read_text())
     pages = ROOT / "docs" / "explanation"
-    write_between(ROOT / "README.md", "radii", in_a_sentence(tables["radii"]))
+    write_between(ROOT / "README.md", "radii", saving(tables["radii"]))
+    claims = json.loads((folder / "claims.json").read_text())
+    write_between(pages / "paper.md", "claims", verdicts(claims))
     write_between(pages / "radii.md", "savings", savings(tables["radii"]))
     text = true_errors.as_text(errors).partition("\n\n")[2]
     write_between(pages / "error-probability.md", "errors", text.strip())

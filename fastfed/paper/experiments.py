@@ -157,7 +157,8 @@ def write(
         "optimum": tables.optimum(evidence.optimum),
     }
     if "algorithms" in stores:
-        rows["algorithms"] = tables.algorithms(stores["algorithms"])
+        own = stores["algorithms"]
+        rows["algorithms"] = tables.algorithms(stored_summary(own, COSTS), own.instances)
     trials = int(frames.panels["trials"].min())  # type: ignore[arg-type]
     outlook, warning = page.outlook(claims, trials), not_ended_text(frames.panels)
     notes = [outlook, *([warning.replace("\n", " ")] if warning else []), *page.texts("notes.md")]

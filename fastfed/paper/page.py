@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,75 +100,27 @@ def _trials_needed(cell: Cell, trials: int, cells: int) -> float:
     return max(trials * math.log(wanted) / math.log(single), trials + 1.0)
 
 
-# ---- squares: the cells of one claim on one instance ---------------------------------------------
-
-
-def instances_of(claims: Sequence[Mapping[str, Any]]) -> list[str]:
-    """List the instances of all claims (the fields of each), those of the most claims first."""
-    named = (dict.fromkeys(cell["instance"] for cell in claim["cells"]) for claim in claims)
-    return [name for name, _ in Counter(chain.from_iterable(named)).most_common()]
-
-
-def square(claim: Mapping[str, Any], instance: str) -> dict[str, Any] | None:
-    """Make the matrix's entry for the fields of a claim and an instance; None without cells."""
-    cells = [cell["verdict"] for cell in claim["cells"] if cell["instance"] == instance]
-    if not cells:
-        return None
-    counts = {name: cells.count(name) for name in LOOKS}
-    parts = [f"{count:,} {LOOKS[name].words}" for name, count in counts.items() if count]
-    closest = next((text for text in claim["measured"] if text.startswith(instance)), "")
-    return {
-        "counts": list(counts.values()),
-        "words": f"{len(cells):,} cell{'s' * (len(cells) > 1)}: {', '.join(parts)}",
-        "closest": printable(closest),
-        "symbol": "/".join(LOOKS[name].sign for name, count in counts.items() if count),
-    }
-
-
-def matrix_text(claims: Sequence[Mapping[str, Any]]) -> str:
-    """Write the matrix of verdicts and the sentences, as Markdown, from the fields of claims."""
-    names = instances_of(claims)
-    signs = ", ".join(f"{look.sign} cells {look.words}" for look in LOOKS.values())
-    squares = [
-        [f"`{one['key']}`", *((square(one, name) or {}).get("symbol", "") for name in names)]
-        for one in claims
-    ]
-    rows = [[one["claim"], one["where"], one["sentence"]] for one in claims]
-    heads = ["claim", "in the paper", "verdict"]
-    shown = (markdown(["claim", *names], squares), markdown(heads, rows, left=3))
-    return f"Signs: {signs}.\n\n" + "\n\n".join(shown)
-
-
 # ---- claims.md -----------------------------------------------------------------------------------
 
 
 def claims_text(claims: Sequence[Claim], notes: Sequence[str], slips: Sequence[str]) -> str:
-    """Write claims.md."""
-    lines = ["# The paper's claims", ""]
-    for note in notes:
-        lines += [note, ""]
-    lines.append(matrix_text([vars(one) for one in claims]))
+    """Write claims.md. The page has the matrix of verdicts."""
+    short = markdown(["claim", "verdict"], [[f"`{one.key}`", one.sentence] for one in claims], 2)
+    parts = ["# The paper's claims", *notes, short]
     for one in claims:
-        lines += [
-            "",
-            f"## {one.key}",
-            "",
-            one.claim,
-            "",
+        lines = [
             f"- in the paper: {one.where}",
             f"- criterion: {one.criterion}",
             f"- verdict: **{one.verdict}**. {one.sentence}",
-        ]
-        if one.doubt is not None:
-            lines.append(
-                f"- the least certain decided cell has an adjusted p-value of {one.doubt:.2g}"
-            )
-        lines += [
             "- closest to the limit, or furthest beyond it:",
             *(f"  - {text}" for text in one.measured),
         ]
-    lines += ["", "## Slips in the paper", "", *(f"- {slip}" for slip in slips)]
-    return "\n".join(lines) + "\n"
+        if one.doubt is not None:
+            least = f"- the least certain decided cell has an adjusted p-value of {one.doubt:.2g}"
+            lines.insert(3, least)
+        parts += [f"## {one.key}", one.claim, "\n".join(lines)]
+    parts += ["## Slips in the paper", "\n".join(f"- {slip}" for slip in slips)]
+    return "\n\n".join(parts) + "\n"
 
 
 # ---- the page ------------------------------------------------------------------------------------
@@ -189,7 +140,7 @@ def page_data(
     about: Mapping[str, object],
     notes: Sequence[str],
     slips: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> Any:
     """Collect the content of the page, in types that JSON has.
 
     ``charts`` are by name, as in `fastfed.paper.panels.charts`. ``about`` describes the run, and
@@ -197,10 +148,10 @@ def page_data(
     """
     figures: list[dict[str, Any]] = [
         {
-            "name": printable(name),
+            "name": name,
             "section": "panels" if name.rpartition("-")[2] in PANELS else "studies",
-            "title": printable(drawn.title[0]),
-            "note": printable(" ".join(drawn.title[1:])),
+            "title": drawn.title[0],
+            "note": " ".join(drawn.title[1:]),
             "specification": vega_chart(drawn),
         }
         for name, drawn in charts.items()
@@ -212,22 +163,35 @@ def page_data(
     shown = {claim.key: list(_figures_of(claim, names)) for claim in claims}
     for figure in figures:
         figure["claims"] = [key for key, own in shown.items() if figure["name"] in own]
-    first, *rest = (printable(note.replace("*", "").replace("`", "")) for note in notes)
-    return {
-        "about": {str(key): printable(str(value)) for key, value in about.items()},
-        "outlook": first,
-        "notes": rest,
-        "figures": figures,
-        "slips": list(slips),
-        "instances": [printable(name) for name in instances_of([vars(claim) for claim in claims])],
-        "verdicts": [[name, *look] for name, look in LOOKS.items()],
-        "claims": [_claim(claim, shown[claim.key]) for claim in claims],
-    }
+    first, *rest = (note.replace("*", "").replace("`", "") for note in notes)
+    listed = [_claim(claim, shown[claim.key]) for claim in claims]
+    instances = Counter(name for one in listed for name in one["squares"])
+    return _printable(
+        {
+            "about": about,
+            "outlook": first,
+            "notes": rest,
+            "figures": figures,
+            "slips": slips,
+            "instances": [name for name, _ in instances.most_common()],
+            "verdicts": [[name, *look] for name, look in LOOKS.items()],
+            "claims": listed,
+        }
+    )
+
+
+def _printable(content: Any) -> Any:
+    """Escape every text of the page, because names come from files of other people."""
+    if isinstance(content, str):
+        return printable(content)
+    if isinstance(content, Mapping):
+        return {printable(key): _printable(value) for key, value in content.items()}
+    return [_printable(one) for one in content] if isinstance(content, list | tuple) else content
 
 
 def _figures_of(claim: Claim, names: Sequence[str]) -> Iterator[str]:
     """List the figures of a claim's data sets, as far as there are any."""
-    instances = dict.fromkeys(figure_stem(printable(cell["instance"])) for cell in claim.cells)
+    instances = dict.fromkeys(figure_stem(cell["instance"]) for cell in claim.cells)
     row = next((row for row in all_claims() if row["key"] == claim.key), {"figures": ()})
     for end in row["figures"]:
         for instance in instances:
@@ -245,9 +209,9 @@ def _maps(cells: Sequence[Cell]) -> Iterator[dict[str, Any]]:
         some = [cell for cell in decided if (cell["instance"], cell["sigma"]) == (instance, sigma)]
         title = f"{instance}: FedElim's total cost over the best period's, scale {sigma:g}"
         yield {
-            "name": printable(f"{instance}-minimum-{sigma:g}"),
+            "name": f"{instance}-minimum-{sigma:g}",
             "section": "studies",
-            "title": printable(title),
+            "title": title,
             "note": "blue: no period is cheaper; ?: undecided",
             "specification": vega_map(title, some),
         }
@@ -255,35 +219,42 @@ def _maps(cells: Sequence[Cell]) -> Iterator[dict[str, Any]]:
 
 def _claim(claim: Claim, figures: Sequence[str]) -> dict[str, Any]:
     keys = [key for key in _COLUMNS if any(key in cell for cell in claim.cells)]
+    told = ("key", "claim", "where", "criterion", "verdict", "sentence", "measured")
     return {
-        **{
-            name: printable(getattr(claim, name))
-            for name in ("key", "claim", "where", "criterion", "verdict", "sentence")
-        },
-        "measured": [printable(text) for text in claim.measured],
-        "squares": {
-            printable(name): square(vars(claim), name) for name in instances_of([vars(claim)])
-        },
-        "figures": list(figures),
+        **{name: getattr(claim, name) for name in told},
+        "squares": _squares(claim),
+        "figures": figures,
         "columns": [*(_COLUMNS[key] for key in keys), "measured", "limit", "adjusted p", "verdict"],
         "cells": [
             [
-                *(_text(cell.get(key)) for key in keys),
-                printable(cell["text"]),
-                _text(cell["limit"]),
-                _p_value(cell["adjusted_p"]),
-                cell["verdict"] + (f": {printable(cell['reason'])}" if cell.get("reason") else ""),
+                *(_text(cell.get(key)) for key in (*keys, "text", "limit")),
+                _text(cell["adjusted_p"], ".2g"),
+                ": ".join(filter(None, [cell["verdict"], cell.get("reason")])),
             ]
             for cell in claim.cells
         ],
     }
 
 
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return tidy(f"{value:.6g}") if isinstance(value, float) else printable(str(value))
+def _squares(claim: Claim) -> dict[str, Any]:
+    """Make the entries of the matrix for a claim: one for each instance."""
+    found = {}
+    names = dict.fromkeys(cell["instance"] for cell in claim.cells)
+    for name, closest in zip(names, claim.measured, strict=True):
+        verdicts = [cell["verdict"] for cell in claim.cells if cell["instance"] == name]
+        counts = {LOOKS[verdict]: verdicts.count(verdict) for verdict in LOOKS}
+        seen = {look: count for look, count in counts.items() if count}
+        parts = ", ".join(f"{count:,} {look.words}" for look, count in seen.items())
+        found[name] = {
+            "counts": list(counts.values()),
+            "words": f"{len(verdicts):,} cell{'s' * (len(verdicts) > 1)}: {parts}",
+            "closest": closest,
+            "symbol": "/".join(look.sign for look in seen),
+        }
+    return found
 
 
-def _p_value(value: float | None) -> str:
-    return "" if value is None or not math.isfinite(value) else tidy(f"{value:.2g}")
+def _text(value: Any, form: str = ".6g") -> str:
+    if isinstance(value, float):
+        return tidy(format(value, form)) if math.isfinite(value) else ""
+    return "" if value is None else str(value)

@@ -15,7 +15,7 @@ import polars as pl
 
 from fastfed.analysis.verdicts import Cell
 from fastfed.display.series import Chart, Line, chart
-from fastfed.display.styles import EVERY_H, FEDELIM, Style, distinct, style_of
+from fastfed.display.styles import EVERY_H, Style, distinct, style_of
 from fastfed.model.schedules import Schedule
 from fastfed.paper.evidence import COST, RUNS, Place
 from fastfed.paper.tables import STUDY_DELTA, study_bounds
@@ -23,8 +23,10 @@ from fastfed.text import plain
 
 PANELS = ("a", "b", "c")
 _PAPER_COSTS = (0.0, 10.0, 100.0)
-_SHORT = (1, 5, 10)  # the periods of panels (b)
-_MIDDLE = (10, 100, 1_000)  # those beside the adaptive schedule
+_SHORT = ("fedelim", "periodic:1", "periodic:5", "periodic:10")  # of panels (b)
+_POWERS = [f"periodic:{10**power}" for power in range(6)]  # of panels (c)
+_SCHEMES = ("fedelim", "periodic:100", "superexponential")
+_ADAPTIVE = ("fedelim", "adaptive", "periodic:10", "periodic:100", "periodic:1000")
 _ERRORS = "std"  # as in the paper
 _OWN_COSTS = {"fedelim": COST, "fedelim0": 0.0}  # of an uplink, in the study of radii
 _MARKERS = {
@@ -67,10 +69,10 @@ def charts(frames: Frames) -> dict[str, Chart]:
         rows = frames.panels.filter(pl.col("instance") == name)
         found |= {
             f"{name}-a": panel_a(rows),
-            f"{name}-b": panel_b(rows),
-            f"{name}-c": panel_c(rows),
-            f"{name}-schemes": schemes(rows),
-            f"{name}-adaptive": adaptive_study(rows),
+            f"{name}-b": _against_delta(rows, _SHORT, "(b)", y="communication"),
+            f"{name}-c": _against_period(rows, _POWERS, "(c)"),
+            f"{name}-schemes": _against_delta(rows, _SCHEMES, "three schemes"),
+            f"{name}-adaptive": _against_delta(rows, _ADAPTIVE, "adaptive", errors="sem"),
         }
     for name, rows in _by_instance(frames.studies):
         found |= {f"{name}-base": base_study(rows), f"{name}-period": period_study(rows)}
@@ -81,21 +83,12 @@ def charts(frames: Frames) -> dict[str, Chart]:
             "synthetic-gap": _gap_study(frames.gaps, "total"),
             "synthetic-talk": _gap_study(frames.gaps, "communication"),
         }
-    found |= optimum_charts(frames.optimum)
+    for name in dict.fromkeys(place.instance for place in frames.optimum):
+        some = [place for place in frames.optimum if place.instance == name]
+        found[f"{figure_stem(name)}-optimum"] = optimum_study(some)
     if frames.clients:
         found["synthetic-clients"] = clients_study(frames.clients)
     return found
-
-
-def optimum_charts(places: Sequence[Place]) -> dict[str, Chart]:
-    """Make the charts of the study of T*, one for each instance."""
-    names = dict.fromkeys(place.instance for place in places)
-    return {
-        f"{figure_stem(name)}-optimum": optimum_study(
-            [place for place in places if place.instance == name]
-        )
-        for name in names
-    }
 
 
 def panel_a(rows: pl.DataFrame) -> Chart:
@@ -121,12 +114,6 @@ def _of(rows: pl.DataFrame, schedule: str, cost: float, errors: str = _ERRORS) -
     )
 
 
-def panel_b(rows: pl.DataFrame) -> Chart:
-    """Chart the communication cost of FedElim and of short periods against delta."""
-    names = ["fedelim", *(f"periodic:{period}" for period in _SHORT)]
-    return _against_delta(rows, names, "(b)", y="communication")
-
-
 def _against_delta(
     rows: pl.DataFrame, names: Sequence[str], what: str, y: str = "total", errors: str = _ERRORS
 ) -> Chart:
@@ -136,34 +123,20 @@ def _against_delta(
     return _titled(drawn, rows, f"{what}, C = {COST:g}")
 
 
-def panel_c(rows: pl.DataFrame) -> Chart:
-    """Chart the total cost against the period (powers of ten), with FedElim as a level line."""
-    powers = [
-        name
-        for name in rows["schedule"].unique()
-        if name.startswith("periodic:") and math.log10(int(name.partition(":")[2])) % 1 == 0
-    ]
+def _against_period(
+    rows: pl.DataFrame, names: Sequence[str], what: str, more: str = "", marks: Sequence[float] = ()
+) -> Chart:
+    """Chart the total cost against the period, with FedElim as a level line."""
     here = rows.filter(
         pl.col("delta") == STUDY_DELTA,
         pl.col("cost") == COST,
-        pl.col("schedule").is_in(["fedelim", *powers]),
+        pl.col("schedule").is_in(["fedelim", *names]),
     )
-    return _titled(
-        chart(here, x="period", y="total", errors=_ERRORS),
-        rows,
-        f"(c), C = {COST:g}, delta = {STUDY_DELTA:g}, {_least(here)}",
-    )
-
-
-def schemes(rows: pl.DataFrame) -> Chart:
-    """Chart the three schemes' total cost against delta."""
-    return _against_delta(rows, ["periodic:100", "fedelim", "superexponential"], "three schemes")
-
-
-def adaptive_study(rows: pl.DataFrame) -> Chart:
-    """Chart the total cost of `adaptive` against delta, beside FedElim and three periods."""
-    names = ["fedelim", "adaptive", *(f"periodic:{period}" for period in _MIDDLE)]
-    return _against_delta(rows, names, "adaptive", errors="sem")
+    drawn = chart(here, x="period", y="total", errors=_ERRORS)
+    curve = next(line for line in drawn.lines if not line.plain)
+    least = min(zip(curve.y, curve.x, strict=True))[1]
+    where = f"{what}, C = {COST:g}, delta = {STUDY_DELTA:g}, least at H = {least:,.0f}{more}"
+    return _titled(replace(drawn, marks=marks), rows, where)
 
 
 def figure_stem(instance: str) -> str:
@@ -197,52 +170,29 @@ def optimum_study(places: Sequence[Place]) -> Chart:
 
 def period_study(rows: pl.DataFrame) -> Chart:
     """Chart the total cost against H, with many points around H_opt."""
-    here = rows.filter(pl.col("cost") == COST)
-    best = float(study_bounds(here["instance"][0]).period_opt)
-    near = [
-        name
-        for name in here["schedule"]
-        if name == "fedelim"
-        or (name.startswith("periodic:") and int(name.partition(":")[2]) >= best / 40)
-    ]
-    drawn = chart(
-        here.filter(pl.col("schedule").is_in(near)), x="period", y="total", errors=_ERRORS
-    )
-    return _titled(
-        replace(drawn, marks=[best]),
-        rows,
-        f"period, C = {COST:g}, {_least(here)}; "
-        f"dashed: H_opt = {best:,.0f}, where the bound is least",
-    )
+    best = float(study_bounds(rows["instance"][0]).period_opt)
+    periods = [name for name in rows["schedule"].unique() if name.startswith("periodic:")]
+    more = f"; dashed: H_opt = {best:,.0f}, where the bound is least"
+    return _against_period(rows, periods, "period", more, [best])
 
 
 def base_study(rows: pl.DataFrame) -> Chart:
     """Chart the total cost against the base lambda, with lambda_opt and FedElim's 2 marked."""
-    here = rows.filter(pl.col("cost") == COST)
     points = []
-    for row in here.iter_rows(named=True):
+    for row in rows.filter(pl.col("cost") == COST).iter_rows(named=True):
         one = Schedule.parse(row["schedule"])
         if one.family in ("exponential", "fedelim") and row["total_mean"] is not None:
             points.append((float(one.value or 2.0), row["total_mean"], row["total_std"] or 0.0))
-    points.sort()
-    x, y, spread = (list(column) for column in zip(*points, strict=True))
-    two = x.index(2.0)
+    x, y, spread = (list(column) for column in zip(*sorted(points), strict=True))
+    fedelim, best = _of(rows, "fedelim", COST), float(study_bounds(rows["instance"][0]).base_opt)
     lines = [
         Line("at powers of lambda", x, y, spread, style=EVERY_H),
-        Line("fedelim, lambda = 2", [2.0], [y[two]], [spread[two]], style=FEDELIM),
+        *(replace(one, label="fedelim, lambda = 2", x=[2.0]) for one in fedelim.lines),
     ]
-    best = float(study_bounds(here["instance"][0]).base_opt)
-    two_lines = here["schedule"].unique(maintain_order=True)[:2]  # enough for the labels
-    labels = chart(
-        here.filter(pl.col("schedule").is_in(two_lines.implode())),
-        x="delta",
-        y="total",
-        errors=_ERRORS,
-    )
     return _titled(
-        Chart(lines, "base lambda", labels.y_label, labels.title, marks=[best]),
+        Chart(lines, "base lambda", fedelim.y_label, fedelim.title, marks=[best]),
         rows,
-        f"base, C = {COST:g}, delta = {plain(float(here['delta'][0]))}; dashed: "
+        f"base, C = {COST:g}, delta = {plain(float(rows['delta'][0]))}; dashed: "
         f"lambda_opt = {best:.3f}, where the bound is least",
     )
 
@@ -301,15 +251,6 @@ def clients_study(cells: Sequence[Cell]) -> Chart:
 def _titled(drawn: Chart, rows: pl.DataFrame, what: str) -> Chart:
     """Title a chart with its data set and the paper's panel, and explain points and bars below."""
     return replace(drawn, title=[f"{rows['instance'][0]} {what}", drawn.title[-1]])
-
-
-def _least(rows: pl.DataFrame) -> str:
-    """Find the period at which the mean total cost is least."""
-    periods = rows.filter(
-        pl.col("schedule").str.starts_with("periodic:"), pl.col("total_mean").is_not_null()
-    )
-    least = periods.row(int(periods["total_mean"].arg_min() or 0), named=True)["schedule"]
-    return f"least at H = {int(least.partition(':')[2]):,}"
 
 
 def radii_frame(panels: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:

@@ -6,16 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from fastfed.analysis.intervals import clopper_pearson
-from fastfed.analysis.trials import Trials, samples
 from fastfed.model.instance import Instance
+from fastfed.model.schedules import Schedule
 from fastfed.paper.evidence import COST, PAIRS, PAPER, RADII, RUNS, Place
 from fastfed.text import number
 from fastfed.theory.bounds import Bounds, bounds
 from fastfed.theory.bounds_table import VARIANTS
+from fastfed.theory.lower_bounds import over_least_pulls
 
 STUDY_DELTA = 0.01  # that of the studies of periods and bases, and of the panels against H
 WORDS = {"fedelim": "FedElim", "fedelim0": "FedElim0"}
@@ -61,6 +60,10 @@ def _mean(key: str, sem: str, missing: str = "none ended") -> Show:
     return lambda row: missing if row[key] is None else number(row[key], row[sem])
 
 
+_OF_ALGORITHMS = (
+    *("instance", "delta", "schedule", "trials", "error_low", "error_high"),
+    *(f"{column}_{how}" for column in ("pulls", "uplinks", "rounds") for how in ("mean", "sem")),
+)
 _DELTA = {"instance": _text("instance"), "delta": _count("delta", "g")}
 
 
@@ -134,7 +137,7 @@ def radii(places: Sequence[Place]) -> Table:
             )
     return Table(
         "What the confidence radius costs",
-        f"{in_a_sentence(rows)}\n\nCost: for FedElim pulls + {COST:g} x uplinks, for FedElim0 "
+        f"Cost: for FedElim pulls + {COST:g} x uplinks, for FedElim0 "
         "pulls alone. The ratio is to the paper's radius on the same trials, ± its standard error "
         "from the paired trials. Wrong: trials that ended with a wrong answer.",
         {
@@ -147,26 +150,6 @@ def radii(places: Sequence[Place]) -> Table:
             "wrong": _count("wrong"),
         },
         rows,
-    )
-
-
-def in_a_sentence(rows: Sequence[Row], delta: float = 0.01) -> str:
-    """Write a sentence for the README: the share of FedElim's cost with the tightest radius."""
-    wanted = {"radius": PAIRS, "schedule": "fedelim", "delta": delta}
-    parts = [
-        f"{100 * row['ratio']:.2f} ± {100 * row['ratio_sem']:.2f} % on {row['instance']}"
-        for row in rows
-        if all(row[key] == value for key, value in wanted.items()) and row["ratio_sem"] is not None
-    ]
-    if not parts:
-        return "Too few trials to say what a radius saves."
-    parts[0] = parts[0].replace(" on ", " of the cost with the paper's radius on ")
-    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    trials = min(row["trials"] for row in rows)
-    return (
-        f"With the radius `{PAIRS}` FedElim's error probability is also at most delta. Its "
-        f"total cost is {listed}. (Ratio and standard error; delta = {delta:g}, C = {COST:g}, at "
-        f"least {trials:,} paired trials.)"
     )
 
 
@@ -194,30 +177,18 @@ def optimum(places: Sequence[Place]) -> Table:
     )
 
 
-def algorithms(trials: Trials) -> Table:
+def algorithms(summary: pl.DataFrame, instances: Mapping[str, Instance]) -> Table:
     """Tabulate every schedule of every cell, by means over the trials that ended."""
-    rows = []
-    columns = ("pulls", "uplinks", "rounds", "correct", "truncated")
-    for cell, schedules in trials.held().items():
-        least = bounds(trials.instances[cell.instance], delta=cell.delta).least_pulls
-        for schedule in schedules:
-            name = str(schedule)
-            found = samples(trials.batches(cell, [name], columns), name, columns)
-            count, ended = len(found["pulls"]), ~found["truncated"]
-            wrong = int(count - found["correct"].sum())  # a trial that did not end has no answer
-            low, high = clopper_pearson(wrong, count)
-            row: Row = {"instance": cell.instance, "delta": cell.delta, "schedule": name}
-            row |= {"algorithm": schedule.label, "trials": count}
-            for column in columns[:3]:
-                values = found[column][ended].astype(float)
-                row[f"{column}_mean"] = float(values.mean()) if len(values) else None
-                many = len(values) > 1
-                row[f"{column}_sem"] = (
-                    float(values.std(ddof=1) / np.sqrt(len(values))) if many else None
-                )
-            known = least is not None and row["pulls_mean"] and not schedule.fixed_budget
-            row["x_least"] = row["pulls_mean"] / float(least) if known else None  # type: ignore[arg-type]
-            rows.append(row | {"wrong": wrong, "error_low": low, "error_high": high})
+    rows: list[Row] = []
+    for found in summary.filter(pl.col("cost") == 0).iter_rows(named=True):
+        row = {key: found[key] for key in _OF_ALGORITHMS}
+        schedule = Schedule.parse(row["schedule"])
+        row["algorithm"], row["x_least"] = schedule.label, None
+        if row["pulls_mean"] and not schedule.fixed_budget:
+            instance = instances[row["instance"]]
+            row["x_least"] = over_least_pulls(instance, row["pulls_mean"], found)
+        row["wrong"] = round(found["error_rate"] * row["trials"])
+        rows.append(row)
     return Table(
         "All algorithms side by side",
         f"Means ± one standard error, with the radius {PAIRS}. Within an instance all algorithms "

@@ -17,6 +17,7 @@ import polars as pl
 from fastfed.display.series import Chart, Line
 from fastfed.files import make_folder, replacing
 from fastfed.model.instance import Instance
+from fastfed.paper.tables import markdown
 from fastfed.theory.error_estimates import error_frame
 from fastfed.theory.error_probability import error_probability
 from fastfed.version import ROWS
@@ -25,41 +26,10 @@ DELTAS = (0.1, 0.03, 0.01, 0.003, 0.001)
 QUICK_DELTAS = (0.1, 0.001)
 TRIALS, QUICK_TRIALS = 20_000, 4_000  # for all estimates of an instance: MovieLens has 40
 _LEAST = 100  # for one estimate
-_SCHEDULE = "fedelim"
 _ASKED = "fastfed"
+_ANSWERS = {"any answer": "any", "server": "server", "worst client": "client "}
+"""Answers that are shown, and the beginnings of their names."""
 FILE = "true-errors.parquet"
-
-
-def measure(
-    instances: Sequence[str],
-    deltas: Sequence[float],
-    trials: int,
-    seed: int = 0,
-    threads: int | None = None,
-    report: Callable[[str], object] = lambda _: None,
-) -> pl.DataFrame:
-    """Estimate the error probabilities: a row for each instance, delta and answer.
-
-    The columns are those of `ErrorProbability.frame`. The estimates of an instance share its
-    ``trials``: one for each client, one for the server, and one for any answer. ``report`` is
-    called for each delta.
-    """
-    found = []
-    for name in instances:
-        instance = Instance.load(name)
-        for delta in deltas:
-            report(f"{name}: true errors at delta {delta:g}")
-            found.append(
-                error_probability(
-                    instance,
-                    _SCHEDULE,
-                    delta=delta,
-                    trials=max(_LEAST, trials // (instance.shape[1] + 2)),
-                    seed=seed,
-                    threads=threads,
-                )
-            )
-    return error_frame(found)
 
 
 def read_or_measure(
@@ -68,11 +38,15 @@ def read_or_measure(
     deltas: Sequence[float],
     trials: int,
     seed: int = 0,
-    **options: Any,
+    threads: int | None = None,
+    report: Callable[[str], object] = lambda _: None,
 ) -> pl.DataFrame:
-    """Measure, and write true-errors.parquet, unless the folder has these estimates already.
+    """Estimate the error probabilities, unless the folder has these estimates already.
 
-    The options are the threads and the report of `measure`.
+    There is a row for each instance, delta and answer, with the columns of
+    `ErrorProbability.frame`. The rows are written to true-errors.parquet. The estimates of an
+    instance share its ``trials``: one for each client, one for the server, and one for any answer.
+    ``report`` is called for each delta.
     """
     path, asked = out / FILE, repr((ROWS, tuple(instances), tuple(deltas), trials, seed))
     try:
@@ -80,7 +54,22 @@ def read_or_measure(
             return pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError):  # none is there, or none that can be read
         pass
-    frame = measure(instances, deltas, trials, seed, **options)
+    found = []
+    for name in instances:
+        instance = Instance.load(name)
+        for delta in deltas:
+            report(f"{name}: true errors at delta {delta:g}")
+            found.append(
+                error_probability(
+                    instance,
+                    "fedelim",
+                    delta=delta,
+                    trials=max(_LEAST, trials // (instance.shape[1] + 2)),
+                    seed=seed,
+                    threads=threads,
+                )
+            )
+    frame = error_frame(found)
     make_folder(out)
     with replacing(path) as file:
         frame.write_parquet(file, metadata={_ASKED: asked})
@@ -101,28 +90,12 @@ def charts(frame: pl.DataFrame) -> dict[str, Chart]:
 def _chart(rows: pl.DataFrame) -> Chart:
     deltas = rows["delta"].unique().sort(descending=True).to_list()
     lines = [Line("delta, which is allowed", deltas, deltas, plain=True)]
-    for label, answers in (
-        ("any answer", ["any"]),
-        ("the server's", ["server"]),
-        ("the worst client's", _clients(rows)),
-    ):
-        worst = (
-            rows.filter(pl.col("answer").is_in(answers))
-            .sort("log10", descending=True)
-            .group_by("delta")
-            .first()
-            .sort("delta", descending=True)
-            .filter(pl.col("estimate") > 0)
-        )
+    for label, answer in _ANSWERS.items():
+        worst = _worst(rows, answer).filter(pl.col("estimate") > 0)
         if len(worst):
-            lines.append(
-                Line(
-                    f"{label} (delta^{_slope(worst):.1f})",
-                    worst["delta"].to_list(),
-                    worst["estimate"].to_list(),
-                    (1.96 * worst["standard_error"]).to_list(),
-                )
-            )
+            x, y = worst["delta"].to_list(), worst["estimate"].to_list()
+            spread = (1.96 * worst["standard_error"]).to_list()
+            lines.append(Line(f"{label} (delta^{_slope(worst):.1f})", x, y, spread))
     return Chart(
         lines,
         "error probability delta that the radii allow",
@@ -136,33 +109,34 @@ def _chart(rows: pl.DataFrame) -> Chart:
     )
 
 
+def _worst(rows: pl.DataFrame, answer: str) -> pl.DataFrame:
+    """Select the most probable error of the answers whose names begin so, for each delta."""
+    some = rows.filter(pl.col("answer").str.starts_with(answer))
+    falling = some.sort("delta", "log10", descending=True)
+    return falling.unique("delta", keep="first", maintain_order=True)
+
+
 def as_text(frame: pl.DataFrame) -> str:
     """Write the true errors as Markdown, with the exponent of delta over its range."""
+    rows: list[list[str]] = []
+    trials = []
+    for (instance,), some in frame.group_by(["instance"], maintain_order=True):
+        name = str(instance)
+        worst = [_worst(some, answer) for answer in _ANSWERS.values()]
+        for line in zip(*(one.to_dicts() for one in worst), strict=True):
+            cells = [_shown(one) for one in line]
+            rows.append([name, f"{line[0]['delta']:g}", *cells, str(line[0]["step"]), ""])
+        rows.append([name, "all", "", "", "", "", f"{_slope(worst[0]):.2f}"])
+        trials.append(f"{name} {worst[1]['trials'].min():,}")  # clients that cannot err have none
     lines = [
         "## True errors of FedElim",
         "",
         "Probabilities of a wrong answer by importance sampling, with standard errors; the "
         "exponent is the slope of ln p in ln δ. `at step`: by then half of the errors have "
-        f"happened. Trials for each estimate: {_trials(frame)}.",
+        f"happened. Trials for each estimate: {', '.join(trials)}.",
         "",
-        "| instance | δ | any answer | server | worst client | at step | exponent |",
-        "|---|---|---|---|---|---|---|",
+        markdown(["instance", "δ", *_ANSWERS, "at step", "exponent"], rows, left=7),
     ]
-    for (name,), rows in frame.group_by(["instance"], maintain_order=True):
-        anything = rows.filter(pl.col("answer") == "any").sort("delta", descending=True)
-        for line in anything.iter_rows(named=True):
-            here = rows.filter(pl.col("delta") == line["delta"])
-            server = here.filter(pl.col("answer") == "server").row(0, named=True)
-            worst = (
-                here.filter(pl.col("answer").is_in(_clients(here)))
-                .sort("log10", descending=True)
-                .row(0, named=True)
-            )
-            lines.append(
-                f"| {name} | {line['delta']:g} | {_shown(line)} | {_shown(server)} | "
-                f"{_shown(worst)} | {line['step']} | |"
-            )
-        lines.append(f"| {name} | all | | | | | {_slope(anything):.2f} |")
     doubted = frame.filter(pl.col("warning").is_not_null())
     for (name, answer, warning), some in doubted.group_by(
         ["instance", "answer", "warning"], maintain_order=True
@@ -170,16 +144,6 @@ def as_text(frame: pl.DataFrame) -> str:
         deltas = ", ".join(f"{delta:g}" for delta in some["delta"])
         lines.append(f"\nNot to be trusted: {name}, {answer}, δ = {deltas}: {warning}.")
     return "\n".join(lines) + "\n"
-
-
-def _trials(frame: pl.DataFrame) -> str:
-    servers = frame.filter(pl.col("answer") == "server")  # clients that cannot err have none
-    least = servers.group_by("instance", maintain_order=True).agg(pl.col("trials").min())
-    return ", ".join(f"{name} {count:,}" for name, count in least.iter_rows())
-
-
-def _clients(rows: pl.DataFrame) -> list[str]:
-    return [name for name in rows["answer"].unique() if name.startswith("client ")]
 
 
 def _shown(line: dict[str, Any]) -> str:
