@@ -37,7 +37,7 @@ from fastfed.analysis.intervals import (
     LEAST_DIFFERING,
     clopper_pearson,
     difference,
-    paired_tails,
+    mean_tails,
     share_power,
     share_tails,
 )
@@ -182,8 +182,8 @@ def ratio(pairs: Paired, limit: float, note: str = "") -> Cell:
     if limit == 1 and abs(value - 1) < NEAR:
         text += f"; {_difference_text(pairs)}"
     text = f"{text} ({note})" if note else text
-    tails = paired_tails(pairs, limit)
-    return cell_of(value, limit, *tails, text, sem) | {"differ": pairs.excess(limit)[0]}
+    excess = pairs.excess(limit)
+    return cell_of(value, limit, *mean_tails(*excess), text, sem) | {"excess": excess}
 
 
 NEAR = 0.01  # a ratio closer to 1 shows the difference, too

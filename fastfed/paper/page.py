@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fastfed.analysis.intervals import LEAST_DIFFERING
+from fastfed.analysis.intervals import mean_tails
 from fastfed.analysis.verdict_words import NOT_ENOUGH_TRIALS, NOT_REFUTED, UNDECIDED
 from fastfed.analysis.verdicts import DOES_NOT_APPLY, HOLDS, LEVEL, VIOLATED, Cell, Claim
 from fastfed.display.report.charts import vega_chart, vega_map
@@ -38,7 +38,7 @@ class Look(NamedTuple):
 
 LOOKS = {
     HOLDS: Look("hold", "#009e73", "✓"),
-    NOT_REFUTED: Look("not refuted", "#9bd6c3", "(✓)"),
+    NOT_REFUTED: Look("not refuted", "#9bd6c3", "○"),
     NOT_ENOUGH_TRIALS: Look("undecided", "#e8c558", "?"),
     VIOLATED: Look("do not hold", "#d55e00", "✗"),
     DOES_NOT_APPLY: Look("do not apply", "#d9d9d9", "–"),
@@ -47,6 +47,7 @@ LOOKS = {
 _COLUMNS = {"instance": "data", "delta": "delta", "cost": "C", "sigma": "scale"} | {
     name: name for name in ("schedule", "radius", "what")
 }
+_TIMES = [2 ** (power / 2) for power in range(1, 41)]  # as many trials, tried in this order
 _MAP = "minimum-map"  # the claim whose cells are also drawn as a map
 
 
@@ -65,8 +66,8 @@ def slips(measured: Doubling | None) -> list[str]:
 def outlook(claims: Sequence[Claim], trials: int) -> str:
     """Say which claims have no verdict yet, and how many trials would decide half of their cells.
 
-    Where too few trials differ, their share tells how many would. Elsewhere the logarithm of a
-    p-value goes about as the number of trials, and the present one tells when it is small enough.
+    A comparison is tested as if its trials had been repeated. Elsewhere the logarithm of a p-value
+    goes about as the number of trials, and the present one tells when it is small enough.
     """
     waiting = [one for one in claims if one.verdict in (UNDECIDED, NOT_REFUTED)]
     parts = []
@@ -91,12 +92,16 @@ def outlook(claims: Sequence[Claim], trials: int) -> str:
 
 def _trials_needed(cell: Cell, trials: int, cells: int) -> float:
     """Estimate the trials that decide a cell, if ``cells`` cells are decided with it."""
-    if 0 < cell.get("differ", 0) < LEAST_DIFFERING:
-        return trials * LEAST_DIFFERING / float(cell["differ"])
-    single = 2 * float(min(cell["p_below"], cell["p_above"]))
-    if not 0 < single < 1:
+    wanted = LEVEL / sum(1 / rank for rank in range(1, cells + 1)) / 2
+    if "excess" in cell:
+        count, mean, scatter, *limits = cell["excess"]
+        for times in _TIMES:
+            if min(mean_tails(round(times * count), mean, times * scatter, *limits)) <= wanted:
+                return trials * times
         return math.inf
-    wanted = LEVEL / sum(1 / rank for rank in range(1, cells + 1))
+    single = float(min(cell["p_below"], cell["p_above"]))
+    if not 0 < single < 0.5:
+        return math.inf
     return max(trials * math.log(wanted) / math.log(single), trials + 1.0)
 
 
@@ -249,7 +254,7 @@ def _squares(claim: Claim) -> dict[str, Any]:
             "counts": list(counts.values()),
             "words": f"{len(verdicts):,} cell{'s' * (len(verdicts) > 1)}: {parts}",
             "closest": closest,
-            "symbol": "/".join(look.sign for look in seen),
+            "symbol": "".join(look.sign for look in seen),
         }
     return found
 

@@ -135,8 +135,8 @@ def _against_period(
     drawn = chart(here, x="period", y="total", errors=_ERRORS)
     curve = next(line for line in drawn.lines if not line.plain)
     least = min(zip(curve.y, curve.x, strict=True))[1]
-    where = f"{what}, C = {COST:g}, delta = {STUDY_DELTA:g}, least at H = {least:,.0f}{more}"
-    return _titled(replace(drawn, marks=marks), rows, where)
+    where = f"{what}, C = {COST:g}, delta = {STUDY_DELTA:g}, least at H = {least:,.0f}"
+    return _titled(replace(drawn, marks=marks), rows, where, more)
 
 
 def figure_stem(instance: str) -> str:
@@ -192,8 +192,8 @@ def base_study(rows: pl.DataFrame) -> Chart:
     return _titled(
         Chart(lines, "base lambda", fedelim.y_label, fedelim.title, marks=[best]),
         rows,
-        f"base, C = {COST:g}, delta = {plain(float(rows['delta'][0]))}; dashed: "
-        f"lambda_opt = {best:.3f}, where the bound is least",
+        f"base, C = {COST:g}, delta = {plain(float(rows['delta'][0]))}",
+        f"; dashed: lambda_opt = {best:.3f}, where the bound is least",
     )
 
 
@@ -248,9 +248,9 @@ def clients_study(cells: Sequence[Cell]) -> Chart:
     )
 
 
-def _titled(drawn: Chart, rows: pl.DataFrame, what: str) -> Chart:
+def _titled(drawn: Chart, rows: pl.DataFrame, what: str, more: str = "") -> Chart:
     """Title a chart with its data set and the paper's panel, and explain points and bars below."""
-    return replace(drawn, title=[f"{rows['instance'][0]} {what}", drawn.title[-1]])
+    return replace(drawn, title=[f"{rows['instance'][0]} {what}", f"{drawn.title[-1]}{more}"])
 
 
 def radii_frame(panels: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:

@@ -87,14 +87,14 @@ def _axis(field: str, title: str, number: str, scale: Mapping[str, Any]) -> dict
 def vega_map(title: str, cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Make a map of ratios by delta and C: red above 1, blue below.
 
-    Undecided ratios have a question mark. ``cells`` have delta, cost, value and ``holds``.
+    Undecided ratios show a question mark. ``cells`` have delta, cost, value and ``holds``.
     """
     values = [
         {
             "delta": f"{cell['delta']:g}",
             "cost": f"{cell['cost']:g}",
             "value": cell["value"],
-            "text": f"{cell['value']:.2f}" + ("?" if cell["holds"] is None else ""),
+            "text": "?" if cell["holds"] is None else f"{cell['value']:.2f}",
             "verdict": cell["verdict"],
         }
         for cell in cells
@@ -136,7 +136,15 @@ def vega_map(title: str, cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             },
             {
                 "mark": {"type": "text", "fontSize": 9},
-                "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "text": {"field": "text", "type": "nominal"},
+                    "color": {
+                        "condition": {"test": "abs(log(datum.value)) > 0.5", "value": "white"},
+                        "value": "#111",
+                    },
+                },
             },
         ],
     }
