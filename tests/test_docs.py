@@ -252,37 +252,19 @@ def test_files_that_a_page_names_are_there() -> None:
 def test_verdicts_are_written_between_their_markers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    claims = hook("claims")
+    monkeypatch.syspath_prepend(ROOT)
+    study = importlib.import_module("benchmarks.studies.paper")
     page = tmp_path / "paper.md"
-    page.write_text(f"a\n{claims.BEGIN}\nformer\n{claims.END}\nb\n")
-    monkeypatch.setattr(claims, "PAGE", page)
-    (tmp_path / "claims.json").write_text(
-        json.dumps(
-            {
-                "trials": 1000,
-                "outlook": "1 of 1 claims have a verdict from 1,000 trials of each cell.",
-                "claims": [
-                    {
-                        "key": "one",
-                        "claim": "A | B",
-                        "where": "Theorem 1",
-                        "sentence": "Holds on a, except on b.",
-                        "measured": [],
-                        "cells": [
-                            {"instance": "a", "verdict": "holds"},
-                            {"instance": "b", "verdict": "violated"},
-                        ],
-                    }
-                ],
-            }
-        )
+    page.write_text("a\n<!-- claims -->\nformer\n<!-- /claims -->\nb\n")
+    ours = {"claim": "C", "where": "not in the paper: radii.md", "sentence": "Holds on a."}
+    one = {"claim": "A | B", "where": "Theorem 1", "sentence": "Holds on a, except on b."}
+    outlook = "2 of 2 claims have a verdict from 1,000 trials of each cell."
+    text = study.verdicts({"outlook": outlook, "claims": [one, ours]})
+    study.write_between(page, "claims", text)
+    assert page.read_text() == (
+        f"a\n<!-- claims -->\n{outlook}\n\n"
+        "| claim | in the paper | verdict |\n"
+        "| --- | --- | --- |\n"
+        "| A \\| B | Theorem 1 | Holds on a, except on b. |\n"
+        "<!-- /claims -->\nb\n"
     )
-    claims.main(str(tmp_path))
-    text = page.read_text()
-    assert "| A \\| B | Theorem 1 | Holds on a, except on b. |" in text
-    assert "| claim | a | b |" not in text  # the report has the matrix
-    assert "1 of 1 claims have a verdict from 1,000 trials of each cell." in text
-    assert "former" not in text
-    assert text.startswith(f"a\n{claims.BEGIN}\n")
-    assert text.endswith(f"{claims.END}\nb\n")
-    assert claims.BEGIN in (ROOT / "docs" / "explanation" / "paper.md").read_text(encoding="utf-8")

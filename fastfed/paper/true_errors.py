@@ -127,7 +127,9 @@ def as_text(frame: pl.DataFrame) -> str:
             cells = [_shown(one) for one in line]
             rows.append([name, f"{line[0]['delta']:g}", *cells, str(line[0]["step"]), ""])
         rows.append([name, "all", "", "", "", "", f"{_slope(worst[0]):.2f}"])
-        trials.append(f"{name} {worst[1]['trials'].min():,}")  # clients that cannot err have none
+        trials.append(
+            f"{name} {min(worst[1]['trials'].to_list()):,}"
+        )  # clients that cannot err have none
     lines = [
         "## True errors of FedElim",
         "",
