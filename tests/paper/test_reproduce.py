@@ -315,7 +315,7 @@ def test_failures_are_named(
         raise ArithmeticError("no such sum")
 
     monkeypatch.setattr(tasks, "compute", broken)
-    asked = ["reproduce", "--out", str(tmp_path), "--trials", "2", "--only", "synthetic"]
+    asked = ["reproduce", "--out", str(tmp_path), "--trials", "2", "--quiet", "--only", "synthetic"]
     assert cli.run(asked) == 1
     said = capsys.readouterr().err.splitlines()
     assert said
@@ -323,7 +323,7 @@ def test_failures_are_named(
 
 
 def test_another_seed_is_refused(paper: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["reproduce", "--out", str(paper), "--trials", "3"]) == 2
+    assert cli.run(["reproduce", "--out", str(paper), "--trials", "3", "--quiet"]) == 2
     assert "seed 5" in capsys.readouterr().err
 
 
