@@ -121,7 +121,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     seen: list[Call] = []
     real = tasks.compute
 
-    def spy(task: tasks.Task, *shared: Any) -> tuple[Any, int]:
+    def spy(task: tasks.Task, *shared: Any) -> Any:
         seen.append(
             (
                 task.setting.instance.name,

@@ -343,8 +343,9 @@ def _alone(
         one: np.array([[its.of(one) if its.count else none for its in each]])
         for one in measures(costs)
     }
+    present, wrong, own, pairs = sums
     errors = np.array([[its.error for its in each]])
-    return _Cells([cell], names, *sums, quantiles=found, quantile_error=errors)
+    return _Cells([cell], names, present, wrong, own, pairs, found, errors)
 
 
 def _added_up(

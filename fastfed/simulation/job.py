@@ -37,7 +37,7 @@ from fastfed.simulation import machine as machines
 from fastfed.simulation import rows
 from fastfed.simulation.algorithms import RoundsRunner
 from fastfed.simulation.machine import Machine, in_thread
-from fastfed.simulation.rows import Block, Departures
+from fastfed.simulation.rows import Block, Departures, Rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,18 +70,11 @@ class Job:
             for place, one in enumerate(self.schedules)
             if isinstance(one, Algorithm)
         }
-        instance, radii = setting.instance, setting.radii
         self._times, self._horizon, self._pass_of = _lay_out(
             [one.kernel(setting) for one in self.schedules if one.eliminates]
         )
         self._betting = isinstance(setting.radius, Betting)
-        self._local_g, *global_g = (
-            np.array([one.boundary(2.0**t) for t in range(MAX_STEPS.bit_length())])
-            if not self._betting
-            else np.zeros(MAX_STEPS.bit_length())  # sums of finite rewards have no use for it
-            for one in (radii.client, radii.largest_sums, *set(radii.sums))
-        )
-        self._global_g = np.max(global_g, axis=0) * instance.questions.arm_scales.max()
+        self._g: dict[int, tuple[float, float]] = {}
         self._every = _lay_out([Periodic(1).kernel(setting)])[0]
         choices = setting.kernels
         client_radius, question_radii = choices.pop("radius")
@@ -273,14 +266,28 @@ class Job:
         mean = np.maximum(pulls / self.instance.means.size, 1.0)
         power = np.minimum(np.frexp(mean)[1], MAX_STEPS.bit_length() - 1)
         questions = self.instance.questions
+        powers, places = np.unique(power, return_inverse=True)
+        found = [self._boundaries(one) for one in powers.tolist()]
+        local, at_server = np.array(found).reshape(-1, 2).T
         return Spent(
             steps,
             mean,
-            self._local_g[power],
-            self._global_g[power],
+            local[places.reshape(power.shape)],
+            at_server[places.reshape(power.shape)],
             weighted=not (questions.plain and questions.full),
             places=self._places,
         )
+
+    def _boundaries(self, power: int) -> tuple[float, float]:
+        """Return g(2^power) of the clients, and the largest g of the server."""
+        if self._betting:
+            return 0.0, 0.0  # sums of finite rewards have no use for it
+        if power not in self._g:
+            radii, n = self.setting.radii, 2.0**power
+            widest = max(one.boundary(n) for one in {radii.largest_sums, *radii.sums})
+            scale = float(self.instance.questions.arm_scales.max())
+            self._g[power] = radii.client.boundary(n), widest * scale
+        return self._g[power]
 
     @cached_property
     def _places(self) -> float:
@@ -329,17 +336,17 @@ class Job:
 
     def frame(self, block: Block) -> pl.DataFrame:
         """Make the rows of a block as a data frame, in order of schedule, then trial."""
-        return rows.frame(block, *self._names)
+        return rows.frame(self.rows(block))
 
     def table(self, block: Block) -> pa.Table:
         """Make the same rows as an Arrow table."""
-        return rows.table(block, *self._names)
+        return rows.table([self.rows(block)])
 
-    @property
-    def _names(self) -> tuple[list[str], dict[str, Any]]:
-        """Names of the schedules, and the columns that all rows have in common."""
+    def rows(self, block: Block) -> Rows:
+        """Add the names of the schedules, and the columns that all rows have in common."""
         key = self.setting.key
-        return list(map(str, self.schedules)), {name: getattr(key, name) for name in rows.OF_JOB}
+        of_job = {name: getattr(key, name) for name in rows.OF_JOB}
+        return Rows(block, list(map(str, self.schedules)), of_job)
 
 
 def _lay_out_questions(setting: Setting, on_verdicts: bool) -> Questions | PairQuestions:

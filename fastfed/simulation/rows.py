@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -167,35 +167,53 @@ class Block:
         )
 
 
-def table(block: Block, schedules: Sequence[str], of_job: Mapping[str, str | float]) -> pa.Table:
-    """Make the rows of a block as an Arrow table, in order of schedule, then trial.
+class Rows(NamedTuple):
+    """A block with the names of its schedules and the OF_JOB columns."""
 
-    ``of_job`` has the OF_JOB columns. Types are plain ones, which every reader knows.
+    block: Block
+    schedules: Sequence[str]
+    of_job: Mapping[str, str | float]
+
+
+def table(some: Sequence[Rows]) -> pa.Table:
+    """Make the rows of blocks as one Arrow table, in order of block, schedule, then trial.
+
+    The blocks have the same columns. Types are plain ones, which every reader knows. Columns are
+    made once for all blocks, because each takes longer than a few trials.
     """
     import pyarrow as pa
 
-    several = len(block.server_arms) > 0
+    several = len(some[0].block.server_arms) > 0
     types = arrow_types(several)
-    count, trials = block.skip_error.shape
-    rows = count * trials
-    places = pa.array(np.repeat(np.arange(count, dtype=np.int32), trials))
+    shapes = [one.block.skip_error.shape for one in some]
+    places = np.repeat(np.arange(len(some), dtype=np.int32), [s * t for s, t in shapes])
     columns: dict[str, Any] = {
-        name: pa.repeat(pa.scalar(value, types[name]), rows) for name, value in of_job.items()
+        name: pa.array([one.of_job[name] for one in some], types[name]).take(pa.array(places))
+        for name in OF_JOB
     }
-    columns["schedule"] = pa.array(list(schedules), pa.string()).take(places)
-    columns["trial"] = np.tile(np.arange(block.first, block.first + trials), count)
-    columns["skip_error"] = block.skip_error.ravel()
-    columns["draw_error"] = block.draw_error.ravel()
-    for name in COUNTED:
-        values = block.column(name).ravel()
-        columns[name] = values.astype({"double": "f8"}.get(str(types[name]), str(types[name])))
+    names = {name: at for at, name in enumerate(dict.fromkeys(n for one in some for n in one[1]))}
+    of_rows = [
+        np.repeat(np.array([names[name] for name in one.schedules], np.int32), trials)
+        for one, (_, trials) in zip(some, shapes, strict=True)
+    ]
+    columns["schedule"] = pa.array([*names], pa.string()).take(pa.array(np.concatenate(of_rows)))
+    columns["trial"] = np.concatenate(
+        [
+            np.tile(np.arange(one.block.first, one.block.first + trials), count)
+            for one, (count, trials) in zip(some, shapes, strict=True)
+        ]
+    )
+    for name in ("skip_error", "draw_error"):
+        columns[name] = np.concatenate([getattr(one.block, name).ravel() for one in some])
+    ints = np.concatenate([one.block.ints.reshape(-1, one.block.ints.shape[2]) for one in some])
+    for place, name in enumerate(COUNTED):
+        columns[name] = ints[:, place].astype(str(types[name]))
     bits = columns["bits"]
     columns["bits"] = pa.array(bits, mask=bits < 0)  # which were not counted
-    first = block.called[:, :, 0] if len(block.called) else block.called
-    columns["global_answer"] = _answers(first, rows)
+    columns["global_answer"] = pa.concat_arrays([_first_answers(one.block) for one in some])
     if several:
-        columns["server_errors"] = block.server_errors.ravel().astype(np.int32)
-        columns["server_answers"] = _all_answers(block, rows)
+        columns["server_errors"] = ints[:, len(COUNTED)].astype(np.int32)
+        columns["server_answers"] = pa.concat_arrays([_all_answers(one.block) for one in some])
     return pa.table(
         [pa.array(columns[name], kind) for name, kind in types.items()], schema=pa.schema(types)
     )
@@ -219,13 +237,11 @@ def arrow_types(several: bool = False) -> dict[str, Any]:
     return {name: kinds[kind] for name, kind in names.items()}
 
 
-def frame(
-    block: Block, schedules: Sequence[str], of_job: Mapping[str, str | float]
-) -> pl.DataFrame:
+def frame(rows: Rows) -> pl.DataFrame:
     """Make the rows of a block, in order of schedule, then trial, as a data frame."""
     import polars as pl
 
-    made = pl.from_arrow(table(block, schedules, of_job), schema=schema(len(block.server_arms) > 0))
+    made = pl.from_arrow(table([rows]), schema=schema(len(rows.block.server_arms) > 0))
     assert isinstance(made, pl.DataFrame)
     return made
 
@@ -244,10 +260,17 @@ def _answers(called: npt.NDArray[np.int8], rows: int) -> Any:
     return pa.ListArray.from_arrays(pa.array(ends), arms, mask=absent)
 
 
-def _all_answers(block: Block, rows: int) -> Any:
+def _first_answers(block: Block) -> Any:
+    """Return the server's sets in the first question."""
+    first = block.called[:, :, 0] if len(block.called) else block.called
+    return _answers(first, block.skip_error.size)
+
+
+def _all_answers(block: Block) -> Any:
     """Return the server's answers to several questions."""
     import pyarrow as pa
 
+    rows = block.skip_error.size
     if len(block.called):
         return _answers(np.maximum(block.called.reshape(rows, -1), 0)[None], rows)
     arms = block.server_arms.reshape(rows, -1).astype(np.int32)

@@ -24,6 +24,7 @@ from fastfed.storage.manifest import Piece
 if TYPE_CHECKING:
     from fastfed.kernels.trials import Control
     from fastfed.simulation.job import Job
+    from fastfed.simulation.rows import Rows
     from fastfed.sweeps.grid import Grid
 
 
@@ -120,11 +121,11 @@ class Executor(Protocol):
 
 def perform(bundle: Bundle, control: Control | None = None) -> Done:
     """Compute the tasks of a bundle, and encode their rows."""
-    import pyarrow as pa
+    from fastfed.simulation import rows
 
-    tables: list[Any] = []
+    found: list[rows.Rows] = []
     failures: dict[int, BaseException] = {}
-    pulls = begun = 0
+    begun = 0
     seconds = 0.0
     for place, task in enumerate(bundle.tasks):
         if begun and seconds > bundle.seconds:
@@ -133,20 +134,19 @@ def perform(bundle: Bundle, control: Control | None = None) -> Done:
         try:
             _compile_first(task)
             begin = time.perf_counter()
-            table, spent = compute(task, control)
+            found += compute(task, control)
         except Exception as error:
             failures[place] = error
             continue
         seconds += time.perf_counter() - begin
-        tables.append(table)
-        pulls += spent
-    if not tables:
+    if not found:
         return Done(bundle, begun, failures=failures)
     begin = time.perf_counter()
-    table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
-    rows = checked_parquet.encode(table)
+    pulls = sum(int(one.block.column("pulls").sum()) for one in found)
+    table = rows.table(found)
+    encoded = checked_parquet.encode(table)
     seconds += time.perf_counter() - begin
-    return Done(bundle, begun, rows, table.select(BATCH_COLUMNS), failures, pulls, seconds)
+    return Done(bundle, begun, encoded, table.select(BATCH_COLUMNS), failures, pulls, seconds)
 
 
 _compiled: set[object] = set()
@@ -166,17 +166,13 @@ def _compile_first(task: Task) -> None:
         _compiled.add(kernels)
 
 
-def compute(task: Task, control: Control | None = None) -> tuple[Any, int]:
-    """Compute a task; return its rows as a pyarrow table, and the number of their pulls."""
-    import pyarrow as pa
-
+def compute(task: Task, control: Control | None = None) -> list[Rows]:
+    """Compute a task; return the rows of each of its settings."""
     from fastfed.simulation.job import run_together
 
     jobs = _jobs(task)
     blocks = run_together(jobs, task.first, task.count, control)
-    tables = [job.table(block) for job, block in zip(jobs, blocks, strict=True)]
-    pulls = sum(int(block.column("pulls").sum()) for block in blocks)
-    return tables[0] if len(tables) == 1 else pa.concat_tables(tables), pulls
+    return [job.rows(block) for job, block in zip(jobs, blocks, strict=True)]
 
 
 def need_of(task: Task) -> int:

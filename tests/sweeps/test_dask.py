@@ -219,7 +219,7 @@ def spoil(name: str, value: Any) -> None:
     real = getattr(tasks, "real_compute", tasks.compute)
     tasks.real_compute = real  # type: ignore[attr-defined]
 
-    def compute(task: tasks.Task, control: Any = None) -> tuple[Any, int]:
+    def compute(task: tasks.Task, control: Any = None) -> Any:
         if task.setting.delta == 0.01 and task.first == 500:
             raise ZeroDivisionError("no luck")
         return real(task, control)

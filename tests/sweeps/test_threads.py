@@ -55,7 +55,7 @@ def test_trials_that_do_not_fit_into_memory_wait(
     most: list[int] = []
     real = tasks.compute
 
-    def spy(task: tasks.Task, control: Any) -> tuple[Any, int]:
+    def spy(task: tasks.Task, control: Any) -> Any:
         running.append(task)
         most.append(len(running))
         done = real(task, control)
