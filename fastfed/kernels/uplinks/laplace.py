@@ -39,6 +39,7 @@ class LaplaceUplink(NamedTuple):
 
     scale: Any  # b
     slopes: Any  # (slopes,)
+    charges: Any  # (slopes,) the negative logarithms of their weights
     rate: Any  # the variance proxy of a step of the lead, or of the sum of one arm
     budget: Any  # a
     arms: Any  # the noisy arms of a comparison: 2, or 1 against a line
@@ -80,7 +81,7 @@ def _add_all(scale, noise, arms, scope, m, n):
 def _bar_at(uplink, received, radius, n, steps):
     slopes, spent = uplink.slopes, received.uplink.spent
     for j in range(slopes.shape[0]):
-        spent[j] = 0.5 * slopes[j] * slopes[j] * uplink.rate * float(n)
+        spent[j] = uplink.charges[j] + 0.5 * slopes[j] * slopes[j] * uplink.rate * float(n)
     for m in range(received.sent.shape[0]):
         for j in range(slopes.shape[0]):
             spent[j] += float(received.sent[m]) * received.uplink.costs[m, j]

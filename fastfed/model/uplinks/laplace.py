@@ -24,10 +24,10 @@ w_m b. E exp(l w Z) is 1 / (1 - l^2 w^2 b^2) for a variate Z with the scale b. S
     exp(l S - l^2 sigma^2 n sum w_m^2 + 2 sum r_m ln(1 - l^2 w_m^2 b^2))
 
 is a supermartingale from round to round, whenever the rounds take place, and whoever takes part.
-So is its mean over a list of l, and Ville's inequality bounds the probability that it ever reaches
-1 / a by a (`fastfed.capital`). The budget a is that of a radius per pair: delta / 2 over the number
-of pairs that can cause an error. With a threshold one arm is compared with a line: half of the
-terms, both signs, delta / 4 over the number of arms.
+So is its weighted mean over a list of l, and Ville's inequality bounds the probability that it ever
+reaches 1 / a by a (`fastfed.capital`). The budget a is that of a radius per pair: delta / 2 over
+the number of pairs that can cause an error. With a threshold one arm is compared with a line: half
+of the terms, both signs, delta / 4 over the number of arms.
 
 The rule takes the place of the radius at the server. Clients have theirs as before.
 """
@@ -59,6 +59,7 @@ class Rule(NamedTuple):
 
     scale: float  # b
     slopes: npt.NDArray[np.float64]
+    charges: npt.NDArray[np.float64]  # the negative logarithms of their weights
     rate: float  # the variance proxy of a step of what is compared
     budget: float
     arms: int  # the noisy arms of a comparison
@@ -68,7 +69,7 @@ class Rule(NamedTuple):
         self, n: int, reports: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]
     ) -> float:
         """Return the boundary of leads after n steps and so many reports of each client."""
-        costs = 0.5 * self.slopes**2 * self.rate * n
+        costs = self.charges + 0.5 * self.slopes**2 * self.rate * n
         for count, weight in zip(reports.tolist(), weights.tolist(), strict=True):
             costs += (
                 count
@@ -147,8 +148,11 @@ class Laplace(Uplink):
         delta = 0.5 * setting.delta * questions.server_share
         budget = delta / goal.pairs(arms) if goal.compares else 0.5 * delta / arms
         rate = noisy * clients * setting.sigma**2  # the squares of the weights add up to M
-        slopes = capital.slopes(rate, scale * float(np.max(questions.factors)), budget)
-        return Rule(scale, np.array(slopes), rate, budget, noisy, 2.0 / noisy)
+        noise = scale * float(np.max(questions.factors))
+        slopes, charges = map(
+            np.array, capital.slopes(rate, noise, budget, setting.radius.tuned_at)
+        )
+        return Rule(scale, slopes, charges, rate, budget, noisy, 2.0 / noisy)
 
     def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.uplinks.laplace import LaplaceUplink
