@@ -214,6 +214,12 @@ def test_few_arms_are_all_the_answer_of_top() -> None:
         [False, True, True, False],
     ]
     assert goal.local_gaps(instance)[:, 1].tolist() == [math.inf] * 4
+    done = ff.simulate(
+        instance.own(), goal=goal, radius="mixture-pairs", delta=0.1, trials=2, keep_pulls=True
+    )
+    # the second client asks nothing, and pulls arms for the first one alone
+    assert done.frame["correct"].all()
+    assert (done.pulls[..., 1:3, 1] > 0).all()
 
 
 def test_uplink_round_needs_questions_of_one_size() -> None:

@@ -129,7 +129,7 @@ class Top(Goal):
         return Right(top, ~top)
 
     def pairs(self, arms: int) -> int:
-        return self.count * (arms - self.count)
+        return self.count * max(arms - self.count, 1)  # N arms or fewer are accepted at once
 
     def decide(
         self,
