@@ -163,7 +163,7 @@ def check(trials: Trials, costs: Sequence[float] | None = None) -> Check:
     lines: list[_Line] = []
     for cell, schedules in held.items():
         checked = CellCheck(trials, cell, schedules, wanted)
-        moments = paired_moments(schedules, _COUNTS)
+        moments = paired_moments(schedules, _COUNTS, _COUNTS)
         batches = trials.batches(cell, moments.schedules, columns_with(_COUNTS))
         collect(batches, moments.schedules, moments, checked)
         lines += checked.lines(moments)
@@ -446,7 +446,8 @@ def _outside(trials: Aligned, row: int, rules: Sequence[_Rule]) -> Any:
     counts = np.zeros((len(rules), 2), np.int64)
     cut = trials.present[row] & ~trials.ended[row]
     for index, rule in enumerate(rules):
-        spent = rule.prices.spent({name: trials.count(name)[row] for name in rule.prices.names})
+        counts_of = trials.values(rule.prices.names)[row]
+        spent = rule.prices.spent(dict(zip(rule.prices.names, counts_of, strict=True)))
         broken = trials.present[row] & (spent > rule.bound * _SLACK)
         counts[index] = broken.sum(), (cut & ~broken).sum()
     return counts

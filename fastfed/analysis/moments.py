@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +36,7 @@ _Truths = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Count, means, scatter about the means and maxima of columns, for arrays of sets of trials."""
+    """Count, means and scatter about the means of columns, for arrays of sets of trials."""
 
     count: _Integers
     """(...,)"""
@@ -43,45 +44,34 @@ class Sums:
     """(..., column)"""
     scatter: _Floats
     """(..., column, column) Sums of products of deviations from the means."""
-    most: _Floats
-    """(..., column)"""
 
     @classmethod
-    def of(cls, values: _Floats, where: _Truths) -> Sums:
-        """Sum the values (..., column, trial) of the trials (..., trial) that count."""
-        count = where.sum(axis=-1)
-        whole = bool(where.all())
-        kept = values if whole else np.where(where[..., None, :], values, 0.0)
-        mean = kept.sum(axis=-1) / np.maximum(count, 1)[..., None]
-        apart = values - mean[..., None]
-        apart = apart if whole else np.where(where[..., None, :], apart, 0.0)
-        return cls(count, mean, apart @ apart.swapaxes(-1, -2), kept.max(axis=-1, initial=0.0))
+    def of(cls, where: _Truths, *parts: _Floats) -> Sums:
+        """Sum the values (..., column, trial) of the trials (..., trial) that count.
 
-    @classmethod
-    def of_pairs(cls, beside: _Floats, apart: _Floats, where: _Truths) -> Sums:
-        """Sum a partner's values beside the differences of schedules: the columns of both.
-
-        ``beside`` is (partner, 1, column, trial), ``apart`` (partner, schedule, column, trial).
-        Where all trials count, the sums of a partner are the same beside every schedule: this takes
-        a third of the time of `of`.
+        The columns of all parts stand one after the other. Where all trials count, a part that is
+        the same for many sets is summed once.
         """
-        if not where.all():
-            every = np.broadcast_to(beside, apart.shape)
-            return cls.of(np.concatenate([every, apart], axis=2), where)
         count = where.sum(axis=-1)
-        means = [one.sum(axis=-1) / max(1, where.shape[-1]) for one in (beside, apart)]
-        y, d = (one - mean[..., None] for one, mean in zip((beside, apart), means, strict=True))
-        yd = y @ d.swapaxes(-1, -2)
-        yy = np.broadcast_to(y @ y.swapaxes(-1, -2), yd.shape)
-        scatter = np.block([[yy, yd], [yd.swapaxes(-1, -2), d @ d.swapaxes(-1, -2)]])
-        mean, most = (
-            np.concatenate([np.broadcast_to(one, other.shape), other], axis=-1)
-            for one, other in (
-                means,
-                [one.max(axis=-1, initial=0.0) for one in (beside, apart)],
-            )
-        )
-        return cls(count, mean, scatter, most)
+        divisor = max(1, where.shape[-1]) if where.all() else np.maximum(count, 1)[..., None]
+        size = parts[0].shape[-2]
+        mean = np.empty((*count.shape, size * len(parts)))
+        scatter = np.empty((*mean.shape, mean.shape[-1]))
+        centred = []
+        for place, values in enumerate(parts):
+            middle = kept(values, where).sum(axis=-1) / divisor
+            mean[..., size * place : size * (place + 1)] = middle
+            centred.append(kept(values - middle[..., None], where))
+        # a row times a matrix takes a third of the time of a product of two thin matrices
+        for row in range(mean.shape[-1]):
+            place, column = divmod(row, size)
+            one = centred[place][..., column : column + 1, :]
+            for other in range(place, len(parts)):
+                first = column if other == place else 0
+                some = slice(size * other + first, size * (other + 1))
+                products = one @ centred[other][..., first:, :].swapaxes(-1, -2)
+                scatter[..., row, some] = scatter[..., some, row] = products[..., 0, :]
+        return cls(count, mean, scatter)
 
     def __add__(self, other: Sums) -> Sums:
         """Merge the sums of two sets of trials."""
@@ -89,12 +79,52 @@ class Sums:
         share = other.count / np.maximum(count, 1)
         step = other.mean - self.mean
         between = (self.count * share)[..., None, None] * step[..., :, None] * step[..., None, :]
-        return Sums(
-            count,
-            self.mean + share[..., None] * step,
-            self.scatter + other.scatter + between,
-            np.maximum(self.most, other.most),
-        )
+        mean = self.mean + share[..., None] * step
+        return Sums(count, mean, self.scatter + other.scatter + between)
+
+
+def kept(values: _Floats, where: _Truths) -> _Floats:
+    """Return values (..., column, trial), 0 at the trials that do not count."""
+    return values if where.all() else np.where(where[..., None, :], values, 0.0)
+
+
+def largest(values: _Floats, where: _Truths) -> _Floats:
+    """Return the largest values (..., column) of the trials that count."""
+    found: _Floats = kept(values, where).max(axis=-1, initial=0.0)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Sums over the trials that both a schedule and a partner ended, for each schedule."""
+
+    sums: Sums
+    """(schedule,) Of the partner's counts, then of the schedule's less the partner's."""
+    most: _Floats
+    """(2, schedule, column) The partner's and the schedule's largest counts."""
+    differ: _Integers
+    """(schedule, 2^columns) Pairs by the columns in which they differ, as binary digits."""
+
+    @classmethod
+    def of(cls, values: _Floats, usable: _Truths, partner: int) -> Pairs:
+        """Pair the values (schedule, column, trial) of the usable trials with one schedule's."""
+        both = usable & usable[partner]
+        beside = values[partner]
+        apart = values - beside
+        schedules, columns = values.shape[:2]
+        # schedules are numbered, so that one histogram counts the digits of all of them
+        codes = np.zeros(both.shape, np.int32)
+        for digit in range(columns):
+            codes += (both & (apart[:, digit] != 0)) * np.int32(1 << digit)
+        codes += (np.arange(schedules, dtype=np.int32) << columns)[:, None]
+        differ = np.bincount(codes.ravel(), minlength=schedules << columns)
+        most = [largest(one, both) for one in (np.broadcast_to(beside, values.shape), values)]
+        return cls(Sums.of(both, beside, apart), np.stack(most), differ.reshape(-1, 1 << columns))
+
+    def __add__(self, other: Pairs) -> Pairs:
+        """Add the sums of two sets of trials."""
+        most = np.maximum(self.most, other.most)
+        return Pairs(self.sums + other.sums, most, self.differ + other.differ)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +137,10 @@ class CellSums:
     """(schedule,) Trials with a wrong or missing answer, with those that did not end."""
     own: Sums
     """(schedule,) Of the counts of each schedule."""
-    pairs: Sums
-    """(partner, schedule) Of the partner's counts, then of the schedule's less the partner's."""
     most: _Floats
-    """(partner, schedule, column) The schedule's largest counts in these pairs."""
-    differ: _Integers
-    """(partner, schedule, 2^columns) Pairs by the columns in which they differ, as binary digits.
-    """
+    """(schedule, column) The largest counts."""
+    pairs: tuple[Pairs, ...]
+    """With each partner."""
 
     def __add__(self, other: CellSums) -> CellSums:
         """Add the sums of two sets of trials."""
@@ -121,9 +148,8 @@ class CellSums:
             self.present + other.present,
             self.wrong + other.wrong,
             self.own + other.own,
-            self.pairs + other.pairs,
             np.maximum(self.most, other.most),
-            self.differ + other.differ,
+            tuple(one + two for one, two in zip(self.pairs, other.pairs, strict=True)),
         )
 
 
@@ -216,8 +242,9 @@ class Moments:
     """Sums of the trials of a cell: a collector of its blocks, and the costs that follow.
 
     Every schedule is paired with each of ``partners`` (such as the yardstick, or the schedules that
-    are the cheapest at some cost): pairs of all schedules would be quadratic in their number. With
-    ``common``, only the trials that all of these schedules answered rightly have a cost.
+    are the cheapest at some cost): pairs of all schedules would be quadratic in their number. Pairs
+    have the sums of the columns ``paired`` (None: of all). With ``common``, only the trials that
+    all of these schedules answered rightly have a cost.
     """
 
     def __init__(
@@ -226,8 +253,10 @@ class Moments:
         partners: Sequence[str] = (),
         columns: Sequence[str] = tuple(COUNTS),
         common: Sequence[str] | None = None,
+        paired: Sequence[str] | None = None,
     ) -> None:
         self.schedules, self.columns = tuple(schedules), tuple(columns)
+        self.paired = self.columns if paired is None else tuple(paired)
         self._row = {name: row for row, name in enumerate(self.schedules)}
         self.partners = tuple(name for name in dict.fromkeys(partners) if name in self._row)
         self._place = {name: place for place, name in enumerate(self.partners)}
@@ -243,36 +272,19 @@ class Moments:
         usable = trials.ended
         if self._common is not None:
             usable = usable & trials.right[self._common].all(axis=0)
-        counts = np.stack([trials.count(name) for name in self.columns], axis=1)
-        values = np.where(counts < 0, np.nan, counts)
-        rows = [self._row[name] for name in self.partners]
-        both = usable & usable[rows, None]
-        beside, apart = values[rows, None], values - values[rows, None]
-        size, shape = 1 << len(self.columns), (len(rows), len(self.schedules))
-        # pairs are numbered, so that one histogram counts the digits of all of them
-        codes = np.zeros(both.shape, np.int64)
-        for digit in range(len(self.columns)):
-            codes |= (apart[..., digit, :] != 0).astype(np.int64) << digit
-        codes = size * np.arange(math.prod(shape)).reshape(*shape, 1) + both * codes
-        whole = bool(both.all())
-        kept = values if whole else np.where(both[..., None, :], values, 0.0)
-        most = kept.max(axis=-1, initial=0.0)
+        values, paired = trials.values(self.columns), trials.values(self.paired)
         return CellSums(
             trials.present.sum(axis=1),
             trials.wrong.sum(axis=1),
-            Sums.of(values, usable),
-            Sums.of_pairs(beside, apart, both),
-            np.broadcast_to(most, (*shape, len(self.columns))),
-            np.bincount(codes.ravel(), minlength=size * math.prod(shape)).reshape(*shape, size),
+            Sums.of(usable, values),
+            largest(values, usable),
+            tuple(Pairs.of(paired, usable, self._row[name]) for name in self.partners),
         )
 
     def __add__(self, other: Moments) -> Moments:
         """Add up the sums of two sets of trials."""
-        one, two = ((each.schedules, each.partners, each.columns) for each in (self, other))
-        if one != two:
-            raise ValueError("sums of different schedules do not add up")
-        both = Moments(*one)
-        both._common, both.sums = self._common, self.sums + other.sums
+        both = copy(self)
+        both.sums = self.sums + other.sums
         return both
 
     @property
@@ -341,7 +353,7 @@ class Moments:
         row, paid = self._row[schedule], prices.along(self.columns)
         own = self.sums.own
         scatter = max(0.0, _form(own.scatter[row], paid, paid))
-        mean, most = self._mean(row, prices), _dot(paid, own.most[row])
+        mean, most = self._mean(row, prices), _dot(paid, self.sums.most[row])
         return int(own.count[row]), mean - bound, scatter, -bound, most
 
     def pair(self, one: str, other: str, x: Prices, y: Prices | None = None) -> Paired:
@@ -352,20 +364,19 @@ class Moments:
         y = x if y is None else y
         turned = other not in self._place
         partner, row = (one, other) if turned else (other, one)
-        place = self._place[partner], self._row[row]
-        pairs, differ = self.sums.pairs, self.sums.differ[place]
-        a, b = (each.along(self.columns) for each in (x, y))
+        pairs, at = self.sums.pairs[self._place[partner]], self._row[row]
+        a, b = (each.along(self.paired) for each in (x, y))
         none = np.zeros_like(a)
         # as forms of the partner's counts and the differences
         paid_x = np.concatenate([a, none if turned else a])
         paid_y = np.concatenate([b, b if turned else none])
         paid = paid_x - paid_y
-        mean, scatter = pairs.mean[place], pairs.scatter[place]
-        most, of_partner = self.sums.most[place], pairs.most[place][: len(a)]
-        count = int(pairs.count[place])
+        mean, scatter = pairs.sums.mean[at], pairs.sums.scatter[at]
+        of_partner, most = pairs.most[:, at]
+        count = int(pairs.sums.count[at])
         return Paired(
             count,
-            self._differing(differ, x.names) if x == y else count,
+            self._differing(pairs.differ[at], x.names) if x == y else count,
             _dot(paid_y, mean),
             _dot(paid, mean),
             _form(scatter, paid_y, paid_y),
@@ -377,23 +388,21 @@ class Moments:
 
     def apart(self, some: Sequence[str], other: str, unit: Unit) -> list[Apart]:
         """Sum the differences of schedules from a partner, at fixed prices and in what is sent."""
-        place, pairs = self._place[other], self.sums.pairs
-        base, sent = (one.along(self.columns) for one in (unit.base, unit.alone))
+        pairs = self.sums.pairs[self._place[other]]
+        base, sent = (one.along(self.paired) for one in (unit.base, unit.alone))
         none = np.zeros_like(base)
         forms = [np.concatenate([none, one]) for one in (base, sent)]
         found = []
         for row in (self._row[name] for name in some):
-            count = int(pairs.count[place, row])
-            differ = self._differing(
-                self.sums.differ[place, row], (*unit.base.names, *unit.alone.names)
-            )
-            p, s = (_dot(one, pairs.mean[place, row]) for one in forms)
-            scatter = pairs.scatter[place, row]
+            count = int(pairs.sums.count[row])
+            differ = self._differing(pairs.differ[row], (*unit.base.names, *unit.alone.names))
+            p, s = (_dot(one, pairs.sums.mean[row]) for one in forms)
+            scatter = pairs.sums.scatter[row]
             (base_mean, pp), (_, ps), (sent_mean, ss) = (
                 _where_it_differs(count, differ, x, y, _form(scatter, forms[i], forms[j]))
                 for x, y, i, j in ((p, p, 0, 0), (p, s, 0, 1), (s, s, 1, 1))
             )
-            most, theirs = self.sums.most[place, row], pairs.most[place, row][: len(base)]
+            theirs, most = pairs.most[:, row]
             found.append(
                 Apart(
                     count,
@@ -408,7 +417,7 @@ class Moments:
 
     def _differing(self, counts: _Integers, names: Sequence[str]) -> int:
         """Count the pairs that differ in any of some columns."""
-        digits = sum(1 << self.columns.index(name) for name in names)
+        digits = sum(1 << self.paired.index(name) for name in names)
         return int(counts[np.arange(len(counts)) & digits != 0].sum())
 
 
@@ -435,7 +444,8 @@ class Halves:
         partners: Sequence[str] = (),
         common: Sequence[str] | None = None,
     ) -> None:
-        self.even, self.odd = (Moments(schedules, partners, common=common) for _ in range(2))
+        columns = ("pulls", "uplinks")
+        self.even, self.odd = (Moments(schedules, partners, columns, common) for _ in range(2))
 
     def add(self, trials: Aligned) -> None:
         self.even.add(trials.half(odd=False))

@@ -29,7 +29,6 @@ SHARES = (0.05, 0.5, 0.95)
 
 _LEAST = int(np.float64(0.5).view(np.int64)) >> (52 - LEAD)
 _Floats = npt.NDArray[np.float64]
-_Counts = npt.NDArray[np.int64]
 
 
 class Quantiles:
@@ -41,7 +40,7 @@ class Quantiles:
     def __init__(self, measures: Sequence[Prices], beside: list[Quantiles]) -> None:
         self.count = 0
         self._beside = beside
-        self._kept: list[Mapping[str, _Counts]] | None = []
+        self._kept: list[Mapping[str, _Floats]] | None = []
         self._found: dict[Prices, list[float]] = {}
         self._buckets = {prices: _Buckets() for prices in measures}
 
@@ -50,7 +49,7 @@ class Quantiles:
         """The largest relative error: 0 while all trials are kept."""
         return 0.0 if self._kept is not None else SKETCH_ERROR
 
-    def add(self, counts: Mapping[str, _Counts]) -> None:
+    def add(self, counts: Mapping[str, _Floats]) -> None:
         self.count += len(next(iter(counts.values())))
         if self._kept is None:
             self._sort_in(counts)
@@ -70,12 +69,12 @@ class Quantiles:
             same = [one for one in self._beside if one.count == self.count]
             values = np.stack([prices.spent(one._columns()) for one in same])
             with np.errstate(over="ignore", invalid="ignore"):
-                found = np.quantile(values, SHARES, axis=1).T.tolist()
+                found = np.quantile(values, SHARES, axis=1, overwrite_input=True).T.tolist()
             for one, quantiles in zip(same, found, strict=True):
                 one._found[prices] = quantiles
         return self._found[prices]
 
-    def _columns(self) -> Mapping[str, _Counts]:
+    def _columns(self) -> Mapping[str, _Floats]:
         """Join the batches that are kept."""
         assert self._kept is not None
         if len(self._kept) > 1:
@@ -84,7 +83,7 @@ class Quantiles:
             ]
         return self._kept[0]
 
-    def _sort_in(self, counts: Mapping[str, _Counts]) -> None:
+    def _sort_in(self, counts: Mapping[str, _Floats]) -> None:
         for prices, buckets in self._buckets.items():
             buckets.add(prices.spent(counts))
 
@@ -114,11 +113,11 @@ class CellQuantiles:
 
     def add(self, trials: Aligned) -> None:
         """Add a batch."""
-        counts = {name: np.maximum(trials.count(name), 0) for name in self._columns}
+        counts = np.fmax(trials.values(self._columns), 0.0)
         for row, name in enumerate(trials.schedules):
             here = trials.present[row]
-            here = slice(None) if here.all() else here
-            self._of[name].add({column: values[row, here] for column, values in counts.items()})
+            here = counts[row] if here.all() else counts[row][:, here]
+            self._of[name].add(dict(zip(self._columns, here, strict=True)))
 
 
 class _Buckets:

@@ -31,7 +31,7 @@ import numpy.typing as npt
 from fastfed.analysis.columns import column_types
 from fastfed.analysis.intervals import clopper_pearson
 from fastfed.analysis.moments import Moments, Sums
-from fastfed.analysis.prices import PULLS, Cost, Given, Prices, Unit, costs_of
+from fastfed.analysis.prices import PULLS, Cost, Given, Prices, Unit, columns_of, costs_of
 from fastfed.analysis.quantiles import SHARES, CellQuantiles, measures
 from fastfed.analysis.trials import Aligned, Batch, Trials, blocks
 from fastfed.model.cell import Cell
@@ -73,7 +73,7 @@ SUMMARY_COLUMNS = (
 
 _TOGETHER = 2**16
 """Rows of small cells that are added up together."""
-_PLACE = {name: place for place, name in enumerate(COUNTS)}
+_ALL = tuple(COUNTS)
 _Floats = npt.NDArray[np.float64]
 _Integers = npt.NDArray[np.int64]
 
@@ -91,11 +91,11 @@ def yardstick_of(schedules: Iterable[Schedule]) -> str | None:
 
 
 def paired_moments(
-    schedules: Sequence[Schedule], columns: Sequence[str] = tuple(COUNTS)
+    schedules: Sequence[Schedule], paired: Sequence[str], columns: Sequence[str] = tuple(COUNTS)
 ) -> Moments:
-    """Make sums in which every schedule is paired with the yardstick."""
-    yardstick = yardstick_of(schedules)
-    return Moments([str(one) for one in schedules], [yardstick] if yardstick else [], columns)
+    """Make sums in which every schedule is paired with the yardstick, by some of the columns."""
+    partners = [one for one in (yardstick_of(schedules),) if one]
+    return Moments([str(one) for one in schedules], partners, columns, paired=paired)
 
 
 class _Cells(NamedTuple):
@@ -107,7 +107,9 @@ class _Cells(NamedTuple):
     wrong: _Integers
     own: Sums
     pairs: Sums | None
-    """Of the yardstick's counts, then of the schedule's less the yardstick's."""
+    """Of the yardstick's counts, then of the schedule's less the yardstick's,"""
+    paired: Sequence[str]
+    """in these columns."""
     quantiles: Mapping[Prices, _Floats]
     """(cell, schedule, share)"""
     quantile_error: _Floats
@@ -193,10 +195,10 @@ class _Cells(NamedTuple):
         if self.pairs is None:
             return {"ratio_to_fedelim0": none, "ratio_sem": none}
         count, mean, scatter = self.pairs.count, self.pairs.mean, self.pairs.scatter
-        own, half = len(COUNTS), slice(len(COUNTS), None)
-        y, d = _dot(mean[..., :own], prices), _dot(mean[..., half], prices)
+        own, half = len(self.paired), slice(len(self.paired), None)
+        y, d = (_dot(one, prices, self.paired) for one in (mean[..., :own], mean[..., half]))
         yy, yd, dd = (
-            _form(one, prices)
+            _form(one, prices, self.paired)
             for one in (
                 scatter[..., :own, :own],
                 scatter[..., :own, half],
@@ -225,16 +227,16 @@ class _Cells(NamedTuple):
         return dict(zip((f"{name}_{how}" for how in _STATISTICS), found, strict=True))
 
 
-def _dot(values: _Floats, prices: Prices) -> _Floats:
+def _dot(values: _Floats, prices: Prices, columns: Sequence[str] = _ALL) -> _Floats:
     """Add up prices times values (..., column), the same for any number of cells."""
-    paid = (price * values[..., _PLACE[name]] for name, price in prices.items)
+    paid = (price * values[..., columns.index(name)] for name, price in prices.items)
     return np.asarray(sum(paid, np.zeros(values.shape[:-1])))
 
 
-def _form(scatter: _Floats, prices: Prices) -> _Floats:
+def _form(scatter: _Floats, prices: Prices, columns: Sequence[str] = _ALL) -> _Floats:
     """Return the scatter of a cost from that of the columns, (..., column, column)."""
     paid = (
-        x * y * scatter[..., _PLACE[one], _PLACE[other]]
+        x * y * scatter[..., columns.index(one), columns.index(other)]
         for one, x in prices.items
         for other, y in prices.items
     )
@@ -310,18 +312,22 @@ def _together(
 
     columns = {one: joined(one).reshape(shape) for one in some[0][1][names[0]]}
     ended = ~columns["truncated"]
-    counts = {one: values for one, values in columns.items() if one in COUNTS}
-    aligned = Aligned(
-        tuple(names), columns["trial"], np.ones_like(ended), ended, ~columns["correct"], counts
-    )
-    spent = {one: np.maximum(aligned.count(one), 0) for one in COUNTS}
+    held = tuple(one for one in COUNTS if one in columns)
+    counts = np.stack([columns[one] for one in held], axis=-2).astype(np.float64)
+    counts[counts < 0] = np.nan
+    here, wrong = np.ones_like(ended), ~columns["correct"]
+    aligned = Aligned(tuple(names), columns["trial"], here, ended, wrong, held, counts)
+    values = np.moveaxis(np.fmax(aligned.values(_ALL), 0.0), -2, 0)
+    spent = dict(zip(COUNTS, values, strict=True))
     with np.errstate(over="ignore", invalid="ignore"):
         found = {
             one: np.moveaxis(np.quantile(one.spent(spent), SHARES, axis=-1), 0, -1)
             for one in measures(costs)
         }
-    sums = _added_up(aligned, yardstick_of(map(Schedule.parse, names)))
-    return _Cells([cell for cell, _ in some], names, *sums, found, np.zeros(ended.shape[:2]))
+    paired = columns_of(costs)
+    sums = _added_up(aligned, yardstick_of(map(Schedule.parse, names)), paired)
+    cells, errors = [cell for cell, _ in some], np.zeros(ended.shape[:2])
+    return _Cells(cells, names, *sums, paired, found, errors)
 
 
 def _alone(
@@ -329,12 +335,12 @@ def _alone(
 ) -> _Cells:
     """Add up the blocks of one cell."""
     names, yardstick = [str(one) for one in schedules], yardstick_of(schedules)
-    quantiles = CellQuantiles(names, costs)
+    quantiles, paired = CellQuantiles(names, costs), columns_of(costs)
     sums: Any = None
     for block in read:
         aligned = Aligned.of(block, names)
         quantiles.add(aligned)
-        new = _added_up(aligned, yardstick)
+        new = _added_up(aligned, yardstick, paired)
         both = zip(sums or new, new, strict=True)
         sums = new if sums is None else tuple(a if a is None else a + b for a, b in both)
     none = [math.nan] * len(SHARES)
@@ -345,24 +351,25 @@ def _alone(
     }
     present, wrong, own, pairs = sums
     errors = np.array([[its.error for its in each]])
-    return _Cells([cell], names, present, wrong, own, pairs, found, errors)
+    return _Cells([cell], names, present, wrong, own, pairs, paired, found, errors)
 
 
 def _added_up(
-    trials: Aligned, yardstick: str | None
+    trials: Aligned, yardstick: str | None, paired: Sequence[str]
 ) -> tuple[_Integers, _Integers, Sums, Sums | None]:
     """Sum a block of trials, of one or several cells: the fields of `_Cells`."""
     shape = (-1, *trials.ended.shape[-2:])
     ended = trials.ended.reshape(shape)
-    counts = np.stack([trials.count(name).reshape(shape) for name in COUNTS], axis=-2)
-    values = np.where(counts < 0, np.nan, counts)
+    values, some = (
+        one.reshape(-1, *one.shape[-3:]) for one in (trials.values(_ALL), trials.values(paired))
+    )
     pairs = None
     if yardstick is not None:
         row = trials.schedules.index(yardstick)
-        beside = values[:, row : row + 1]
-        pairs = Sums.of_pairs(beside, values - beside, ended & ended[:, row : row + 1])
+        beside = some[:, row : row + 1]
+        pairs = Sums.of(ended & ended[:, row : row + 1], beside, some - beside)
     present, wrong = (one.reshape(shape).sum(axis=-1) for one in (trials.present, trials.wrong))
-    return present, wrong, Sums.of(values, ended), pairs
+    return present, wrong, Sums.of(ended, values), pairs
 
 
 def relative_error(moments: Moments, schedule: str, prices: Prices) -> float | None:

@@ -45,6 +45,7 @@ Key = TypeVar("Key")
 
 _Integers = npt.NDArray[np.int64]
 _Truths = npt.NDArray[np.bool_]
+_Floats = npt.NDArray[np.float64]
 
 
 class Trials(Protocol):
@@ -95,13 +96,20 @@ class Aligned:
     ended: _Truths
     wrong: _Truths
     """Present, and not all answers are right. A trial that did not end has not given them all."""
-    counts: Mapping[str, _Integers]
-    """By column; -1 where a count is not known."""
+    columns: tuple[str, ...]
+    """Counted columns that the trials have,"""
+    counts: _Floats
+    """(schedule, column, trial) and their values; NaN where a count is not known."""
 
-    def count(self, name: str) -> _Integers:
-        """Return a counted column; -1 everywhere if the trials lack it."""
-        found = self.counts.get(name)
-        return np.full(self.present.shape, -1) if found is None else found
+    def values(self, columns: Sequence[str]) -> _Floats:
+        """Return the values (schedule, column, trial) of columns, NaN if the trials lack one."""
+        if tuple(columns) == self.columns:
+            return self.counts
+        found = np.full((*self.counts.shape[:-2], len(columns), self.counts.shape[-1]), np.nan)
+        for place, name in enumerate(columns):
+            if name in self.columns:
+                found[..., place, :] = self.counts[..., self.columns.index(name), :]
+        return found
 
     @property
     def right(self) -> _Truths:
@@ -120,28 +128,30 @@ class Aligned:
         trial = numbers[0] if numbers else np.zeros(0, np.int64)
         if any(not np.array_equal(trial, other) for other in numbers[1:]):
             trial = np.unique(np.concatenate(numbers))
-        shape = (len(schedules), len(trial))
-        truths = {one: np.zeros(shape, bool) for one in ("present", "correct", "truncated")}
         held = {column for rows in batch.values() for column in rows}
-        counts = {one: np.full(shape, -1) for one in COUNTS if one in held}
+        columns = tuple(name for name in COUNTS if name in held)
+        counts = np.full((len(schedules), len(columns), len(trial)), -1.0)
+        present, correct, truncated = np.zeros((3, len(schedules), len(trial)), bool)
         for row, name in enumerate(schedules):
             if name in own:
                 whole = len(own[name]) == len(trial)
                 at = slice(None) if whole else np.searchsorted(trial, own[name])
-                known = {"present": True, **batch[name]}
-                for column, values in (truths | counts).items():
-                    values[row, at] = known.get(column, -1)
-        present = truths["present"]
-        ended = present & ~truths["truncated"]
-        wrong = present & ~(truths["correct"] & ended)
-        return cls(tuple(schedules), trial, present, ended, wrong, counts)
+                rows = batch[name]
+                present[row, at] = True
+                correct[row, at], truncated[row, at] = rows["correct"], rows["truncated"]
+                for place, column in enumerate(columns):
+                    counts[row, place, at] = rows.get(column, -1)
+        ended = present & ~truncated
+        wrong = present & ~(correct & ended)
+        counts[counts < 0] = np.nan
+        return cls(tuple(schedules), trial, present, ended, wrong, columns, counts)
 
     def half(self, odd: bool) -> Aligned:
         """Keep the trials with an even, or with an odd number."""
         keep = self.trial % 2 == int(odd)
-        counts = {name: values[:, keep] for name, values in self.counts.items()}
         present, ended, wrong = (one[:, keep] for one in (self.present, self.ended, self.wrong))
-        return Aligned(self.schedules, self.trial[keep], present, ended, wrong, counts)
+        counts, trial = self.counts[..., keep], self.trial[keep]
+        return Aligned(self.schedules, trial, present, ended, wrong, self.columns, counts)
 
 
 class Collector(Protocol):

@@ -11,7 +11,7 @@ from typing import Any
 
 from fastfed.analysis.comparable import excluded
 from fastfed.analysis.moments import Moments
-from fastfed.analysis.prices import costs_of
+from fastfed.analysis.prices import columns_of, costs_of
 from fastfed.analysis.separation import first_look, separated
 from fastfed.analysis.summary import relative_error
 from fastfed.analysis.trials import collect
@@ -241,7 +241,7 @@ class Planner:
         """Tell whether the first ``trials`` trials alone reach the target, whoever ran them."""
         assert self.spec.target_rse is not None
         names = self.spec.schedule
-        moments = Moments(names)
+        moments = Moments(names, (), columns_of(self._costs))
         collect(self.store.batches(setting.key, names, until=trials), names, moments)
         # more trials do not make the mean of a schedule that fails too often a cost
         out = excluded(moments, names, setting.delta)

@@ -413,7 +413,7 @@ def test_pairs_with_the_winners_are_enough() -> None:
     result = ff.simulate([[0.9, 0.1], [0.1, 0.4]], names, delta=0.1, trials=80, seed=3)
     [cell] = result.held()
     rows = Passes(partial(result.batches, cell, names), names)
-    rows.collect(every := Moments(names, names))
+    rows.collect(every := Moments(names, names, ("pulls", "uplinks", "bits")))
     [found] = cheapest(result).envelopes
     wanted = replace(found, moments=every)
     assert found.pieces[0].rivals

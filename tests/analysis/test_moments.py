@@ -142,7 +142,9 @@ def test_sums_do_not_depend_on_batches() -> None:
     pulls, uplinks = rng.integers(1, 10**9, (3, 5000)), rng.integers(0, 99, (3, 5000))
     found = [moments_of(pulls, uplinks, parts=parts).sums for parts in (1, 3, 50)]
     for other in found[1:]:
-        for one, two in ((found[0].own, other.own), (found[0].pairs, other.pairs)):
+        pairs = zip(found[0].pairs, other.pairs, strict=True)
+        sums = [(found[0].own, other.own), *((a.sums, b.sums) for a, b in pairs)]
+        for one, two in sums:
             np.testing.assert_array_equal(one.mean, two.mean)
             np.testing.assert_array_equal(one.scatter, two.scatter)
 

@@ -85,7 +85,10 @@ def _data(
     lines: list[dict[str, Any]] = []
     for cell, schedules in held.items():
         names = [str(one) for one in schedules]
-        moments, quantiles = paired_moments(schedules), CellQuantiles(names, costs_of(shown, ()))
+        moments, quantiles = (
+            paired_moments(schedules, ("pulls", "uplinks")),
+            CellQuantiles(names, costs_of(shown, ())),
+        )
         checks = [] if costs is None else [CellCheck(trials, cell, schedules, costs)]
         rows = Passes(partial(skipped.batches, trials, cell, names), names)
         rows.collect(moments, quantiles, *checks)
