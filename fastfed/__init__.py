@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fastfed.api.sweep import open_sweep as open_sweep
     from fastfed.api.sweep import sweep as sweep
     from fastfed.api.sweep import sweep_parts as sweep_parts
-    from fastfed.betting import log_capital as log_capital
+    from fastfed.capital import log_capital as log_capital
     from fastfed.errors import InputError as InputError
     from fastfed.model.goals import Best as Best
     from fastfed.model.goals import Eps as Eps
@@ -101,7 +101,7 @@ _HOME = {
             "Schedule",
             "SuperExponential",
         ),
-        "betting": ("log_capital",),
+        "capital": ("log_capital",),
         "model.schedules.algorithm": ("alpha",),
         "model.participations": ("Full", "Participation", "Random", "Wait"),
         "model.radii": ("Radius",),

@@ -1,4 +1,4 @@
-"""The boundary of sums that carry Laplace noise: a mean of capitals.
+"""Capitals: bets on rewards, and the boundary of sums that carry Laplace noise.
 
 Let S be a sum of independent centred terms. For each slope l a capital is
 
@@ -15,6 +15,10 @@ The weights are those of the radius `mixture-pairs`: a half-normal density of sl
 halves slopes. Without noise the boundary is within 2 % of the mixture's. With slopes a factor of
 sqrt 2 apart it would be 5 % smaller at most. With noise the slopes below 1 / b share all weight.
 
+*Bets* on rewards that are scaled to [0, 1] make other capitals (docs/explanation/betting.md). A
+reward y multiplies a capital by 1 + bet (y - centre). An arm beats another when the mean of the
+capitals of all bets reaches 1 / a.
+
 The functions use only `math`, so that Numba can compile `root` as it stands.
 """
 
@@ -26,8 +30,57 @@ from typing import Any
 from fastfed.confidence import MIXTURE_ONE_SIDED, constants
 from fastfed.validation import MAX_STEPS
 
+BETS = 8
+"""Number of bets, if nothing else is said."""
+MOST_BETS = 64
+LARGEST, SMALLEST, FINE = 0.95, 0.95 * 0.63**15, 16
+"""The first bet; the last one, of up to 16 bets."""
+MOST_STAKE = 0.98
+"""Largest share of a capital that one reward may take: bets are cut down to it."""
 _NEAREST = 0.7  # the largest slope, over 1 / b: beyond, the noise of a round costs too much
 _WIDEST = 4.0  # the largest slope, over the spread of the slopes: beyond, there is no weight
+
+
+def bets(count: int) -> list[float]:
+    """List the bets, the largest first.
+
+    Up to 16 bets cover the same range. More go further down, each 0.63 of the one before.
+    """
+    steps = min(max(count, 2), FINE) - 1
+    return [LARGEST * (SMALLEST / LARGEST) ** (g / steps) for g in range(count)]
+
+
+def log_capital(bet: float, centre: float, total: float, pulls: float) -> float:
+    """Return a lower bound on the logarithm of the capital of one bet, from a sum of rewards.
+
+    Each reward y, from 0 to 1, multiplies the capital by 1 + bet (y - centre). The logarithm of
+    that is concave in y, so its chord from y = 0 to y = 1 lies below it. The bound is exact for
+    rewards that are 0 or 1.
+
+    Parameters
+    ----------
+    bet
+        Above 0 to bet that rewards exceed the centre, below 0 for the opposite. Its size times the
+        larger of the centre and 1 - centre must be below 1.
+    centre
+        A number that was fixed before the first of these rewards was seen.
+    total
+        The sum of the rewards, after scaling to [0, 1].
+    pulls
+        The number of the rewards.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import math
+    >>> import fastfed as ff
+    >>> round(math.exp(ff.log_capital(0.5, 0.5, total=10, pulls=10)), 6)
+    9.313226
+    """
+    return total * math.log1p(bet * (1.0 - centre)) + (pulls - total) * math.log1p(-bet * centre)
 
 
 def slopes(rate: float, noise: float, a: float, tuned_at: float) -> tuple[list[float], list[float]]:

@@ -16,7 +16,6 @@ BASE = (
     "text",
     "validation",
     "files",
-    "betting",
     "confidence",
     "capital",
     "console",

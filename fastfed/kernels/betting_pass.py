@@ -1,12 +1,11 @@
 """Trials of the radius `betting`: passes of the server and of the clients, then rows.
 
 A pass compares the capitals of pairs (`betting`) at its communication times; a client compares at
-every step. It goes through the same intervals as the pass of `elimination`: an interval in which
-every pair is certified not to reach its level is skipped, another one is split. The centres of the
-capitals change at the first comparison at or after each power of two. In the server's pass this
-comparison may lie inside an octave, and the interval is then split down to it with all arms. The
-centres depend on the schedule, so each schedule has a pass of its own. Clients are followed to
-their end.
+every step. It goes through the same intervals as the other passes: an interval in which every pair
+is certified not to reach its level is skipped, another one is split. The centres of the capitals
+change at the first comparison at or after each power of two. In the server's pass this comparison
+may lie inside an octave, and the interval is then split down to it with all arms. The centres
+depend on the schedule, so each schedule has a pass of its own. Clients are followed to their end.
 """
 
 from __future__ import annotations
@@ -15,28 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastfed.kernels import betting
 from fastfed.kernels import schedules as times_of
-from fastfed.kernels.betting import (
-    ALL,
-    CHANGE_AT,
-    EPS,
-    TOP,
-    Ledger,
-    beats,
-    begin,
-    certified_together,
-    fill_logs,
-    line_up,
-    make_ledger,
-    recentre,
-    terms_of,
-)
+from fastfed.kernels.betting import ALL, CHANGE_AT, Ledger, fill_logs
 from fastfed.kernels.compiling import entry_point, inlined, inner
+from fastfed.kernels.decisions import EPS, TOP, carry_out
 from fastfed.kernels.extremes import larger
 from fastfed.kernels.goals import hooks as goals
 from fastfed.kernels.memory import (
     A_SET,
     ABANDONED,
+    ACCEPT,
     ACCEPTED,
     ALIVE,
     BITS,
@@ -50,7 +38,9 @@ from fastfed.kernels.memory import (
     NEXT,
     NOBODY,
     ORIGIN,
+    REJECT,
     RIGHT,
+    SENDING,
     SENT,
     SKIP_TOLERANCE,
     SPINE,
@@ -81,6 +71,8 @@ from fastfed.kernels.trials import (
 from fastfed.kernels.tuple_references import by_reference
 from fastfed.kernels.uplinks import hooks as uplinks
 
+_BITS = 15  # of the number of an arm in the code of a pair: lists of all pairs allow no more arms
+
 
 class BettingSpace(NamedTuple):
     """Scratch memory of one thread."""
@@ -100,7 +92,6 @@ class View(NamedTuple):
     schedules: Any
     rules: Any
     ledger: Any
-    ties: Any
     candidates: Any  # (K,) the arms in question,
     senders: Any  # (K,) and the number of clients that send for each
     level: Any
@@ -113,7 +104,7 @@ def make_betting_space(problem: Any, arms: int, clients: int, schedules: int) ->
     """Make the memory for trials of a `trials.Problem` whose radius is `betting.Bets`."""
     trial = make_space(problem, arms, clients, schedules)
     slots = STEP + problem.rewards.longest_walk + 1
-    return BettingSpace(trial, make_ledger(problem.local_radius, slots, arms, clients))
+    return BettingSpace(trial, betting.make_ledger(problem.local_radius, slots, arms, clients))
 
 
 # ---- a pass ------------------------------------------------------------------------------------
@@ -122,10 +113,10 @@ def make_betting_space(problem: Any, arms: int, clients: int, schedules: int) ->
 @inner
 def run_pass(view, s, skip):
     """Eliminate arms until schedule s has declared or has no communication time left."""
-    frame, state, ledger = view.tree.frame, view.schedules.state, view.ledger
-    if not _begin(view, s):
-        return
-    begin(view, s)
+    frame, state = view.tree.frame, view.schedules.state
+    _begin(view, s)
+    if state[s, NEXT] < NEVER:
+        betting.begin(view, s)
     frame[0, B], frame[0, RIGHT] = 0, ORIGIN
     for level in range(SPINE):
         if state[s, NEXT] == NEVER:
@@ -134,9 +125,7 @@ def run_pass(view, s, skip):
         frame[0, A], frame[0, LEFT] = frame[0, B], frame[0, RIGHT]
         frame[0, B], frame[0, RIGHT] = np.int64(1) << level, level
         hooks.extend_spine(view.rewards, view.memory, view.scope, view.walks, view.tree, level)
-        ledger.listed[0] = ALL
-        if state[s, NEXT] < ledger.marks[CHANGE_AT]:
-            fill_logs(view, s, frame[0, B], frame[0, RIGHT], np.int64(0))
+        fill_logs(view, s, frame[0, B], frame[0, RIGHT], np.int64(0))
         depth = np.int64(0)
         while True:
             if _must_open(view, s, depth, skip):
@@ -152,49 +141,37 @@ def run_pass(view, s, skip):
 
 @inner
 def _begin(view, s):
-    """Put a schedule before its first time, with all arms alive; False: nothing is to be done."""
+    """Put a schedule before its first time, with all arms alive, or declare without a pull."""
     state, eliminated_at = view.schedules.state, view.schedules.eliminated_at
-    alive, last = np.int64(0), np.int64(NOBODY)
+    rule, last = view.schedules.rule, np.int64(NOBODY)
+    times_of.begin(s, view.schedules)
+    for column in (SENT, TIMES_USED, CERTIFICATES, ABANDONED, BITS, DRAWS, ALIVE, SENDING):
+        state[s, column] = 0
+    state[s, SPINE_DECIDES], state[s, WINNER] = NEVER, NOBODY
     for k in range(eliminated_at.shape[1]):
         eliminated_at[s, k] = NEVER if view.candidates[k] else 0
         state[s, ACCEPTED + k] = 0
         if view.candidates[k]:
-            alive, last = alive + 1, np.int64(k)
-    times_of.begin(s, view.schedules)
-    state[s, ALIVE], state[s, WINNER] = alive, NOBODY
-    for column in (SENT, TIMES_USED, CERTIFICATES, ABANDONED, BITS, DRAWS):
-        state[s, column] = 0
-    state[s, SPINE_DECIDES] = NEVER
-    top = view.rules.goal == TOP
-    if alive > (view.rules.wanted if top else 1):
-        return True
-    for k in range(eliminated_at.shape[1]):  # all arms are declared without a pull
-        eliminated_at[s, k] = 0
-        state[s, ACCEPTED + k] = 1 if top and view.candidates[k] else 0
-    state[s, WINNER], state[s, NEXT] = A_SET if top else last, NEVER
-    return False
-
-
-@inner
-def _messages(view, s):
-    """Count the messages of a communication round."""
-    count = np.int64(0)
-    for k in range(view.senders.shape[0]):
-        if view.schedules.eliminated_at[s, k] == NEVER:
-            count += view.senders[k]
-    return count
+            last = np.int64(k)
+            state[s, ALIVE] += 1
+            state[s, SENDING] += view.senders[k]
+    if state[s, ALIVE] <= rule.count:
+        for k in range(eliminated_at.shape[1]):
+            eliminated_at[s, k] = 0
+            state[s, ACCEPTED + k] = 1 if rule.kind == TOP and view.candidates[k] else 0
+        state[s, WINNER], state[s, NEXT] = A_SET if rule.kind == TOP else last, NEVER
 
 
 @inner
 def _list_alive(view, s, depth):
-    """List the undecided arms as those to be drawn at a depth."""
+    """List the undecided arms as those to be drawn at a depth, and all their pairs."""
     tree, alive = view.tree, view.schedules.eliminated_at[s]
     count = 0
     for k in range(alive.shape[0]):
         if alive[k] == NEVER:
             tree.drawn[depth, count] = k
             count += 1
-    tree.frame[depth, DRAWN] = count
+    tree.frame[depth, DRAWN], view.ledger.listed[depth] = count, ALL
 
 
 @inlined
@@ -221,24 +198,15 @@ def _must_open(view, s, depth, skip):
     if state[s, NEXT] == b:
         _compare(view, s, b, frame[depth, RIGHT], depth, depth)
         return False
-    if state[s, NEXT] >= ledger.marks[CHANGE_AT]:  # the centres change inside
-        ledger.listed[depth + 1] = ALL
-        _list_alive(view, s, depth + 1)
-        return True
-    if not skip:
-        ledger.listed[depth + 1] = ALL
+    if not skip or state[s, NEXT] >= ledger.marks[CHANGE_AT]:  # the centres change inside
         _list_alive(view, s, depth + 1)
         return True
     if _list_unresolved(view, s, depth) > 0:
         _list_arms(view, depth + 1)
         return True
-    if b < ledger.marks[CHANGE_AT]:
-        times_of.communicate_through(s, b, _messages(view, s), view.schedules)
-        return False
-    times_of.communicate_through(s, b - 1, _messages(view, s), view.schedules)
+    times_of.communicate_through(s, b - 1, state[s, SENDING], view.schedules)
     if state[s, NEXT] == b:
-        times_of.communicate(s, b, _messages(view, s), view.schedules)
-        recentre(view, s, b, frame[depth, RIGHT])
+        _compare(view, s, b, frame[depth, RIGHT], depth + 1, depth)
     return False
 
 
@@ -251,8 +219,7 @@ def _split(view, s, depth):
     frame[below, A], frame[below, B] = a, middle
     frame[below, LEFT], frame[below, RIGHT] = frame[depth, LEFT], MIDDLE + depth
     frame[below, IS_RIGHT] = 0
-    if view.schedules.state[s, NEXT] < view.ledger.marks[CHANGE_AT]:
-        fill_logs(view, s, middle, MIDDLE + depth, below)
+    fill_logs(view, s, middle, MIDDLE + depth, below)
 
 
 @inner
@@ -314,27 +281,23 @@ def _walk_counts(view, s, depth):
 
 
 @inlined
-def _pair(code, arms):
-    """Return the pair (j, k) of a code, and whether it is the one with the slack."""
-    near = code & 1
-    code >>= 1
-    j = code // arms
-    return j, code - j * arms, near
+def _join(j, k, near):
+    """Code the pair (j, k), with the slack if near is 1."""
+    return (near << 2 * _BITS) + (j << _BITS) + k
+
+
+@inlined
+def _parts(code):
+    """Return j, k and near of a code."""
+    arm = (1 << _BITS) - 1
+    return code >> _BITS & arm, code & arm, code >> 2 * _BITS
 
 
 @inlined
 def _is_open(view, s, j, k, near):
-    """Tell whether it is still to be found out if arm j beats arm k, or nearly does."""
-    ledger, alive = view.ledger, view.schedules.eliminated_at[s]
-    if j == k or alive[j] < NEVER or alive[k] < NEVER:
-        return False
-    return not (ledger.nearly[j, k] if near == 1 else ledger.beaten[j, k])
-
-
-@inlined
-def _begin_of(view, near):
-    """Return the place of the capitals of bets that rewards are low."""
-    return (1 + near) * view.rules.bets.shape[0]
+    """Tell whether it is still to be found out if arm j beats arm k, or would with the slack."""
+    alive = view.schedules.eliminated_at[s]
+    return (j != k) & (alive[j] == NEVER) & (alive[k] == NEVER) & (not view.ledger.won[near, j, k])
 
 
 @inner
@@ -343,144 +306,115 @@ def _compare(view, s, n, slot, listed, below):
 
     If the centres change, the capitals at the right ends of intervals above ``below`` do, too.
     """
-    ledger, arms = view.ledger, view.schedules.eliminated_at.shape[1]
-    times_of.communicate(s, n, _messages(view, s), view.schedules)
-    if n >= ledger.marks[CHANGE_AT]:
-        fill_logs(view, s, n, slot, listed)
+    ledger, state = view.ledger, view.schedules.state
+    times_of.communicate(s, n, state[s, SENDING], view.schedules)
     found = False
     if ledger.listed[listed] == ALL:
         drawn, count = view.tree.drawn[listed], view.tree.frame[listed, DRAWN]
-        for i in range(count):
-            for r in range(count):
-                if i != r:
-                    for near in range(2 if view.rules.goal == EPS else 1):
-                        pair = np.int64(drawn[i]), np.int64(drawn[r])
-                        found |= _compare_pair(view, s, slot, pair[0], pair[1], near)
+        for near in range(view.rules.kinds - 1):
+            for i in range(count):
+                for r in range(count):
+                    j, k = np.int64(drawn[i]), np.int64(drawn[r])
+                    found |= _compare_pair(view, s, slot, j, k, near)
     else:
         for i in range(ledger.listed[listed]):
-            j, k, near = _pair(np.int64(ledger.pairs[listed, i]), arms)
+            j, k, near = _parts(np.int64(ledger.pairs[listed, i]))
             found |= _compare_pair(view, s, slot, j, k, near)
     if found:
         _decide(view, s, n)
-    if n >= ledger.marks[CHANGE_AT] and view.schedules.state[s, NEXT] < NEVER:
-        recentre(view, s, n, slot)
+    if n >= ledger.marks[CHANGE_AT] and state[s, NEXT] < NEVER:
+        betting.recentre(view, s, n, slot)
         for depth in range(below):
             fill_logs(view, s, view.tree.frame[depth, B], view.tree.frame[depth, RIGHT], depth)
 
 
 @inner
 def _compare_pair(view, s, slot, j, k, near):
-    """Note it if arm j beats arm k, or nearly does; tell whether it does."""
+    """Note it if arm j beats arm k, or would with the slack; tell whether it does."""
     if not _is_open(view, s, j, k, near):
         return False
-    found = beats(view.ledger, slot, j, k, _begin_of(view, near), view.level)
-    if found:
-        if near == 1:
-            view.ledger.nearly[j, k] = True
-        else:
-            view.ledger.beaten[j, k] = True
+    begin = (1 + near) * view.rules.bets.shape[0]
+    found = betting.beats(view.ledger, slot, j, k, begin, view.level)
+    view.ledger.won[near, j, k] = found
     return found
 
 
 @inner
 def _list_unresolved(view, s, depth):
-    """List at depth + 1 the pairs that are not certified; return their number.
-
-    First all arms that may beat an arm are taken together, then pair by pair.
-    """
+    """List at depth + 1 the pairs that are not certified; return their number."""
     tree, ledger, frame = view.tree, view.ledger, view.tree.frame
     least, slack = hooks.certificate_bound(
         view.rewards, view.memory, view.scope, view.walks, tree, depth
     )
-    terms = terms_of(view, frame[depth, LEFT], frame[depth, RIGHT], least, slack)
+    terms = betting.terms_of(view, frame[depth, LEFT], frame[depth, RIGHT], least, slack)
     ledger.listed[depth + 1] = 0
     if ledger.listed[depth] == ALL:
         _list_from_all(view, s, terms, depth)
     else:
-        _list_from_pairs(view, s, terms, depth)
+        for i in range(ledger.listed[depth]):
+            j, k, near = _parts(np.int64(ledger.pairs[depth, i]))
+            _list_pair(view, s, terms, depth, j, k, near)
     return ledger.listed[depth + 1]
 
 
 @inner
 def _list_from_all(view, s, terms, depth):
-    """List from all pairs of the arms that are drawn."""
-    rivals = view.ledger.rivals
-    drawn, count = view.tree.drawn[depth], view.tree.frame[depth, DRAWN]
-    for near in range(2 if view.rules.goal == EPS else 1):
-        for r in range(count):
-            k, opened = np.int64(drawn[r]), np.int64(0)
-            for i in range(count):
-                if _is_open(view, s, np.int64(drawn[i]), k, near):
-                    rivals[opened] = drawn[i]
-                    opened += 1
-            _list_rivals(view, s, terms, depth, opened, k, near)
+    """List from all pairs: arm by arm against the highest capitals of all arms, then by pairs.
 
-
-@inner
-def _list_from_pairs(view, s, terms, depth):
-    """List from the pairs of an interval; those of one eliminated arm follow each other."""
-    ledger, arms = view.ledger, view.schedules.eliminated_at.shape[1]
-    pairs, count = ledger.pairs[depth], ledger.listed[depth]
-    first = np.int64(0)
-    while first < count:
-        _, k, near = _pair(np.int64(pairs[first]), arms)
-        opened = np.int64(0)
-        while first < count:
-            j, other, kind = _pair(np.int64(pairs[first]), arms)
-            if other != k or kind != near:
-                break
-            if _is_open(view, s, j, k, near):
-                ledger.rivals[opened] = j
-                opened += 1
-            first += 1
-        _list_rivals(view, s, terms, depth, opened, k, near)
-
-
-@inner
-def _list_rivals(view, s, terms, depth, opened, k, near):
-    """List the rivals of arm k at depth + 1, but for the weakest ones that are certified together.
-
-    How many these are is found by bisection.
+    An arm's own capital is among the highest: its two sides together never exceed 1.
     """
-    if opened == 0:
+    ledger, tree, alive = view.ledger, view.tree, view.schedules.eliminated_at[s]
+    highest, bets, widest = ledger.highest, ledger.stakes.shape[0], 0.0
+    for g in range(bets):
+        highest[0, g] = highest[1, g] = -np.inf
+    for i in range(tree.frame[depth, DRAWN]):
+        j = np.int64(tree.drawn[depth, i])
+        if alive[j] == NEVER:
+            widest = larger(widest, tree.variance[j])
+            for g in range(bets):
+                highest[0, g] = larger(highest[0, g], ledger.logs[terms.left, j, g])
+                highest[1, g] = larger(highest[1, g], ledger.logs[terms.right, j, g])
+    above = highest[0], highest[1]
+    for near in range(view.rules.kinds - 1):
+        for r in range(tree.frame[depth, DRAWN]):
+            k = np.int64(tree.drawn[depth, r])
+            if alive[k] < NEVER:
+                continue
+            spread = widest, tree.variance[k]
+            if betting.certified(ledger, terms, above, k, (1 + near) * bets, spread):
+                view.schedules.state[s, CERTIFICATES] += view.schedules.state[s, ALIVE] - 1
+                continue
+            for i in range(tree.frame[depth, DRAWN]):
+                _list_pair(view, s, terms, depth, np.int64(tree.drawn[depth, i]), k, near)
+
+
+@inner
+def _list_pair(view, s, terms, depth, j, k, near):
+    """List pair (j, k) at depth + 1, unless it is certified."""
+    if not _is_open(view, s, j, k, near):
         return
     ledger, variance = view.ledger, view.tree.variance
-    rivals, begin = ledger.rivals, _begin_of(view, near)
-    line_up(ledger, terms, opened, k, begin)
-    widest = 0.0
-    for i in range(opened):
-        widest = larger(widest, variance[rivals[i]])
-    spread = widest, variance[k]
-    safe, unsafe = opened, opened
-    if not certified_together(ledger, terms, opened, k, begin, spread):
-        safe = np.int64(0)
-        while unsafe - safe > 1:
-            middle = (safe + unsafe) // 2
-            if certified_together(ledger, terms, middle, k, begin, spread):
-                safe = middle
-            else:
-                unsafe = middle
-    view.schedules.state[s, CERTIFICATES] += safe
-    arms, place = view.schedules.eliminated_at.shape[1], ledger.listed[depth + 1]
-    for i in range(safe, opened):
-        ledger.pairs[depth + 1, place] = 2 * (rivals[i] * arms + k) + near
-        place += 1
-    ledger.listed[depth + 1] = place
+    begin = (1 + near) * ledger.stakes.shape[0]
+    above = ledger.logs[terms.left, j], ledger.logs[terms.right, j]
+    if betting.certified(ledger, terms, above, k, begin, (variance[j], variance[k])):
+        view.schedules.state[s, CERTIFICATES] += 1
+        return
+    ledger.pairs[depth + 1, ledger.listed[depth + 1]] = _join(j, k, near)
+    ledger.listed[depth + 1] += 1
 
 
 @inner
 def _list_arms(view, depth):
     """List the arms of the pairs at a depth as those to be drawn."""
-    tree, ledger, gone = view.tree, view.ledger, view.ledger.gone
-    arms = gone.shape[0]
-    for k in range(arms):
-        gone[k] = False
+    tree, ledger, found = view.tree, view.ledger, view.tree.unresolved
+    for k in range(found.shape[0]):
+        found[k] = False
     for i in range(ledger.listed[depth]):
-        j, k, _ = _pair(np.int64(ledger.pairs[depth, i]), arms)
-        gone[j] = gone[k] = True
+        j, k, _ = _parts(np.int64(ledger.pairs[depth, i]))
+        found[j] = found[k] = True
     count = 0
-    for k in range(arms):
-        if gone[k]:
+    for k in range(found.shape[0]):
+        if found[k]:
             tree.drawn[depth, count] = k
             count += 1
     tree.frame[depth, DRAWN] = count
@@ -492,103 +426,47 @@ def _list_arms(view, depth):
 @inner
 def _decide(view, s, n):
     """Decide, after new pairs of which one arm beats the other."""
-    if view.rules.goal == TOP:
-        _decide_top(view, s, n)
-        return
-    ledger, state, out = view.ledger, view.schedules.state, view.schedules.eliminated_at[s]
-    gone, arms = ledger.gone, out.shape[0]
-    left, first = 0, np.int64(-1)
+    rule, marks = view.schedules.rule, view.tree.marks
+    alive, won = view.schedules.eliminated_at[s], view.ledger.won
+    arms, state = alive.shape[0], view.schedules.state[s]
+    wanted = rule.count
     for k in range(arms):
-        gone[k] = False
-        if out[k] == NEVER:
-            for j in range(arms):
-                gone[k] |= out[j] == NEVER and ledger.beaten[j, k]
-            left += 0 if gone[k] else 1
-            first = np.int64(k) if first < 0 else first
-    if left == 0:  # the good event does not hold: any arm will do
-        gone[first] = False
-    fewer = False
+        marks[k] = 0
+        wanted -= state[ACCEPTED + k]
+    left, first = np.int64(0), np.int64(-1)
     for k in range(arms):
-        if out[k] == NEVER and gone[k]:
-            out[k] = n
-            state[s, ALIVE] -= 1
-            fewer = True
-    winner = _winner(view, s)
-    if winner >= 0:
-        for k in range(arms):
-            out[k] = n if out[k] == NEVER else out[k]
-        state[s, ALIVE], state[s, WINNER], state[s, NEXT] = 1, winner, NEVER
-    elif view.rules.goal != EPS and fewer and _all_tie(view, s):
-        state[s, ABANDONED], state[s, NEXT] = n, NEVER
-
-
-@inner
-def _winner(view, s):
-    """Return the first arm that is alone, or nearly beats all others; -1: there is none."""
-    out, ledger = view.schedules.eliminated_at[s], view.ledger
-    arms = out.shape[0]
-    for i in range(arms):
-        if out[i] == NEVER:
-            wins = True
-            for k in range(arms):
-                if k != i and out[k] == NEVER:
-                    wins &= view.rules.goal == EPS and ledger.nearly[i, k]
-            if wins:
-                return np.int64(i)
-    return np.int64(-1)
-
-
-@inner
-def _all_tie(view, s):
-    """Tell whether all undecided arms tie: see `schedules.conclude`."""
-    out = view.schedules.eliminated_at[s]
-    last = -1
-    for k in range(out.shape[0]):
-        if out[k] == NEVER:
-            if last >= 0 and view.ties[k] != view.ties[last]:
-                return False
-            last = k
-    return True
-
-
-@inner
-def _decide_top(view, s, n):
-    """Accept and reject, all at once, from the state before: see `model.goals.top`."""
-    ledger, state, out = view.ledger, view.schedules.state, view.schedules.eliminated_at[s]
-    arms = out.shape[0]
-    wanted = view.rules.wanted
-    for k in range(arms):
-        wanted -= state[s, ACCEPTED + k]
-    others = state[s, ALIVE] - wanted
-    found = False
-    for k in range(arms):
-        ledger.gone[k] = False
-        if out[k] == NEVER:
+        if alive[k] == NEVER:
             leaders, led = 0, 0
             for j in range(arms):
-                if out[j] == NEVER:
-                    leaders += 1 if ledger.beaten[j, k] else 0
-                    led += 1 if ledger.beaten[k, j] else 0
-            ledger.gone[k] = leaders >= wanted or led >= others
-            state[s, ACCEPTED + k] = 1 if led >= others else 0
-            found |= ledger.gone[k]
-    if not found:
-        return
-    wanted = view.rules.wanted
-    for k in range(arms):
-        if ledger.gone[k]:
-            out[k] = n
-            state[s, ALIVE] -= 1
-        wanted -= state[s, ACCEPTED + k]
-    if 0 < wanted < state[s, ALIVE]:
-        if _all_tie(view, s):
-            state[s, ABANDONED], state[s, NEXT] = n, NEVER
-        return
-    for k in range(arms):
-        if out[k] == NEVER:
-            out[k] = n
-            state[s, ACCEPTED + k] = 1 if wanted > 0 else 0
-    state[s, WINNER], state[s, NEXT] = A_SET, NEVER
+                if alive[j] == NEVER:
+                    leaders += won[0, j, k]
+                    led += won[0, k, j]
+            if leaders >= wanted:
+                marks[k] = REJECT
+            if rule.kind == TOP and led >= state[ALIVE] - wanted:
+                marks[k] = ACCEPT
+            left += marks[k] == 0
+            first = np.int64(k) if first < 0 else first
+    if left == 0 and rule.kind != TOP:  # the good event does not hold: any arm will do
+        marks[first] = 0
+    if rule.kind == EPS:
+        _accept_near(alive, won[1], marks)
+    carry_out(rule, view.schedules, view.senders, marks, s, n)
+
+
+@inner
+def _accept_near(alive, won, marks):
+    """Accept the first arm that is left alone, or beats all others with the slack."""
+    for i in range(alive.shape[0]):
+        if alive[i] == NEVER and marks[i] == 0:
+            wins = True
+            for k in range(alive.shape[0]):
+                if k != i and alive[k] == NEVER and marks[k] == 0:
+                    wins &= won[i, k]
+            if wins:
+                for k in range(alive.shape[0]):
+                    marks[k] = ACCEPT if k == i else REJECT
+                return
 
 
 # ---- trials ------------------------------------------------------------------------------------
@@ -609,12 +487,11 @@ def _server_view(problem, times, space, trial, q):
             times.listed,
             held.state[q],
             held.eliminated_at[q],
-            goals.at_server(problem.goal, held.notes, q),
+            goals.server_rule(problem.goal, problem.questions, q),
             times.chosen,
         ),
         rules,
         space.ledger,
-        rules.server_ties[q],
         problem.questions.candidates[q],
         problem.questions.senders[q],
         rules.levels[q],
@@ -639,12 +516,11 @@ def _client_view(problem, every_step, space, trial, m):
             every_step.listed,
             held.client_state,
             held.client_eliminated_at,
-            goals.at_client(problem.goal, held.notes, m),
+            goals.client_rule(problem.goal, problem.questions, m),
             every_step.chosen,
         ),
         rules,
         space.ledger,
-        rules.local_ties[m],
         problem.questions.client_arms[m],
         problem.questions.one_each,
         rules.client_level,

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from fastfed.betting import BETS, MOST_BETS
+from fastfed.capital import BETS, MOST_BETS
 from fastfed.confidence import (
     BETTING,
     MAX_STEPS,
@@ -270,23 +270,23 @@ class Betting(_BuiltIn):
         return self.family if self.bets == BETS else f"{self.family}:{self.bets}"
 
     def refuse(self, setting: Setting) -> None:
-        from fastfed.model import capitals
+        from fastfed.model import betting
 
-        capitals.refuse(setting)
+        betting.refuse(setting)
 
     def no_theorem(self) -> str | None:
         return f"no theorem bounds the cost of the radius {self}"
 
     def refuse_endless(self, setting: Setting) -> None:
         """Refuse gaps that are too small for the bets."""
-        from fastfed.model import capitals
+        from fastfed.model import betting
 
-        capitals.refuse_endless(setting, self.bets)
+        betting.refuse_endless(setting, self.bets)
 
     def kernel(self, setting: Setting) -> Any:
-        from fastfed.model import capitals
+        from fastfed.model import betting
 
-        return capitals.kernel(setting, self.bets), ()
+        return betting.kernel(setting, self.bets), ()
 
 
 def _refuse_odd_exponent(name: str, function: Exponent, a: float) -> None:

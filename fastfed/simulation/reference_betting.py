@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastfed.betting import MOST_STAKE, bets
-from fastfed.model.capitals import histogram, question_weights, scaled_slack
+from fastfed.capital import MOST_STAKE, bets
+from fastfed.model.betting import histogram, question_weights, scaled_slack
 from fastfed.model.goals import Eps, Goal, Top
 from fastfed.model.goals.base import Decision
 from fastfed.model.setting import Setting

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfed.betting import MOST_STAKE, bets
+from fastfed.capital import MOST_STAKE, bets
 from fastfed.errors import InputError
 from fastfed.model.goals import Eps, Top
 from fastfed.model.rewards import Bernoulli, Finite
@@ -75,9 +75,9 @@ def question_weights(setting: Setting) -> Floats:
 
 def kernel(setting: Setting, count: int) -> Any:
     """Make the numbers that kernels read."""
-    from fastfed.kernels.betting import BEST, EPS, SMALL, TOP, Bets
+    from fastfed.kernels.betting import Bets
 
-    instance, goal, law = setting.instance, setting.goal, histogram(setting)
+    law = histogram(setting)
     values, shares = law.values, law.weights
     # the order of `kernels.rewards.finite`: rare values first, those that are never paid left out
     order = np.argsort(shares, axis=2, kind="stable")
@@ -86,7 +86,8 @@ def kernel(setting: Setting, count: int) -> Any:
     weights = question_weights(setting)
     return Bets(
         np.array(bets(count)),
-        np.int64(sum(bet > SMALL for bet in bets(count))),
+        np.int64(3 if isinstance(setting.goal, Eps) else 2),
+        scaled_slack(setting),
         -math.log(setting.radii.client.budget),
         np.array([-math.log(one.budget) for one in setting.radii.questions]),
         setting.reward_kernel.origin - values[0],
@@ -96,11 +97,6 @@ def kernel(setting: Setting, count: int) -> Any:
         np.take_along_axis(order, place, 2),
         weights,
         weights / weights.max(axis=(1, 2), keepdims=True),
-        np.int64(EPS if isinstance(goal, Eps) else TOP if isinstance(goal, Top) else BEST),
-        np.int64(goal.count if isinstance(goal, Top) else 0),
-        scaled_slack(setting),
-        np.array(instance.local_ties.T, order="C"),
-        np.array(instance.server_ties),
     )
 
 
