@@ -9,11 +9,11 @@ docs/explanation/betting.md is written anew, and docs/figures/betting.png drawn.
 from __future__ import annotations
 
 import math
-import re
 import sys
 from pathlib import Path
 
 import fastfed as ff
+from benchmarks.report import write_between
 
 RADII = (
     ("paper", 1.0),
@@ -89,10 +89,7 @@ def main() -> None:
         count = max(4, trials // share)
         found[f"{name}, {schedule}"] = bars = measured(name, schedule, count)
         rows.append(row(name, schedule, count, bars))
-    page = DOCS / "explanation" / "betting.md"
-    lines = "\n".join(["<!-- betting -->", *top, *rows, "<!-- /betting -->"])
-    text = re.sub("<!-- betting -->.*<!-- /betting -->", lines, page.read_text(), flags=re.S)
-    page.write_text(text)
+    write_between(DOCS / "explanation" / "betting.md", "betting", "\n".join([*top, *rows]))
     draw(found)
 
 

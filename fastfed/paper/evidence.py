@@ -15,7 +15,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 from fastfed.analysis.check import CellCheck, judge
@@ -337,12 +336,6 @@ def _sums(runs: Mapping[str, Any], names: Sequence[str], name_of: Any, *schedule
     }
     collect([batch], names, halves)
     return halves
-
-
-def finished(folder: Path) -> Store | None:
-    """Open the folder of a sweep that is finished; None if it is not."""
-    store = Store(folder)
-    return store if store.summary_path.exists() else None
 
 
 def in_words(schedule: str) -> str:

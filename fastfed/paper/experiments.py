@@ -33,7 +33,7 @@ from fastfed.files import make_folder, replacing
 from fastfed.model.spec import Spec, read_spec
 from fastfed.paper import page, panels, tables
 from fastfed.paper import true_errors as errors
-from fastfed.paper.evidence import COSTS, Evidence, finished, read_evidence
+from fastfed.paper.evidence import COSTS, Evidence, read_evidence
 from fastfed.paper.panels import Frames
 from fastfed.paper.rules import judge
 from fastfed.storage.folder import Store
@@ -135,8 +135,9 @@ def read(out: Path) -> tuple[Frames, Evidence]:
 
 
 def _stores(out: Path) -> dict[str, Store]:
-    found = {name: finished(out / name) for name in specs()}
-    return {name: store for name, store in found.items() if store is not None}
+    """Open the sweeps that are finished."""
+    found = {name: Store(out / name) for name in specs()}
+    return {name: store for name, store in found.items() if store.summary_path.exists()}
 
 
 def write(
