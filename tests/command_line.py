@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import typed
 
 from fastfed.cli import app as cli
 
@@ -24,18 +25,7 @@ ENVIRONMENT = {
     "PYTHONUNBUFFERED": "",
     "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
 }
-GRID = [
-    "--delta",
-    "0.1",
-    "--schedule",
-    "fedelim,fedelim0",
-    "--period",
-    "10",
-    "--trials",
-    "20",
-    "--threads",
-    "1",
-]
+GRID = typed("--delta 0.1 --schedule fedelim,fedelim0 --period 10 --trials 20 --threads 1")
 
 
 def twice(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -8,19 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from helpers import typed
 
 TRIALS = 2_000
-GRID = [
-    "--instance",
-    "random:3,2,1",
-    "--delta",
-    "0.1,0.01",
-    "--schedule",
-    "fedelim,fedelim0",
-    "--trials",
-    str(TRIALS),
-    "--quiet",
-]
+GRID = typed(
+    "--instance random:3,2,1 --delta 0.1,0.01 --schedule fedelim,fedelim0 --trials "
+    f"{TRIALS} --quiet"
+)
 OPTIONS: dict[str, Any] = {
     "instances": "random:3,2,1",
     "deltas": [0.1, 0.01],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,3 +82,8 @@ def assert_whole(frame: pl.DataFrame, cells: int, trials: int) -> None:
 def built_in(kind: type[Part]) -> list[str]:
     """Names of the families that fastfed brings; tests define others."""
     return [name for name, one in kind.families.items() if one.built_in()]
+
+
+def typed(line: str) -> list[str]:
+    """Split a command into its arguments, as a shell does."""
+    return shlex.split(line)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import typed
 
 import fastfed as ff
 
@@ -135,14 +136,7 @@ def test_types_of_user_code(installed: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [
             sys.executable,
-            "-m",
-            "mypy",
-            "--strict",
-            "--follow-imports",
-            "silent",
-            "--config-file",
-            str(config),
-            "--cache-dir",
+            *typed(f"-m mypy --strict --follow-imports silent --config-file {config} --cache-dir"),
             str(tmp_path / "cache"),
             "--python-executable",
             str(installed),

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from helpers import typed
 from msgspec.structs import replace
 
 from fastfed.analysis.check import Check
@@ -172,16 +173,7 @@ def test_a_tenth_of_the_scale_is_violated(
     assert (
         cli.run(
             [
-                "sweep",
-                "--trials",
-                "200",
-                "--delta",
-                "0.1,0.01",
-                "--sigma",
-                "0.1",
-                "--max-steps",
-                "1000000",
-                "--out",
+                *typed("sweep --trials 200 --delta 0.1,0.01 --sigma 0.1 --max-steps 1000000 --out"),
                 out,
                 "--quiet",
             ]
@@ -483,17 +475,10 @@ def test_lone_arm(tmp_path: Path) -> None:
                 "sweep",
                 "--instance",
                 lone,
-                "--delta",
-                "0.1",
-                "--trials",
-                "50",
-                "--period",
-                "1,10",
-                "--schedule",
-                "fedelim,fedelim0",
-                "--out",
-                str(out),
-                "--quiet",
+                *typed(
+                    "--delta 0.1 --trials 50 --period 1,10 --schedule fedelim,fedelim0 --out "
+                    f"{out} --quiet"
+                ),
             ]
         )
         == 0

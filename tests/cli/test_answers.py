@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 import typer
 from command_line import ENVIRONMENT
-from helpers import SMALL, built_in, refused
+from helpers import SMALL, built_in, refused, typed
 
 import fastfed as ff
 from fastfed.cli import app as cli
@@ -107,16 +107,7 @@ def test_a_figure_of_choice(swept: Path, folder: Path, capsys: pytest.CaptureFix
     shown = printed(capsys, *ask, "--x", "cost", "--y", "total", "--cost", "1:1e3:log")
     assert shown.splitlines() == ["f/total-cost.png"]
     shown = printed(
-        capsys,
-        *ask,
-        "--y",
-        "steps",
-        "--group",
-        "schedule",
-        "--errors",
-        "quantiles",
-        "--format",
-        "svg,pdf",
+        capsys, *ask, *typed("--y steps --group schedule --errors quantiles --format svg,pdf")
     )
     assert shown.splitlines() == ["f/steps-delta.svg", "f/steps-delta.pdf"]
     assert "median" in Path("f/steps-delta.svg").read_text(encoding="utf-8")
@@ -257,17 +248,10 @@ def test_sweep_over_a_range(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     SMALL.save("small.toml")
     printed(
         capsys,
-        "sweep",
-        "--instance",
-        "small.toml",
-        "--delta",
-        "0.1:0.01:log",
-        "--period",
-        "1:100:log",
-        "--trials",
-        "3",
-        "--threads",
-        "1",
+        *typed(
+            "sweep --instance small.toml --delta 0.1:0.01:log --period 1:100:log --trials 3 "
+            "--threads 1"
+        ),
     )
     frame = ff.open_sweep("results").frame
     assert set(frame["schedule"]) == {

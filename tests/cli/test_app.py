@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from command_line import GRID, fastfed, on_a_terminal, twice, without_progress
-from helpers import SMALL
+from helpers import SMALL, typed
 
 import fastfed as ff
 from fastfed.cli import app as cli
@@ -77,19 +77,10 @@ def test_sweep_shows_what_was_asked_for(capsys: pytest.CaptureFixture[str]) -> N
     twice(capsys, "sweep", "--instance", "small.toml", *GRID)
     shown = twice(
         capsys,
-        "sweep",
-        "--instance",
-        "small.toml",
-        "--delta",
-        "0.2",
-        "--schedule",
-        "fedelim",
-        "--cost",
-        "7",
-        "--trials",
-        "5",
-        "--threads",
-        "1",
+        *typed(
+            "sweep --instance small.toml --delta 0.2 --schedule fedelim --cost 7 --trials "
+            "5 --threads 1"
+        ),
     )
     _, above, _, row, *_ = shown.splitlines()
     assert above == "all rows: small, delta 0.2, C 7, 5 trials"
@@ -106,14 +97,7 @@ def test_lists_by_comma_or_by_repeating(folder: Path) -> None:
                 *common,
                 "--delta",
                 "0.1, 0.2",
-                "--cost",
-                "1,2",
-                "--period",
-                "3,4",
-                "--schedule",
-                "at:1,2,4,8,fedelim,at:1,3",
-                "--out",
-                "a",
+                *typed("--cost 1,2 --period 3,4 --schedule at:1,2,4,8,fedelim,at:1,3 --out a"),
             ]
         )
         == 0
@@ -123,26 +107,10 @@ def test_lists_by_comma_or_by_repeating(folder: Path) -> None:
             [
                 "sweep",
                 *common,
-                "--delta",
-                "0.1",
-                "--delta",
-                "0.2",
-                "--cost",
-                "1",
-                "--cost",
-                "2",
-                "--period",
-                "3",
-                "--period",
-                "4",
-                "--schedule",
-                "at:1,2,4,8",
-                "--schedule",
-                "fedelim",
-                "--schedule",
-                "at:1,3",
-                "--out",
-                "b",
+                *typed(
+                    "--delta 0.1 --delta 0.2 --cost 1 --cost 2 --period 3 --period 4 --schedule "
+                    "at:1,2,4,8 --schedule fedelim --schedule at:1,3 --out b"
+                ),
             ]
         )
         == 0
@@ -156,20 +124,10 @@ def test_lists_by_comma_or_by_repeating(folder: Path) -> None:
 def test_numbers_in_any_usual_way(folder: Path) -> None:
     assert (
         cli.run(
-            [
-                "sweep",
-                "--instance",
-                "small.toml",
-                "--trials",
-                "1e1",
-                "--max-steps",
-                "1e6",
-                "--delta",
-                "1e-1",
-                "--period",
-                "1e2",
-                "--quiet",
-            ]
+            typed(
+                "sweep --instance small.toml --trials 1e1 --max-steps 1e6 --delta 1e-1 "
+                "--period 1e2 --quiet"
+            )
         )
         == 0
     )
@@ -223,18 +181,11 @@ def test_table_fits_120_columns(capsys: pytest.CaptureFixture[str]) -> None:
         "small.toml",
         "--instance",
         "a rather long name of an instance.toml",
-        "--delta",
-        "0.1,0.00012345678",
-        "--cost",
-        "0,0.012345678,123456.789,1e15",
-        "--schedule",
-        "fedelim,fedelim0,exponential:1.0123456789,superexponential,at:1,2,3,4,5,6,7,8,9,10",
-        "--period",
-        "1,1e9",
-        "--trials",
-        "4",
-        "--threads",
-        "1",
+        *typed(
+            "--delta 0.1,0.00012345678 --cost 0,0.012345678,123456.789,1e15 --schedule "
+            "fedelim,fedelim0,exponential:1.0123456789,superexponential,at:1,2,3,4,5,6,7,8,9,10 "
+            "--period 1,1e9 --trials 4 --threads 1"
+        ),
     )
     assert cli.run(["summary", "results"]) == 0
     for text in (shown, capsys.readouterr().out):
@@ -330,17 +281,7 @@ def test_summary_of_a_sweep_without_rows_yet(
 
 def test_replay(capsys: pytest.CaptureFixture[str]) -> None:
     shown = twice(
-        capsys,
-        "replay",
-        "synthetic",
-        "--schedule",
-        "periodic:100",
-        "--delta",
-        "0.05",
-        "--seed",
-        "3",
-        "--trial",
-        "17",
+        capsys, *typed("replay synthetic --schedule periodic:100 --delta 0.05 --seed 3 --trial 17")
     ).splitlines()
     row = ff.simulate(
         ff.Instance.load("synthetic"), "periodic:100", delta=0.05, trials=18, seed=3, threads=1

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from helpers import typed
 
 import fastfed as ff
 from fastfed.cli import app as cli
@@ -23,14 +24,7 @@ SYNTHETIC = Instance.load("synthetic")
 
 
 def test_bounds_command(capsys: pytest.CaptureFixture[str]) -> None:
-    options = [
-        "--delta",
-        "0.1,0.01",
-        "--cost",
-        "10,2000",
-        "--schedule",
-        "exponential:1.5,periodic:100",
-    ]
+    options = typed("--delta 0.1,0.01 --cost 10,2000 --schedule exponential:1.5,periodic:100")
     assert cli.run(["bounds", "synthetic", *options, "--all"]) == 0
     table = capsys.readouterr().out
     assert max(map(len, table.splitlines())) <= 100

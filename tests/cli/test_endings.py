@@ -24,7 +24,7 @@ from command_line import (
     twice,
     without_progress,
 )
-from helpers import SMALL
+from helpers import SMALL, typed
 
 import fastfed as ff
 from fastfed.cli import app as cli
@@ -215,16 +215,10 @@ def test_ctrl_c_keeps_what_is_finished(
 ) -> None:
     temporary = tmp_path_factory.mktemp("temporary")
     command = [
-        "sweep",
-        "--instance",
-        "small.toml",
-        "--delta",
-        "0.1,0.01",
-        "--schedule",
-        "fedelim,fedelim0",
-        "--trials",
-        "100000000",
-        "--out",
+        *typed(
+            "sweep --instance small.toml --delta 0.1,0.01 --schedule fedelim,fedelim0 "
+            "--trials 100000000 --out"
+        ),
         "my results",
         *workers,
     ]

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from helpers import typed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -64,25 +65,10 @@ def assert_reads(content: bytes, ending: str) -> None:
         for command in (
             ["bounds", str(path)],
             ["replay", str(path), "--max-steps", "50"],
-            [
-                "sweep",
-                "--instance",
-                str(path),
-                "--trials",
-                "1",
-                "--max-steps",
-                "50",
-                "--schedule",
-                "fedelim",
-                "--delta",
-                "0.1",
-                "--threads",
-                "1",
-                "--cost",
-                "1",
-                "--out",
-                f"{folder}/out",
-            ],
+            typed(
+                f"sweep --instance {path} --trials 1 --max-steps 50 --schedule fedelim --delta "
+                f"0.1 --threads 1 --cost 1 --out {folder}/out"
+            ),
         ):
             assert_well_behaved(*command)
 
@@ -343,22 +329,10 @@ values = st.sampled_from(
     ]
 )
 options = {
-    "sweep": [
-        "--instance",
-        "--delta",
-        "--cost",
-        "--period",
-        "--schedule",
-        "--seed",
-        "--threads",
-        "--engine",
-        "--sigma",
-        "--target-rse",
-        "--shard",
-        "--spec",
-        "--quiet",
-        "--nonsense",
-    ],
+    "sweep": typed(
+        "--instance --delta --cost --period --schedule --seed --threads --engine "
+        "--sigma --target-rse --shard --spec --quiet --nonsense"
+    ),
     "summary": ["--cost", "--format", "--all"],
     "plot": ["--cost", "--format", "--bounds"],
     "bounds": ["--delta", "--cost", "--schedule", "--sigma", "--format"],

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 import polars as pl
 import pytest
-from helpers import SMALL, run, snapshot
+from helpers import SMALL, run, snapshot, typed
 from made_up_trials import CELL, NAMES, envelope_of, moments_of, simulated
 
 import fastfed as ff
@@ -350,16 +350,9 @@ def test_an_instance_that_is_gone_costs_only_bounds_and_verdicts(tmp_path: Path)
     assert (
         cli.run(
             [
-                "sweep",
-                "--instance",
-                str(source),
-                "--delta",
-                "0.1",
-                "--trials",
-                "5",
-                "--schedule",
-                "fedelim",
-                "--out",
+                *typed(
+                    f"sweep --instance {source} --delta 0.1 --trials 5 --schedule fedelim --out"
+                ),
                 str(tmp_path / "sweep"),
                 "--quiet",
             ]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from helpers import BOUNDS, KINDS, refused
+from helpers import BOUNDS, KINDS, refused, typed
 from polars.testing import assert_frame_equal
 
 import fastfed as ff
@@ -423,25 +423,11 @@ def test_summaries_with_a_cost_of_a_bit() -> None:
 
 def test_a_sweep_with_uplinks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "results"
-    arguments = [
-        "sweep",
-        "--instance",
-        "synthetic",
-        "--delta",
-        "0.1",
-        "--schedule",
-        "fedelim,exponential:1.5",
-        "--period",
-        "100",
-        "--trials",
-        "20",
-        "--uplink",
-        "exact,dither:1,round:0.1",
-        "--bit-cost",
-        "0.5",
-        "--out",
-        str(out),
-    ]
+    arguments = typed(
+        "sweep --instance synthetic --delta 0.1 --schedule "
+        "fedelim,exponential:1.5 --period 100 --trials 20 --uplink "
+        f"exact,dither:1,round:0.1 --bit-cost 0.5 --out {out}"
+    )
     assert cli.run(arguments) == 0
     shown = capsys.readouterr().out
     assert "c of a bit" in shown

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from bad_input import assert_one_line, listing, refused_by_command
-from helpers import SMALL
+from helpers import SMALL, typed
 
 import fastfed as ff
 from fastfed.cli import app as cli
@@ -178,19 +178,10 @@ def test_disk_that_is_full(
     No half of a file is left, and once there is room the same command goes on.
     """
     SMALL.save("small.toml")
-    command = [
-        "sweep",
-        "--instance",
-        "small.toml",
-        "--delta",
-        "0.1,0.2",
-        "--trials",
-        "10",
-        "--threads",
-        "1",
-        "--schedule",
-        "fedelim,fedelim0",
-    ]
+    command = typed(
+        "sweep --instance small.toml --delta 0.1,0.2 --trials 10 --threads 1 "
+        "--schedule fedelim,fedelim0"
+    )
     real, left = os.fsync, after
 
     def sync(number: int) -> None:

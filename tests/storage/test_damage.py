@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from helpers import SMALL, Call, rows, run, snapshot
+from helpers import SMALL, Call, rows, run, snapshot, typed
 
 import fastfed as ff
 from fastfed.analysis.trials import samples
@@ -38,13 +38,7 @@ def again(folder: Path, trials: int = 20) -> int:
             "sweep",
             "--spec",
             str(folder / "sweep.json"),
-            "--out",
-            str(folder),
-            "--quiet",
-            "--threads",
-            "1",
-            "--trials",
-            str(trials),
+            *typed(f"--out {folder} --quiet --threads 1 --trials {trials}"),
         ]
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from helpers import KEYS, OTHER, SMALL, Call, assert_whole, rows, run
+from helpers import KEYS, OTHER, SMALL, Call, assert_whole, rows, run, typed
 
 import fastfed as ff
 from fastfed.cli import app as cli
@@ -176,24 +176,10 @@ def test_spec_file_is_the_command_line_written_down(tmp_path: Path, spec_file: P
     sweep_cli(tmp_path / "a", "--spec", str(spec_file))
     sweep_cli(
         tmp_path / "b",
-        "--instance",
-        "synthetic",
-        "--instance",
-        "random:3,2,1",
-        "--delta",
-        "0.1,0.05",
-        "--cost",
-        "0,5",
-        "--schedule",
-        "fedelim,at:1,5,25",
-        "--period",
-        "1,10",
-        "--trials",
-        "12",
-        "--seed",
-        "3",
-        "--max-steps",
-        "1e5",
+        *typed(
+            "--instance synthetic --instance random:3,2,1 --delta 0.1,0.05 --cost 0,5 --schedule "
+            "fedelim,at:1,5,25 --period 1,10 --trials 12 --seed 3 --max-steps 1e5"
+        ),
     )
     assert_whole(rows(tmp_path / "a"), 2 * 2 * 4, 12)
     assert rows(tmp_path / "a").equals(rows(tmp_path / "b"))
@@ -329,18 +315,10 @@ def test_a_task_that_raises_is_named_and_the_rest_goes_on(
         "sweep",
         "--instance",
         str(tmp_path / "my small.toml"),
-        "--delta",
-        "0.1,0.0123456789",
-        "--schedule",
-        "fedelim,fedelim0",
-        "--trials",
-        "20",
-        "--seed",
-        "5",
-        "--threads",
-        "2",
-        "--out",
-        str(out),
+        *typed(
+            "--delta 0.1,0.0123456789 --schedule fedelim,fedelim0 --trials 20 --seed 5 "
+            f"--threads 2 --out {out}"
+        ),
         *options,
     ]
     with pytest.MonkeyPatch.context() as patch:

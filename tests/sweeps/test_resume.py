@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from helpers import BOUNDS, KEYS, OTHER, SMALL, Call, assert_whole, rows, run, snapshot
+from helpers import BOUNDS, KEYS, OTHER, SMALL, Call, assert_whole, rows, run, snapshot, typed
 
 import fastfed as ff
 from fastfed.cli import app as cli
@@ -129,16 +129,7 @@ def test_unreadable_part_is_named_and_done_again(
         "sweep",
         "--instance",
         str(tmp_path / "small.toml"),
-        "--delta",
-        "0.1",
-        "--out",
-        str(out),
-        "--schedule",
-        "fedelim,fedelim0",
-        "--trials",
-        "20",
-        "--threads",
-        "1",
+        *typed(f"--delta 0.1 --out {out} --schedule fedelim,fedelim0 --trials 20 --threads 1"),
     ]
     assert cli.run(command) == 0
     before, table = rows(out), capsys.readouterr().out
@@ -340,15 +331,7 @@ def test_killed_again_and_again(tmp_path: Path, out: Path) -> None:
         "sweep",
         "--instance",
         str(tmp_path / "small.toml"),
-        "--delta",
-        "0.1,0.01",
-        "--schedule",
-        "fedelim,fedelim0",
-        "--trials",
-        "100",
-        "--threads",
-        "2",
-        "--quiet",
+        *typed("--delta 0.1,0.01 --schedule fedelim,fedelim0 --trials 100 --threads 2 --quiet"),
     ]
     assert cli.run([*command, "--out", str(tmp_path / "undisturbed")]) == 0
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
