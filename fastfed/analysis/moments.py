@@ -325,6 +325,16 @@ class Moments:
         mean = self._mean(self._row[schedule], prices)
         return None if math.isnan(mean) or not self.ended(schedule) else mean
 
+    def described(self, schedule: str) -> tuple[_Floats, _Floats]:
+        """Return the means and the covariances of all columns over the trials that ended.
+
+        They are NaN for counts that are not known, and for too few trials.
+        """
+        row, ended = self._row[schedule], self.ended(schedule)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = np.where(ended > 0, self.sums.own.mean[row], np.nan)
+            return means, np.where(ended > 1, self.sums.own.scatter[row], np.nan) / (ended - 1)
+
     def covariance(self, schedule: str, x: Prices, y: Prices) -> float | None:
         """Return the covariance of two costs over the trials that ended; None below two trials."""
         if self.ended(schedule) < 2 or not all(self.has_cost(schedule, one) for one in (x, y)):

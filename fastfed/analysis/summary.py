@@ -91,7 +91,7 @@ def yardstick_of(schedules: Iterable[Schedule]) -> str | None:
 
 
 def paired_moments(
-    schedules: Sequence[Schedule], paired: Sequence[str], columns: Sequence[str] = tuple(COUNTS)
+    schedules: Sequence[Schedule], paired: Sequence[str] = _ALL, columns: Sequence[str] = _ALL
 ) -> Moments:
     """Make sums in which every schedule is paired with the yardstick, by some of the columns."""
     partners = [one for one in (yardstick_of(schedules),) if one]

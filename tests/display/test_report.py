@@ -30,6 +30,7 @@ from fastfed.cli import app as cli
 from fastfed.display.report.data import cell_data, report_data
 from fastfed.display.report.page import page
 from fastfed.display.styles import styles
+from fastfed.model.counts import COUNTS
 from fastfed.model.schedules import Schedule
 from fastfed.storage import manifest
 from fastfed.text import number, rate, short, tidy
@@ -119,7 +120,7 @@ def test_policy_forbids_requests_and_lists_every_script() -> None:
         for one in scripts
     }
     assert set(rules["script-src"].split()) == hashes
-    assert len(scripts) == 8
+    assert len(scripts) == 9
     # either would be read otherwise by a browser than it was hashed
     assert not any("<!--" in one or "\r" in one for one in scripts)
 
@@ -201,15 +202,82 @@ def computed(expression: str, argument: object) -> Any:
     return json.loads(done.stdout)
 
 
+def at(cost: float, **prices: float) -> list[float]:
+    """Return a price for each count, as the page has them."""
+    known = {"pulls": 1.0, **prices, "uplinks": cost}
+    return [known.get(name, 0.0) for name in COUNTS]
+
+
+def test_any_prices_have_the_numbers_of_the_summary(tmp_path: Path) -> None:
+    """Means, errors, ratios and winners, of counts that cost nothing by default."""
+    run(tmp_path, schedules=["fedelim", "fedelim0", "periodic:10"], trials=60)
+    sweep = ff.open_sweep(tmp_path)
+    page = sweep.report(tmp_path / "report.html").read_text()
+    data = json.loads(Elements(page).scripts[0])
+    assert list(data["counts"]) == list(COUNTS)
+    assert data["prices"] == {"pulls": 1.0}
+    for cost, prices in (
+        (10.0, {"rounds": 50.0, "downlinks": 1.0}),
+        (0.0, {"pulls": 0.0, "busiest": 1.0, "rounds": 20.0}),
+        (3.0, {"bits": 0.25, "steps": 0.5}),
+    ):
+        (cell,) = data["cells"]
+        found = computed(
+            "[model.winner(given.cell, given.p, 1), given.cell.rows.map(row => ({...model.total("
+            "row, given.p), ratio: model.ratio(row, given.p)}))]",
+            {"cell": cell, "p": at(cost, **prices)},
+        )
+        known = sweep.summary([cost], prices=prices)
+        assert [row["mean"] for row in found[1]] == pytest.approx(known["total_mean"].to_list())
+        assert [row["sem"] for row in found[1]] == pytest.approx(known["total_sem"].to_list())
+        ratios = known["ratio_to_fedelim0"].to_list()
+        assert [row["ratio"] for row in found[1]] == pytest.approx(ratios)
+        assert found[0] == sweep.best([cost], prices=prices)["winner"].item()
+
+
+def test_a_count_that_is_not_known_has_no_price() -> None:
+    """The made-up trials have pulls and uplinks alone."""
+    (cell, _) = data_of(cells(), {})["cells"]
+    found = computed(
+        "[model.total(given.cell.rows[0], given.p), model.ratio(given.cell.rows[0], given.p), "
+        "model.winner(given.cell, given.p, 1)]",
+        {"cell": cell, "p": at(1.0, rounds=1.0)},
+    )
+    assert found == [{"mean": None, "sem": None}, None, None]
+
+
+def test_a_report_begins_with_the_prices_of_its_sweep(tmp_path: Path) -> None:
+    sweep = ff.sweep(
+        instances=[SMALL],
+        deltas=[0.1],
+        costs=[7],
+        prices={"rounds": 40},
+        schedules=["fedelim", "fedelim0"],
+        trials=60,
+        out=tmp_path,
+        progress=False,
+    )
+    data = json.loads(Elements(sweep.report(tmp_path / "page.html").read_text()).scripts[0])
+    (cell,) = data["cells"]
+    assert data["prices"] == {"pulls": 1.0, "rounds": 40.0}
+    known, ranges = sweep.summary(), sweep.best().frame
+    assert [piece["winner"] for piece in cell["pieces"]] == ranges["winner"].to_list()
+    assert [row["quantiles"]["total"][0][1] for row in cell["rows"]] == known["total_q50"].to_list()
+    compared = sweep.compare("schedule", [7], prices={"rounds": 40}).frame
+    (line,) = data["compare"]["schedule"]["lines"]
+    (total,) = compared.filter(measure="total")["ratio"].to_list()
+    assert line["ratios"]["0"][0] == pytest.approx(total)
+
+
 def test_every_cost_has_the_numbers_of_the_summary() -> None:
     costs = [0.0, 0.37, 10.0, 1234.5, 1e6]
     every = cells(200)
     data = data_of(every, {})
     found = computed(
         "given.costs.map(c => given.data.cells.map(cell => cell.rows.map(row => { const t = "
-        "model.total(row, c); return [model.withError(t.mean, t.sem), model.short(row.pulls), "
+        "model.total(row, c); return [model.withError(t.mean, t.sem), model.short(row.means[0]), "
         "model.rate(row)]; })))",
-        {"costs": costs, "data": data},
+        {"costs": [at(cost) for cost in costs], "data": data},
     )
     for cost, by_cell in zip(costs, found, strict=True):
         for (_, moments), rows in zip(every, by_cell, strict=True):
@@ -225,8 +293,8 @@ def test_winner_is_that_of_the_envelope() -> None:
     data = data_of(cells(200), {})
     costs = np.geomspace(1e-3, 1e5, 60).tolist()
     found = computed(
-        "given.costs.map(c => given.cells.map(cell => model.winner(cell, c)))",
-        {"costs": costs, "cells": data["cells"]},
+        "given.costs.map(c => given.cells.map(cell => model.winner(cell, c, 1)))",
+        {"costs": [at(cost) for cost in costs], "cells": data["cells"]},
     )
     for cost, winners in zip(costs, found, strict=True):
         for cell, winner in zip(data["cells"], winners, strict=True):
@@ -251,10 +319,10 @@ def test_a_schedule_that_does_not_end_wins_nowhere_on_the_page() -> None:
     assert NAMES[2] not in {piece["winner"] for piece in found["pieces"]}
     compared = {row["schedule"]: row["compared"] for row in found["rows"]}
     assert compared[NAMES[2]] is None
-    assert None not in (compared[NAMES[0]], compared[NAMES[1]])
-    costs = [0.0, 1.0, 1e4]
+    assert None not in (compared[NAMES[0]][:2], compared[NAMES[1]][:2])
+    costs = [at(cost) for cost in (0.0, 1.0, 1e4)]
     winners = computed(
-        "given.costs.map(c => model.winner(given.cell, c))", {"costs": costs, "cell": found}
+        "given.costs.map(c => model.winner(given.cell, c, 1))", {"costs": costs, "cell": found}
     )
     assert NAMES[2] not in winners
 

@@ -91,6 +91,30 @@ def test_table_has_the_numbers_of_the_summary(opened: Opened, folder: Path) -> N
                 assert shown == printed(frame)
 
 
+def test_prices_can_be_edited(opened: Opened, folder: Path) -> None:
+    """The table is that of the summary at the new prices; a wrong price gets a message."""
+    opened.page.locator("#prices summary").click()
+    field = opened.page.locator("#price-fields label", has_text="rounds").locator("input")
+    field.fill("25")
+    opened.type_cost("10")
+    frame = ff.open_sweep(folder).summary([10], prices={"rounds": 25})
+    here = frame.filter(pl.col("instance") == "plain", pl.col("delta") == DELTAS[0])
+    shown = {row[0]: [row[1], row[3], row[5], row[6]] for row in opened.rows()}
+    assert shown == printed(here)
+    headline = opened.page.inner_text("#cheapest")
+    winner = here.sort("total_mean")["schedule"][0]
+    assert headline.startswith("Cheapest at C = 10, pulls=1,rounds=25: " + label_of(winner))
+    assert "fastfed best --price pulls=1,rounds=25" in opened.page.inner_text("#rivals")
+    assert "pulls + 10 x uplinks + 25 x rounds" in opened.page.inner_text("#total-delta")
+    assert {row[2] for row in opened.rows()} == {""}  # quantiles need the trials
+    field.fill("-1")
+    assert "rounds must be a number from 0 on" in opened.page.inner_text("#wrong-price")
+    assert field.get_attribute("aria-invalid") == "true"
+    field.fill("0")
+    assert opened.page.inner_text("#wrong-price") == ""
+    assert "" not in {row[2] for row in opened.rows()}
+
+
 DRAWN = """figure => [...document.querySelectorAll(`#${figure} svg .mark-rule.role-mark line`)]
   .map(line => line.__data__).filter(item => item.datum.schedule).map(item => ({
     schedule: item.datum.schedule, x: item.datum.x, low: item.datum.low, high: item.datum.high,
@@ -398,6 +422,8 @@ def test_data_can_be_saved(opened: Opened, folder: Path, tmp_path: Path) -> None
     for row, known in zip(rows, summary.to_dicts(), strict=True):
         assert row["schedule"] == known["schedule"]
         assert float(row["pulls"]) == known["pulls_mean"]
+        assert float(row["rounds"]) == known["rounds_mean"]
+        assert math.sqrt(float(row["var_pulls"])) == pytest.approx(known["pulls_std"])
         assert float(row["uplinks_q50"]) == known["communication_q50"]
 
 

@@ -80,6 +80,7 @@ const compareView = (() => {
   function specification(rows) {
     const values = new Map(rows.map((row) => [row.place, row.value]));
     const places = [...values.keys()];
+    const texts = JSON.stringify([...values.values()].map((one) => `\u200b${one}`));
     const ofSchedules = chosen.by === "schedule";
     const y = { field: "name", type: "nominal", sort: null, title: null, axis: { labelLimit: 170 } };
     const yOffset = ofSchedules || places.length < 2 ? {}
@@ -89,7 +90,7 @@ const compareView = (() => {
       scale: { type: "log", nice: false, padding: 12 } };
     const color = ofSchedules ? { value: data.colours[0] } : { field: "place", type: "nominal",
       legend: { title: chosen.by, orient: "bottom", columns: 3, labelLimit: 200,
-        labelExpr: `"\u200b" + (${JSON.stringify([...values.values()])})[indexof(${JSON.stringify(places)}, datum.value)]` },
+        labelExpr: `(${texts})[indexof(${JSON.stringify(places)}, datum.value)]` },
       scale: { domain: places, range: places.map((_, place) => data.colours[place % data.colours.length]) } };
     const tooltip = [{ field: "name", title: "schedule" },
       ...(ofSchedules ? [] : [{ field: "value", title: chosen.by }]), { field: "shown", title: "ratio" }];

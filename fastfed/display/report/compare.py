@@ -38,7 +38,7 @@ def add_comparisons(data: dict[str, Any], trials: Trials, costs: Sequence[float]
             }
             continue
         try:
-            found[by] = _table(compare(trials, by, costs), held)
+            found[by] = _table(compare(trials, by, costs, prices=trials.prices), held)
         except InputError as error:  # of rows that cannot be compared
             found[by] = {"message": printable(str(error))}
     data["compare"] = found

@@ -9,9 +9,10 @@ from typing import Any
 from fastfed.analysis.cheapest import Envelope, Piece, Rival
 from fastfed.analysis.intervals import clopper_pearson, finite
 from fastfed.analysis.moments import Moments
-from fastfed.analysis.prices import PULLS, UPLINKS
+from fastfed.analysis.prices import PULLS, Prices
 from fastfed.analysis.summary import yardstick_of
 from fastfed.display.styles import COLOURS, Style, styles
+from fastfed.model.counts import COUNTS
 from fastfed.model.schedules import Schedule
 from fastfed.text import printable
 
@@ -39,6 +40,7 @@ def report_data(
     schedules: Iterable[Schedule],
     about: Mapping[str, object],
     costs: Sequence[float] = (0.0, 10.0, 100.0),
+    fixed: Prices = PULLS,
     looks: Mapping[str, Style] | None = None,
 ) -> dict[str, Any]:
     """Make everything that the page shows, as JSON's types.
@@ -53,6 +55,8 @@ def report_data(
         What was run, in order: shown as it is.
     costs
         The costs that the sweep asked for; the page begins with the middle one.
+    fixed
+        The prices of all other counts, with which the page begins.
     looks
         Styles of schedules; None: as if there were no others.
     """
@@ -60,7 +64,9 @@ def report_data(
     looks = looks or styles(order)
     return {
         "about": {str(key): printable(str(value)) for key, value in about.items()},
+        "counts": COUNTS,
         "costs": sorted(costs),
+        "prices": dict(fixed.items),
         "colours": list(COLOURS),
         "schedules": [
             {
@@ -131,27 +137,28 @@ def _rival(one: Rival, piece: Piece) -> str | list[Any]:
 
 
 def _means(name: str, found: Envelope) -> list[float | None]:
-    """Return the mean pulls and uplinks over the trials by which schedules are compared."""
-    return [found.moments.mean(name, prices) for prices in (PULLS, UPLINKS)]
+    """Return the mean counts over the trials by which schedules are compared."""
+    return [finite(one) for one in found.moments.described(name)[0]]
 
 
-def _beside(name: str, moments: Moments, yardstick: str | None) -> list[float] | None:
-    """Return mean pulls and uplinks of a schedule and of FedElim0, over common trials.
+def _beside(name: str, moments: Moments, yardstick: str | None) -> list[Any] | None:
+    """Return the mean counts of a schedule and those of FedElim0, over common trials.
 
-    Common trials are those that both ended. The ratio at every C follows. None if there is nothing
-    to compare with.
+    Common trials are those that both ended. The ratio at all prices follows. None if there is
+    nothing to compare with.
     """
     if yardstick is None:
         return None
-    pulls, uplinks = (moments.pair(name, yardstick, prices) for prices in (PULLS, UPLINKS))
-    if not pulls.count:
+    pairs = [moments.pair(name, yardstick, Prices.of({count: 1.0})) for count in COUNTS]
+    if not pairs[0].count:
         return None
-    return [one.means[place] for place in (0, 1) for one in (pulls, uplinks)]
+    return [[finite(one.means[place]) for one in pairs] for place in (0, 1)]
 
 
 def _row(name: str, moments: Moments, yardstick: str | None) -> dict[str, Any]:
     trials, wrong = moments.trials(name), moments.errors(name)
     low, high = clopper_pearson(wrong, trials)
+    means, covariance = moments.described(name)
     return {
         "schedule": name,
         "trials": trials,
@@ -159,11 +166,10 @@ def _row(name: str, moments: Moments, yardstick: str | None) -> dict[str, Any]:
         "wrong": wrong,
         "error_low": low,
         "error_high": high,
-        "pulls": moments.mean(name, PULLS),
-        "uplinks": moments.mean(name, UPLINKS),
-        "var_pulls": moments.covariance(name, PULLS, PULLS),
-        "covariance": moments.covariance(name, PULLS, UPLINKS),
-        "var_uplinks": moments.covariance(name, UPLINKS, UPLINKS),
+        "means": [finite(one) for one in means],
+        "covariance": [
+            [finite(one) for one in some[: place + 1]] for place, some in enumerate(covariance)
+        ],
         "beside": _beside(name, moments, yardstick),
     }
 

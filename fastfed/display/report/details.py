@@ -11,7 +11,7 @@ from typing import Any
 
 from fastfed.analysis.check import Check
 from fastfed.analysis.intervals import finite
-from fastfed.analysis.prices import PULLS, UPLINK, UPLINKS
+from fastfed.analysis.prices import PULLS, UPLINKS, Prices
 from fastfed.analysis.quantiles import CellQuantiles
 from fastfed.analysis.verdicts import NOT_REFUTED, VERDICTS
 from fastfed.display.report.data import rounded
@@ -21,18 +21,18 @@ from fastfed.text import printable
 from fastfed.theory.bounds import Bounds
 
 
-def add_quantiles(cell: dict[str, Any], quantiles: CellQuantiles, costs: Sequence[float]) -> None:
+def add_quantiles(cell: dict[str, Any], quantiles: CellQuantiles, totals: Sequence[Prices]) -> None:
     """Add quantiles (5 %, 50 % and 95 %) of pulls, uplinks and total costs.
 
-    Totals are those at the sweep's costs. A total at any other C has no quantile without the trials
-    themselves.
+    Totals are those at the sweep's costs. A total at other prices has no quantile without the
+    trials themselves.
     """
     for row in cell["rows"]:
         found = quantiles[row["schedule"]]
         row["quantiles"] = {
             "pulls": list(map(finite, found.of(PULLS))),
             "uplinks": list(map(finite, found.of(UPLINKS))),
-            "total": [list(map(finite, found.of(UPLINK.total(cost)))) for cost in costs],
+            "total": [list(map(finite, found.of(one))) for one in totals],
             "error": found.error,
         }
 

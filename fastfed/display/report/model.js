@@ -1,34 +1,36 @@
 "use strict";
 // What the page computes: no document, no drawing, so that it can be tested by itself.
 const model = (() => {
-  // mean and standard error of pulls + C x uplinks, over the trials that ended
-  function total(row, cost) {
-    if (row.pulls === null) return { mean: null, sem: null };
-    const mean = row.pulls + cost * row.uplinks;
-    if (row.var_pulls === null) return { mean, sem: null };
-    const variance = row.var_pulls + 2 * cost * row.covariance + cost * cost * row.var_uplinks;
+  // prices are numbers, one for each count; a count without a price need not be known
+  const paid = (prices) => prices.map((_, place) => place).filter((place) => prices[place] !== 0);
+  function cost(means, prices) {
+    const terms = paid(prices).map((place) => means[place] === null ? null : prices[place] * means[place]);
+    return terms.includes(null) ? null : terms.reduce((sum, term) => sum + term, 0);
+  }
+
+  // mean and standard error of the sum of price times count, over the trials that ended
+  function total(row, prices) {
+    const mean = cost(row.means, prices);
+    const places = paid(prices);
+    const scatter = places.flatMap((one) => places.map((other) => {
+      const covariance = row.covariance[Math.max(one, other)][Math.min(one, other)];
+      return covariance === null ? null : prices[one] * prices[other] * covariance;
+    }));
+    if (mean === null || scatter.includes(null)) return { mean, sem: null };
+    const variance = scatter.reduce((sum, term) => sum + term, 0);
     return { mean, sem: Math.sqrt(Math.max(0, variance) / row.ended) };
   }
 
-  function communication(row, cost) {
-    if (row.uplinks === null) return { mean: null, sem: null };
-    const sem = row.var_uplinks === null ? null
-      : cost * Math.sqrt(Math.max(0, row.var_uplinks) / row.ended);
-    return { mean: cost * row.uplinks, sem };
-  }
-
   // mean total cost over the trials by which schedules are compared; null for one that is not
-  function compared(row, cost) {
-    return row.compared === null ? null : row.compared[0] + cost * row.compared[1];
-  }
+  const compared = (row, prices) => (row.compared === null ? null : cost(row.compared, prices));
 
-  // the cheapest schedule of a cell: of equal ones the one with the fewest uplinks, as in `best`
-  function winner(cell, cost) {
+  // the cheapest schedule of a cell: of equal ones the one that sends the least, as in `best`
+  function winner(cell, prices, sent) {
     let best = null;
     for (const row of cell.rows) {
-      const mean = compared(row, cost);
+      const mean = compared(row, prices);
       if (mean === null) continue;
-      const uplinks = row.compared[1];
+      const uplinks = row.compared[sent];
       if (best === null || mean < best.mean || (mean === best.mean && uplinks < best.uplinks))
         best = { mean, schedule: row.schedule, uplinks };
     }
@@ -36,11 +38,10 @@ const model = (() => {
   }
 
   // the cost over FedElim0's, by the trials that both ended
-  function ratio(row, cost) {
+  function ratio(row, prices) {
     if (row.beside === null) return null;
-    const [pulls, uplinks, otherPulls, otherUplinks] = row.beside;
-    const other = otherPulls + cost * otherUplinks;
-    return other === 0 ? null : (pulls + cost * uplinks) / other;
+    const [own, other] = row.beside.map((means) => cost(means, prices));
+    return own === null || !other ? null : own / other;
   }
 
   // ---- numbers as text, all by Intl: halves are rounded to the even digit, as in Python
@@ -105,8 +106,8 @@ const model = (() => {
   const digits = (value, count) => short(Number(general(value, count)));
 
   // the mean total over FedElim0's, as the summary prints it
-  function times(row, cost) {
-    const value = ratio(row, cost);
+  function times(row, prices) {
+    const value = ratio(row, prices);
     return value === null ? "" : digits(value, 3);
   }
 
@@ -124,7 +125,7 @@ const model = (() => {
     return String(value);
   }
 
-  return { label, total, compared, communication, ratio, times, winner, withError, short, rate, general, digits,
+  return { label, total, compared, ratio, times, winner, withError, short, rate, general, digits,
     quantiles };
 })();
 if (typeof module !== "undefined") module.exports = model;

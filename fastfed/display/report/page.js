@@ -131,13 +131,13 @@
   const FEW = 10;
   const wins = new Map();
   for (const cell of data.cells) for (const cost of data.costs) {
-    const name = model.winner(cell, cost);
+    const name = model.winner(cell, pricing.asked(cost), pricing.SENT);
     if (name !== null) wins.set(name, (wins.get(name) ?? 0) + 1);
   }
   const often = [...wins.keys()].sort((x, y) => wins.get(y) - wins.get(x));
   function cheapest() {
     const own = ["fedelim", "fedelim0", "adaptive"].filter((name) => byName.has(name));
-    const now = model.winner(here(), state.cost);
+    const now = model.winner(here(), prices(), pricing.SENT);
     const first = new Set([...own, ...(now === null ? [] : [now]), ...often]);
     const chosen = new Set([...first].slice(0, FEW));
     const rest = [...new Set(here().pieces.map((piece) => piece.winner))].filter((name) =>
@@ -191,24 +191,26 @@
   });
   const usable = (one) => one.y !== null && one.y > 0 && one.low > 0;
   const against = (measure) => () => overDelta().flatMap((cell) => seen(cell).map((row) =>
-    point(row, cell.where[DELTA], measure(row, state.cost))));
+    point(row, cell.where[DELTA], measure(row))));
+  const prices = (cost = state.cost) => pricing.at(cost);
+  const total = (row, cost) => model.total(row, prices(cost));
   const COSTS = Array.from({ length: 33 }, (_, place) => 10 ** (-2 + place / 4));
   const againstCost = (cell = here()) => seen(cell).flatMap((row) =>
-    COSTS.map((cost) => point(row, cost, model.total(row, cost))));
+    COSTS.map((cost) => point(row, cost, total(row, cost))));
   const againstPeriod = (rows = seen(here())) => rows
     .filter((row) => byName.get(row.schedule).period !== null).map((row) =>
-      point(row, byName.get(row.schedule).period, model.total(row, state.cost)));
+      point(row, byName.get(row.schedule).period, total(row)));
   // the line through all periods, hidden ones too, and level lines of schedules that have none
   const throughPeriods = () => againstPeriod(here().rows).filter(usable).sort((a, b) => a.x - b.x);
   function levels() {
     return seen(here()).filter((row) => byName.get(row.schedule).period === null).map((row) => {
       const { label, colour } = byName.get(row.schedule);
-      return { y: model.total(row, state.cost).mean, name: label, colour: dom.tint(colour) };
+      return { y: total(row).mean, name: label, colour: dom.tint(colour) };
     }).filter((one) => one.y > 0);
   }
   function tradeOff() {
-    return seen(here()).filter((row) => row.uplinks > 0).map((row) =>
-      point(row, row.uplinks, model.total(row, 0)));
+    return seen(here()).filter((row) => pricing.mean(row, "uplinks") > 0).map((row) =>
+      point(row, pricing.mean(row, "uplinks"), model.total(row, pricing.only("pulls"))));
   }
   const errorRows = () => overDelta().flatMap(seen);
   // intervals from 0 on would look like a bar code: a sentence says as much
@@ -233,13 +235,13 @@
       low: Math.max(row.error_low, foot), high: row.error_high,
       shown: `${model.rate(row)} %` })));
   }
-  // where the cheapest schedule changes
+  // where the cheapest schedule changes, at the prices of the sweep
   function corners() {
-    const cell = here();
+    const cell = pricing.asAsked() ? here() : NOTHING;
     return cell.pieces.filter((piece) => piece.high !== null && piece.high > 0).map((piece) => {
       const row = cell.rows.find((one) => one.schedule === piece.winner);
       const [low, high] = piece.interval;
-      return { x: piece.high, y: model.compared(row, piece.high),
+      return { x: piece.high, y: model.compared(row, prices(piece.high)),
         change: `C = ${model.digits(piece.high, 3)} [${model.digits(low, 3)}, `
           + `${high === null ? "no limit" : model.digits(high, 3)}]` };
     }).filter((one) => one.y > 0 && one.x >= COSTS[0] && one.x <= COSTS.at(-1));
@@ -247,16 +249,16 @@
   function lowest() {
     const cell = here();
     return COSTS.map((cost) => ({ x: cost, y: Math.min(...cell.rows.map((row) =>
-      model.compared(row, cost) ?? Infinity)) })).filter((one) => one.y > 0 && one.y < Infinity);
+      model.compared(row, prices(cost)) ?? Infinity)) })).filter((one) => one.y > 0 && one.y < Infinity);
   }
-  // T, 2T, 3T and the lower bound of a cell, each with the largest C for which it is one
+  // T, 2T, 3T and the lower bound of pulls + C x uplinks, each with the largest C for which it is one
   function boundsOf(cell) {
     const { T, lower, three } = cell.bounds ?? {};
     // labels stand at a line's right end, side by side: the lines lie close to each other
     return [["lower bound", "pulls", 0, lower, Infinity], ["T", "FedElim0, pulls", -44, T, Infinity],
       ["2T", "FedElim, pulls", -22, T && 2 * T, Infinity],
       ["3T", "FedElim, total", 0, T && 3 * T, three]]
-      .filter(([, , , y, most]) => state.bounds && y > 0 && most > 0)
+      .filter(([, , , y, most]) => state.bounds && pricing.onlyPulls() && y > 0 && most > 0)
       .map(([end, whose, shift, y, most]) => ({ label: `${end} (${whose})`, end, shift, y, most,
         shown: model.short(y) }));
   }
@@ -318,19 +320,21 @@
       y: "total cost", rows: () => againstCost(), line: true, small: true, xFormat: "~g",
       extra: { lowest, corners, bounds: boundsOverCost,
         now: () => [{ x: Math.max(state.cost, COSTS[0]) }] },
-      note: () => `Grey: the cheapest. Circles: where it changes. Dashed: C = ${state.cost}.`,
+      note: () => `Grey: the cheapest. Dashed: C = ${state.cost}.`
+        + (pricing.asAsked() ? " Circles: where the cheapest changes." : ""),
       nothing: () => "No trial of these schedules ended." },
     { id: "total-period", title: "Total cost against the period", x: "period H (steps)",
       y: "total cost", rows: () => againstPeriod(), extra: { throughPeriods, levels },
       note: () => "The line goes through all periods. Level: schedules without one.",
       nothing: () => "None of these schedules has a period." },
     { id: "total-delta", title: "Total cost against delta", x: "error probability delta",
-      y: "total cost", rows: against(model.total), line: true, turn: true, xFormat: "~g",
+      y: "total cost", rows: against(total), line: true, turn: true, xFormat: "~g",
       extra: { bounds: boundsOverDelta }, byName: "Total cost by schedule",
-      note: () => `Total cost: pulls + ${state.cost} x uplinks.`,
+      note: () => `Total cost: ${pricing.formula(state.cost)}.`,
       nothing: () => "No trial of these schedules ended." },
     { id: "communication-delta", title: "Communication against delta",
-      x: "error probability delta", y: "C x uplinks", rows: against(model.communication),
+      x: "error probability delta", y: "C x uplinks",
+      rows: against((row) => model.total(row, pricing.only("uplinks", state.cost))),
       line: true, turn: true, xFormat: "~g", byName: "Communication by schedule",
       nothing: () => `Communication costs nothing at C = ${state.cost}.` },
     { id: "trade-off", title: "Pulls against uplinks", x: "uplinks", y: "pulls", rows: tradeOff,
@@ -443,7 +447,7 @@
     const legend = new Set(datasets.points.map((one) => one.schedule));
     const but = chart.turn && !oneDelta() ? DELTA : null;
     return dom.saveFigure({ ...specification(chart, legend), datasets }, [titleOf(chart),
-      `${whereText(but)}${chart.x.startsWith("cost C") ? "" : `, C = ${state.cost}`}`, chart.note?.() ?? ""],
+      `${whereText(but)}${chart.x.startsWith("cost C") ? "" : `, C = ${state.cost}`}${pricing.text()}`, chart.note?.() ?? ""],
     chart.id, kind);
   }
 
@@ -485,21 +489,20 @@
     { key: "schedule", head: "schedule", text: (row) => byName.get(row.schedule).label,
       sort: (row) => data.schedules.findIndex((one) => one.name === row.schedule) },
     { key: "cost", head: "total ± sem",
-      text: (row) => { const { mean, sem } = model.total(row, state.cost);
-        return model.withError(mean, sem) + (row.ended < row.trials ? "*" : ""); },
-      sort: (row) => model.total(row, state.cost).mean ?? Infinity },
+      text: (row) => { const found = total(row);
+        return model.withError(found.mean, found.sem) + (row.ended < row.trials ? "*" : ""); },
+      sort: (row) => total(row).mean ?? Infinity },
     { key: "total-quantiles", head: "total 5 / 50 / 95 %",
       text: (row) => model.quantiles(spread(row)), sort: (row) => spread(row)?.[1] ?? Infinity },
-    { key: "pulls", head: "pulls", text: (row) => model.short(row.pulls), sort: (row) => row.pulls },
-    { key: "uplinks", head: "uplinks", text: (row) => model.short(row.uplinks),
-      sort: (row) => row.uplinks },
+    ...["pulls", "uplinks"].map((name) => ({ key: name, head: name,
+      text: (row) => model.short(pricing.mean(row, name)), sort: (row) => pricing.mean(row, name) })),
     { key: "errors", head: "error % [95 %]", text: (row) => model.rate(row),
       sort: (row) => row.wrong / row.trials },
-    { key: "ratio", head: "x FE0", text: (row) => model.times(row, state.cost),
-      sort: (row) => model.ratio(row, state.cost) ?? Infinity },
+    { key: "ratio", head: "x FE0", text: (row) => model.times(row, prices()),
+      sort: (row) => model.ratio(row, prices()) ?? Infinity },
   ];
-  // the total's are known at the costs of the sweep only
-  const spread = (row) => row.quantiles?.total[data.costs.indexOf(state.cost)];
+  // the total's are known at the costs and prices of the sweep only
+  const spread = (row) => row.quantiles?.total[pricing.asAsked() ? data.costs.indexOf(state.cost) : -1];
   const trialsText = (rows) => [...new Set([Math.min, Math.max].map((end) =>
     model.short(end(...rows.map((row) => row.trials)))))].join(" to ");
 
@@ -522,12 +525,12 @@
     find("table").tBodies[0].replaceChildren(...rows.map((row) =>
       make("tr", { className: !state.selected.size ? "" : state.selected.has(row.schedule)
         ? "single" : "other" }, ...COLUMNS.map((one) => make("td", {}, one.text(row))))));
-    find("table-title").textContent = `Summary: ${whereText()}, C = ${state.cost}`
+    find("table-title").textContent = `Summary: ${whereText()}, C = ${state.cost}${pricing.text()}`
       + (rows.length ? `, ${trialsText(rows)} trials` : "");
   }
 
   function updateCheapest() {
-    const name = model.winner(here(), state.cost);
+    const name = model.winner(here(), prices(), pricing.SENT);
     const piece = here().pieces.find((one) =>
       one.low <= state.cost && (one.high === null || state.cost <= one.high));
     // a rival is a name, or a name and the ranges of C where it may be as cheap
@@ -536,13 +539,14 @@
     const rivals = (piece?.rivals ?? []).map((one) => [one].flat()).filter(near)
       .map(([rival]) => byName.get(rival).label);
     const row = here().rows.find((one) => one.schedule === name);
-    const { mean, sem } = row ? model.total(row, state.cost) : {};
+    const found = row ? total(row) : {};
     const paper = here().rows.find((one) => one.schedule === "fedelim" && name !== "fedelim");
-    const times = paper && mean ? model.total(paper, state.cost).mean / mean : null;
-    find("cheapest").textContent = name === null ? "" : `Cheapest at C = ${state.cost}: `
-      + `${byName.get(name).label}, total ${model.withError(mean, sem)}`
+    const times = paper && found.mean ? total(paper).mean / found.mean : null;
+    find("cheapest").textContent = name === null ? "" : `Cheapest at C = ${state.cost}${pricing.text()}: `
+      + `${byName.get(name).label}, total ${model.withError(found.mean, found.sem)}`
       + (times === null ? "" : `; fedelim costs ${model.digits(times, 3)} times as much`);
-    find("rivals").textContent = !rivals.length ? ""
+    find("rivals").textContent = !pricing.asAsked()
+      ? `How sure that is at these prices: fastfed best --price ${pricing.option()}` : !rivals.length ? ""
       : `Not separable from it: ${rivals.slice(0, 8).join(", ")}`
       + (rivals.length > 8 ? ` and ${rivals.length - 8} more` : "");
     find("excluded").textContent = Object.entries(here().excluded ?? {}).map(([excluded, why]) =>
@@ -551,13 +555,13 @@
 
   function saveData() {
     const quote = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
-    const fields = ["schedule", "trials", "ended", "wrong", "error_low", "error_high", "pulls",
-      "uplinks", "var_pulls", "covariance", "var_uplinks"];
+    const fields = ["schedule", "trials", "ended", "wrong", "error_low", "error_high"];
     const shares = ["pulls", "uplinks"].flatMap((what) => ["q05", "q50", "q95"].map((share) =>
       `${what}_${share}`));
-    const lines = [[...keys, ...fields, ...shares].join(",")];
+    const lines = [[...keys, ...fields, ...pricing.counts, ...pricing.pairs, ...shares].join(",")];
     for (const cell of data.cells) for (const row of cell.rows)
       lines.push([...keys.map((key) => cell.where[key]), ...fields.map((key) => row[key]),
+        ...row.means, ...row.covariance.flat(),
         ...(row.quantiles ? [...row.quantiles.pulls, ...row.quantiles.uplinks]
           : shares.map(() => null))].map(quote).join(","));
     save("fastfed.csv", new Blob([lines.join("\n") + "\n"], { type: "text/csv" }));
@@ -575,6 +579,7 @@
 
   fillAbout();
   fillChoices();
+  pricing.fill(update);
   fillNames();
   find("csv").addEventListener("click", saveData);
   find("bounds").addEventListener("change", (event) => {

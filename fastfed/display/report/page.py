@@ -26,7 +26,7 @@ class Layout(NamedTuple):
     scripts: tuple[str, ...]
 
 
-SWEEP = Layout("page.html", ("model.js", "compare.js", "verdicts.js", "page.js"))
+SWEEP = Layout("page.html", ("model.js", "prices.js", "compare.js", "verdicts.js", "page.js"))
 CLAIMS = Layout("claims.html", ("claims.js",))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from fastfed.analysis.cheapest import envelope
 from fastfed.analysis.check import CellCheck, judge
-from fastfed.analysis.prices import costs_of
+from fastfed.analysis.prices import costs_of, units
 from fastfed.analysis.quantiles import CellQuantiles
 from fastfed.analysis.selection import every_schedule
 from fastfed.analysis.summary import paired_moments
@@ -81,19 +81,18 @@ def _data(
 ) -> dict[str, Any]:
     """Read the cells one after the other; with ``costs``, also compare them with the theorems."""
     shown, skipped = sorted(trials.costs), _SkipErrors()
+    priced = costs_of(shown, (), trials.prices)
     cells: list[dict[str, Any]] = []
     lines: list[dict[str, Any]] = []
     for cell, schedules in held.items():
         names = [str(one) for one in schedules]
-        moments, quantiles = (
-            paired_moments(schedules, ("pulls", "uplinks")),
-            CellQuantiles(names, costs_of(shown, ())),
-        )
+        moments, quantiles = paired_moments(schedules), CellQuantiles(names, priced)
         checks = [] if costs is None else [CellCheck(trials, cell, schedules, costs)]
         rows = Passes(partial(skipped.batches, trials, cell, names), names)
         rows.collect(moments, quantiles, *checks)
-        data = cell_data(envelope(moments, rows.collect, cell.names), schedules, moments)
-        add_quantiles(data, quantiles, shown)
+        found = envelope(moments, rows.collect, cell.names, trials.prices)
+        data = cell_data(found, schedules, moments)
+        add_quantiles(data, quantiles, [unit.total(cost) for cost, unit in priced])
         for one in checks:
             lines += one.lines(moments)
             add_bounds(data, one.bounds)
@@ -101,11 +100,12 @@ def _data(
         progress(len(cells))
     about["largest skip_error of a trial"] = f"{skipped.largest:.3g}"
     schedules = [one for each in held.values() for one in each]
-    found = report_data(cells, schedules, about, shown, styles(every_schedule(trials)))
+    fixed, looks = units(trials.prices)[0].base, styles(every_schedule(trials))
+    whole = report_data(cells, schedules, about, shown, fixed, looks)
     if costs is not None:
-        add_verdicts(found, judge(lines))
-    add_comparisons(found, trials, shown)
-    return found
+        add_verdicts(whole, judge(lines))
+    add_comparisons(whole, trials, shown)
+    return whole
 
 
 def _provenance(trials: Trials, held: Mapping[Cell, Sequence[Schedule]]) -> dict[str, object]:
