@@ -33,7 +33,8 @@ survive one further trial, the worst that the costs seen allow.
 `fastfed.analysis.comparable` says, a schedule that fails in more trials than delta allows is
 excluded and named with its share; the others are compared over the trials that all of them answered
 rightly. Lines, crossovers, intervals and tests are all of these trials. Below 3 / delta of them
-nothing is separated.
+nothing is separated. A trial that loses the best arm may cost 100,000 times as much as the others.
+A winner whose mean over all trials is at least twice that over the compared ones is named.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 CONFIDENCE = 0.95
+DEARER = 2.0
+"""The factor to the mean over all trials from which a winner is named for it."""
 _COSTS, _WINNER = ("cost", "bit_cost"), ("total_mean", "total_sem", "equal")
 _NEXT = ("runner_up", "margin", "margin_sem", "pairs", "differ", "rivals", "excluded")
 """Columns of the cheapest schedule at a cost, and of the others, besides those of the cell."""
@@ -215,6 +218,9 @@ class Envelope:
     """Schedules that cannot be the cheapest: they fail in more trials than delta allows."""
     failed: Mapping[str, float]
     """The share of trials in which a schedule failed, by schedule, where it is not 0."""
+    dearer: Mapping[str, float]
+    """Winners with the factor from their mean cost over the compared trials to that over all trials
+    that ended, at C = 0, where it is at least `DEARER`."""
     trials: tuple[int, int]
     """The least and the largest number of trials of a schedule."""
     compared: int
@@ -347,10 +353,16 @@ class Cheapest:
         return _frame([one.at(cost, unit) for one in self.envelopes for cost, unit in wanted])
 
     def notes(self) -> list[str]:
-        """Return a line for each schedule that is excluded from some cells, and for few trials."""
+        """Return lines on excluded schedules, on dear trials that failed, and on few trials."""
         trials = [(one.compared, one.least) for one in self.envelopes]
+        dearer: dict[str, float] = {}
+        for name, factor in (item for one in self.envelopes for item in one.dearer.items()):
+            dearer[name] = max(factor, dearer.get(name, 0.0))
+        named = ", ".join(f"{name} {factor:.3g}" for name, factor in dearer.items())
+        more = f"with the trials that failed costs are in the mean so many times as high: {named}"
         return [
             *excluded_text([one.excluded for one in self.envelopes], "cells"),
+            *([more] if named else []),
             *few_text(trials, "cells"),
         ]
 
@@ -386,8 +398,8 @@ def envelope(
     unit = units(prices)[0]
     moments = common_trials(collect, first, chosen.schedules)
     compared = moments.ended(chosen.schedules[0]) if chosen.schedules else 0
+    partners = _winners(moments, chosen, prices) if compared else []
     if compared:
-        partners = _winners(moments, chosen, prices)
         moments = common_trials(collect, first, chosen.schedules, partners)
     return Envelope(
         cell,
@@ -395,6 +407,7 @@ def envelope(
         chosen.never_right,
         chosen.excluded,
         {name: share for name, share in shares.items() if share},
+        _dearer(first, moments, partners, unit),
         (min(present.values(), default=0), max(present.values(), default=0)),
         compared,
         least,
@@ -416,6 +429,19 @@ def _winners(moments: Moments, chosen: Comparable, prices: Given) -> list[str]:
         names = [one for one in chosen.schedules if has_line(moments, one, unit)]
         found += [winner for winner, _ in _walk(moments, names, unit)]
     return list(dict.fromkeys(found))
+
+
+def _dearer(
+    first: Moments, moments: Moments, winners: Sequence[str], unit: Unit
+) -> dict[str, float]:
+    """Return the winners that trials which failed make dearer, each with the factor."""
+    found = {}
+    for name in winners:
+        if has_line(moments, name, unit):
+            every, own = (known_mean(one, name, unit.base) for one in (first, moments))
+            if every >= DEARER * own > 0.0:
+                found[name] = every / own
+    return found
 
 
 def has_line(moments: Moments, name: str, unit: Unit) -> bool:

@@ -283,6 +283,18 @@ def test_schedules_are_compared_over_trials_with_right_answers() -> None:
     assert "295 trials that all of 3 schedules answered rightly; fedelim0 fai" in str(found)
 
 
+def test_a_winner_that_failed_trials_make_dear_is_named() -> None:
+    """Its trials that fail are left out, and cost more than all others together."""
+    pulls, uplinks = np.full((3, 300), [[90], [100], [110]]), np.full((3, 300), 5)
+    right = np.full(pulls.shape, True)
+    right[0, 0], pulls[0, 0] = False, 90 * 301
+    found = envelope_of(pulls, uplinks, right=right)
+    assert found.dearer == {"fedelim0": 2.0}
+    assert "so many times as high: fedelim0 2" in str(Cheapest((found,)))
+    pulls[0, 0] -= 1
+    assert not envelope_of(pulls, uplinks, right=right).dearer
+
+
 def test_too_few_trials_for_delta_separate_nothing() -> None:
     """Below 3 / delta trials a schedule that fails with probability delta may never be seen to."""
     pulls, uplinks = simulated(np.random.default_rng(27), 300, 2)
