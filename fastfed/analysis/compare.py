@@ -159,11 +159,8 @@ def compare(
             for value in chosen.schedules:
                 found += [(*one, least) for one in _pairs(group, value, moments, by, measures)]
     if not found:
-        first: dict[str, Failures] = {}
-        for name, why in (item for some in excluded for item in some.items()):
-            first.setdefault(name, why)
-        out = "; ".join(f"{name}: {why}" for name, why in first.items())
-        raise InputError(f"by {by}: nothing to compare" + (f"; excluded {out}" if out else ""))
+        out = "; ".join(excluded_text(excluded, "groups"))
+        raise InputError(f"by {by}: nothing to compare" + (f"; {out}" if out else ""))
     level = 1 - (1 - CONFIDENCE) / len(found)
     rows = [{**row, **estimates(pairs, level, least)} for row, pairs, least in found]
     front = [name for name in (*CHOICES, FOLDER) if name in rows[0]]
