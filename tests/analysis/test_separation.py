@@ -12,6 +12,7 @@ import pytest
 from helpers import SMALL, refused, rows
 
 import fastfed as ff
+from fastfed.analysis import separation
 from fastfed.analysis.prices import UPLINK
 from fastfed.analysis.separation import LEVEL, first_look, level_of_look, separated
 
@@ -107,21 +108,34 @@ def test_false_separations_where_trials_are_rare_and_dear(costs: Costs, sweeps: 
     assert false <= {150: 22, 2000: 150}[sweeps]
 
 
-def test_every_cost_takes_its_share_of_the_level() -> None:
-    """A p-value of 0.9 % is enough at look 1 with one cost (1.25 %), and is not with two."""
-    rng = np.random.default_rng(4)
+def test_costs_schedules_and_further_trials_all_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A p-value just below 1.25 % is enough at look 1 with one cost and two schedules alone.
+
+    Two costs need 0.63 %, as three schedules do. One further trial in place of three needs less.
+    """
+    rng, free = np.random.default_rng(4), (0.0, UPLINK)
     x = rng.normal(10_000, 100, 4000)
     d = rng.normal(0, 100, 4000)
+    with_one_further = False
     for shift in np.linspace(0, 20, 400):
-        pulls = {"x": x.astype(np.int64), "y": (x + d + shift).astype(np.int64)}
-        batch = batch_of(pulls, 4000)
-        one, two = (
-            separated(lambda: [batch], ["x", "y"], 0.1, costs, 1)  # noqa: B023
-            for costs in ([(0.0, UPLINK)], [(0.0, UPLINK), (1.0, UPLINK)])
+        y = (x + d + shift).astype(np.int64)
+        batch = batch_of({"x": x.astype(np.int64), "y": y, "z": y}, 4000)
+        alone, two_costs, three_schedules = (
+            separated(lambda: [batch], names, 0.1, costs, 1)  # noqa: B023
+            for names, costs in (
+                (["x", "y"], [free]),
+                (["x", "y"], [free, (1.0, UPLINK)]),
+                (["x", "y", "z"], [free]),
+            )
         )
-        if one:
-            assert not two
+        if alone:
+            assert with_one_further
+            assert not two_costs
+            assert not three_schedules
             return
+        with monkeypatch.context() as patch:
+            patch.setattr(separation, "FURTHER", 1)
+            with_one_further |= separated(lambda: [batch], ["x", "y"], 0.1, [free], 1)  # noqa: B023
     raise AssertionError("no shift was separated")
 
 
