@@ -4,6 +4,10 @@ A kernel is made of the file of its entry point, the files of the classes of its
 files of the package that these import. Their syntax trees count, without docstrings. So an edited
 comment, or the file of another reward distribution, leaves a digest as it was.
 
+A file that was edited after this process began may differ from what the process has imported. Code
+that is compiled then must not get the name of the edited file: another process would take it for
+the edited code, and a kernel whose arguments have changed would end that process.
+
 To parse all kernels takes 0.2 s. So the cache keeps what a file says, under the hash of its bytes
 (`Trees`), and a file is parsed once after every edit.
 """
@@ -11,8 +15,10 @@ To parse all kernels takes 0.2 s. So the cache keeps what a file says, under the
 from __future__ import annotations
 
 import ast
+import errno
 import hashlib
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -22,6 +28,8 @@ _PACKAGE = Path(fastfed.__file__).parent
 _OUTSIDE = {"fastfed", "fastfed.errors", "fastfed.kernels.kept_code", "fastfed.kernels.sources"}
 """Modules that kernels import and that leave no trace in compiled code."""
 
+_BEGAN = time.time()
+
 Trees = dict[str, list[str]]
 """By the hash of a file's bytes: the digest of its syntax tree, then the modules it imports."""
 
@@ -29,12 +37,15 @@ Trees = dict[str, list[str]]
 def digest(files: Iterable[Path], trees: Trees) -> bytes:
     """Hash the syntax trees of files, and of all files of the package that they import.
 
-    ``trees`` is extended by the files that it lacks.
+    ``trees`` is extended by the files that it lacks. A file that was edited since this process
+    began raises an OSError.
     """
     todo, found = list(files), dict[Path, str]()
     while todo:
         path = todo.pop()
         if path not in found:
+            if path.stat().st_mtime > _BEGAN:
+                raise OSError(errno.ESTALE, f"{path.name} was edited after this process began")
             tree, *modules = _described(path.read_bytes(), trees)
             found[path] = tree
             todo += [one for name in modules if (one := _file(name)) is not None]

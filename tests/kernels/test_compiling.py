@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib.util
 import inspect
+import math
 import os
 import pickle
 import shutil
@@ -27,6 +28,12 @@ def double(x):
     return 2.0 * x
 """
 Called = Callable[[], tuple[str, str]]
+
+
+@pytest.fixture(autouse=True)
+def new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take every file for one that was there before this process."""
+    monkeypatch.setattr(sources, "_BEGAN", math.inf)
 
 
 @pytest.fixture
@@ -143,6 +150,18 @@ def test_only_edits_of_the_syntax_tree_compile(place: Path, called: Called) -> N
     assert called() == (COMPILED, "")
     file.write_text(SMALL)
     assert called() == (FOUND, "")
+
+
+def test_code_of_a_file_that_was_edited_after_its_import_is_not_kept(
+    place: Path, called: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old code got the name of the edited file, and other processes ran it."""
+    began = (place / "small.py").stat().st_mtime - 1.0
+    monkeypatch.setattr(sources, "_BEGAN", began)
+    counts, said = called()
+    assert counts == COMPILED
+    assert "small.py was edited after this process began); compiling it again" in said
+    assert not list(place.rglob("*.nbc"))
 
 
 def test_the_versions_used_last_are_kept(place: Path, called: Called) -> None:
