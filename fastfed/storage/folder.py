@@ -37,9 +37,6 @@ from fastfed.storage.checked_parquet import Damaged, Encoded
 from fastfed.storage.lock import Lock
 from fastfed.storage.manifest import Index, Piece, Record, Unfit
 from fastfed.storage.part_file import (
-    DAMAGED,
-    FOREIGN,
-    UNREADABLE,
     Columns,
     PartFile,
     PartProblem,
@@ -159,14 +156,14 @@ class Store:
                     self._problems.append(part)
                 elif cells is not None and part.index.rows != self.record().rows:
                     reason = f"version {part.index.rows} of the rows, sweep.json has another"
-                    self._leave_out(part.path, f"{reason}; move the file away", FOREIGN)
+                    self._leave_out(part.path, f"{reason}; move the file away", damaged=False)
                 elif cells is not None and not cells.issuperset(p.cell for p in part.pieces):
                     cell = next(p.cell for p in part.pieces if p.cell not in cells)
                     self._leave_out(
                         part.path,
                         f"rows of another sweep ({cell}, seed {cell.seed}, engine {cell.engine}, "
                         f"max_steps {cell.max_steps}); move the file away",
-                        FOREIGN,
+                        damaged=False,
                     )
                 else:
                     self._add(part)
@@ -202,9 +199,9 @@ class Store:
             span = Span(piece.first, piece.end, piece.schedules, part, start)
             self._spans.setdefault(piece.cell, []).append(span)
 
-    def _leave_out(self, path: Path, reason: str, kind: str) -> None:
+    def _leave_out(self, path: Path, reason: str, *, damaged: bool) -> None:
         """Count no row of a file, and say why."""
-        self._problems.append(PartProblem(path, reason, kind))
+        self._problems.append(PartProblem(path, reason, damaged))
         part = self._parts.pop(path, None) if self._parts else None
         for cell in dict.fromkeys(piece.cell for piece in part.pieces) if part else ():
             self._spans[cell] = [one for one in self._spans[cell] if one.part is not part]
@@ -254,9 +251,10 @@ class Store:
                     else:
                         checked_parquet.verify_groups(part.opened, [group])
             except OSError as error:
-                self._leave_out(part.path, f"cannot be read ({error.strerror})", UNREADABLE)
+                reason = f"cannot be read ({error.strerror})"
+                self._leave_out(part.path, reason, damaged=False)
             except Damaged as error:
-                self._leave_out(part.path, str(error), DAMAGED)
+                self._leave_out(part.path, str(error), damaged=True)
             if decode:
                 self._sound.update((part.path, one) for one in new)
 
@@ -408,14 +406,8 @@ class Store:
     def _columns(self, part: PartFile, first: int, end: int, columns: Sequence[str]) -> Columns:
         """Return columns of the rows first .. end - 1 of a part."""
         groups, size = part.groups(first, end), part.group_rows
-        try:
+        with _readable(part.path):
             loaded = self._load(part, groups, columns)
-        except OSError as error:
-            raise InputError(f"{part.path}: cannot be read ({error.strerror})") from None
-        except Damaged as error:
-            raise InputError(
-                f"{part.path}: {error}; the same sweep, run again, does its trials again"
-            ) from None
         pieces = [
             {
                 name: held[name][max(0, first - at * size) : end - at * size]
@@ -455,13 +447,9 @@ class Store:
         """Read all rows of a part, piece by piece, as tables of pyarrow."""
         import pyarrow as pa
 
-        try:
+        with _readable(part.path):
             groups = part.groups(0, part.starts[-1])
             table = pa.concat_tables(part.read(groups, None)).replace_schema_metadata(None)
-        except OSError as error:
-            raise InputError(f"{part.path}: cannot be read ({error.strerror})") from None
-        except Damaged as error:
-            raise InputError(f"{part.path}: {error}") from None
         for piece, start in zip(part.pieces, part.starts, strict=False):
             yield piece, table.slice(start, piece.rows)
 
@@ -504,7 +492,7 @@ class Store:
         self.verify()
         problems = self.problems()
         for problem in problems:
-            if problem.kind != DAMAGED:
+            if not problem.damaged:
                 raise InputError(str(problem))
         for problem in problems:
             path = problem.path
@@ -550,6 +538,18 @@ class Store:
             for one in left:
                 with suppress(OSError):
                     (folder / one).unlink()
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn a part that cannot be read, or is damaged, into one line."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except Damaged as error:
+        fix = "the same sweep, run again, does its trials again"
+        raise InputError(f"{path}: {error}; {fix}") from None
 
 
 def _joined(batches: Sequence[Batch]) -> Batch:

@@ -81,23 +81,21 @@ class PartFile:
             raise Damaged("damaged (other trials than its index says)")
 
 
-DAMAGED, FOREIGN, UNREADABLE = "damaged", "foreign", "unreadable"
-
-
 @dataclass(frozen=True)
 class PartProblem:
     """A file among the parts whose rows are not counted, and why."""
 
     path: Path
     reason: str
-    kind: str = DAMAGED
+    damaged: bool = True
+    """Else it is of another sweep or version, or cannot be read: not ours to move."""
 
     @property
     def outcome(self) -> str:
         """The fate of the file in a sweep or a merge, for messages."""
-        if self.kind != DAMAGED:
-            return "left alone"
-        return "put aside as .damaged; its trials are missing until they are done again"
+        if self.damaged:
+            return "put aside as .damaged; its trials are missing until they are done again"
+        return "left alone"
 
     def __str__(self) -> str:
         return printable(f"{self.path}: {self.reason}")
@@ -120,9 +118,9 @@ def open_part(path: Path) -> PartFile | PartProblem:
         index, pieces = manifest.read_index(opened.about)
         return part_of(opened, index, pieces)
     except OSError as error:
-        return PartProblem(path, f"cannot be read ({error.strerror})", UNREADABLE)
+        return PartProblem(path, f"cannot be read ({error.strerror})", False)
     except Unfit as error:
-        return PartProblem(path, str(error), FOREIGN if error.other else DAMAGED)
+        return PartProblem(path, str(error), not error.other)
     except Damaged as error:
         return PartProblem(path, str(error))
 
