@@ -18,14 +18,12 @@ import numpy as np
 from fastfed.capital import MOST_STAKE
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.extremes import larger, smaller
-from fastfed.kernels.memory import BAR, DEPTHS, DRAWN, NEVER, ORIGIN, Floats, Int, Ints, ints
+from fastfed.kernels.memory import BAR, DRAWN, NEVER, ORIGIN, Floats, Int, Ints, ints
 
 # columns of `Ledger.marks`: the step and the slot at which the present centres begin, and the power
 # of two at or after which the next comparison changes them; the bet for which no pair was certified
 # the last time
 SINCE, SLOT, CHANGE_AT, CRITICAL = range(4)
-ALL = -1
-"""In place of the number of listed pairs: every pair of the arms that are drawn."""
 _BAR = BAR + math.log(2.0)  # of `permuted`
 _SMALL = 0.08  # up to here logarithms are computed by a series
 _THIRD, _SEVENTH, _NINTH = 1.0 / 3.0, 1.0 / 7.0, 1.0 / 9.0
@@ -67,8 +65,6 @@ class Ledger(NamedTuple):
     ends: Floats  # (4, G) scratch of certificates
     highest: Floats  # (2, G) the highest capitals of any arm at both ends
     marks: Ints  # (4,)
-    pairs: Any  # (depths + 1, (kinds - 1) K (K - 1)) int32, unresolved pairs, as `join` codes them
-    listed: Ints  # (depths + 1,) the number of pairs, or ALL
     won: Any  # (2, K, K) j has beaten k; or would have with the slack
 
 
@@ -76,7 +72,6 @@ def make_ledger(rules: Bets, slots: int, arms: int, clients: int) -> Ledger:
     """Make the memory of a thread."""
     count = len(rules.bets)
     width = int(rules.kinds) * count
-    most = max(1, (int(rules.kinds) - 1) * arms * (arms - 1))
     return Ledger(
         np.zeros((slots, arms, width)),
         np.zeros((arms, width)),
@@ -90,8 +85,6 @@ def make_ledger(rules: Bets, slots: int, arms: int, clients: int) -> Ledger:
         np.zeros((4, count)),
         np.zeros((2, count)),
         ints(4),
-        np.zeros((DEPTHS + 1, most), np.int32),
-        ints(DEPTHS + 1),
         np.zeros((2, arms, arms), np.bool_),
     )
 

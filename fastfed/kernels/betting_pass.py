@@ -16,11 +16,13 @@ import numpy as np
 
 from fastfed.kernels import betting
 from fastfed.kernels import schedules as times_of
-from fastfed.kernels.betting import ALL, CHANGE_AT, Ledger, fill_logs
+from fastfed.kernels.betting import CHANGE_AT, Ledger, fill_logs
+from fastfed.kernels.clients import _note_answer
 from fastfed.kernels.compiling import entry_point, inlined, inner
 from fastfed.kernels.decisions import EPS, TOP, carry_out
 from fastfed.kernels.extremes import larger
 from fastfed.kernels.goals import hooks as goals
+from fastfed.kernels.interval_tree import next_interval
 from fastfed.kernels.memory import (
     A_SET,
     ABANDONED,
@@ -33,6 +35,7 @@ from fastfed.kernels.memory import (
     DRAWS,
     IS_RIGHT,
     LEFT,
+    LISTED,
     MIDDLE,
     NEVER,
     NEXT,
@@ -70,8 +73,7 @@ from fastfed.kernels.trials import (
 )
 from fastfed.kernels.tuple_references import by_reference
 from fastfed.kernels.uplinks import hooks as uplinks
-
-_BITS = 15  # of the number of an arm in the code of a pair: lists of all pairs allow no more arms
+from fastfed.kernels.verdicts import ALL, _append
 
 
 class BettingSpace(NamedTuple):
@@ -134,7 +136,7 @@ def run_pass(view, s, skip):
                     depth += 1
                     continue
                 _walk(view, s, depth)
-            depth = _next_interval(frame, depth)
+            depth = next_interval(frame, view.tree.g, depth, np.int64(0))
             if depth == 0:
                 break
 
@@ -171,20 +173,7 @@ def _list_alive(view, s, depth):
         if alive[k] == NEVER:
             tree.drawn[depth, count] = k
             count += 1
-    tree.frame[depth, DRAWN], view.ledger.listed[depth] = count, ALL
-
-
-@inlined
-def _next_interval(frame, depth):
-    """Open the interval that follows the one at ``depth``, and return its depth; 0: none does."""
-    b = frame[depth, B]
-    while depth > 0 and frame[depth, IS_RIGHT] == 1:
-        depth -= 1
-    if depth > 0:
-        frame[depth, A], frame[depth, LEFT] = b, frame[depth, RIGHT]
-        frame[depth, B], frame[depth, RIGHT] = frame[depth - 1, B], frame[depth - 1, RIGHT]
-        frame[depth, IS_RIGHT] = 1
-    return depth
+    tree.frame[depth, DRAWN], tree.frame[depth, LISTED] = count, ALL
 
 
 @inner
@@ -201,8 +190,8 @@ def _must_open(view, s, depth, skip):
     if not skip or state[s, NEXT] >= ledger.marks[CHANGE_AT]:  # the centres change inside
         _list_alive(view, s, depth + 1)
         return True
-    if _list_unresolved(view, s, depth) > 0:
-        _list_arms(view, depth + 1)
+    if _list_unresolved(view, s, depth):
+        _list_arms(view, s, depth + 1)
         return True
     times_of.communicate_through(s, b - 1, state[s, SENDING], view.schedules)
     if state[s, NEXT] == b:
@@ -281,16 +270,10 @@ def _walk_counts(view, s, depth):
 
 
 @inlined
-def _join(j, k, near):
-    """Code the pair (j, k), with the slack if near is 1."""
-    return (near << 2 * _BITS) + (j << _BITS) + k
-
-
-@inlined
-def _parts(code):
-    """Return j, k and near of a code."""
-    arm = (1 << _BITS) - 1
-    return code >> _BITS & arm, code & arm, code >> 2 * _BITS
+def _pair_at(tree, depth, p):
+    """Return the arms j and k of a listed pair, and 1 if j is to beat k with the slack."""
+    listed = tree.verdicts[depth, p]
+    return np.int64(listed[0]), np.int64(listed[1]), np.int64(listed[2])
 
 
 @inlined
@@ -306,26 +289,25 @@ def _compare(view, s, n, slot, listed, below):
 
     If the centres change, the capitals at the right ends of intervals above ``below`` do, too.
     """
-    ledger, state = view.ledger, view.schedules.state
+    tree, state = view.tree, view.schedules.state
     times_of.communicate(s, n, state[s, SENDING], view.schedules)
     found = False
-    if ledger.listed[listed] == ALL:
-        drawn, count = view.tree.drawn[listed], view.tree.frame[listed, DRAWN]
+    if tree.frame[listed, LISTED] == ALL:
+        drawn, count = tree.drawn[listed], tree.frame[listed, DRAWN]
         for near in range(view.rules.kinds - 1):
             for i in range(count):
                 for r in range(count):
                     j, k = np.int64(drawn[i]), np.int64(drawn[r])
                     found |= _compare_pair(view, s, slot, j, k, near)
-    else:
-        for i in range(ledger.listed[listed]):
-            j, k, near = _parts(np.int64(ledger.pairs[listed, i]))
-            found |= _compare_pair(view, s, slot, j, k, near)
+    for p in range(tree.frame[listed, LISTED]):
+        j, k, near = _pair_at(tree, listed, p)
+        found |= _compare_pair(view, s, slot, j, k, near)
     if found:
         _decide(view, s, n)
-    if n >= ledger.marks[CHANGE_AT] and state[s, NEXT] < NEVER:
+    if n >= view.ledger.marks[CHANGE_AT] and state[s, NEXT] < NEVER:
         betting.recentre(view, s, n, slot)
         for depth in range(below):
-            fill_logs(view, s, view.tree.frame[depth, B], view.tree.frame[depth, RIGHT], depth)
+            fill_logs(view, s, tree.frame[depth, B], tree.frame[depth, RIGHT], depth)
 
 
 @inner
@@ -341,20 +323,19 @@ def _compare_pair(view, s, slot, j, k, near):
 
 @inner
 def _list_unresolved(view, s, depth):
-    """List at depth + 1 the pairs that are not certified; return their number."""
-    tree, ledger, frame = view.tree, view.ledger, view.tree.frame
+    """List at depth + 1 the pairs that are not certified; tell whether there are any."""
+    tree, frame = view.tree, view.tree.frame
     least, slack = hooks.certificate_bound(
         view.rewards, view.memory, view.scope, view.walks, tree, depth
     )
     terms = betting.terms_of(view, frame[depth, LEFT], frame[depth, RIGHT], least, slack)
-    ledger.listed[depth + 1] = 0
-    if ledger.listed[depth] == ALL:
+    frame[depth + 1, LISTED] = 0
+    if frame[depth, LISTED] == ALL:
         _list_from_all(view, s, terms, depth)
-    else:
-        for i in range(ledger.listed[depth]):
-            j, k, near = _parts(np.int64(ledger.pairs[depth, i]))
-            _list_pair(view, s, terms, depth, j, k, near)
-    return ledger.listed[depth + 1]
+    for p in range(frame[depth, LISTED]):
+        j, k, near = _pair_at(tree, depth, p)
+        _list_pair(view, s, terms, depth, j, k, near)
+    return frame[depth + 1, LISTED] != 0
 
 
 @inner
@@ -390,8 +371,8 @@ def _list_from_all(view, s, terms, depth):
 
 @inner
 def _list_pair(view, s, terms, depth, j, k, near):
-    """List pair (j, k) at depth + 1, unless it is certified."""
-    if not _is_open(view, s, j, k, near):
+    """List pair (j, k) at depth + 1, unless it is certified; or ALL, if the list is full."""
+    if view.tree.frame[depth + 1, LISTED] == ALL or not _is_open(view, s, j, k, near):
         return
     ledger, variance = view.ledger, view.tree.variance
     begin = (1 + near) * ledger.stakes.shape[0]
@@ -399,18 +380,20 @@ def _list_pair(view, s, terms, depth, j, k, near):
     if betting.certified(ledger, terms, above, k, begin, (variance[j], variance[k])):
         view.schedules.state[s, CERTIFICATES] += 1
         return
-    ledger.pairs[depth + 1, ledger.listed[depth + 1]] = _join(j, k, near)
-    ledger.listed[depth + 1] += 1
+    _append(view.tree, depth + 1, j, k, near)
 
 
 @inner
-def _list_arms(view, depth):
+def _list_arms(view, s, depth):
     """List the arms of the pairs at a depth as those to be drawn."""
-    tree, ledger, found = view.tree, view.ledger, view.tree.unresolved
+    tree, found = view.tree, view.tree.unresolved
+    if tree.frame[depth, LISTED] == ALL:
+        _list_alive(view, s, depth)
+        return
     for k in range(found.shape[0]):
         found[k] = False
-    for i in range(ledger.listed[depth]):
-        j, k, _ = _parts(np.int64(ledger.pairs[depth, i]))
+    for p in range(tree.frame[depth, LISTED]):
+        j, k, _ = _pair_at(tree, depth, p)
         found[j] = found[k] = True
     count = 0
     for k in range(found.shape[0]):
@@ -585,11 +568,7 @@ def _run_client(problem, every_step, space, trial, i, m, rows):
     client = by_reference(_client_view(problem, every_step, space, trial, m))
     run_pass(client, np.int64(0), problem.skip)
     state = held.client_state
-    held.winners[m] = state[0, WINNER]
-    held.wrong[m] = 1 if goals.client_errs(problem.goal, m, state) else 0
-    held.local_abandoned_at[m] = state[0, ABANDONED]
+    _note_answer(problem.goal, state, held, m, i, rows)
     for k in range(held.local_eliminated_at.shape[0]):
         held.local_eliminated_at[k, m] = held.client_eliminated_at[0, k]
-        if rows.local_accepted.shape[0] > 0:
-            rows.local_accepted[i, k, m] = state[0, ACCEPTED + k] == 1
     return state[0, CERTIFICATES]
