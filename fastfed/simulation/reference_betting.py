@@ -67,23 +67,13 @@ class Capitals:
         """Scale rewards, or their means, to [0, 1]."""
         return (reward - self.low) / self.width
 
-    def see(self, k: int, m: int, reward: float) -> None:
-        """Multiply the capitals of arm k by what one reward of client m gives."""
-        y = self.scaled(reward)
-        away = self.shares[k, m] * (y - self.centres[k, m])
+    def see(self, k: int, m: int, reward: float, count: float = 1.0) -> None:
+        """Multiply the capitals of arm k by what rewards of client m give, all of them equal."""
+        away = self.shares[k, m] * (self.scaled(reward) - self.centres[k, m])
         slack = self.shares[k, m] * self.slack
-        self.above[k] += np.log(1.0 + self.stakes * away)
-        self.below[k] += np.log(1.0 - self.stakes * away)
-        self.near[k] += np.log(1.0 - self.stakes * (away - slack))
-
-    def see_sum(self, k: int, m: int, total: float, pulls: int) -> None:
-        """Multiply by what a sum of rewards gives at least: chords of the logarithms."""
-        for y, count in ((1.0, total), (0.0, pulls - total)):
-            away = self.shares[k, m] * (y - self.centres[k, m])
-            slack = self.shares[k, m] * self.slack
-            self.above[k] += count * np.log(1.0 + self.stakes * away)
-            self.below[k] += count * np.log(1.0 - self.stakes * away)
-            self.near[k] += count * np.log(1.0 - self.stakes * (away - slack))
+        self.above[k] += count * np.log(1.0 + self.stakes * away)
+        self.below[k] += count * np.log(1.0 - self.stakes * away)
+        self.near[k] += count * np.log(1.0 - self.stakes * (away - slack))
 
     def compare(self, arms: Set[int]) -> None:
         """Note the pairs (j, k) of which j beats k, or comes within the slack of beating it."""
@@ -99,7 +89,10 @@ class Capitals:
         for k in sorted(arms):
             for m in np.flatnonzero(self.weights[k]).tolist():
                 mean = self.scaled(received[k, m])
-                self.see_sum(k, m, mean * n - self.means[k, m] * self.last_round, pulls)
+                total = mean * n - self.means[k, m] * self.last_round
+                # a sum gives at least what its chord gives: rewards of 1 and of 0
+                self.see(k, m, self.low + self.width, total)
+                self.see(k, m, self.low, pulls - total)
                 self.means[k, m] = mean
         self.last_round = n
 
