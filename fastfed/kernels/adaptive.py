@@ -24,7 +24,6 @@ from fastfed.kernels.compiling import inner
 from fastfed.kernels.decisions import mark
 from fastfed.kernels.dispatch import generic_with_default
 from fastfed.kernels.extremes import larger, smaller
-from fastfed.kernels.goals import hooks as goals
 from fastfed.kernels.memory import (
     ABANDONED,
     ALIVE,
@@ -38,7 +37,6 @@ from fastfed.kernels.memory import (
     Floats,
     Int,
     Ints,
-    Round,
     Schedules,
     Tree,
 )
@@ -78,13 +76,6 @@ def is_chosen(chosen: Any, s: Int) -> Flag:
 
 @generic_with_default
 def choose_next(
-    chosen: Any, schedules: Schedules, tree: Tree, radius: Any, total: Floats, at_n: Round
-) -> None:
-    """Set the next time of a schedule that chooses it, after the decisions of round ``at_n``."""
-
-
-@generic_with_default
-def choose_next_by_marks(
     chosen: Any,
     schedules: Schedules,
     tree: Tree,
@@ -93,7 +84,7 @@ def choose_next_by_marks(
     scales: Floats,
     at: Any,
 ) -> None:
-    """Do the same in a pass on verdicts; ``at`` is a `decisions.When`."""
+    """Set the next time of a schedule that chooses it, after the decisions of a round."""
 
 
 @generic_with_default
@@ -120,21 +111,14 @@ def _intervals_around(chosen, state):
 
 
 @choose_next.of(ChosenTimes)
-def _choose_next(chosen, schedules, tree, radius, total, at_n):
-    state, s = schedules.state, at_n.s
-    if chosen.options[s, HI] > 0.0 and state[s, WINNER] == NOBODY and state[s, ABANDONED] == 0:
-        _choose(chosen.options[s], chosen.bounds, schedules, tree, radius, total, at_n)
-
-
-@choose_next_by_marks.of(ChosenTimes)
-def _choose_next_by_marks(chosen, schedules, tree, radius, sums, scales, at):
+def _choose_next(chosen, schedules, tree, radius, sums, scales, at):
     state, s = schedules.state, at.s
     if chosen.options[s, HI] > 0.0 and state[s, WINNER] == NOBODY and state[s, ABANDONED] == 0:
-        _choose_by_marks(chosen, schedules, tree, radius, sums, scales, at)
+        _choose(chosen, schedules, tree, radius, sums, scales, at)
 
 
 @inner
-def _choose_by_marks(chosen, schedules, tree, radius, sums, scales, at):
+def _choose(chosen, schedules, tree, radius, sums, scales, at):
     """Follow `model.schedules.Adaptive.next_time`, in sums: the least place that is enough."""
     s, n, options, bounds = at.s, at.n, chosen.options[at.s], chosen.bounds
     wanted = larger(1, math.ceil(options[SHARE] * float(schedules.state[s, ALIVE] - 1)))
@@ -149,29 +133,6 @@ def _choose_by_marks(chosen, schedules, tree, radius, sums, scales, at):
             bounds[middle] = exact(radius, later)
         bar = bounds[middle] * (float(n) / later)
         if mark(schedules.rule, schedules, tree, sums, scales, bar, at) >= wanted:
-            high = middle
-        else:
-            low = middle + 1
-    time = step_at(low)
-    schedules.state[s, NEXT] = time if time <= schedules.times[s, LAST] else NEVER
-
-
-@inner
-def _choose(options, bounds, schedules, tree, radius, total, at_n):
-    """Follow `model.schedules.Adaptive.next_time`, in sums: the least place that is enough."""
-    s, n = at_n.s, at_n.n
-    wanted = larger(1, math.ceil(options[SHARE] * float(schedules.state[s, ALIVE] - 1)))
-    least = larger(n + 1, np.int64(math.ceil(options[LO] * float(n))))
-    most = np.int64(math.floor(smaller(options[HI] * float(n), _LATEST)))
-    low = place_until(least - 1) + 1
-    high = larger(low, place_until(most))
-    while low < high:
-        middle = (low + high) // 2
-        later = float(step_at(middle))
-        if bounds[middle] == 0.0:
-            bounds[middle] = exact(radius, later)
-        bar = bounds[middle] * (float(n) / later)
-        if goals.decided_count(schedules.rule, schedules, tree, total, at_n, bar) >= wanted:
             high = middle
         else:
             low = middle + 1

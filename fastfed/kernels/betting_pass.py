@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels import betting
+from fastfed.kernels import goal as goals
 from fastfed.kernels import schedules as times_of
 from fastfed.kernels.betting import CHANGE_AT, Ledger, fill_logs
 from fastfed.kernels.clients import _note_answer
 from fastfed.kernels.compiling import entry_point, inlined, inner
-from fastfed.kernels.decisions import EPS, TOP, carry_out
+from fastfed.kernels.decisions import carry_out
 from fastfed.kernels.extremes import larger
-from fastfed.kernels.goals import hooks as goals
+from fastfed.kernels.goal import EPS, TOP
 from fastfed.kernels.interval_tree import next_interval
 from fastfed.kernels.memory import (
     A_SET,
@@ -470,7 +471,7 @@ def _server_view(problem, times, space, trial, q):
             times.listed,
             held.state[q],
             held.eliminated_at[q],
-            goals.server_rule(problem.goal, problem.questions, q),
+            goals.server_rule(problem.goal, q),
             times.chosen,
         ),
         rules,
@@ -499,7 +500,7 @@ def _client_view(problem, every_step, space, trial, m):
             every_step.listed,
             held.client_state,
             held.client_eliminated_at,
-            goals.client_rule(problem.goal, problem.questions, m),
+            goals.client_rule(problem.goal, m),
             every_step.chosen,
         ),
         rules,

@@ -10,8 +10,6 @@ if each pass had been chosen beforehand. docs/explanation/skipping.md has the pr
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from fastfed.kernels.client_brackets import (
@@ -22,255 +20,41 @@ from fastfed.kernels.client_brackets import (
     take_eliminators,
 )
 from fastfed.kernels.compiling import inlined, inner
-from fastfed.kernels.dispatch import generic
-from fastfed.kernels.elimination import run_pass
 from fastfed.kernels.extremes import larger, smaller
-from fastfed.kernels.goals import hooks as goals
+from fastfed.kernels.goal import THRESHOLD, client_errs, client_rule, most_certificates
 from fastfed.kernels.memory import (
     ABANDONED,
     ACCEPTED,
-    ALIVE,
-    BITS,
     CERTIFICATES,
     DRAWS,
-    INDEX,
     ISSUED,
-    LAST,
     NEVER,
-    NEXT,
     NOBODY,
     QUIET,
-    RIGHT,
-    SENDING,
-    SENT,
     SPINE_DECIDES,
     SPINE_USED,
-    TIMES_USED,
     WINNER,
-    B,
-    Int,
     Link,
     PassMemory,
     Schedules,
-    Start,
 )
-from fastfed.kernels.radii import boundary_at_node, octave, reaches
-from fastfed.kernels.rewards import hooks
+from fastfed.kernels.passes import Asked, run_pass
+from fastfed.kernels.radii import octave
 from fastfed.kernels.schedules import decided_at
-from fastfed.kernels.server import Asked, run_on_verdicts
-from fastfed.kernels.server_questions import PairQuestions, Questions, client_scope
+from fastfed.kernels.server_questions import client_scope
 from fastfed.kernels.tuple_references import by_reference
 
 ANEW = 4096  # clients, after which it is decided anew whether brackets spare enough
 
 
-@generic
-def run_clients(
-    questions: Any,
-    problem: Any,
-    every_step: Any,
-    limits: Any,
-    space: Any,
-    trial: Int,
-    i: Int,
-    rows: Any,
-) -> Int:
+@inner
+def run_clients(problem, every_step, limits, space, trial, i, rows):
     """Run the passes of the clients of a trial, after the server's; return their certificates.
 
     After `find_last` the steps in ``space.local_eliminated_at`` give the trial's rows, but not all
     of them are located exactly, unless the caller keeps eliminations.
     """
-
-
-@generic
-def find_last(questions: Any, problem: Any, every_step: Any, space: Any, trial: Int) -> Int:
-    """Locate the last declaration of any client, the likeliest first; return the certificates."""
-
-
-@inlined
-def _run_on_verdicts(problem, every_step, space, trial, m, due, level):
-    """Run the pass of client m, lazily if there is a ``due``; return its certificates."""
-    questions = problem.questions
-    client = by_reference(
-        Schedules(
-            every_step.times,
-            every_step.listed,
-            space.client_state,
-            space.client_eliminated_at,
-            goals.client_rule(problem.goal, questions, m),
-            every_step.chosen,
-        )
-    )
-    run_on_verdicts(
-        problem.rewards,
-        space.rewards,
-        by_reference(client_scope(questions, problem.seed, trial, m)),
-        problem.local_radius,
-        PassMemory(space.walks, space.tree, client),
-        by_reference(
-            Asked(
-                questions.client_arms[m],
-                questions.client_scales,
-                questions.one_each,
-                problem.skip,
-                due,
-                space.lazy.declared,
-                level,
-            )
-        ),
-        by_reference(Link(problem.uplink, space.received)),
-    )
-    _take_result(space, m)
-    return space.client_state[0, CERTIFICATES]
-
-
-@inner
-def _take_result(space, m):
-    """Store the steps at which arms left client m, and the steps between which it declared."""
-    lazy, state, out = space.lazy, space.client_state, space.local_eliminated_at
-    last = np.int64(0)
-    end = state[0, ABANDONED] if state[0, ABANDONED] > 0 else NEVER
-    for k in range(out.shape[0]):
-        out[k, m] = space.client_eliminated_at[0, k]
-        last = larger(last, smaller(out[k, m], end))
-    lazy.low[m] = lazy.high[m] = last
-    lazy.winner[m] = state[0, WINNER]
-    if lazy.declared[0] >= 0:
-        lazy.low[m] = lazy.declared[0]
-    lazy.notes[SPINE_USED] += state[0, DRAWS]
-
-
-@run_clients.of(PairQuestions)
-def _run_clients_by_pairs(questions, problem, every_step, limits, space, trial, i, rows):
-    lazy = space.lazy
-    lazily = problem.skip and rows.local_eliminated_at.shape[0] == 0
-    due = lazy.due if lazily else lazy.nothing
-    certificates = np.int64(0)
-    for m in range(space.local_eliminated_at.shape[1]):
-        if lazily and (m == 0 or not questions.alike):
-            _set_due(questions, space.state, space.eliminated_at, limits.horizon, lazy, m)
-        certificates += _run_on_verdicts(
-            problem, every_step, space, trial, np.int64(m), due, np.int64(-1)
-        )
-        _note_answer(problem.goal, space.client_state, space, np.int64(m), i, rows)
-    return certificates
-
-
-@find_last.of(PairQuestions)
-def _find_last_by_pairs(questions, problem, every_step, space, trial):
-    lazy, out = space.lazy, space.local_eliminated_at
-    certificates, latest = np.int64(0), np.int64(0)
-    for m in range(lazy.low.shape[0]):
-        latest = larger(latest, lazy.low[m])
-    while True:
-        m = _last_likely(problem, space, latest)
-        if m < 0:
-            break
-        scope = by_reference(client_scope(questions, problem.seed, trial, m))
-        if latest > lazy.low[m]:
-            # the answer tells of the inside of these intervals, at each of the depths of a pass, so
-            # their certificates count whatever it is
-            certificates += octave(latest) * goals.most_certificates(problem.goal, out.shape[0])
-            if _has_declared_by(problem, space, scope, latest):
-                lazy.high[m] = latest
-                continue
-        level = _begin_again(problem, every_step, space, m)
-        certificates += _run_on_verdicts(problem, every_step, space, trial, m, lazy.nothing, level)
-        latest = larger(latest, lazy.high[m])
-    for m in range(out.shape[1]):
-        for k in range(out.shape[0]):
-            if out[k, m] < NEVER:
-                out[k, m] = smaller(out[k, m], latest)
-    return certificates
-
-
-@inner
-def _last_likely(problem, space, latest):
-    """Return the client that is likeliest to declare last, if it may after ``latest``, or -1."""
-    lazy, out = space.lazy, space.local_eliminated_at
-    found, least = np.int64(-1), np.inf
-    for m in range(lazy.low.shape[0]):
-        if lazy.high[m] > latest and lazy.high[m] > lazy.low[m]:
-            level = octave(lazy.low[m]) if lazy.low[m] > 0 else np.int64(0)
-            value, winner, lead = space.walks.value[level], lazy.winner[m], np.inf
-            for k in range(out.shape[0]):
-                if k != winner and out[k, m] > lazy.low[m]:
-                    lead = smaller(lead, value[winner, m] - value[k, m])
-            surplus = lead / boundary_at_node(problem.local_radius, level)
-            if found < 0 or surplus < least:
-                found, least = np.int64(m), surplus
-    return found
-
-
-@inner
-def _has_declared_by(problem, space, scope, n):
-    """Tell whether a client has declared by step n, from its values there alone.
-
-    The walks are looked at inside an octave, at n alone.
-    """
-    lazy, out, walks, m = space.lazy, space.local_eliminated_at, space.walks, scope.lo
-    level = octave(n)  # 2^(level-1) <= n < 2^level
-    if np.int64(1) << (level - 1) == n:
-        return False
-    best, highest = np.inf, -np.inf
-    for k in range(out.shape[0]):
-        if out[k, m] > lazy.low[m]:
-            if walks.known[k, m] <= level:
-                return False
-            x = hooks.value_inside(
-                problem.rewards, space.rewards, scope, walks, np.int64(k), n, level
-            )
-            walks.work[1] += level - 1
-            if np.isnan(x):
-                return False
-            if k == lazy.winner[m]:
-                best = x
-            else:
-                highest = larger(highest, x)
-    return reaches(problem.local_radius, best - highest, n, level)
-
-
-@inner
-def _begin_again(problem, every_step, space, m):
-    """Put the pass of client m at the last spine node before it declared; return its octave.
-
-    Arms that left there or before were certainly out by then, and the others were in.
-    """
-    lazy, tree, state = space.lazy, space.tree, space.client_state
-    if lazy.low[m] == 0:
-        return np.int64(-1)
-    level = octave(lazy.low[m])
-    n = np.int64(1) << (level - 1)
-    alive = np.int64(0)
-    for k in range(space.local_eliminated_at.shape[0]):
-        left_at = space.local_eliminated_at[k, m]
-        space.client_eliminated_at[0, k] = NEVER if left_at > n else left_at
-        if left_at > n:
-            alive += 1
-            space.walks.total[level - 1, k] = space.walks.value[level - 1, k, m]
-    for column in (INDEX, SENT, TIMES_USED, CERTIFICATES, ABANDONED, BITS, DRAWS):
-        state[0, column] = 0
-    state[0, ALIVE], state[0, SENDING], state[0, WINNER] = alive, alive, NOBODY
-    state[0, NEXT] = n + 1 if n < every_step.times[0, LAST] else NEVER
-    tree.frame[0, B], tree.frame[0, RIGHT] = n, level - 1
-    tree.g[0, 1] = boundary_at_node(problem.local_radius, level - 1)
-    return level
-
-
-@inner
-def _note_answer(goal, state, space, m, i, rows):
-    """Note the answer of client m in trial i, from the state of its pass."""
-    space.winners[m] = state[0, WINNER]
-    space.wrong[m] = 1 if goals.client_errs(goal, m, state) else 0
-    space.local_abandoned_at[m] = state[0, ABANDONED]
-    if rows.local_accepted.shape[0] > 0:
-        for k in range(space.local_eliminated_at.shape[0]):
-            rows.local_accepted[i, k, m] = state[0, ACCEPTED + k] == 1
-
-
-@run_clients.of(Questions)
-def _run_clients(questions, problem, every_step, limits, space, trial, i, rows):
-    lazy, goal = space.lazy, problem.goal
+    lazy, questions = space.lazy, problem.questions
     arms, clients = space.local_eliminated_at.shape
     lazily = problem.skip and rows.local_eliminated_at.shape[0] == 0
     certificates, in_vain = np.int64(0), np.int64(0)
@@ -288,11 +72,18 @@ def _run_clients(questions, problem, every_step, limits, space, trial, i, rows):
         if lazily and 4 * in_vain <= place + 4:
             held = PassMemory(space.walks, space.tree, client)
             bracketed = bracket(
-                client.rule, problem.rewards, space.rewards, scope, problem.local_radius, held, lazy
+                client.rule,
+                problem.rewards,
+                space.rewards,
+                scope,
+                problem.local_radius,
+                held,
+                questions.client_arms[m],
+                lazy,
             )
         taken = np.int64(arms)
         if bracketed:
-            apart = goals.arms_are_apart(client.rule)
+            apart = client.rule.kind == THRESHOLD  # no arm's step depends on others
             _take_needed(space.local_eliminated_at, client.state, lazy, np.int64(m), apart)
             taken, first = take_eliminators(lazy, np.int64(m))
         in_vain += np.int64(4 * taken > 3 * arms)
@@ -301,8 +92,19 @@ def _run_clients(questions, problem, every_step, limits, space, trial, i, rows):
             certificates += _follow(problem, space, scope, client)
         elif taken > 0:
             certificates += _locate(problem, space, scope, client, first)
-        _note_answer(goal, client.state, space, np.int64(m), i, rows)
+        _note_answer(problem.goal, client.state, space, np.int64(m), i, rows)
     return certificates
+
+
+@inner
+def _note_answer(goal, state, space, m, i, rows):
+    """Note the answer of client m in trial i, from the state of its pass."""
+    space.winners[m] = state[0, WINNER]
+    space.wrong[m] = 1 if client_errs(goal, m, state) else 0
+    space.local_abandoned_at[m] = state[0, ABANDONED]
+    if rows.local_accepted.shape[0] > 0:
+        for k in range(space.local_eliminated_at.shape[0]):
+            rows.local_accepted[i, k, m] = state[0, ACCEPTED + k] == 1
 
 
 @inner
@@ -334,7 +136,7 @@ def _schedules_of(problem, every_step, space, m):
         every_step.listed,
         space.client_state,
         space.client_eliminated_at,
-        goals.at_client(problem.goal, space.notes, m),
+        client_rule(problem.goal, m),
         every_step.chosen,
     )
 
@@ -342,13 +144,22 @@ def _schedules_of(problem, every_step, space, m):
 @inlined
 def _run(problem, space, scope, client, level):
     """Run a client's pass, from the start (-1), or from an octave on."""
+    questions = problem.questions
     run_pass(
         problem.rewards,
         space.rewards,
         scope,
         problem.local_radius,
         PassMemory(space.walks, space.tree, client),
-        Start(problem.skip, level),
+        by_reference(
+            Asked(
+                questions.client_arms[scope.lo],
+                questions.client_scales,
+                questions.one_each,
+                problem.skip,
+                level,
+            )
+        ),
         by_reference(Link(problem.uplink, space.received)),
     )
 
@@ -361,10 +172,12 @@ def _follow(problem, space, scope, client):
     """
     m, lazy, state = scope.lo, space.lazy, client.state
     quiet, level = lazy.notes[QUIET], np.int64(-1)
+    own = problem.questions.client_arms[m]
     if quiet >= 0:
         for k in range(lazy.taken.shape[0]):
-            lazy.taken[k] = lazy.hi[k, m] == 0 or lazy.hi[k, m] > np.int64(1) << quiet
-        level = begin_at(quiet, problem.local_radius, client, space.walks, space.tree, lazy, m)
+            undecided = lazy.hi[k, m] == 0 or lazy.hi[k, m] > np.int64(1) << quiet
+            lazy.taken[k] = own[k] and undecided
+        level = begin_at(quiet, problem.local_radius, client, space.walks, space.tree, own, lazy, m)
     _run(problem, space, scope, client, level)
     last = np.int64(0)
     end = state[0, ABANDONED] if state[0, ABANDONED] > 0 else NEVER
@@ -389,6 +202,8 @@ def _take_needed(eliminated_at, state, lazy, m, apart):
     needed = False
     for k in range(arms):
         eliminated_at[k, m] = lazy.hi[k, m]
+        if lazy.lo[k, m] == NEVER:  # no arm of this client
+            continue
         low, high = larger(low, lazy.lo[k, m]), larger(high, lazy.hi[k, m])
         needed |= lazy.hi[k, m] > lazy.due[k]
     low = np.int64(1) << low if low >= 0 else np.int64(0)
@@ -402,7 +217,8 @@ def _take_needed(eliminated_at, state, lazy, m, apart):
 def _locate(problem, space, scope, client, first):
     """Locate the eliminations of the arms taken, from 2^first on; return the certificates."""
     m, lazy, out = scope.lo, space.lazy, space.local_eliminated_at
-    level = begin_at(first, problem.local_radius, client, space.walks, space.tree, lazy, m)
+    own = problem.questions.client_arms[m]
+    level = begin_at(first, problem.local_radius, client, space.walks, space.tree, own, lazy, m)
     _run(problem, space, scope, client, level)
     low = high = np.int64(0)
     for k in range(out.shape[0]):
@@ -417,8 +233,9 @@ def _locate(problem, space, scope, client, first):
     return client.state[0, CERTIFICATES]
 
 
-@find_last.of(Questions)
-def _find_last(questions, problem, every_step, space, trial):
+@inner
+def find_last(problem, every_step, space, trial):
+    """Locate the last declaration of any client, the likeliest first; return the certificates."""
     lazy, out = space.lazy, space.local_eliminated_at
     arms, clients = out.shape
     certificates, latest = np.int64(0), np.int64(0)
@@ -436,7 +253,7 @@ def _find_last(questions, problem, every_step, space, trial):
         if latest > lazy.low[m]:
             # the answer tells of the inside of these intervals, at each of the depths of a pass, so
             # their certificates count whatever it is
-            certificates += octave(latest) * goals.most_certificates(problem.goal, taken)
+            certificates += octave(latest) * most_certificates(problem.goal.kind, taken)
             held = PassMemory(space.walks, space.tree, client)
             if all_out_by(
                 client.rule,
@@ -467,7 +284,7 @@ def _likeliest(problem, space, latest):
     found, least = np.int64(-1), np.inf
     for m in range(lazy.winner.shape[0]):
         if lazy.winner[m] != NOBODY and lazy.high[m] > latest:
-            rule = goals.at_client(problem.goal, space.notes, np.int64(m))
+            rule = client_rule(problem.goal, np.int64(m))
             radius = problem.local_radius
             surplus = last_surplus(rule, radius, space.walks, space.tree, lazy, np.int64(m))
             if found < 0 or surplus < least:

@@ -68,7 +68,7 @@ def from_python(function: Any) -> Any:
 
 _compiling = threading.Event()
 _quiet = threading.Event()
-_FAMILIES = {"Rewards": "rewards", "Goal": "goal", "Uplink": "uplinks"}
+_FAMILIES = {"Rewards": "rewards", "Uplink": "uplinks"}
 
 
 def under_way() -> bool:
@@ -84,7 +84,7 @@ def say_nothing() -> None:
 def announce(sig: Any) -> None:
     """Say once for each kernel what is compiled, and for about how long, if a person can see it.
 
-    Only the trials' kernel takes long: it has rewards, a goal and uplinks.
+    Only the trials' kernel takes long: it has rewards and uplinks.
     """
     names = {cls.__name__ for kind in sig for cls in _classes(kind)}
     words = [

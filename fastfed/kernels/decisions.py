@@ -28,6 +28,7 @@ import numpy as np
 
 from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.extremes import larger, smaller
+from fastfed.kernels.goal import BEST, EPS, THRESHOLD, TOP
 from fastfed.kernels.memory import (
     A_SET,
     ABANDONED,
@@ -41,11 +42,8 @@ from fastfed.kernels.memory import (
     REJECT,
     SENDING,
     WINNER,
-    Floats,
     Int,
-    Ints,
 )
-from fastfed.kernels.radii import octave, reaches
 from fastfed.kernels.schedules import conclude
 from fastfed.kernels.verdicts import (
     ALL,
@@ -61,21 +59,9 @@ from fastfed.kernels.verdicts import (
     STOPS,
 )
 
-BEST, TOP, EPS, THRESHOLD = range(4)
 NOTHING, CERTAIN, OPEN = range(3)
-NONE_LATE, SOME_LATE, ALL_LATE = range(3)
 _LOSES, _MAY_LOSE = 1, 2  # in `Tree.marks`
 _FIRST, _SECOND = FIRST_MAY | FIRST_DOES, SECOND_MAY | SECOND_DOES
-
-
-class Rule(NamedTuple):
-    """A goal as one client, or the server, follows it."""
-
-    kind: Int
-    count: Int  # N of `top`
-    ties: Ints  # (K,) arms of equal number tie: see `schedules.conclude`
-    tau: Floats  # (K,) of `threshold`, less the origin, times the weight of all walks
-    slack: Any  # E, times the weight of all walks
 
 
 class When(NamedTuple):
@@ -242,45 +228,6 @@ def _may_change_top(rule, schedules, tree, s, below):
         if _alive(schedules, s, i) and _alive(schedules, s, j) and (marks[i] | marks[j]) != 0:
             listed[2] |= np.uint32(NEEDED)
     return OPEN
-
-
-@inner
-def leaves_late(rule, schedules, tree, sums, due, radius, at):
-    """Tell whether the arms that may leave in an interval are out at its end, and due later.
-
-    `may_change` has marked the arms that may lose. Each of them must be led by g at the end by an
-    arm that stays: see docs/explanation/skipping.md. Return ALL_LATE, and mark them as rejected, or
-    else SOME_LATE or NONE_LATE.
-    """
-    s, b, depth, marks = at.s, at.n, at.depth, tree.marks
-    if rule.kind != BEST:
-        return NONE_LATE
-    staying, last, alike = np.int64(0), np.int64(-1), True
-    for k in range(marks.shape[0]):
-        if marks[k] == 0 and _alive(schedules, s, k):
-            alike &= last < 0 or rule.ties[k] == rule.ties[last]
-            staying += 1
-            last = k
-    if staying == 0 or (staying == 1 and b > due[last]) or (staying > 1 and alike):
-        return NONE_LATE
-    best = -np.inf
-    for p in range(tree.frame[depth, DRAWN]):  # other arms have no value here
-        k = tree.drawn[depth, p]
-        if marks[k] == 0 and _alive(schedules, s, k):
-            best = larger(best, sums[k])
-    late, leaving = np.int64(0), np.int64(0)
-    for p in range(tree.frame[depth, DRAWN]):
-        k = tree.drawn[depth, p]
-        if marks[k] != 0 and _alive(schedules, s, k):
-            leaving += 1
-            if alike and rule.ties[k] == rule.ties[last]:
-                return NONE_LATE  # the pass might be abandoned inside
-            late += np.int64(b <= due[k] and reaches(radius, best - sums[k], b, octave(b)))
-    if late < leaving:
-        return SOME_LATE if late > 0 else NONE_LATE
-    for k in range(marks.shape[0]):
-        marks[k] = REJECT if marks[k] != 0 else 0
-    return ALL_LATE
 
 
 # ---- at a communication time -------------------------------------------------------------------

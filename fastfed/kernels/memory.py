@@ -55,8 +55,9 @@ SPINE_DECIDES, SENDING = 10, 11
 ACCEPTED = 12
 # columns of `Lazy.notes`: spine nodes that clients used in this trial, drawn by them or by the
 # server; of the last bracket: log2 of the last spine node at which each arm is certainly in or out,
-# -1 for step 0, and the certificates up to there, or of the whole bracket if it did not fail
-SPINE_USED, ISSUED, QUIET = range(3)
+# -1 for step 0, and the certificates up to there, or of the whole bracket if it did not fail; the
+# number of arms that the client has
+SPINE_USED, ISSUED, QUIET, OWN = range(4)
 # bits of `Lazy.side`: the arm may be among those that the client declares, or among the others
 ACCEPT, REJECT = 1, 2
 # in place of the number of arms in play: a bracket fails
@@ -93,15 +94,11 @@ class Tree(NamedTuple):
     frame: Ints  # (depths, 8)
     g: Floats  # (depths, 2) lower bounds on g(a), g(b), near enough to decide by
     unsettled: Indices  # (depths, S) the schedules that must look into the interval
-    arms: Indices  # (depths, S, K + 1) the unresolved arms of each; their number comes last
     drawn: Indices  # (depths, K) union of those arms
     unresolved: Flags  # (K,)
     scratch: Floats  # (K,) of `client_brackets`
-    apart: Ints  # (1,) 0 if in the last look no arm led another by g(b) at both ends
     variance: Floats  # (K,) filled by `rewards.certificate_bound`
-    # (MOST_PAIRS or S, 3) two unresolved arms, then: leader, eliminated arm, step; in `pair` a row
-    # for each schedule
-    pairs: Ints
+    pairs: Ints  # (MOST_PAIRS, 3) two unresolved arms, then: leader, eliminated arm, step
     # (depths, most, 3) unresolved functionals of each interval: two arms, and flags of `verdicts`
     verdicts: Indices
     marks: Ints  # (K,) scratch of `verdicts` and `decisions`
@@ -116,7 +113,7 @@ class Schedules(NamedTuple):
     listed: Ints  # all listed times, one schedule after the other
     state: Ints  # (S, ACCEPTED + K)
     eliminated_at: Ints  # (S, K) the step at which each arm left; NEVER if it did not
-    rule: Any  # of the goal, at this client or at the server: see `goals`
+    rule: Any  # of the goal, at this client or at the server: see `kernels.goal`
     chosen: Any  # one of `kernels.adaptive`
 
 
@@ -127,36 +124,12 @@ class Link(NamedTuple):
     received: Any  # and its memory
 
 
-class Start(NamedTuple):
-    """The start of a pass."""
-
-    skip: Any  # False: visit every step
-    level: Int  # the octave to begin with, if the pass has been prepared; -1: step 0
-
-
 class PassMemory(NamedTuple):
     """All memory of a pass, as one argument."""
 
     walks: Walks
     tree: Tree
     schedules: Schedules
-
-
-class Interval(NamedTuple):
-    """An interval of a pass: its row in `Tree.frame`, and the octave that it lies in."""
-
-    depth: Int
-    level: Int  # it ends at 2^level or before
-    skip: Any  # False: visit every step
-
-
-class Look(NamedTuple):
-    """The look of one schedule into an interval that it might have to split."""
-
-    s: Int
-    place: Int  # of the schedule among the unsettled ones: its arms are tree.arms[depth, place]
-    depth: Int
-    below: Int  # its unresolved arms are to be listed in tree.arms[depth + 1, below]
 
 
 class Round(NamedTuple):
@@ -166,8 +139,7 @@ class Round(NamedTuple):
     n: Int
     slot: Int  # of the values at n
     g_below: Any  # a lower bound on g(n)
-    depth: Int  # the arms that might be concerned are tree.arms[depth, place]
-    place: Int
+    depth: Int  # the arms that might be concerned are drawn there
 
 
 class Unresolved(NamedTuple):
@@ -176,21 +148,6 @@ class Unresolved(NamedTuple):
     pairs: Int
     depth: Int
     level: Int
-
-
-class Test(NamedTuple):
-    """The terms on which a pair is certified in an interval: see `rewards.certified`."""
-
-    skip: Any  # False: no pair is ever certified
-    rewards: Any
-    least: Any
-    slack: Any
-    radius: Any  # for goals that need g from above, too
-    # bounds on the errors of messages: of a pair's lead and of one arm's sum, at both ends, and the
-    # (constant, factor) of that in the whole interval: see `uplinks.hooks`
-    message_errors: Any
-    message_errors_alone: Any
-    largest_error: Any
 
 
 class Octave(NamedTuple):
@@ -235,9 +192,7 @@ class Lazy(NamedTuple):
     low: Ints  # (M,) the client declares at this step or later,
     high: Ints  # (M,) and at this step or before
     due: Ints  # (K,) a number of pulls that every schedule asks of every client
-    notes: Ints  # (3,) see the columns above
-    nothing: Ints  # (0,)
-    declared: Ints  # (1,) the step after which a client declared, if it is known no better; else -1
+    notes: Ints  # (4,) see the columns above
 
 
 class Space(NamedTuple):
@@ -245,7 +200,6 @@ class Space(NamedTuple):
 
     walks: Walks
     tree: Tree
-    notes: Any  # memory of the goal: see `kernels.goals`
     rewards: Any  # memory of the rewards: see `kernels.rewards`
     client_state: Ints  # (1, ACCEPTED + K) the result of a client's pass,
     client_eliminated_at: Ints  # (1, K)
@@ -278,15 +232,13 @@ def make_lazy(arms: int, clients: int) -> Lazy:
         ints(clients),
         ints(clients),
         ints(arms),
-        ints(3),
-        ints(0),
-        ints(1),
+        ints(4),
     )
 
 
 def make_space(problem: Any, arms: int, clients: int, schedules: int) -> Space:
     """Make the memory for trials of a `trials.Problem`."""
-    rewards, goal = problem.rewards, problem.goal
+    rewards = problem.rewards
     questions = len(problem.questions.weights)
     slots = STEP + rewards.longest_walk + 1
     return Space(
@@ -300,19 +252,16 @@ def make_space(problem: Any, arms: int, clients: int, schedules: int) -> Space:
             frame=ints(DEPTHS, 8),
             g=np.zeros((DEPTHS, 2)),
             unsettled=np.zeros((DEPTHS, schedules), np.uint32),
-            arms=np.zeros((DEPTHS, schedules, arms + 1), np.uint32),
             drawn=np.zeros((DEPTHS, arms), np.uint32),
             unresolved=np.zeros(arms, np.bool_),
             scratch=np.zeros(arms),
-            apart=ints(1),
             variance=np.zeros(arms),
-            pairs=ints(max(MOST_PAIRS, schedules), 3),
-            verdicts=np.zeros((DEPTHS, min(arms * (arms + 1) // 2, 8 * arms), 3), np.uint32),
+            pairs=ints(MOST_PAIRS, 3),
+            verdicts=np.zeros((DEPTHS, min(arms * (arms + 1) // 2, 16 * arms), 3), np.uint32),
             marks=ints(arms),
             leaders=ints(arms),
             led=ints(arms),
         ),
-        notes=goal.notes(arms, schedules),
         rewards=rewards.memory(slots, arms, clients),
         client_state=ints(1, ACCEPTED + arms),
         client_eliminated_at=ints(1, arms),

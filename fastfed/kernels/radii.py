@@ -55,7 +55,6 @@ CHORD = 1.0 - 2.0**-50  # rounds a chord down, below the rounding errors of what
 WALKS, CONSTANT, SCALE, SHIFT, LIFT, BUDGET, NODES = range(7)
 LOGS = NODES + LEVELS
 _NODE_COUNT = (LEVELS - 1) * GRID + 1
-FIXED = -1  # the kind of a boundary that holds at one round alone, where g is table[CONSTANT]
 
 boundary = inner(formulas.boundary)
 exponent = inner(formulas.exponent)
@@ -171,8 +170,6 @@ def boundary_between(radius, a, b, g_a, g_b, level, noise):
 @inner
 def reaches(radius, lead, n, level):
     """Tell whether lead >= g(n), as the formula decides it; 2^(level-1) <= n < 2^level."""
-    if radius.kind == FIXED:
-        return lead >= radius.table[CONSTANT]
     if radius.kind == PAPER:
         low, u = _log_below(radius.table, n, level)
         square = radius.unit * float(n)

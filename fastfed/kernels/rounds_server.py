@@ -1,6 +1,6 @@
 """A server that visits every communication round, for reports that get lost or carry noise.
 
-The pass of `elimination` rests on sums of all clients at one step. Here each client takes part in a
+The pass of `passes` rests on sums of all clients at one step. Here each client takes part in a
 round with a probability of its own, and the server keeps the last report of each. Values come from
 their addresses alone (`rewards.walk_value`), bit for bit those of a pass, and nothing is certified:
 a row owes none of its `skip_error` to such a server. Both engines run it.
@@ -26,13 +26,13 @@ import numpy as np
 
 from fastfed import confidence
 from fastfed.kernels.compiling import inlined, inner
+from fastfed.kernels.decisions import When, carry_out, mark
 from fastfed.kernels.dispatch import generic_with_default
-from fastfed.kernels.elimination import begin_all, run_pass
 from fastfed.kernels.extremes import larger, smaller
-from fastfed.kernels.goals import hooks as goals
 from fastfed.kernels.kernel_arrays import fill
 from fastfed.kernels.memory import (
     BEGIN,
+    DRAWN,
     DRAWS,
     END,
     LAST,
@@ -46,17 +46,15 @@ from fastfed.kernels.memory import (
     Ints,
     Link,
     PassMemory,
-    Round,
     Scope,
-    Start,
 )
-from fastfed.kernels.radii import CONSTANT, FIXED, NODES, Boundary, octave
+from fastfed.kernels.passes import Asked, begin, run_pass
+from fastfed.kernels.radii import octave
 from fastfed.kernels.random.presence import presence_from, presence_words, share_of
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import communicate
 from fastfed.kernels.server_questions import Questions, needed_until
 from fastfed.kernels.sums import add_client
-from fastfed.kernels.tuple_references import by_reference
 from fastfed.kernels.uplinks import hooks as uplinks
 
 MOST_ROUNDS = 2**20
@@ -89,7 +87,6 @@ class AtRounds(NamedTuple):
             np.zeros((arms, clients)),
             np.zeros((arms, clients)),
             np.zeros((arms, clients), np.int64),
-            np.zeros((1, NODES)),
             uplink.memory(schedules, arms, clients),
         )
 
@@ -103,7 +100,6 @@ class Reports(NamedTuple):
     sums: Any  # (K, M) X at its step
     noise: Any  # (K, M) the noise of all reports of the client
     until: Ints  # (K, M) the step up to which the client sends an arm
-    table: Any  # (1, NODES) of the boundary at a round
     uplink: Any  # memory of the uplink
 
 
@@ -120,11 +116,11 @@ def serve(
     scope: Scope,
     radius: Any,
     held: PassMemory,
-    start: Start,
+    asked: Asked,
     link: Link,
 ) -> None:
     """Run the server of one question, for all schedules."""
-    run_pass(rewards, memory, scope, radius, held, start, link)
+    run_pass(rewards, memory, scope, radius, held, asked, link)
 
 
 @generic_with_default
@@ -138,57 +134,49 @@ def recount(
 
 
 @serve.of(AtRounds)
-def _serve(participation, rewards, memory, scope, radius, held, start, link):
-    begin_all(held.schedules, link)
-    for s in range(held.schedules.state.shape[0]):
-        _follow(participation, rewards, memory, scope, radius, held, link, s)
-
-
-@inner
-def _follow(participation, rewards, memory, scope, radius, held, link, s):
-    """Visit the rounds of schedule s until it has declared, or has no round left."""
+def _serve(participation, rewards, memory, scope, radius, held, asked, link):
+    """Visit the rounds of each schedule until it has declared, or has no round left."""
     reports, state = link.received, held.schedules.state
-    fill(reports.last, 0)
-    fill(reports.sent, 0)
-    fill(reports.noise, 0.0)
-    uplinks.begin_reports(link.uplink, reports, scope, s)
-    rounds = np.int64(0)
-    while state[s, NEXT] < NEVER:
-        n = state[s, NEXT]
-        rounds += 1
-        if rounds > MOST_ROUNDS:
-            participation.too_many[0] = 1
-            state[s, NEXT] = NEVER
-            return
-        communicate(s, n, np.int64(0), held.schedules)
-        _list_alive(held, s)
-        came = _find_present(participation.share, scope, reports, n)
-        all_came = came == scope.senders
-        for m in range(scope.lo, scope.hi):
-            if reports.present[m]:
-                reports.last[m] = n
-                reports.sent[m] += 1
-                uplinks.add_noise(link.uplink, reports, scope, held, m, n)
-        if participation.waits:
-            if all_came:
-                _look_up(rewards, memory, scope, held, reports, s, n)
-                _decide(scope, radius, held, link, s, n)
-        else:
+    for at in range(state.shape[0]):
+        s = np.int64(at)
+        begin(held.schedules, asked, link, s)
+        fill(reports.last, 0)
+        fill(reports.sent, 0)
+        fill(reports.noise, 0.0)
+        uplinks.begin_reports(link.uplink, reports, scope, s)
+        rounds = np.int64(0)
+        while state[s, NEXT] < NEVER:
+            n = state[s, NEXT]
+            rounds += 1
+            if rounds > MOST_ROUNDS:
+                participation.too_many[0] = 1
+                state[s, NEXT] = NEVER
+                break
+            communicate(s, n, np.int64(0), held.schedules)
+            _list_alive(held, s)
+            all_came = _find_present(participation.share, scope, reports, n) == scope.senders
+            for m in range(scope.lo, scope.hi):
+                if reports.present[m]:
+                    reports.last[m] = n
+                    reports.sent[m] += 1
+                    uplinks.add_noise(link.uplink, reports, scope, held, m, n)
+            if participation.waits and not all_came:
+                continue
             _look_up(rewards, memory, scope, held, reports, s, n)
-            if _all_heard(scope, reports):
-                _decide(scope, radius, held, link, s, n)
+            if participation.waits or _all_heard(scope, reports):
+                _decide(scope, radius, held, asked, link, s, n)
 
 
 @inlined
 def _list_alive(held, s):
-    """List the arms of schedule s that are alive, as depth 0 of the tree."""
-    arms, eliminated_at = held.tree.arms[0, 0], held.schedules.eliminated_at
+    """List the arms of schedule s that are alive as those drawn at depth 0."""
+    drawn, eliminated_at = held.tree.drawn[0], held.schedules.eliminated_at
     count = np.int64(0)
     for k in range(eliminated_at.shape[1]):
         if eliminated_at[s, k] == NEVER:
-            arms[count] = k
+            drawn[count] = k
             count += 1
-    arms[eliminated_at.shape[1]] = count
+    held.tree.frame[0, DRAWN] = count
 
 
 @inlined
@@ -208,13 +196,13 @@ def _find_present(share, scope, reports, n):
 @inner
 def _look_up(rewards, memory, scope, held, reports, s, n):
     """Look up the sums that the clients of a round report, for the arms that are alive."""
-    arms, state = held.tree.arms[0, 0], held.schedules.state
+    drawn, state = held.tree.drawn[0], held.schedules.state
     # the spine up to the node at or beyond n, and a split at each level below it
     level, draws = octave(n), np.int64(0)
     for m in range(scope.lo, scope.hi):
         if reports.present[m]:
-            for j in range(arms[held.schedules.eliminated_at.shape[1]]):
-                k = np.int64(arms[j])
+            for j in range(held.tree.frame[0, DRAWN]):
+                k = np.int64(drawn[j])
                 address = (scope.seed, scope.trial, m, k, n)
                 reports.sums[k, m] = hooks.walk_value(rewards, memory, address)
                 draws += 2 * level + 1
@@ -235,13 +223,13 @@ def _all_heard(scope, reports):
 
 
 @inner
-def _decide(scope, radius, held, link, s, n):
+def _decide(scope, radius, held, asked, link, s, n):
     """Decide at step n from the last reports."""
     reports, schedules = link.received, held.schedules
     weights = scope.weights[0]  # every client has every arm
-    arms, total = held.tree.arms[0, 0], held.walks.total[RECEIVED]
-    for j in range(arms[schedules.eliminated_at.shape[1]]):
-        k = np.int64(arms[j])
+    total, rule = held.walks.total[RECEIVED], schedules.rule
+    for j in range(held.tree.frame[0, DRAWN]):
+        k = np.int64(held.tree.drawn[0, j])
         value = 0.0
         for m in range(scope.lo, scope.hi):
             if weights[m] > 0.0:
@@ -251,10 +239,9 @@ def _decide(scope, radius, held, link, s, n):
         total[k] = value
     steps = common_steps(weights, reports.last)
     bar = uplinks.bar_at(link.uplink, reports, radius, n, steps)
-    reports.table[0, CONSTANT] = bar
-    fixed = by_reference(Boundary(np.int64(FIXED), 0.0, np.int64(0), reports.table[0]))
-    at_n = Round(s, n, np.int64(RECEIVED), bar, np.int64(0), np.int64(0))
-    goals.decide(schedules.rule, schedules, held.tree, fixed, total, at_n)
+    at = When(s, n, np.int64(0), True)
+    if mark(rule, schedules, held.tree, total, asked.scales, bar, at) > 0:
+        carry_out(rule, schedules, asked.senders, held.tree.marks, s, n)
 
 
 @recount.of(AtRounds)

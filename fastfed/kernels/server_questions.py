@@ -52,27 +52,8 @@ class Questions(NamedTuple):
     client_arms: Flags  # (M, K) the arms of each client
     client_scales: Floats  # (K, K) ones
     one_each: Ints  # (K,) ones: a client sends to nobody but itself
-    zeros: Floats  # (K,) for goals that have no threshold,
-    no_ties: Ints  # (K,) and for goals that ask for no ties
     local: Any  # whether clients ask for their own answers
     alike: Any  # whether every client has a weight in every question
-
-
-class PairQuestions(NamedTuple):
-    """The same, for passes on verdicts."""
-
-    weights: Floats
-    senders: Ints
-    candidates: Flags
-    scales: Floats
-    ones: Floats
-    client_arms: Flags
-    client_scales: Floats
-    one_each: Ints
-    zeros: Floats
-    no_ties: Ints
-    local: Any
-    alike: Any
 
 
 @inlined

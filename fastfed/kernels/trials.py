@@ -15,9 +15,8 @@ import numpy as np
 from fastfed.kernels.adaptive import intervals_around, is_chosen
 from fastfed.kernels.clients import find_last, run_clients
 from fastfed.kernels.compiling import entry_point, inlined, inner
-from fastfed.kernels.dispatch import generic
 from fastfed.kernels.extremes import larger, smaller
-from fastfed.kernels.goals import hooks as goals
+from fastfed.kernels.goal import Goal, most_certificates, server_errs, server_rule
 from fastfed.kernels.memory import (
     ABANDONED,
     ACCEPTED,
@@ -39,15 +38,13 @@ from fastfed.kernels.memory import (
     PassMemory,
     Schedules,
     Space,
-    Start,
 )
+from fastfed.kernels.passes import Asked
 from fastfed.kernels.radii import boundary_of
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.rounds_server import FullParticipation, recount, serve
 from fastfed.kernels.schedules import decided_at
-from fastfed.kernels.server import Asked, run_on_verdicts
 from fastfed.kernels.server_questions import (
-    PairQuestions,
     Questions,
     all_over,
     combine,
@@ -90,8 +87,8 @@ class Problem(NamedTuple):
     uplink: Any  # one of `kernels.uplinks`
     participation: Any  # of clients in rounds: see `kernels.rounds_server`
     skip: Any  # False: visit every step
-    goal: Any  # one of `kernels.goals`
-    questions: Questions | PairQuestions
+    goal: Goal
+    questions: Questions
 
 
 class Times(NamedTuple):
@@ -187,7 +184,7 @@ def _write_row(s, i, problem, times, limits, space, bits, rows):
             global_steps = larger(global_steps, smaller(decided, horizon))
         if state[q, s, WINNER] == NOBODY:
             ended = False
-        elif goals.server_errs(goal, q, s, state[q]):
+        elif server_errs(goal, q, s, state[q]):
             server_wrong += 1
     right = wrong == 0 and undeclared == 0 and ended and server_wrong == 0
     rows.ints[s, i, PULLS] = pulls
@@ -255,57 +252,28 @@ def _server(problem, times, space, q):
         times.listed,
         space.state[q],
         space.eliminated_at[q],
-        goals.at_server(problem.goal, space.notes, q),
+        server_rule(problem.goal, q),
         times.chosen,
     )
 
 
-@generic
-def _run_server(questions, problem, times, space, trial, q):
+@inlined
+def _run_server(problem, times, space, trial, q):
     """Run the server's pass for question q."""
-
-
-@_run_server.of(Questions)
-def _run_server_by_arms(questions, problem, times, space, trial, q):
-    server = by_reference(_server(problem, times, space, q))
+    questions = problem.questions
     serve(
         problem.participation,
         problem.rewards,
         space.rewards,
         by_reference(server_scope(questions, problem.seed, trial, q)),
         by_reference(boundary_of(problem.question_radii, q)),
-        PassMemory(space.walks, space.tree, server),
-        Start(problem.skip, np.int64(-1)),
-        by_reference(Link(problem.uplink, space.received)),
-    )
-
-
-@_run_server.of(PairQuestions)
-def _run_server_by_pairs(questions, problem, times, space, trial, q):
-    server = by_reference(
-        Schedules(
-            times.times,
-            times.listed,
-            space.state[q],
-            space.eliminated_at[q],
-            goals.server_rule(problem.goal, questions, q),
-            times.chosen,
-        )
-    )
-    run_on_verdicts(
-        problem.rewards,
-        space.rewards,
-        by_reference(server_scope(questions, problem.seed, trial, q)),
-        by_reference(boundary_of(problem.question_radii, q)),
-        PassMemory(space.walks, space.tree, server),
+        PassMemory(space.walks, space.tree, by_reference(_server(problem, times, space, q))),
         by_reference(
             Asked(
                 questions.candidates[q],
                 questions.scales[q],
                 questions.senders[q],
                 problem.skip,
-                space.lazy.nothing,
-                space.lazy.declared,
                 np.int64(-1),
             )
         ),
@@ -335,7 +303,6 @@ def _client_space(space):
     return Space(
         space.walks,
         space.tree,
-        space.notes,
         space.rewards,
         space.client_state,
         space.client_eliminated_at,
@@ -382,7 +349,7 @@ def run_trials(
         if several:
             uplinks.begin_trial(problem.uplink, space.received)
         for q in range(questions.weights.shape[0]):
-            _run_server(questions, problem, times, space, trial, q)
+            _run_server(problem, times, space, trial, q)
             if several:
                 server = by_reference(_server(problem, times, space, q))
                 uplinks.end_question(problem.uplink, space.received, server, questions.weights[q])
@@ -396,13 +363,11 @@ def run_trials(
         if not problem.skip and rows.local_eliminated_at.shape[0] == 0:
             every_step.times[0, LAST] = _last_needed(space.state, limits)
         if questions.local:
-            certificates += run_clients(
-                questions, local, every_step, limits, local_space, trial, i, rows
-            )
+            certificates += run_clients(local, every_step, limits, local_space, trial, i, rows)
         if lazily:
-            certificates += find_last(questions, local, every_step, local_space, trial)
+            certificates += find_last(local, every_step, local_space, trial)
             around = intervals_around(times.chosen, space.state[0])
-            certificates += around * clients * goals.most_certificates(goal, arms)
+            certificates += around * clients * most_certificates(goal.kind, arms)
         local_draws = walks.work[1] - server_draws
         spine_used = space.lazy.notes[SPINE_USED]
         server = by_reference(_server(problem, times, space, np.int64(0)))

@@ -53,6 +53,7 @@ FIRST_MAY, SECOND_MAY, FIRST_DOES, SECOND_DOES, FIRST_STOPS, SECOND_STOPS, NEEDE
 MAY = FIRST_MAY | SECOND_MAY
 DOES = FIRST_DOES | SECOND_DOES
 STOPS = FIRST_STOPS | SECOND_STOPS
+_LOSES, _WINS = 1, 2  # of an arm, in `Tree.marks`: some arm may lead it; it may lead some arm
 ALL = -1
 """In place of the number of listed functionals: every pair of the arms that are drawn."""
 
@@ -129,7 +130,7 @@ def _verdict(radius, terms, tree, total, depth, pair, asked):
 
 
 @inlined
-def _bits(flags):
+def count_flags(flags):
     """Count the flags of MAY and STOPS."""
     return (flags & 1) + (flags >> 1 & 1) + (flags >> 4 & 1) + (flags >> 5 & 1)
 
@@ -166,7 +167,7 @@ def judge(terms, tree, total, depth):
         flags = asked
         if asked & DOES == 0:
             flags = verdict(terms.radius, terms, tree, total, depth, (i, j), asked)
-            issued += _bits(asked) - _bits(flags)
+            issued += count_flags(asked) - count_flags(flags)
         if flags != 0 and not _append(tree, below, i, j, flags):
             break
     return issued
@@ -186,7 +187,7 @@ def _judge_all(terms, tree, total, depth):
         best_b, worst_b = larger(best_b, right[k]), smaller(worst_b, right[k])
         widest = larger(widest, tree.variance[k])
     each = np.int64(MAY if terms.stop < 0.0 else MAY | STOPS)
-    issued = _bits(each) * (count * (count - 1) // 2)
+    issued = count_flags(each) * (count * (count - 1) // 2)
     stop = larger(terms.stop, 0.0)
     g_a, g_b = terms.g_a - terms.errors[0], terms.g_b - terms.errors[1]
     h_a, h_b = g_a - terms.a * stop, g_b - terms.b * stop
@@ -201,30 +202,35 @@ def _judge_all(terms, tree, total, depth):
     ):
         return issued
     # the best and the worst at either end are at least as near to crossing as any one rival
+    losers, winners, may_lose, may_win = tree.led, tree.leaders, np.int64(0), np.int64(0)
     for p in range(count):
         k = drawn[p]
         width = tree.variance[k] + widest
         x_a, x_b = left[k], right[k]
-        stays = concave and hooks.certified(
+        tree.marks[k] = 0
+        if not concave or not hooks.certified(
             terms.rewards, h_a + x_a - best_a, h_b + x_b - best_b, terms.least, terms.slack, width
-        )
-        beats_none = concave and hooks.certified(
+        ):
+            tree.marks[k] |= _LOSES
+            losers[may_lose] = k
+            may_lose += 1
+        if not concave or not hooks.certified(
             terms.rewards, h_a - x_a + worst_a, h_b - x_b + worst_b, terms.least, terms.slack, width
-        )
-        tree.marks[k] = np.int64(stays) + 2 * np.int64(beats_none)
-    for p in range(count):
-        for q in range(p):
-            i, j = np.int64(drawn[q]), np.int64(drawn[p])
-            asked = each
-            if tree.marks[j] & 1 or tree.marks[i] & 2:
-                asked &= ~(FIRST_MAY | FIRST_STOPS)
-            if tree.marks[i] & 1 or tree.marks[j] & 2:
-                asked &= ~(SECOND_MAY | SECOND_STOPS)
-            if asked == 0:
+        ):
+            tree.marks[k] |= _WINS
+            winners[may_win] = k
+            may_win += 1
+    for p in range(may_win):
+        i = winners[p]
+        for q in range(may_lose):
+            j = losers[q]
+            both = tree.marks[i] & tree.marks[j] == _LOSES | _WINS
+            if i == j or (both and j < i):  # (j, i) is asked in both directions
                 continue
+            asked = each if both else each & (FIRST_MAY | FIRST_STOPS)
             flags = verdict(terms.radius, terms, tree, total, depth, (i, j), asked)
             if flags != 0:
-                issued -= _bits(flags)
+                issued -= count_flags(flags)
                 if not _append(tree, depth + 1, i, j, flags):
                     return issued
     return issued
@@ -249,7 +255,7 @@ def _judge_arms(terms, tree, total, depth):
             flags |= FIRST_MAY
         if g_a < 0.0 or not _certified_alone(terms, tree, h_a + beyond_a, h_b + beyond_b, k):
             flags |= SECOND_MAY
-        issued += 2 - _bits(flags)
+        issued += 2 - count_flags(flags)
         if flags != 0 and not _append(tree, depth + 1, k, k, flags):
             return issued
     return issued

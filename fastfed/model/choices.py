@@ -57,7 +57,7 @@ CHOICES = {
         "above TAU)",
         "goal",
         ("best", "top:N", "eps:E", "threshold:TAU[,E]"),
-        ("best", "top:1", "eps:0.3", "threshold:0.5"),
+        ("best",),
     ),
     "uplink": Choice(
         "exact",

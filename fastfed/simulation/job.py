@@ -24,7 +24,7 @@ from fastfed.kernels.adaptive import PLACES, ChosenTimes, FixedTimes
 from fastfed.kernels.betting_pass import make_betting_space, run_betting_trials
 from fastfed.kernels.memory import Space, make_space
 from fastfed.kernels.rounds_server import MOST_ROUNDS, AtRounds
-from fastfed.kernels.server_questions import PairQuestions, Questions
+from fastfed.kernels.server_questions import Questions
 from fastfed.model.goals import Goal
 from fastfed.model.instance import Instance
 from fastfed.model.radii import Betting
@@ -58,7 +58,6 @@ class Job:
         schedules: Sequence[str | Schedule] | str | Schedule,
         *,
         keep_pulls: bool = False,
-        on_verdicts: bool = False,
     ) -> None:
         self.setting, self.keep_pulls = setting, keep_pulls
         self.schedules = Schedule.parse_all(schedules)
@@ -84,7 +83,7 @@ class Job:
             local_radius=client_radius,
             question_radii=question_radii,
             skip=self.engine != "dense",
-            questions=_lay_out_questions(setting, on_verdicts),
+            questions=_lay_out_questions(setting),
             **choices,
         )
         self._limits = kernel.Limits(np.int64(self.max_steps), self._horizon)
@@ -349,15 +348,12 @@ class Job:
         return Rows(block, list(map(str, self.schedules)), of_job)
 
 
-def _lay_out_questions(setting: Setting, on_verdicts: bool) -> Questions | PairQuestions:
-    """Lay the questions of the server out for the kernel.
-
-    ``on_verdicts`` asks for passes on verdicts where all clients have all arms.
-    """
+def _lay_out_questions(setting: Setting) -> Questions:
+    """Lay the questions of the server out for the kernel."""
     instance = setting.instance
     questions, arms, available = instance.questions, instance.shape[0], instance.available
     asked = questions.asked
-    made = Questions(
+    return Questions(
         np.array(questions.factors, order="C"),
         asked.sum(axis=2),
         questions.candidates,
@@ -366,12 +362,9 @@ def _lay_out_questions(setting: Setting, on_verdicts: bool) -> Questions | PairQ
         np.array(available.T, order="C"),
         np.ones((arms, arms)),
         np.ones(arms, np.int64),
-        np.zeros(arms),
-        np.zeros(arms, np.int64),
         questions.local,
         bool(asked.all()),
     )
-    return PairQuestions(*made) if on_verdicts or not questions.full else made
 
 
 def _pair_scales(setting: Setting) -> Floats:

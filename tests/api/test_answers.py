@@ -368,11 +368,10 @@ def test_what_is_compiled_is_said_once_to_a_person(
 
     from fastfed.kernels import compiling
     from fastfed.kernels.adaptive import ChosenTimes
-    from fastfed.kernels.goals.best import BestGoal
     from fastfed.kernels.rewards.gaussian import GaussianRewards
     from fastfed.kernels.uplinks.exact import ExactUplink
 
-    classes = (GaussianRewards, BestGoal, ExactUplink, ChosenTimes)
+    classes = (GaussianRewards, ExactUplink, ChosenTimes)
     kinds = [SimpleNamespace(instance_class=one) for one in classes]
     monkeypatch.setattr(compiling, "_said", set())
     monkeypatch.setattr(compiling, "_quiet", quiet := Event())
@@ -384,11 +383,11 @@ def test_what_is_compiled_is_said_once_to_a_person(
     compiling.announce(kinds)
     compiling.announce(kinds)
     assert capsys.readouterr().err == (
-        "fastfed: compiling for gaussian rewards, best goal, exact uplinks, adaptive schedules: "
+        "fastfed: compiling for gaussian rewards, exact uplinks, adaptive schedules: "
         "about 10 s, only once; `fastfed compile` does it ahead\n"
     )
     quiet.set()
-    compiling.announce(kinds[:3])
+    compiling.announce(kinds[:2])
     assert capsys.readouterr().err == ""
 
 

@@ -17,14 +17,15 @@ from helpers import BOUNDS
 
 import fastfed as ff
 from fastfed import confidence as radius
+from fastfed.kernels import decisions
 from fastfed.kernels import radii as boundary
 from fastfed.kernels.compiling import from_python, kernel
-from fastfed.kernels.goals import eps
 from fastfed.kernels.memory import (
     ALIVE,
     DEPTHS,
     DRAWN,
     LEFT,
+    LISTED,
     NEVER,
     ORIGIN,
     RIGHT,
@@ -38,6 +39,7 @@ from fastfed.kernels.rewards import counts, finite, finite_pairwise
 from fastfed.kernels.rewards.finite import finite_rewards
 from fastfed.kernels.rewards.permuted import DISTANCES, RANGES, SQUARES
 from fastfed.kernels.uplinks import lattice
+from fastfed.kernels.verdicts import FIRST_MAY, FIRST_STOPS, SECOND_STOPS
 from fastfed.simulation.job import Job
 
 deviations = from_python(counts.deviations)
@@ -181,34 +183,26 @@ def test_the_tolerance_is_as_small_as_it_is_booked():
 # Certificates of single goals and uplinks, in plain Python
 
 
-def may_stop(monkeypatch: pytest.MonkeyPatch, total_a: list[float], total_b: list[float]) -> bool:
-    """Ask `eps` whether a pass may stop, with g = 8 and h = 7; a distance is safe if positive."""
-    monkeypatch.setattr(
-        eps.reward_hooks, "certified", lambda rewards, d_a, d_b, *rest: d_a > 0 and d_b > 0
-    )
-    count = len(total_a)
+def may_stop(listed: list[tuple[int, int, int]], may_lose: list[int]) -> bool:
+    """Ask `eps` whether one of four arms may stop the pass, from verdicts (one, other, flags)."""
+    tree = Job.of(ff.Instance(np.arange(4.0)[:, None]), "fedelim", delta=0.1).space().tree
     state = np.zeros((1, 16), np.int64)
-    state[0, ALIVE] = count
-    return eps._may_stop.py_func(
-        SimpleNamespace(rewards=None, least=0.0, slack=0.0),
-        SimpleNamespace(eliminated_at=np.full((1, count), NEVER), state=state),
-        SimpleNamespace(variance=np.ones(count)),
-        (8.0, 8.0, np.array(total_a), np.array(total_b)),
-        (1.0, 1.0),
-        0,
-        np.array([*range(count), count]),
-    )
+    state[0, ALIVE] = 4
+    tree.frame[1, LISTED] = len(listed)
+    tree.verdicts[1, : len(listed)] = listed
+    tree.marks[may_lose] = 1
+    schedules = SimpleNamespace(eliminated_at=np.full((1, 4), NEVER), state=state)
+    return bool(decisions._may_stop.py_func(schedules, tree, 0, 1))
 
 
-def test_a_rival_that_may_fall_holds_no_leader_back(monkeypatch):
-    """Arm 1 leads arms 0 and 2 by h at the end, and only arm 3 holds it back.
-
-    Arm 3 is 9 behind the best arm at the start, so it may fall, and the pass may stop. If it is 7
-    behind, it surely stays.
-    """
-    end = [4.5, 12.0, 4.5, 5.5]
-    assert may_stop(monkeypatch, [10.0, 0.0, 9.0, 1.0], end)
-    assert not may_stop(monkeypatch, [10.0, 0.0, 9.0, 3.0], end)
+def test_a_rival_that_may_fall_holds_no_leader_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arm 1 may reach h over arms 0 and 2, and only arm 3 holds it back."""
+    monkeypatch.setattr(decisions, "_alive", decisions._alive.py_func)
+    leads = [(1, 0, FIRST_STOPS), (1, 2, FIRST_STOPS)]
+    assert not may_stop(leads, [])
+    assert may_stop([*leads, (0, 3, FIRST_MAY | FIRST_STOPS)], [3])
+    stops = [(0, 1, SECOND_STOPS), *leads[1:], (3, 1, SECOND_STOPS)]
+    assert may_stop(stops, [])
 
 
 @pytest.mark.parametrize("clients", [1, 2, 3, 10, 100])

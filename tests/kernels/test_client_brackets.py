@@ -124,7 +124,7 @@ def test_many_arms_are_compared_as_few_are(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("goal", "certificates"), [("best", 12), ("top:1", 36), ("eps:0.1", 28), ("threshold:0.3", 8)]
+    ("goal", "certificates"), [("best", 12), ("top:1", 12), ("eps:0.1", 28), ("threshold:0.3", 8)]
 )
 def test_clients_follow_chosen_times(goal: str, certificates: int) -> None:
     """The server's own numbers of pulls spare clients, too, if the server chooses its times."""

@@ -10,10 +10,10 @@ import pytest
 
 import fastfed as ff
 from fastfed import confidence
-from fastfed.kernels import client_brackets
+from fastfed.kernels.brackets import eps, octaves, top
 from fastfed.kernels.compiling import from_python
-from fastfed.kernels.goals import eps, top
-from fastfed.kernels.memory import ACCEPT, ACCEPTED, NOBODY, REJECT, Lazy, Octave, make_lazy
+from fastfed.kernels.goal import TOP, Rule
+from fastfed.kernels.memory import ACCEPT, ACCEPTED, NOBODY, OWN, REJECT, Lazy, Octave, make_lazy
 from fastfed.kernels.radii import make_radius
 from fastfed.simulation.job import Job
 
@@ -22,11 +22,12 @@ may_be_decided = from_python(top._may_be_decided)
 are_decided = from_python(top._are_decided)
 declare = from_python(top._declare)
 held_back = from_python(eps._held_back)
-depend_on_undecided = from_python(client_brackets.depend_on_undecided)
+depend_on_undecided = from_python(octaves.depend_on_undecided)
 
 
 def lazy_of(arms: int, leads: list[tuple[int, int]]) -> Lazy:
     made = make_lazy(arms, 1)
+    made.notes[OWN] = arms
     for k, j in leads:
         made.by[0, k, j] = True
     return made
@@ -36,10 +37,8 @@ def octave_of(arms: int) -> Octave:
     return Octave(0, LEVEL, LEVEL - 1, 1.0, 1.0, 1.0, 0.0, arms, 0.0, 0.0)
 
 
-def rule_of(wanted: int, arms: int) -> top.TopRule:
-    ties = np.arange(arms)
-    goal = top.TopGoal(wanted, *6 * (ties,))
-    return top.TopRule(wanted, ties, goal.notes(arms, 1))
+def rule_of(wanted: int, arms: int) -> Rule:
+    return Rule(np.int64(TOP), np.int64(wanted), np.arange(arms), np.zeros(arms), 0.0)
 
 
 def sides(wanted: int, arms: int, leads: list[tuple[int, int]]) -> list[int] | None:

@@ -37,9 +37,9 @@ RADII = [one for one in names(Radius) if one != "betting"]  # which has a kernel
 
 
 def test_every_combination_of_classes_is_compiled() -> None:
-    """64 kernels, and no two combinations with the same one."""
+    """16 kernels, and no two combinations with the same one."""
     compiled = {classes(one.job()) for one in combinations(every=True)}
-    assert len(compiled) == len(combinations(every=True)) == 64
+    assert len(compiled) == len(combinations(every=True)) == 16
     some = set(precompile.REWARDS) - {"poisson"}
     # servers that visit every round are compiled at their first use
     uplinks = [one for one in names(Uplink) if not Uplink.families[one.split(":")[0]].visits_rounds]

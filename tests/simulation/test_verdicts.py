@@ -1,4 +1,4 @@
-"""Passes on verdicts give the rows of passes by arms, bit for bit, where all clients have all arms.
+"""Passes on verdicts give the same rows, lazily and as a whole, and step by step.
 
 Nothing is statistical. Seeds are fixed.
 """
@@ -34,15 +34,14 @@ CASES: dict[str, tuple[ff.Instance, list[str], dict[str, Any]]] = {
 }
 
 
-def _block(name: str, trials: int, on_verdicts: bool, lazily: bool = False, **run: Any) -> Any:
+def _block(name: str, trials: int, lazily: bool = False, **run: Any) -> Any:
     instance, schedules, options = CASES[name]
     setting = Setting.of(instance, delta=0.05, seed=5, **run, **options)
-    job = Job(setting, schedules, keep_pulls=True, on_verdicts=on_verdicts)
-    return job.run(0, trials, keep_departures=not lazily)
+    return Job(setting, schedules, keep_pulls=True).run(0, trials, keep_departures=not lazily)
 
 
 def _assert_same(one: Any, other: Any) -> None:
-    for name in ("ints", "pulls", "called", "server_arms"):
+    for name in ("ints", "pulls", "accepted", "server_arms"):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
     for name in ("local_eliminated_at", "local_arms", "global_eliminated_at"):
         if one.departures is not None and other.departures is not None:
@@ -52,11 +51,10 @@ def _assert_same(one: Any, other: Any) -> None:
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("name", CASES)
-def test_verdicts_give_the_rows_of_passes_by_arms(name: str) -> None:
-    by_arms, by_pairs = (_block(name, 40, on_verdicts) for on_verdicts in (False, True))
-    _assert_same(by_arms, by_pairs)
-    assert (by_pairs.skip_error > 0.0).any()
-    _assert_same(by_arms, _block(name, 40, True, lazily=True))
-    dense, skip = (_block(name, 4, True, engine=one, max_steps=2**12) for one in ("dense", "skip"))
+def test_rows_are_those_of_whole_passes_and_of_every_step(name: str) -> None:
+    whole = _block(name, 40)
+    assert (whole.skip_error > 0.0).any()
+    _assert_same(whole, _block(name, 40, lazily=True))
+    dense, skip = (_block(name, 4, engine=one, max_steps=2**12) for one in ("dense", "skip"))
     _assert_same(dense, skip)
     assert (dense.skip_error == 0.0).all()

@@ -50,7 +50,7 @@ def receive(
     """Return the slot of ``walks.total`` that has the sums of the arms as the server receives them.
 
     Called once for each communication round that is visited, before anything else is done about
-    it. The arms are listed in ``tree.arms[at_n.depth, at_n.place]``, and their number comes last.
+    it. The arms are those drawn at ``at_n.depth``.
     """
     return at_n.slot
 
@@ -110,7 +110,7 @@ def begin_reports(uplink: Any, received: Any, scope: Scope, s: Int) -> None:
 def add_noise(uplink: Any, received: Any, scope: Scope, held: PassMemory, m: Int, n: Int) -> None:
     """Add to ``received.noise`` what the report of client m at step n adds to its sums.
 
-    The arms that it reports are listed in ``held.tree.arms[0, 0]``, and their number comes last.
+    The arms that it reports are those drawn at depth 0.
     """
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from fastfed import capital
 from fastfed.kernels.compiling import inner
-from fastfed.kernels.memory import SENT
+from fastfed.kernels.memory import DRAWN, SENT
 from fastfed.kernels.random.dither import dither_from, dither_words
 from fastfed.kernels.uplinks import hooks
 from fastfed.kernels.uplinks.exact import BITS_OF_A_SCALAR
@@ -61,15 +61,16 @@ def _begin_reports(uplink, received, scope, s):
 
 @hooks.add_noise.of(LaplaceUplink)
 def _add_noise(uplink, received, scope, held, m, n):
-    _add_all(uplink.scale, received.noise, held.tree.arms[0, 0], scope, m, n)
+    count = held.tree.frame[0, DRAWN]
+    _add_all(uplink.scale, received.noise, held.tree.drawn[0], count, scope, m, n)
 
 
 @inner
-def _add_all(scale, noise, arms, scope, m, n):
-    """Add a variate to the sum of each arm of a list, whose length comes last."""
+def _add_all(scale, noise, arms, count, scope, m, n):
+    """Add a variate to the sum of each arm of a list of this length."""
     block = np.int64(-1)
     words = (np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0))
-    for j in range(arms[noise.shape[0]]):
+    for j in range(count):
         k = np.int64(arms[j])
         if k >> 2 != block:
             block = k >> 2

@@ -56,6 +56,7 @@ from fastfed.kernels.kernel_arrays import fill
 from fastfed.kernels.memory import (
     BAR,
     BITS,
+    DRAWN,
     NEVER,
     RECEIVED,
     SPINE,
@@ -151,7 +152,8 @@ def _visits_all(uplink, schedules, s):
 
 @hooks.receive.of(LatticeUplink)
 def _receive(uplink, received, rewards, scope, radius, held, at_n):
-    arms = held.tree.arms[at_n.depth, at_n.place]
+    arms = held.tree.drawn[at_n.depth]
+    count = held.tree.frame[at_n.depth, DRAWN]
     n = at_n.n
     if uplink.dithered:
         step = uplink.unit * math.sqrt(float(n))
@@ -159,25 +161,26 @@ def _receive(uplink, received, rewards, scope, radius, held, at_n):
         step = uplink.share * exact(radius, float(n)) / uplink.mass
     for m in range(scope.lo, scope.hi):
         received.ahead[m] = reward_hooks.left_out(rewards, m) * float(n)
-    _receive_all(uplink, received, scope, held.walks, held.schedules, at_n, arms, step)
+    _receive_all(uplink, received, scope, held.walks, held.schedules, at_n, (arms, count), step)
     return RECEIVED
 
 
 @inner
-def _receive_all(uplink, received, scope, walks, schedules, at_n, arms, step):
+def _receive_all(uplink, received, scope, walks, schedules, at_n, listed, step):
     """Receive a message of every client with a weight, for every arm of the list that is alive."""
     s, n = at_n.s, at_n.n
+    arms, count = listed
     state, eliminated_at, means = schedules.state, schedules.eliminated_at, received.means
     counting, weights = state[s, TIMES_USED] < uplink.most, scope.weights
     sums = walks.total[RECEIVED]
     bits = np.int64(0)
-    for j in range(arms[eliminated_at.shape[1]]):
+    for j in range(count):
         sums[arms[j]] = 0.0
     for m in range(scope.lo, scope.hi):
         ahead = received.ahead[m]
         block = np.int64(-1)
         words = (np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0))
-        for j in range(arms[eliminated_at.shape[1]]):
+        for j in range(count):
             k = np.int64(arms[j])
             if eliminated_at[s, k] < NEVER or weights[k, m] == 0.0:
                 continue

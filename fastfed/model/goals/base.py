@@ -6,7 +6,7 @@ functions of such a list: whether the question has an answer (`refuse_means`), h
 from being mistaken (`gaps`), which answers are right (`right`); and of empirical means, in the
 words of the paper: what is decided at a step (`decide`). The reference runs `decide` as it stands.
 The kernels have the same rule once more, in sums and for whole intervals of steps
-(`fastfed.kernels.goals`), and tests hold the two together.
+(`fastfed.kernels.decisions`), and tests hold the two together.
 
 *Good event.* With probability 1 - delta at least, all empirical means, of all clients and of the
 server, lie within alpha of the truth at every step (`fastfed.confidence`). Each goal's file shows
@@ -64,6 +64,19 @@ class Right(NamedTuple):
         return not ((self.must & ~chosen) | (self.must_not & chosen)).any()
 
 
+class Numbers(NamedTuple):
+    """The numbers of a goal, as kernels know them."""
+
+    rule: str = "best"
+    """The rule of the kernels that the goal follows."""
+    settled: int = 1
+    """Up to so many arms, nothing is pulled: the answer has all of them."""
+    tau: float = 0.0
+    """The number that arms are compared with."""
+    slack: float = 0.0
+    """E, how far an answer may be off."""
+
+
 class Goal(Part):
     """A question that every client answers for itself and the server for all of them.
 
@@ -112,9 +125,14 @@ class Goal(Part):
         were accepted before. Arms that not every client has widen the radius by their scales.
         """
 
+    @property
+    def numbers(self) -> Numbers:
+        """The goal's own numbers."""
+        return Numbers()
+
     def is_open(self, arms: int) -> bool:
         """Tell whether pulls are needed; a lone arm is the best without any."""
-        return arms > 1
+        return arms > self.numbers.settled
 
     def bound_scales(self, values: Floats, scales: ArmScales) -> Floats:
         """Return for each candidate the factor of alpha with which its gap bounds its steps.
@@ -185,6 +203,28 @@ class Goal(Part):
         found = Right(np.zeros(len(values), bool), np.ones(len(values), bool))
         found.must[there], found.must_not[there] = right
         return found
+
+    def kernel(self, setting: Setting) -> Any:
+        """Lay the goal out for the kernels: see `fastfed.kernels.goal.Goal`."""
+        from fastfed.kernels import goal
+
+        instance = setting.instance
+        questions, (rule, settled, line, slack) = instance.questions, self.numbers
+        origin = setting.reward_kernel.origin
+        tau = np.zeros(len(origin)) if self.compares else line - origin
+        return goal.Goal(
+            np.int64(getattr(goal, rule.upper())),
+            np.int64(settled),
+            np.array(instance.local_ties.T, order="C"),
+            np.array(instance.server_ties),
+            np.tile(tau[:, None], (1, instance.shape[0])),
+            # client by client, as sums
+            np.cumsum(questions.factors * tau, axis=2)[:, :, -1].copy(),
+            slack,
+            slack * questions.factor_sums,
+            *self.local_right(instance),
+            *self.server_right(instance),
+        )
 
     def local_right(self, instance: Instance) -> Right:
         """Return the right answers of all clients for the kernels, (M, K)."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from fastfed.model.weights import ALIKE, ArmScales
 
 if TYPE_CHECKING:
     from fastfed.model.instance import Instance
-    from fastfed.model.setting import Setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,13 +107,7 @@ class Best(Goal):
         """Tell whether all remaining arms tie: then the best arm was eliminated by mistake."""
         return len(ties) == 1
 
-    def kernel(self, setting: Setting) -> Any:
-        from fastfed.kernels.goals.best import BestGoal
-
-        instance = setting.instance
-        return BestGoal(
-            instance.local_best,
-            np.array(instance.server_best),
-            np.array(instance.local_ties.T, order="C"),
-            np.array(instance.server_ties),
-        )
+    def local_right(self, instance: Instance) -> Right:
+        """Return the right answers of all clients at once: there may be a million."""
+        best = np.arange(instance.shape[0]) == instance.local_best[:, None]
+        return Right(best, ~best)

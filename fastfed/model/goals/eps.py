@@ -24,17 +24,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastfed.model.goals.base import Decision, Floats, Goal, Right, leads, positive, tolerance
+from fastfed.model.goals.base import (
+    Decision,
+    Floats,
+    Goal,
+    Numbers,
+    Right,
+    leads,
+    positive,
+    tolerance,
+)
 from fastfed.model.part import plain
 from fastfed.model.weights import ALIKE, ArmScales
 from fastfed.validation import shown
 
 if TYPE_CHECKING:
-    from fastfed.model.setting import Setting
+    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +82,11 @@ class Eps(Goal):
     def name(self) -> str:
         return f"eps:{plain(self.slack)}"
 
+    @property
+    def numbers(self) -> Numbers:
+        """The goal's own numbers."""
+        return Numbers("eps", slack=self.slack)
+
     def refuse_means(self, values: Floats, where: str, arms: Sequence[str]) -> None:
         """Refuse nothing: every instance has an arm within E of the best."""
 
@@ -105,14 +119,3 @@ class Eps(Goal):
             k for k in means if any(leads(means, j, k, alpha, scales) for j in means if j != k)
         }
         return Decision(set(), rejected)
-
-    def kernel(self, setting: Setting) -> Any:
-        from fastfed.kernels.goals.eps import EpsGoal
-
-        instance = setting.instance
-        return EpsGoal(
-            self.local_right(instance).must_not,
-            self.server_right(instance).must_not,
-            self.slack,
-            self.slack * instance.questions.factor_sums,
-        )

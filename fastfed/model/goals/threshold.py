@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from fastfed.model.goals.base import (
     Decision,
     Floats,
     Goal,
+    Numbers,
     Right,
     arm_list,
     finite,
@@ -100,8 +101,10 @@ class Threshold(Goal):
     def name(self) -> str:
         return f"threshold:{plain(self.tau)}" + (f",{plain(self.slack)}" if self.slack else "")
 
-    def is_open(self, arms: int) -> bool:
-        return True
+    @property
+    def numbers(self) -> Numbers:
+        """The goal's own numbers; even a lone arm is compared with TAU."""
+        return Numbers("threshold", 0, self.tau, self.slack)
 
     def refuse(self, setting: Setting) -> None:
         if setting.radius.pairs:
@@ -156,19 +159,3 @@ class Threshold(Goal):
         }
         above = {k for k in called if means[k] >= self.tau}
         return Decision(above, called - above)
-
-    def kernel(self, setting: Setting) -> Any:
-        from fastfed.kernels.goals.threshold import ThresholdGoal
-
-        instance = setting.instance
-        questions, tau = instance.questions, self.tau - setting.reward_kernel.origin
-        return ThresholdGoal(
-            *self.local_right(instance),
-            *self.server_right(instance),
-            tau,
-            np.tile(tau[:, None], (1, instance.shape[0])),
-            # client by client, as sums
-            np.cumsum(questions.factors * tau, axis=2)[:, :, -1].copy(),
-            self.slack,
-            self.slack * questions.factor_sums,
-        )

@@ -25,18 +25,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fastfed.errors import InputError
-from fastfed.model.goals.base import Decision, Floats, Goal, Right, arm_list, leads, tolerance
+from fastfed.model.goals.base import (
+    Decision,
+    Floats,
+    Goal,
+    Numbers,
+    Right,
+    arm_list,
+    leads,
+    tolerance,
+)
 from fastfed.model.weights import ALIKE, ArmScales
 from fastfed.validation import as_whole, shown
 
 if TYPE_CHECKING:
     from fastfed.model.instance import Instance
-    from fastfed.model.setting import Setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +88,10 @@ class Top(Goal):
     def name(self) -> str:
         return f"top:{self.count}"
 
-    def is_open(self, arms: int) -> bool:
-        """Tell whether pulls are needed; a client with N arms or fewer accepts all of them."""
-        return arms > self.count
+    @property
+    def numbers(self) -> Numbers:
+        """The goal's own numbers; a client with N arms or fewer accepts all of them."""
+        return Numbers("top", self.count)
 
     def check(self, instance: Instance) -> None:
         arms = instance.shape[0]
@@ -159,18 +168,6 @@ class Top(Goal):
         otherwise.
         """
         return len(ties) == 1
-
-    def kernel(self, setting: Setting) -> Any:
-        from fastfed.kernels.goals.top import TopGoal
-
-        instance = setting.instance
-        return TopGoal(
-            np.int64(self.count),
-            *self.local_right(instance),
-            *self.server_right(instance),
-            np.array(instance.local_ties.T, order="C"),
-            np.array(instance.server_ties),
-        )
 
 
 def _counts_without_tie(values: Floats) -> list[int]:

@@ -1,0 +1,1 @@
+"""Brackets of a client's eliminations from the values at its spine nodes: a file for each goal."""
