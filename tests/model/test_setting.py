@@ -18,6 +18,7 @@ from fastfed.model.choices import DEFAULTS
 from fastfed.model.schedules import FedElim
 from fastfed.model.setting import RUN, Options, Setting
 from fastfed.model.spec import GRID, KEYS, GridOptions, Spec, option_of
+from fastfed.simulation.rows import frame
 from fastfed.sweeps.task import Task, compute
 
 CHANGES: list[dict[str, Any]] = [
@@ -69,7 +70,7 @@ def test_a_setting_travels() -> None:
         assert again == task
         assert again.setting.key.id == setting.key.id
         if len(chosen) == 1:
-            assert compute(again)[0].equals(compute(task)[0])
+            assert frame(compute(again)[0]).equals(frame(compute(task)[0]))
 
 
 def test_options_are_the_fields_of_a_setting() -> None:
