@@ -35,8 +35,8 @@ the same as the cheapest in every trial count as equal to it, and schedules that
 than delta allows are excluded.
 
 *Measured* in 2,000 sweeps of four looks, of a schedule that is 0.01 % dearer in truth than another
-of constant cost: 2.4 % stopped with it as a false winner if its costs are log-normal with sigma 2,
-and 0.9 % if 0.3 % of its trials cost 200 times as much as the others. With one further trial and a
+of constant cost: 1.7 % stopped with it as a false winner if its costs are log-normal with sigma 2,
+and 0.15 % if 0.3 % of its trials cost 200 times as much as the others. With one further trial and a
 first look at 1,000 it was 7.7 % and 6.1 % (`tests/analysis/test_separation.py`).
 """
 

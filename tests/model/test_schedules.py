@@ -223,12 +223,12 @@ def test_halving_keeps_the_better_half_rounded_up(arms: int, kept: int) -> None:
     assert alive.tolist() == [1.0] * kept + [0.0] * (arms - kept)
 
 
-def test_evidence_shares_delta_among_the_clients() -> None:
+def test_evidence_shares_delta_among_clients_and_rivals() -> None:
     """A client has delta / (2 M (K - 1)) for each rival, and the server delta / (2 (K - 1))."""
-    constants = {
-        clients: boundaries(
-            Setting.of(ff.Instance(np.array([[0.9], [0.1], [0.0]]) * np.ones(clients)), delta=0.1)
-        ).constant
-        for clients in (1, 4)
-    }
-    assert constants[4] - constants[1] == pytest.approx([np.log(4), 0.0])
+    means = np.array([[0.9], [0.1], [0.0]])
+    base, more_clients, fewer_rivals = (
+        boundaries(Setting.of(ff.Instance(means[:arms] * np.ones(clients)), delta=0.1)).constant
+        for arms, clients in ((3, 1), (3, 4), (2, 1))
+    )
+    assert more_clients - base == pytest.approx([np.log(4), 0.0])
+    assert base - fewer_rivals == pytest.approx([np.log(2), np.log(2)])
