@@ -253,6 +253,12 @@ def _difference_interval(pairs: Paired, level: float) -> tuple[float, float]:
     return ends[0][0], ends[1][1]
 
 
+def usual_choice(trials: Trials) -> str:
+    """Return the choice that is compared where none is named: the first with several values."""
+    held = trials.held()
+    return next((one for one in DEFAULTS if len(values_of(one, held)) > 1), "schedule")
+
+
 def _groups(trials: Trials, by: str, to: object, columns: Sequence[str]) -> Iterator[_Summed]:
     """Sum up the rows of one sweep, group by group."""
     held = trials.held()

@@ -271,7 +271,7 @@ class Answers(ABC):
 
     def compare(
         self,
-        by: str | Answers,
+        by: str | Answers | None = None,
         cost: Sequence[float] | float | None = None,
         bit_cost: Sequence[float] | float | None = None,
         *,
@@ -285,6 +285,8 @@ class Answers(ABC):
         by
             The choice: "radius", "uplink", "goal", "sigma", "delta", "schedule" or "instance". Or
             another `Result` or `Sweep`: its cells are compared with those of equal names here.
+            None: the radius, goal, uplink or participation if it has several values, otherwise the
+            schedule.
         cost, bit_cost
             Costs C of an uplink and c of a bit, one or several. With neither: the default costs.
         to
@@ -308,7 +310,7 @@ class Answers(ABC):
         >>> found.select("schedule", "delta", "reference").rows()
         [('fedelim', 0.01, 0.1), ('fedelim0', 0.01, 0.1)]
         """
-        from fastfed.analysis.compare import FOLDER, compare
+        from fastfed.analysis.compare import FOLDER, compare, usual_choice
 
         costs = wanted_costs(cost, bit_cost, self._trials.costs, self._trials.bit_costs)
         fixed = self._prices(prices)
@@ -316,7 +318,8 @@ class Answers(ABC):
             mine, theirs = _names(self._trials.source, by._trials.source)
             sweeps = {mine: self._trials, theirs: by._trials}
             return compare(sweeps, FOLDER, *costs, to=to, prices=fixed)
-        return compare(self._trials, by, *costs, to=to, prices=fixed)
+        named = by or usual_choice(self._trials)
+        return compare(self._trials, named, *costs, to=to, prices=fixed)
 
     def plot(
         self,

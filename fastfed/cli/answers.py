@@ -113,8 +113,8 @@ def best(folder: Folder, prices: Values, what: Values, which: Values, how: Value
     what={
         "by": options.text(
             "NAME",
-            "Choice to compare, if there is one folder: radius, uplink, goal, sigma, delta, "
-            "schedule or instance [none].",
+            "Choice to compare, if there is one folder: radius, uplink, goal, participation, "
+            "sigma, delta, schedule or instance [a choice with several values, or schedule].",
         ),
         "to": options.text(
             "NAME",
@@ -148,14 +148,9 @@ def compare(
       fastfed compare monday tuesday
     """
     if len(folders) > 2:
-        raise InputError(f"{len(folders)} folders: compare takes one with --by, or two")
-    if (what["by"] is None) != (len(folders) == 2):
-        raise InputError(
-            "--by is missing: give --by radius, uplink, goal, sigma, delta, schedule or instance, "
-            "or two folders"
-            if len(folders) == 1
-            else f"--by {what['by']} with two folders: leave one of them out"
-        )
+        raise InputError(f"{len(folders)} folders: compare takes one or two")
+    if what["by"] is not None and len(folders) == 2:
+        raise InputError(f"--by {what['by']} with two folders: leave one of them out")
     sweeps = [opened(checked_folder(folder), which) for folder in folders]
     found = sweeps[0].compare(
         sweeps[1] if len(sweeps) == 2 else what["by"],

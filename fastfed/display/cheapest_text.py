@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastfed.analysis.intervals import LEAST_DIFFERING
-from fastfed.display.table import MOST, Column, Table
+from fastfed.display.table import MOST, Column, Table, fits
 from fastfed.display.tables import NONE, key_columns, shared_text, span_text
 from fastfed.errors import InputError
 from fastfed.model.schedules import Exponential, Schedule
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _LONG_SCHEDULE = 24  # characters, in a table with several columns of schedules
 _MOST_WINNERS = 7  # columns of schedules; with more, columns are costs
-_MOST_LISTED = 2  # schedules in a cell
 _MOST_NOTES = 4  # lines below a table
 _COSTS = (0.0, 1.0, 10.0, 100.0, 1e3, 1e4)
+_FEW_COSTS = (0.0, 10.0, 1e3)  # where the names of schedules are long
 _LEAST_SHARE = 0.1  # of a piece: a rival that is not separable on less is left out
 BRACKETS = (
     "[low, high]: 95 % interval of the C at which the next schedule becomes the cheapest.",
@@ -34,7 +34,8 @@ def cheapest_table(
 ) -> Table:
     """Make a table with one row for each cell: the C from which each schedule is the cheapest.
 
-    With many winners the columns are costs, and the cells have the cheapest schedules.
+    With many winners, or long names, the columns are costs, and the cells have the cheapest
+    schedules.
     """
     envelopes = found.envelopes
     if not envelopes:
@@ -42,20 +43,19 @@ def cheapest_table(
     shared, columns = key_columns([one.cell for one in envelopes], envelopes[0].cell)
     shared.append(span_text([count for one in envelopes for count in one.trials]))
     winners = _winners(envelopes)
-    if len(winners) <= _MOST_WINNERS:
-        columns += [
-            Column(head, [_from(one, name) for one in envelopes]) for name, head in winners.items()
-        ]
+    changes = [Column(head, [_from(one, w) for one in envelopes]) for w, head in winners.items()]
+    if len(winners) <= _MOST_WINNERS and fits([*columns, *changes]):
+        columns += changes
         if not all(one.pieces for one in envelopes):
             columns.append(Column("", ["" if one.pieces else NONE for one in envelopes], left=True))
         meaning = "A number is the C from which the schedule above it is the cheapest."
     else:
-        columns += [
-            Column(
-                f"C = {digits(cost)}", [_at(one, cost) for one in envelopes], left=True, name=True
-            )
+        at = {
+            cost: Column(f"C = {digits(cost)}", [_at(one, cost) for one in envelopes], True, True)
             for cost in _COSTS
-        ]
+        }
+        shown = _COSTS if fits([*columns, *at.values()]) else _FEW_COSTS
+        columns += [at[cost] for cost in shown]
         meaning = "A name is the cheapest schedule at the C above it."
     below = [f"{meaning} Intervals, and who is not separable where: {rest}", *_ties(envelopes)]
     above = ["The cheapest schedule by the cost C of an uplink.", shared_text(shared)]
@@ -99,7 +99,8 @@ def _ties(envelopes: Sequence[Envelope]) -> list[str]:
                     pairs.setdefault(pair, set()).add(place)
                     words.setdefault(pair, f"{piece.winner} and {rival.schedule}")
     named = [
-        printable(words[pair]) + (f" ({len(some)} rows)" if len(envelopes) > 1 else "")
+        printable(words[pair])
+        + (f" ({len(some)} {'row' if len(some) == 1 else 'rows'})" if len(envelopes) > 1 else "")
         for pair, some in sorted(pairs.items(), key=lambda item: -len(item[1]))
     ]
     return [f"Not separable for some C: {listed(named, 2)}."] if named else []
@@ -238,8 +239,9 @@ def best_table(
     """Make the table of the cheapest schedule of every cell at given costs, of uplinks or bits.
 
     Each line has its mean total cost, the paired margin of the next best, and the schedules that
-    cannot be separated from it.
+    cannot be separated from it: the first of them, or all in a table of all rows.
     """
+    listing = 1 if most is not None else None
     frame = best.at(costs, bit_costs)
     if not best.envelopes:
         return Table([], ["no rows yet"], frame=frame)
@@ -252,20 +254,22 @@ def best_table(
             _winner(best, row),
             *row["equal"],
             row["runner_up"] or "",
-            *row["rivals"][:_MOST_LISTED],
+            *row["rivals"][:listing],
         )
     )
 
     def few(names: Sequence[str]) -> str:
-        return listed([brief.get(name, name) for name in names], _MOST_LISTED)
+        return listed([brief.get(name, name) for name in names], listing or len(names))
+
+    def same(names: Sequence[str]) -> str:
+        if len(names) > 1 and listing:
+            return f" (= {len(names)} others)"
+        return f" (= {few(names)})" if names else ""
 
     columns += [
         Column(
             "cheapest",
-            [
-                brief[_winner(best, row)] + (f" (= {few(row['equal'])})" if row["equal"] else "")
-                for row in rows
-            ],
+            [brief[_winner(best, row)] + same(row["equal"]) for row in rows],
             left=True,
             name=True,
         ),

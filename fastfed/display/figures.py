@@ -28,7 +28,15 @@ from fastfed.display.layout import (
     thin_ticks,
     write_title,
 )
-from fastfed.display.series import Chart, Line, chart, has_periods, logarithmic_span, styled
+from fastfed.display.series import (
+    MOST_LINES,
+    Chart,
+    Line,
+    chart,
+    has_periods,
+    logarithmic_span,
+    styled,
+)
 from fastfed.display.styles import GUIDE
 from fastfed.errors import InputError
 from fastfed.files import make_folder, replacing
@@ -69,6 +77,7 @@ SIZES = {"screen": _SIZE, "paper": (3.4, 2.5), "paper-wide": (7.0, 3.0)}
 """Styles of figures by name: for a screen, one column of a paper, or two. Sizes in inches."""
 _GUIDE_DASHES: tuple[Any, ...] = ("-", "--", "-.", ":")
 _GUIDE_MARKERS = ("_", "x", "+", "1")
+_FEW = 10  # schedules that a figure keeps if all of them are too many
 _CROWD = 8  # lines, beyond which their error bars are faint
 _DODGE = 0.012  # of the axis: how far lines that coincide are moved apart
 _SAME = 0.02  # of the axis: points nearer than this coincide
@@ -369,7 +378,8 @@ def plot_sweep(
 ) -> list[Path]:
     """Draw the three figures of a sweep, for each instance, scale and cost, into ``out``.
 
-    With ``instances``, by name, the first figure has the bounds of the theorems.
+    With ``instances``, by name, the first figure has the bounds of the theorems. Of more schedules
+    than a figure can tell apart, figures against delta have the cheapest ones.
     """
     checked_formats(formats)
     make_folder(out)
@@ -382,11 +392,15 @@ def plot_sweep(
         # one delta makes no axis: its points would stand one above the other
         x = "delta" if rows["delta"].n_unique() > 1 else "schedule"
         draw = partial(chart, errors=errors, bands=bands, schedules=schedules)
+        rows, every = _cheapest_rows(rows) if x == "delta" else rows, rows
         total = draw(rows, x=x, y="total")
         charts = {f"total-{x}": _with_bounds(total, rows, instances, x, "total")}
         if cost > 0:
             charts[f"communication-{x}"] = draw(rows, x=x, y="communication")
-        for (delta,), one in rows.group_by(["delta"], maintain_order=True):
+        if len(rows) < len(every):
+            note = f"the cheapest of {every['schedule'].n_unique()} schedules"
+            charts = {key: replace(one, title=[*one.title, note]) for key, one in charts.items()}
+        for (delta,), one in every.group_by(["delta"], maintain_order=True):
             if has_periods(one):
                 charts[f"total-period-d{plain(float(delta))}"] = draw(one, x="period", y="total")
         for kind, drawn in charts.items():
@@ -395,6 +409,16 @@ def plot_sweep(
     if not paths:
         raise InputError("nothing to plot: the sweep has no rows yet")
     return paths
+
+
+def _cheapest_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the dearest schedules on average over delta if all are too many for a figure."""
+    if rows["schedule"].n_unique() <= MOST_LINES:
+        return rows
+    costs = rows.select("schedule", "total_mean")
+    means = costs.group_by("schedule", maintain_order=True).mean()
+    kept = means.sort("total_mean", nulls_last=True, maintain_order=True)["schedule"][:_FEW]
+    return rows.filter(rows["schedule"].is_in([*kept, "fedelim"]))
 
 
 def plot_files(

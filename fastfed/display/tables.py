@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastfed.display.legends import BOUNDS, CHECK, LEAST_BOUNDS, summary_legend
-from fastfed.display.table import MOST, Column, Table, table_text
+from fastfed.display.table import MOST, Column, Table, fits, table_text
 from fastfed.model.choices import DEFAULTS, choices_text
 from fastfed.text import digits, listed, number, parameters, plain, printable, rate, short
 
@@ -188,7 +188,8 @@ def check_table(found: Check, every: bool = False, rest: str = "--all") -> Table
     """Make the table of a check: one line for each claim, or for ``every`` line of it.
 
     The line of a claim counts its verdicts and shows the cell that comes nearest to its bound.
-    Below the table is what does not hold, with the reasons.
+    Below the table is what does not hold, with the reasons. Means and bounds are left out where
+    there is no room for them.
     """
     rows = found.frame.to_dicts()
     shared, columns = key_columns(rows, ["instance", *DEFAULTS, "delta", "sigma"])
@@ -213,17 +214,16 @@ def check_table(found: Check, every: bool = False, rest: str = "--all") -> Table
         *(
             Column(
                 verdict,
-                [str(_count(some, verdict) or "") for some in claims.values()],
+                [f"{count:,}" if count else "" for count in _counts(claims, verdict)],
             )
             for verdict in verdicts
         ),
-        Column("mean", [short(row["mean"]) for row in worst]),
-        Column("bound", [short(row["bound"]) for row in worst]),
+        *(Column(name, [short(row[name]) for row in worst]) for name in ("mean", "bound")),
         Column("/bound", [_brief(row["tightness"]) for row in worst]),
-        Column(
-            "nearest to its bound at", [_where(row, rows) for row in worst], left=True, name=True
-        ),
+        Column("nearest to it at", [_where(row, rows) for row in worst], left=True, name=True),
     ]
+    if not fits(columns):
+        columns = [one for one in columns if one.head not in ("mean", "bound")]
     failed = [row for row in rows if row["verdict"] == "violated"]
     below = [f"violated: {row['claim']}, {_where(row, rows)}; {row['reason']}" for row in failed]
     if len(below) > _MOST_FAILED:
@@ -236,8 +236,8 @@ def check_table(found: Check, every: bool = False, rest: str = "--all") -> Table
     return Table(columns, above, below, found.frame).first(MOST, rest)
 
 
-def _count(rows: Sequence[Mapping[str, Any]], verdict: str) -> int:
-    return sum(row["verdict"] == verdict for row in rows)
+def _counts(claims: Mapping[str, Sequence[Mapping[str, Any]]], verdict: str) -> list[int]:
+    return [sum(row["verdict"] == verdict for row in rows) for rows in claims.values()]
 
 
 def _nearest(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

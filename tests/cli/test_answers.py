@@ -480,7 +480,8 @@ def test_compare(swept: Path, folder: Path, capsys: pytest.CaptureFixture[str]) 
     }
     opened.save("copy")
     assert "equal" in printed(capsys, "compare", str(swept), "copy")
-    assert "--by is missing" in complaint(capsys, "compare", str(swept))
+    named = printed(capsys, *ask[:2], "--by", "schedule")
+    assert printed(capsys, *ask[:2]) == named  # the only choice with several values
     assert "all rows have radius" in complaint(capsys, *ask[:2], "--by", "radius")
     assert "leave one of them out" in complaint(capsys, *ask, "copy")
 

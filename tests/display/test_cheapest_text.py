@@ -9,7 +9,10 @@ from scipy import stats
 
 from fastfed.analysis.cheapest import Cheapest
 from fastfed.display.cheapest_text import BRACKETS, best_table, cheapest_text
+from fastfed.display.table import WIDTH
 from fastfed.text import digits
+
+RNG = np.random.default_rng
 
 
 def test_one_row_for_each_cell() -> None:
@@ -38,6 +41,32 @@ def test_many_winners_have_columns_of_costs() -> None:
     row = lines[3].split()
     assert row[0] == "periodic:1"
     assert row[2] == found.at([10.0])["winner"][0]
+
+
+def test_long_names_of_winners_have_columns_of_fewer_costs() -> None:
+    """Their headings would make the table wider than a screen."""
+    pulls, uplinks = simulated(np.random.default_rng(17), 2000, 3)
+    names = ("fedelim0", "periodic:10", f"at:{'1,' * 30}10000")
+    one = envelope_of(pulls, uplinks, names=names, cell={**CELL, "instance": "x" * 50})
+    other = envelope_of(pulls, uplinks, names=names, cell=CELL)
+    lines = str(Cheapest((one, other))).splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    heads = [text.strip() for text in lines[2].split("C = ")[1:]]
+    assert heads == ["0", "10", "1,000"]
+
+
+def test_screen_lists_one_inseparable_schedule_and_counts_the_others() -> None:
+    pulls, uplinks = (np.repeat(some, 4, axis=0) for some in simulated(RNG(18), 500, 1))
+    pulls = pulls + RNG(19).normal(0, 1, pulls.shape)
+    names = ("fedelim", "periodic:10", "periodic:20", "periodic:30")
+    best = Cheapest((envelope_of(pulls, uplinks, names=names, cell=CELL),))
+    rivals = best.at([1.0])["rivals"][0]
+    assert len(rivals) == 3
+    assert best_table(best, [1.0]).text().endswith(f"{rivals[0]} and 2 more")
+    assert best_table(best, [1.0], most=None).text().endswith(", ".join(rivals))
+    same = Cheapest((envelope_of(pulls[[0] * 4], uplinks, names=names, cell=CELL),))
+    assert "fedelim (= 3 others)" in best_table(same, [1.0]).text()
+    assert f"fedelim (= {', '.join(names[1:])})" in best_table(same, [1.0], most=None).text()
 
 
 def test_all_ranges_of_a_cell() -> None:

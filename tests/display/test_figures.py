@@ -18,7 +18,7 @@ from made_up_summary import DELTAS, LONG, SCHEDULES, made_up
 import fastfed as ff
 from fastfed.cli import app as cli
 from fastfed.display.layout import apart
-from fastfed.display.series import chart, with_gaps
+from fastfed.display.series import MOST_LINES, chart, with_gaps
 from fastfed.display.styles import style_of, styles
 from fastfed.errors import InputError
 
@@ -491,6 +491,19 @@ def test_figures_of_a_sweep(tmp_path: Path) -> None:
     assert len(again) == 3
     for path in again:
         assert path.read_bytes() == (tmp_path / "figures" / path.name).read_bytes()
+
+
+def test_figures_against_delta_have_the_cheapest_of_many_schedules(tmp_path: Path) -> None:
+    names = ["fedelim", *(f"periodic:{place}" for place in range(1, MOST_LINES + 1))]
+    frame = made_up(["a"], names, [0.1, 0.01])
+    cost = {name: place for place, name in enumerate(reversed(names))}
+    frame = frame.with_columns(total_mean=pl.col("schedule").replace_strict(cost) + 1e5)
+    paths = {path.name: path.read_text() for path in plot_sweep(frame, tmp_path, ["svg"])}
+    drawn = paths["a_s1_C10-total-delta.svg"]
+    assert f"the cheapest of {len(names)} schedules" in drawn
+    shown = {name for name in names if f">{name}<" in drawn}
+    assert shown == {"fedelim", *names[-10:]}
+    assert "a_s1_C10-total-period-d0.1.svg" in paths
 
 
 @pytest.mark.process

@@ -148,11 +148,17 @@ def test_check_counts_verdicts_by_claim_and_names_what_is_violated() -> None:
     )
     text = check_table(found, rest=".frame").html()
     assert rows_of(text) == [
-        ["claim", "holds", "violated", "mean", "bound", "/bound", "nearest to its bound at"],
+        ["claim", "holds", "violated", "mean", "bound", "/bound", "nearest to it at"],
         ["pulls <= T", "2", "", "9", "10", "0.9", "fedelim0"],
         ["total <= T", "", "1", "9", "10", "0.9", "fedelim0, C 7"],
     ]
     assert "violated: total <= T, fedelim0, C 7; too dear" in words_of(text)
+    other = {**broken, "instance": "y" * 80, "verdict": "not enough trials"}
+    found.frame = pl.DataFrame([line, {**worse, "verdict": "not refuted"}, {**other, "cost": 7.0}])
+    found.counts = lambda: dict.fromkeys(("holds", "not refuted", "not enough trials"), 1)
+    head = check_table(found).text().splitlines()[1]
+    assert head.split("  ")[-1].endswith("/bound nearest to it at")  # no room for mean and bound
+    assert not {"mean", "bound"} & set(head.split())
     assert "3 lines, one for each claim" in words_of(text)
 
 

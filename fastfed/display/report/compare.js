@@ -70,7 +70,7 @@ const compareView = (() => {
     const places = new Map([...new Set(lines().map(value))].map((one, place) => [one, place]));
     return lines().filter((line) => line.ratios[chosen.measure]?.[0] > 0).map((line) => {
       const ratio = line.ratios[chosen.measure];
-      const [mean, low, high] = ratio;
+      const mean = ratio[0], [low, high] = text(ratio) === "equal" ? [mean, mean] : ratio.slice(1);
       // an interval without an end reaches to the edge of the figure
       return { name: label(line), place: places.get(value(line)), value: value(line), ratio: mean, shown: text(ratio),
         low: low > 0 ? low : mean / 10, high: high ?? mean * 10 };
