@@ -15,7 +15,8 @@ from fastfed.text import printable, short
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"  # a name: nothing is loaded from it
 _GUIDE = {"colour": GUIDE, "shape": "circle", "dash": [6, 3], "filled": True}
-_HEIGHT = 280
+_HEIGHT = 200  # of the plot alone: axes, titles and legends come on top
+_TWO_COLUMNS = 20  # letters of a label, so that two stand side by side on a narrow screen
 
 
 def vega_chart(drawn: Chart) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def vega_chart(drawn: Chart) -> dict[str, Any]:
     log = {"type": "log", "reverse": drawn.small_to_the_right, "nice": False, "padding": 12}
     x = _axis("x", drawn.x_label, "~g", log)
     kind = {"type": "linear", "zero": False} if span is None else {"type": "log"}
-    number = ".0e" if drawn.log_y else "~s"
+    number = "~g" if drawn.log_y else "~s"
     y = _axis("y", drawn.y_label, number, {"nice": False, "padding": 10, **kind})
     tooltip = [
         {"field": "line", "title": "line"},
@@ -155,7 +156,7 @@ def _frame(title: Sequence[str]) -> dict[str, Any]:
         "$schema": SCHEMA,
         "width": "container",
         "height": _HEIGHT,
-        "autosize": {"type": "fit", "contains": "padding"},
+        "autosize": {"type": "fit-x", "contains": "padding"},
         "background": "#fff",
         "description": printable("; ".join(title)),
         "config": {"font": "system-ui, sans-serif", "axis": {"gridOpacity": 0.6}},
@@ -169,7 +170,7 @@ def _scale(looks: Mapping[str, Mapping[str, Any]], what: str) -> dict[str, Any]:
         "legend": {
             "title": None,
             "orient": "bottom",
-            "columns": 2,
+            "columns": 2 if max(map(len, looks)) <= _TWO_COLUMNS else 1,
             "labelLimit": 220,
             "symbolSize": 70,
             "symbolStrokeWidth": 2,
