@@ -21,10 +21,10 @@ import polars as pl
 from benchmarks.report import write_between
 from fastfed.display.figures import chart_figure, contact_sheet, save
 from fastfed.display.series import chart
+from fastfed.display.table import Column, Table
 from fastfed.paper import true_errors
 from fastfed.paper.evidence import COST, PAIRS, PAPER, RADII
 from fastfed.paper.experiments import read
-from fastfed.paper.tables import markdown
 from fastfed.text import number
 
 OTHERS = [name for name in RADII if name != PAPER]
@@ -75,12 +75,10 @@ def saving(rows: list[dict[str, Any]], delta: float = 0.01) -> str:
 
 def verdicts(content: dict[str, Any]) -> str:
     """Write the claims of a run in Markdown; other pages tell what is not in the paper."""
-    rows = [
-        [one["claim"], one["where"], one["sentence"]]
-        for one in content["claims"]
-        if not one["where"].startswith("not in the paper")
-    ]
-    return f"{content['outlook']}\n\n{markdown(['claim', 'in the paper', 'verdict'], rows, 3)}"
+    own = [one for one in content["claims"] if not one["where"].startswith("not in the paper")]
+    heads = {"claim": "claim", "in the paper": "where", "verdict": "sentence"}
+    columns = [Column(head, [one[key] for one in own], left=True) for head, key in heads.items()]
+    return f"{content['outlook']}\n\n{Table(columns).markdown()}"
 
 
 def main() -> None:
@@ -104,7 +102,7 @@ def main() -> None:
     claims = json.loads((folder / "claims.json").read_text())
     write_between(pages / "paper.md", "claims", verdicts(claims))
     write_between(pages / "radii.md", "savings", savings(tables["radii"]))
-    text = true_errors.as_text(errors).partition("\n\n")[2]
+    text = true_errors.table(errors).markdown.partition("\n\n")[2]
     write_between(pages / "error-probability.md", "errors", text.strip())
 
 

@@ -160,16 +160,16 @@ def write(
     if "algorithms" in stores:
         own = stores["algorithms"]
         rows["algorithms"] = tables.algorithms(stored_summary(own, COSTS), own.instances)
+    rows["errors"] = errors.table(measured)
     trials = int(frames.panels["trials"].min())  # type: ignore[arg-type]
     outlook, warning = page.outlook(claims, trials), not_ended_text(frames.panels)
     notes = [outlook, *([warning.replace("\n", " ")] if warning else []), *page.texts("notes.md")]
     slips = page.slips(evidence.doubling)
-    shown = "\n".join(["# Tables\n", *(one.markdown for one in rows.values())])
     judged = {"trials": trials, "outlook": outlook, "slips": slips}
     written = {
         "claims.md": page.claims_text(claims, notes, slips),
         "claims.json": _json({**judged, "claims": [one.to_dict() for one in claims]}),
-        "tables.md": f"{shown}\n{errors.as_text(measured)}",
+        "tables.md": "\n".join(["# Tables\n", *(one.markdown for one in rows.values())]),
         "tables.json": _json({name: one.rows for name, one in rows.items()}),
     }
     paths = [out / errors.FILE]

@@ -20,11 +20,11 @@ from fastfed.analysis.verdicts import DOES_NOT_APPLY, HOLDS, LEVEL, VIOLATED, Ce
 from fastfed.display.report.charts import vega_chart, vega_map
 from fastfed.display.report.page import CLAIMS, page
 from fastfed.display.series import Chart
+from fastfed.display.table import Column, Table
 from fastfed.files import replacing
 from fastfed.paper.doubling import Doubling
 from fastfed.paper.panels import PANELS, figure_stem
 from fastfed.paper.rules import claims as all_claims
-from fastfed.paper.tables import markdown
 from fastfed.text import printable, tidy
 
 
@@ -110,8 +110,9 @@ def _trials_needed(cell: Cell, trials: int, cells: int) -> float:
 
 def claims_text(claims: Sequence[Claim], notes: Sequence[str], slips: Sequence[str]) -> str:
     """Write claims.md. The page has the matrix of verdicts."""
-    short = markdown(["claim", "verdict"], [[f"`{one.key}`", one.sentence] for one in claims], 2)
-    parts = ["# The paper's claims", *notes, short]
+    keys, sentences = [one.key for one in claims], [one.sentence for one in claims]
+    short = Table([Column("claim", keys, left=True), Column("verdict", sentences, left=True)])
+    parts = ["# The paper's claims", *notes, short.markdown()]
     for one in claims:
         lines = [
             f"- in the paper: {one.where}",

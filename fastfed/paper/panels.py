@@ -161,8 +161,11 @@ def optimum_study(places: Sequence[Place]) -> Chart:
     return Chart(
         lines,
         "error probability delta",
-        "pulls over the least pulls, T* kl(delta, 1 - delta)",
-        [f"{places[0].instance}: pulls beside T*", f"mean ± one standard error, {trials:,} trials"],
+        "pulls over the least pulls",
+        [
+            f"{places[0].instance}: pulls beside T*",
+            f"the least are T* kl(delta, 1 - delta); mean ± one standard error, {trials:,} trials",
+        ],
         small_to_the_right=True,
         log_y=True,
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from fastfed.display import table
 from fastfed.model.instance import Instance
 from fastfed.model.schedules import Schedule
 from fastfed.paper.evidence import COST, PAIRS, PAPER, RADII, RUNS, Place
@@ -35,24 +36,21 @@ class Table:
 
     @property
     def markdown(self) -> str:
-        shown = [[show(row) for show in self.columns.values()] for row in self.rows]
-        return f"## {self.title}\n\n{self.text}\n\n{markdown(list(self.columns), shown)}\n"
+        columns = [
+            table.Column(head, [show(row) for row in self.rows], left=head == "instance")
+            for head, show in self.columns.items()
+        ]
+        shown = table.Table(columns).markdown()
+        return f"## {self.title}\n\n{self.text}\n\n{shown}\n"
 
 
-def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Write a Markdown table; all columns but the first ``left`` ones are aligned on the right."""
-    sides = ["---" if place < left else "---:" for place in range(len(heads))]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
-        for row in (heads, sides, *rows)
-    )
-
-
-def _text(key: str) -> Show:
+def text(key: str) -> Show:
+    """Show a value as it is."""
     return lambda row: str(row[key])
 
 
-def _count(key: str, form: str = ",") -> Show:
+def count(key: str, form: str = ",") -> Show:
+    """Show a number in a format."""
     return lambda row: "" if row[key] is None else format(row[key], form)
 
 
@@ -64,7 +62,7 @@ _OF_ALGORITHMS = (
     *("instance", "delta", "schedule", "trials", "error_low", "error_high"),
     *(f"{column}_{how}" for column in ("pulls", "uplinks", "rounds") for how in ("mean", "sem")),
 )
-_DELTA = {"instance": _text("instance"), "delta": _count("delta", "g")}
+DELTA = {"instance": text("instance"), "delta": count("delta", "g")}
 
 
 def study_bounds(name: str) -> Bounds:
@@ -104,12 +102,12 @@ def schemes(studies: pl.DataFrame) -> Table:
         "summed over arms, with the paper's slips corrected; *sharp*: from the steps at which the "
         "radii settle each arm.",
         {
-            **_DELTA,
-            "schedule": _text("schedule"),
-            "trials": _count("trials"),
-            "quantity": _text("quantity"),
+            **DELTA,
+            "schedule": text("schedule"),
+            "trials": count("trials"),
+            "quantity": text("quantity"),
             "measured": _mean("mean", "sem"),
-            **{one: _count(one, ",.4g") for one in reversed(VARIANTS)},
+            **{one: count(one, ",.4g") for one in reversed(VARIANTS)},
         },
         rows,
     )
@@ -141,13 +139,13 @@ def radii(places: Sequence[Place]) -> Table:
         "pulls alone. The ratio is to the paper's radius on the same trials, ± its standard error "
         "from the paired trials. Wrong: trials that ended with a wrong answer.",
         {
-            **_DELTA,
+            **DELTA,
             "schedule": lambda row: WORDS[row["schedule"]],
-            "radius": _text("radius"),
-            "trials": _count("trials"),
+            "radius": text("radius"),
+            "trials": count("trials"),
             "mean cost": _mean("cost_mean", "cost_sem"),
             "ratio to the paper's": _mean("ratio", "ratio_sem", ""),
-            "wrong": _count("wrong"),
+            "wrong": count("wrong"),
         },
         rows,
     )
@@ -169,9 +167,9 @@ def optimum(places: Sequence[Place]) -> Table:
         "communicating at powers of two and not at every step, pulling all active arms alike, and "
         "thresholds that are wider than in the limit of small delta.",
         {
-            **_DELTA,
+            **DELTA,
             **{f"{WORDS[one]}, {of}": _mean(run, f"{run} sem") for (one, of), run in RUNS.items()},
-            **{name: _count(name, ".2f") for name in factors},
+            **{name: count(name, ".2f") for name in factors},
         },
         rows,
     )
@@ -197,14 +195,14 @@ def algorithms(summary: pl.DataFrame, instances: Mapping[str, Instance]) -> Tabl
         "a fixed budget promises no delta. The last two columns have the trials without a right "
         "answer, and the 95 % interval of their share in per cent.",
         {
-            **_DELTA,
-            "algorithm": _text("algorithm"),
-            "trials": _count("trials"),
+            **DELTA,
+            "algorithm": text("algorithm"),
+            "trials": count("trials"),
             "pulls": _mean("pulls_mean", "pulls_sem"),
-            "x T\\*": _count("x_least", ".2f"),
-            "uplinks": _count("uplinks_mean", ",.0f"),
-            "rounds": _count("rounds_mean", ",.1f"),
-            "wrong": _count("wrong"),
+            "x T*": count("x_least", ".2f"),
+            "uplinks": count("uplinks_mean", ",.0f"),
+            "rounds": count("rounds_mean", ",.1f"),
+            "wrong": count("wrong"),
             "error %": lambda row: " to ".join(
                 f"{100 * row[f'error_{end}']:.3g}" for end in ("low", "high")
             ),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,7 +16,7 @@ import polars as pl
 from fastfed.display.series import Chart, Line
 from fastfed.files import make_folder, replacing
 from fastfed.model.instance import Instance
-from fastfed.paper.tables import markdown
+from fastfed.paper.tables import DELTA, Row, Show, Table, count, text
 from fastfed.theory.error_estimates import error_frame
 from fastfed.theory.error_probability import error_probability
 from fastfed.version import ROWS
@@ -98,7 +97,7 @@ def _chart(rows: pl.DataFrame) -> Chart:
             lines.append(Line(f"{label} (delta^{_slope(worst):.1f})", x, y, spread))
     return Chart(
         lines,
-        "error probability delta that the radii allow",
+        "error probability delta",
         "probability of a wrong answer",
         [
             f"{rows['instance'][0]}, FedElim: how often it really errs",
@@ -116,42 +115,48 @@ def _worst(rows: pl.DataFrame, answer: str) -> pl.DataFrame:
     return falling.unique("delta", keep="first", maintain_order=True)
 
 
-def as_text(frame: pl.DataFrame) -> str:
-    """Write the true errors as Markdown, with the exponent of delta over its range."""
-    rows: list[list[str]] = []
-    trials = []
+def table(frame: pl.DataFrame) -> Table:
+    """Tabulate the errors of each instance and delta."""
+    rows: list[Row] = []
     for (instance,), some in frame.group_by(["instance"], maintain_order=True):
-        name = str(instance)
         worst = [_worst(some, answer) for answer in _ANSWERS.values()]
-        for line in zip(*(one.to_dicts() for one in worst), strict=True):
-            cells = [_shown(one) for one in line]
-            rows.append([name, f"{line[0]['delta']:g}", *cells, str(line[0]["step"]), ""])
-        rows.append([name, "all", "", "", "", "", f"{_slope(worst[0]):.2f}"])
-        trials.append(
-            f"{name} {min(worst[1]['trials'].to_list()):,}"
-        )  # clients that cannot err have none
-    lines = [
-        "## True errors of FedElim",
-        "",
-        "Probabilities of a wrong answer by importance sampling, with standard errors; the "
-        "exponent is the slope of ln p in ln δ. `at step`: by then half of the errors have "
-        f"happened. Trials for each estimate: {', '.join(trials)}.",
-        "",
-        markdown(["instance", "δ", *_ANSWERS, "at step", "exponent"], rows, left=7),
-    ]
-    doubted = frame.filter(pl.col("warning").is_not_null())
-    for (name, answer, warning), some in doubted.group_by(
-        ["instance", "answer", "warning"], maintain_order=True
-    ):
-        deltas = ", ".join(f"{delta:g}" for delta in some["delta"])
-        lines.append(f"\nNot to be trusted: {name}, {answer}, δ = {deltas}: {warning}.")
-    return "\n".join(lines) + "\n"
+        for lines in zip(*(one.to_dicts() for one in worst), strict=True):
+            doubts = [name for name, one in zip(_ANSWERS, lines, strict=True) if one["warning"]]
+            rows.append(
+                {
+                    "instance": instance,
+                    "delta": lines[0]["delta"],
+                    # clients that cannot err have no trials
+                    "trials": lines[list(_ANSWERS).index("server")]["trials"],
+                    **{label: one["estimate"] for label, one in zip(_ANSWERS, lines, strict=True)},
+                    **{
+                        f"{label} sem": one["standard_error"]
+                        for label, one in zip(_ANSWERS, lines, strict=True)
+                    },
+                    "step": lines[0]["step"],
+                    "exponent": _slope(worst[0]),
+                    "doubts": ", ".join(doubts),
+                }
+            )
+    return Table(
+        "True errors of FedElim",
+        "Probabilities of a wrong answer by importance sampling, ± one standard error. At step: by "
+        "then half of the errors have happened. The exponent is the slope of ln p in ln delta. Not "
+        f"to be trusted are estimates with a warning in {FILE}, such as too few effective errors.",
+        {
+            **DELTA,
+            "trials": count("trials"),
+            **{label: _shown(label) for label in _ANSWERS},
+            "at step": text("step"),
+            "exponent": count("exponent", ".2f"),
+            "not to be trusted": text("doubts"),
+        },
+        rows,
+    )
 
 
-def _shown(line: dict[str, Any]) -> str:
-    if not line["errors"]:
-        return "0"
-    return f"{line['estimate']:.3g} ± {line['standard_error']:.1g}"
+def _shown(label: str) -> Show:
+    return lambda row: f"{row[label]:.3g} ± {row[f'{label} sem']:.1g}" if row[label] else "0"
 
 
 def _slope(rows: pl.DataFrame) -> float:
