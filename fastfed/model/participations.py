@@ -24,11 +24,13 @@ Clients are independent, so Cov(D_r, D_s) = Var D_s = 1 / I_s, and
 So I D is a Brownian motion, seen at the times I, which never fall. The mixture and the stitched
 boundary hold for a Brownian motion at all times t >= 1 together, in the unit of time in which a
 common n is t = n; and the harmonic mean of the n_m is at least 1. Rounding N down makes the radius
-of the mean wider. For a radius per arm the same is true of one arm, with half of the variance.
+of the mean wider, because g(t) / t falls: for mixtures since g is concave and g(0) > 0, for the
+stitched boundary if it falls at t = 1, as it does up to a budget of 0.42. For a radius per arm the
+same is true of one arm, with half of the variance.
 
 Smaller standard deviations s_im of single arms and clients do no harm. D is then B(t) / t with a
-Brownian motion B and t >= I. It is compared with g(I) / I, which is no less than g(t) / t because
-g is concave: where D is beyond the boundary, B(t) >= g(t).
+Brownian motion B and t >= I. It is compared with g(I) / I, which is no less than g(t) / t: where D
+is beyond the boundary, B(t) >= g(t).
 
 *Where it does not hold.* The paper's radius is a union bound over steps, and many rounds may have
 one N; a radius of a user's own promises nothing between whole steps. Other rewards are no Gaussian
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
 
 LEAST = 1e-6
 """The least probability: with a smaller one hardly any server would ever hear of its clients."""
+_BRIEFLY = 1e-6  # a time in which a radius that grows at first still grows
 
 
 class Participation(Part):
@@ -215,6 +218,12 @@ class Random(_AtRandom):
             raise InputError(
                 f"participation {self}: not proved for radius {setting.radius}; use stitched, "
                 "mixture, stitched-pairs or mixture-pairs, or participation wait:P"
+            )
+        server = setting.radii.of(0)
+        if server.alpha(1.0 + _BRIEFLY) > server.alpha(1.0):
+            raise InputError(
+                f"participation {self}: not proved for radius {setting.radius} with an error "
+                f"probability of {server.budget:g} for a pair; take a smaller delta"
             )
         if setting.uplink.visits_rounds:
             raise InputError(

@@ -187,6 +187,13 @@ def test_what_is_not_proved_is_refused() -> None:
     coins = ff.Instance([[0.9, 0.3], [0.5, 0.2]], ff.Bernoulli())
     refused(lambda: run(participation="random:0.5", instance=coins), "Gaussian", "wait:P")
     refused(lambda: run(participation="random:0.5", radius="paper"), "paper", "mixture")
+    two = ff.Instance(THREE.means[:2])
+    for delta, grows in ((0.84, False), (0.85, True)):
+        asked = {"delta": delta, "radius": "stitched-pairs", "participation": "random:0.5"}
+        if grows:  # from n = 1 on, for a while: rounding n down would narrow it
+            refused(lambda asked=asked: run(instance=two, **asked), "smaller delta")  # type: ignore[misc]
+        else:
+            run(instance=two, **asked)
     own = ff.Radius(lambda n, a: 20.0, name="twenty")
     refused(lambda: run(participation="random:0.5", radius=own), "twenty", "wait:P")
     refused(lambda: run(participation="wait:0.5", uplink="dither:1"), "dither:1", "exact")
