@@ -227,12 +227,18 @@ def tabulate(radius):
         table[NODES + level] = boundary_below(radius, np.int64(1) << level, level + 1)
 
 
+@cache
+def _paper_logs() -> tuple[Any, Any]:
+    """Return the powers of two, and the logarithms of all entries: the same for every radius."""
+    starts = np.ldexp(1.0, np.arange(LEVELS - 1))
+    parts = np.outer(starts, 1.0 + np.arange(PARTS) / PARTS).ravel()
+    return starts, np.array([math.log(p) for p in parts.tolist()])  # NumPy's may round otherwise
+
+
 def _tabulate_paper(radius: Boundary) -> None:
     """Fill the table of the paper's radius: few entries, which nothing has to be compiled for."""
     table = radius.table
-    starts = np.ldexp(1.0, np.arange(LEVELS - 1))
-    parts = np.outer(starts, 1.0 + np.arange(PARTS) / PARTS).ravel()
-    logs = np.array([math.log(p) for p in parts.tolist()])  # NumPy's may round otherwise
+    starts, logs = _paper_logs()
     table[LOGS + PARTS :] = table[CONSTANT] + 2.0 * logs
     at_starts = table[LOGS + PARTS :: PARTS]
     table[NODES:LOGS][: LEVELS - 1] = _DOWN * np.sqrt(radius.unit * starts * at_starts)
