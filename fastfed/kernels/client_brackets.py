@@ -56,7 +56,7 @@ from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import begin
 
 
-@inner
+@inlined
 def look_at_octave(rule, rewards, radius, held, octave, lazy):
     """Bracket the arms of a client that may leave in an octave, from values at its ends alone.
 

@@ -105,14 +105,14 @@ def may_change(rule, schedules, tree, s, below):
     marks, count = tree.marks, tree.frame[below, LISTED]
     if count == 0:
         return NOTHING
-    for k in range(marks.shape[0]):
-        marks[k] = 0
-    found = False
+    for p in range(count):
+        marks[tree.verdicts[below, p, 0]] = marks[tree.verdicts[below, p, 1]] = 0
+    seen = np.int64(0)
     for p in range(count):
         listed = tree.verdicts[below, p]
         i, j, flags = np.int64(listed[0]), np.int64(listed[1]), np.int64(listed[2])
         if _alive(schedules, s, i) and _alive(schedules, s, j):
-            found |= flags & (MAY | DOES) != 0
+            seen |= flags
             marks[j] |= (_LOSES if flags & FIRST_DOES else 0) | (
                 _MAY_LOSE if flags & FIRST_MAY else 0
             )
@@ -121,30 +121,36 @@ def may_change(rule, schedules, tree, s, below):
             )
     wanted = np.int64(MAY | DOES)
     if rule.kind == EPS and _may_stop(schedules, tree, s, below):
-        found, wanted = True, np.int64(MAY | DOES | STOPS)
-    if not found:
+        wanted = np.int64(MAY | DOES | STOPS)
+    elif seen & wanted == 0:
         return NOTHING
-    if rule.kind == BEST:
-        certain = True
-        for p in range(count):
-            listed = tree.verdicts[below, p]
-            certain &= marks[listed[0]] != _MAY_LOSE and marks[listed[1]] != _MAY_LOSE
-        if certain:
-            for k in range(schedules.eliminated_at.shape[1]):
-                tree.led[k] = 0
-            for p in range(count):
-                listed = tree.verdicts[below, p]
-                tree.led[listed[0]] = marks[listed[0]] & _LOSES
-                tree.led[listed[1]] = marks[listed[1]] & _LOSES
-            for k in range(schedules.eliminated_at.shape[1]):
-                marks[k] = REJECT if tree.led[k] != 0 else 0
-            return CERTAIN
+    if rule.kind == BEST and seen & DOES and _all_lose(schedules, tree, below):
+        return CERTAIN
     for p in range(count):
         listed = tree.verdicts[below, p]
         alive = _alive(schedules, s, listed[0]) and _alive(schedules, s, listed[1])
         if alive and np.int64(listed[2]) & wanted:
             listed[2] |= np.uint32(NEEDED)
     return OPEN
+
+
+@inner
+def _all_lose(schedules, tree, below):
+    """Tell whether all arms that may lose certainly do; then mark them as rejected."""
+    marks, count = tree.marks, tree.frame[below, LISTED]
+    for p in range(count):
+        listed = tree.verdicts[below, p]
+        if marks[listed[0]] == _MAY_LOSE or marks[listed[1]] == _MAY_LOSE:
+            return False
+    for k in range(schedules.eliminated_at.shape[1]):
+        tree.led[k] = 0
+    for p in range(count):
+        listed = tree.verdicts[below, p]
+        tree.led[listed[0]] = marks[listed[0]] & _LOSES
+        tree.led[listed[1]] = marks[listed[1]] & _LOSES
+    for k in range(schedules.eliminated_at.shape[1]):
+        marks[k] = REJECT if tree.led[k] != 0 else 0
+    return True
 
 
 @inner

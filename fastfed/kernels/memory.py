@@ -98,6 +98,7 @@ class Tree(NamedTuple):
     unresolved: Flags  # (K,)
     scratch: Floats  # (K,) of `client_brackets`
     variance: Floats  # (K,) filled by `rewards.certificate_bound`
+    bound: Floats  # (3,) its result for the octave, and whether that is known
     pairs: Ints  # (MOST_PAIRS, 3) two unresolved arms, then: leader, eliminated arm, step
     # (depths, most, 3) unresolved functionals of each interval: two arms, and flags of `verdicts`
     verdicts: Indices
@@ -256,6 +257,7 @@ def make_space(problem: Any, arms: int, clients: int, schedules: int) -> Space:
             unresolved=np.zeros(arms, np.bool_),
             scratch=np.zeros(arms),
             variance=np.zeros(arms),
+            bound=np.zeros(3),
             pairs=ints(MOST_PAIRS, 3),
             verdicts=np.zeros((DEPTHS, min(arms * (arms + 1) // 2, 16 * arms), 3), np.uint32),
             marks=ints(arms),

@@ -96,6 +96,8 @@ from fastfed.kernels.verdicts import (
     verdict,
 )
 
+_LEAST, _SLACK, _KNOWN = range(3)  # of `Tree.bound`
+
 
 class Asked(NamedTuple):
     """The question of a pass: its arms, their boundaries and senders."""
@@ -144,6 +146,7 @@ def run_pass(
         g[0, 0] = g[0, 1]
         g[0, 1] = boundary_at_node(radius, level)
         single = frame[0, LISTED] == 1
+        tree.bound[_KNOWN] = 0.0
         quiet = (
             asked.skip
             and not single
@@ -281,6 +284,7 @@ def _is_quiet(rewards, memory, scope, held):
             best, worst = larger(best, x), smaller(worst, x)
         d_a = tree.g[0, 0] - float(frame[0, A]) * stop - (best - worst)
         least, slack = hooks.certificate_bound(rewards, memory, scope, walks, tree, np.int64(0))
+        tree.bound[_LEAST], tree.bound[_SLACK], tree.bound[_KNOWN] = least, slack, 1.0
         widest = 0.0
         for p in range(count):
             widest = larger(widest, tree.variance[tree.drawn[0, p]])
@@ -312,7 +316,9 @@ def _terms(rewards, memory, scope, radius, held, asked, link, place):
     """Return the `Terms` of the interval at a depth, in the octave of a level."""
     depth, level = place
     tree, rule = held.tree, held.schedules.rule
-    least, slack = hooks.certificate_bound(rewards, memory, scope, held.walks, tree, depth)
+    least, slack = tree.bound[_LEAST], tree.bound[_SLACK]
+    if depth > 0 or tree.bound[_KNOWN] == 0.0:
+        least, slack = hooks.certificate_bound(rewards, memory, scope, held.walks, tree, depth)
     errors = uplinks.message_errors(link.uplink, tree, depth, level)
     return Terms(
         rewards,

@@ -13,12 +13,12 @@ from fastfed.kernels.brackets.octaves import (
     may_be_gone,
     spread,
 )
-from fastfed.kernels.compiling import inner
+from fastfed.kernels.compiling import inlined, inner
 from fastfed.kernels.extremes import larger
 from fastfed.kernels.memory import ABANDONED, ACCEPT, FAILED, NEVER, WINNER, Looked
 
 
-@inner
+@inlined
 def look_for_best(rule, rewards, radius, held, octave, lazy):
     """Find the arms that may eliminate others. It fails if one of them may itself be out."""
     tree, value, m, count = held.tree, held.walks.value, octave.m, octave.arms
