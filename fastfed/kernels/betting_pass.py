@@ -137,7 +137,7 @@ def run_pass(view, s, skip):
                     depth += 1
                     continue
                 _walk(view, s, depth)
-            depth = next_interval(frame, view.tree.g, depth, np.int64(0))
+            depth = next_interval(frame, view.tree.g, depth)
             if depth == 0:
                 break
 

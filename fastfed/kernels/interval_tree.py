@@ -24,16 +24,13 @@ def open_left(tree: Tree, depth: Int, level: Int, radius: Any, noise: Any) -> No
 
 
 @inlined
-def next_interval(frame: Ints, g: Floats, depth: Int, top: Int) -> Int:
-    """Open the interval that follows the one at ``depth``, and return its depth.
-
-    Return ``top`` if the interval at that depth is done.
-    """
+def next_interval(frame: Ints, g: Floats, depth: Int) -> Int:
+    """Open the interval that follows the one at ``depth``, and return its depth; 0: none does."""
     b = frame[depth, B]
-    while depth > top and frame[depth, IS_RIGHT] == 1:
+    while depth > 0 and frame[depth, IS_RIGHT] == 1:
         depth -= 1
-    if depth <= top:
-        return top
+    if depth == 0:
+        return depth
     frame[depth, A] = b
     frame[depth, B] = frame[depth - 1, B]
     frame[depth, LEFT] = frame[depth, RIGHT]

@@ -177,7 +177,7 @@ def run_pass(
                     _walk_pair(radius, held, asked, depth)
                 else:
                     _walk(rewards, scope, radius, held, asked, link, depth)
-            depth = next_interval(frame, g, depth, np.int64(0))
+            depth = next_interval(frame, g, depth)
             if depth == 0:
                 break
         listed = (quiet or single) and _all_run(state, tree)

@@ -74,7 +74,7 @@ from fastfed.kernels.uplinks.exact import ExactUplink, Nothing
     TRUNCATED,
     SERVER_ERRORS,
 ) = range(14)
-COLUMNS = 14
+COLUMNS = SERVER_ERRORS + 1
 
 
 class Problem(NamedTuple):
