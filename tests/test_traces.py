@@ -97,7 +97,7 @@ def test_questions_in_one_process_share_what_was_read(default: Path, read: Count
         sweep.check()
     assert set(read.values()) == {1}
     assert found["decoded"] == PARTS
-    assert found["added"] == 4 * CELLS
+    assert found["added"] == 3 * CELLS
     assert found["bounds"] == CELLS
     assert found["parse"] < 150
 

@@ -174,9 +174,10 @@ def test_the_report_shows_the_numbers_of_the_summary(opened: ff.Sweep, tmp_path:
         row for row in json.loads((EXPECTED / "summary.json").read_text()) if row["cost"] == 0
     ]
     assert len(shown) == len(wanted) == 16 * 3
+    pulls = list(data["counts"]).index("pulls")
     for row in wanted:
         found = shown[(*(row[name] for name in CELL), row["schedule"])]
-        assert (found["pulls"], found["trials"]) == (row["pulls_mean"], row["trials"])
+        assert (found["means"][pulls], found["trials"]) == (row["pulls_mean"], row["trials"])
         assert (found["error_low"], found["error_high"]) == (row["error_low"], row["error_high"])
         assert found["quantiles"]["pulls"] == [row[f"pulls_q{q}"] for q in ("05", "50", "95")]
     lines = [some for cell in data["cells"] for some in cell["lines"].values()]
