@@ -41,7 +41,7 @@ def _block(name: str, trials: int, lazily: bool = False, **run: Any) -> Any:
 
 
 def _assert_same(one: Any, other: Any) -> None:
-    for name in ("ints", "pulls", "accepted", "server_arms"):
+    for name in ("ints", "pulls", "called", "server_arms"):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
     for name in ("local_eliminated_at", "local_arms", "global_eliminated_at"):
         if one.departures is not None and other.departures is not None:
