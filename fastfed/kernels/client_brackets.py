@@ -88,6 +88,7 @@ def bracket(rule, rewards, memory, scope, radius, held, own, lazy):
     for k in range(all_arms):
         lazy.lo[k, m], lazy.hi[k, m], lazy.side[k, m] = NEVER, 0, 0
         lazy.victim[k] = False
+        schedules.state[0, ACCEPTED + k] = 0
         if own[k]:
             drawn[arms] = k
             arms += 1

@@ -185,6 +185,12 @@ class Questions:
         # E is that of the candidates of each question alone
         squares = (self.shares**2).sum(axis=2)
         held = squares > 0.0
+        lost = ~held.any(axis=1)
+        if lost.any():
+            raise InputError(
+                f"weights: client {int(np.argmax(lost))} asks about its own arms, and no client "
+                "that has one of them counts; give it a weight above 0, or drop it"
+            )
         scales = np.where(held, np.repeat(self.arm_scales, clients, 0), np.inf)
         least = scales.min(axis=1, keepdims=True)
         self.arm_scales = np.where(held, scales / least, 1.0)

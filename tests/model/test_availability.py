@@ -232,3 +232,8 @@ def test_a_mask_is_part_of_the_cells_of_derived_instances() -> None:
     gaussian = ff.Instance.load("gaussian:movielens-available")
     assert scaled.available.sum() == gaussian.available.sum() == 252
     assert np.nanmax(scaled.means) == pytest.approx(0.5 * np.nanmax(gaussian.means))
+
+
+def test_an_own_question_needs_a_client_that_counts() -> None:
+    apart = ff.Instance([[0.9, NAN], [NAN, 0.5], [0.2, NAN]], weights=[1.0, 0.0])
+    refused(apart.own, "client 1 asks about its own arms")
