@@ -284,7 +284,7 @@ def _likeliest(problem, space, latest):
     found, least = np.int64(-1), np.inf
     for m in range(lazy.winner.shape[0]):
         if lazy.winner[m] != NOBODY and lazy.high[m] > latest:
-            rule = client_rule(problem.goal, np.int64(m))
+            rule = by_reference(client_rule(problem.goal, np.int64(m)))
             radius = problem.local_radius
             surplus = last_surplus(rule, radius, space.walks, space.tree, lazy, np.int64(m))
             if found < 0 or surplus < least:

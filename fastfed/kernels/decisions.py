@@ -128,7 +128,8 @@ def may_change(rule, schedules, tree, s, below):
         return CERTAIN
     for p in range(count):
         listed = tree.verdicts[below, p]
-        alive = _alive(schedules, s, listed[0]) and _alive(schedules, s, listed[1])
+        i, j = np.int64(listed[0]), np.int64(listed[1])
+        alive = _alive(schedules, s, i) and _alive(schedules, s, j)
         if alive and np.int64(listed[2]) & wanted:
             listed[2] |= np.uint32(NEEDED)
     return OPEN
@@ -255,7 +256,7 @@ def is_near(rule, schedules, tree, sums, scales, g_below, at):
     if at.whole or tree.frame[depth, LISTED] == ALL:
         best, worst = -np.inf, np.inf
         for p in range(tree.frame[depth, DRAWN]):
-            k = tree.drawn[depth, p]
+            k = np.int64(tree.drawn[depth, p])
             if _alive(schedules, s, k):
                 best, worst = larger(best, sums[k]), smaller(worst, sums[k])
         return best - worst + lift >= g_below

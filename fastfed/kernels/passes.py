@@ -409,7 +409,7 @@ def _settle_pair(rewards, memory, scope, radius, held, asked, link, place):
 
     Dense schedules take 1.3 to 1.4 times as long without.
     """
-    depth, _ = place
+    depth, level = place
     walks, tree, schedules = held.walks, held.tree, held.schedules
     frame, state, below = tree.frame, schedules.state, depth + 1
     eliminated_at, b = schedules.eliminated_at, frame[depth, B]
@@ -448,7 +448,9 @@ def _settle_pair(rewards, memory, scope, radius, held, asked, link, place):
                     state[s, SPINE_DECIDES] = smaller(state[s, SPINE_DECIDES], frame[0, A])
                 if scope.hi - scope.lo == 1:
                     tree.pairs[0, 0], tree.pairs[0, 1] = i, j
-                    if _settle_few(rewards, memory, scope, radius, held, (depth, place[1], 1)):
+                    if _settle_few(
+                        rewards, memory, scope, radius, held, (depth, level, np.int64(1))
+                    ):
                         continue
                 tree.unsettled[below, left_over] = s
                 left_over += 1

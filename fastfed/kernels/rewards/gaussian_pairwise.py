@@ -258,7 +258,7 @@ def settle_pairwise(rewards, memory, scope, walks, tree, schedules, radius, foun
 @inner
 def carry_out(count, a, b, pairs, schedules):
     """Carry out the eliminations of pairwise passes in (a, b], those of one step together."""
-    s = np.uint32(0)
+    s = np.int64(0)
     state, eliminated_at = schedules.state, schedules.eliminated_at
     n = a
     while n < b and state[s, NEXT] < NEVER:

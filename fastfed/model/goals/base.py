@@ -210,8 +210,9 @@ class Goal(Part):
 
         instance = setting.instance
         questions, (rule, settled, line, slack) = instance.questions, self.numbers
-        origin = setting.reward_kernel.origin
-        tau = np.zeros(len(origin)) if self.compares else line - origin
+        tau = np.zeros(instance.shape[1])
+        if not self.compares:
+            tau += line - setting.reward_kernel.origin
         return goal.Goal(
             np.int64(getattr(goal, rule.upper())),
             np.int64(settled),
