@@ -31,6 +31,7 @@ from fastfed.validation import (
     checked_max_steps,
     checked_seed,
     checked_sigma,
+    refuse_odd_scale,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -45,7 +46,11 @@ def resolve_sigma(instance: Instance, sigma: object) -> float:
     if sigma is None:
         return instance.default_sigma
     checked = checked_sigma(sigma)
-    return instance.proxy_sigma if isinstance(checked, str) else checked
+    if not isinstance(checked, str):
+        return checked
+    half = instance.proxy_sigma
+    refuse_odd_scale(half, half, "half the range of the rewards must be above 0; give a number")
+    return half
 
 
 def small_scale(settings: Iterable[Setting]) -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from helpers import BOUNDS
+from helpers import BOUNDS, refused
 from scipy import stats
 
 import fastfed as ff
@@ -254,6 +254,24 @@ def test_scales() -> None:
     ]
     assert frames[0].equals(frames[1])
     assert frames[0]["sigma"].unique().to_list() == [0.5]
+
+
+@pytest.mark.parametrize("top", [0.0, 1e-300])
+def test_a_range_without_a_scale_is_refused(top: float) -> None:
+    """The scale was 0, or had the square 0, and schedule adaptive divided by it."""
+    law = ff.Finite(sorted({0.0, top}), [[[1] * len({0.0, top})]] * 2)
+    refused(
+        lambda: ff.simulate(
+            ff.Instance(rewards=law),
+            "adaptive",
+            delta=0.1,
+            trials=1,
+            sigma="proxy",
+            goal="threshold:0.5",
+            max_steps=4,
+        ),
+        "sigma = ",
+    )
 
 
 def test_means_follow_from_weights() -> None:
