@@ -38,13 +38,16 @@ difference of their means (its variance proxy after n steps is s^2 / n), and let
 which holds from some step n_k on. If the answer is right, the best arm is still there when the
 schedule looks after n >= n_k steps. If arm k is still there, too, the best arm does not lead by
 2 alpha(n) <= D / 2. So the difference of the two means is at least D / 2 below its expectation,
-which has a probability of at most exp(-n D^2 / (8 s^2)) (Chernoff). The constant 8 s^2 / D^2 is
-below n_k for every delta-PAC radius. So the cost beyond n_k is exponentially rare, and a trial
+which has a probability of at most exp(-n D^2 / (8 s^2)) (Chernoff). The constant 8 s^2 / D^2 is of
+the order of n_k or below: a delta-PAC radius is not smaller than a quantile of the difference, so
+n_k >= 4 z^2 s^2 / D^2 with the normal quantile z of 1 - delta, for Gaussian rewards of scale s. So
+the cost beyond n_k is exponentially rare, and a trial
 dearer than the dearest of many is dearer by little; a schedule whose times grow by the factor b
 adds at most the factor b. QED. A trial that loses the best arm goes on with the gaps between the
 others, which may be arbitrarily small: that is why such trials are left out, and their share
 is held to delta instead. The argument says nothing about schedules whose times grow faster, such as
-`superexponential`: a trial that misses a round at n costs n^2.
+`superexponential`: a trial that misses a round at n costs n^2. Nor does it about algorithms that do
+not eliminate by leads of 2 alpha(n), such as `phases`.
 """
 
 from __future__ import annotations

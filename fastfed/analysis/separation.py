@@ -9,8 +9,9 @@ The costs are those of trials with right answers, which all schedules that are c
 rightly (see `fastfed.analysis.comparable`). A schedule is the truly cheapest if its mean
 cost over such trials is the least.
 
-*Claim.* With a probability of at least 95 %, no look of a cell finds a schedule separated from the
-truly cheapest one and cheaper, at any of the given costs.
+*Claim.* If the paired test keeps its level, then with a probability of at least 97.5 % no look of a
+cell finds a schedule separated from the truly cheapest one and cheaper, at any of the given costs.
+The set of schedules that are compared is given: it follows from their failures alone.
 
 *Proof.* Let b be truly the cheapest at a cost, among S schedules and c costs. A false separation at
 look j means that for some other schedule w the paired test decides that b costs more than w. By the
@@ -20,7 +21,8 @@ and c costs, so look j errs with a probability of at most a_j / 2. The sum over 
 0.05 / 2. Nothing is assumed about the dependence of tests or looks, nor about the way in which w
 was chosen. QED
 
-The other half of the 5 % is left for what the test cannot know: dear trials that were not seen.
+No test of a mean keeps its level for every distribution: dear trials may not have been seen. Two
+precautions are against that, and no proof:
 
 1. The first look is at `first_look` = max(2,000, 3 / delta) trials. A kind of trial whose share is
    0.22 % is unseen in 2,000 with a probability of 1.2 %.
