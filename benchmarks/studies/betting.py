@@ -2,8 +2,8 @@
 
     python -m benchmarks.studies.betting [TRIALS]
 
-TRIALS is the number on `bernoulli`; `movielens` has a fiftieth. The table of
-docs/explanation/betting.md is written anew, and docs/figures/betting.png drawn.
+TRIALS is the number on `bernoulli`; `movielens` has a fiftieth. The tables of
+docs/explanation/betting.md are written anew, and docs/figures/betting.png drawn.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import fastfed as ff
 from benchmarks.report import write_between
+from fastfed.simulation.job import Job
 
 RADII = (
     ("paper", 1.0),
@@ -30,6 +31,7 @@ ROWS = (
     ("movielens-available", "fedelim", 50),
 )
 DELTA = 0.01
+GAPS = (0.1, 0.01, 0.001, 0.0001)
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -56,6 +58,34 @@ def row(name: str, schedule: str, trials: int, found: list[tuple[float, float]])
         for mean, error in found
     ]
     return f"| {name}, {schedule} | {trials:,} | {' | '.join(cells)} |"
+
+
+def intervals(clients: int, gap: float) -> list[float]:
+    """Return mean steps, and the intervals that a client, FedElim0 and FedElim look at."""
+    middles = [0.5] if clients == 1 else [0.7, 0.35, 0.5]
+    means = [[one + side * gap / 2 for one in middles] for side in (1, -1)]
+    instance = ff.Instance(means, ff.Bernoulli())
+    blocks = [
+        # with one round only the clients look at intervals
+        Job.of(instance, schedule, delta=DELTA, radius="betting:24", max_steps=2**45).run(0, 40)
+        for schedule in ("at:1", "fedelim0", "fedelim")
+    ]
+    local, *both = [one.work[:, 0].mean() for one in blocks]
+    steps = blocks[1].column("global_steps").mean()
+    return [steps, local / clients, *(looks - local for looks in both)]
+
+
+def law() -> str:
+    """Write the table of the intervals in trials that become longer and longer."""
+    lines = [
+        "| clients | gap | steps of the server | intervals, a client | FedElim0 | FedElim |",
+        "|---:|---:|---:|---:|---:|---:|",
+    ]
+    for clients in (1, 3):
+        for gap in GAPS:
+            cells = " | ".join(f"{one:,.0f}" for one in intervals(clients, gap))
+            lines.append(f"| {clients} | {gap:g} | {cells} |")
+    return "\n".join(lines)
 
 
 def draw(found: dict[str, list[tuple[float, float]]]) -> None:
@@ -89,7 +119,9 @@ def main() -> None:
         count = max(4, trials // share)
         found[f"{name}, {schedule}"] = bars = measured(name, schedule, count)
         rows.append(row(name, schedule, count, bars))
-    write_between(DOCS / "explanation" / "betting.md", "betting", "\n".join([*top, *rows]))
+    page = DOCS / "explanation" / "betting.md"
+    write_between(page, "betting", "\n".join([*top, *rows]))
+    write_between(page, "intervals", law())
     draw(found)
 
 
