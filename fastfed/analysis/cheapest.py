@@ -306,9 +306,9 @@ class Envelope:
             }
 
     def __str__(self) -> str:
-        from fastfed.display.cheapest_text import envelope_text
+        from fastfed.display.cheapest_text import cheapest_table
 
-        return envelope_text(self)
+        return cheapest_table(Cheapest((self,)), every=True, framed=False).text()
 
 
 @dataclass(frozen=True, repr=False)
@@ -367,9 +367,9 @@ class Cheapest:
         ]
 
     def __str__(self) -> str:
-        from fastfed.display.cheapest_text import cheapest_text
+        from fastfed.display.cheapest_text import cheapest_table
 
-        return cheapest_text(self)
+        return cheapest_table(self, rest=".frame", framed=False).text()
 
     __repr__ = __str__
 

@@ -22,13 +22,9 @@ if TYPE_CHECKING:
     from fastfed.api.sweep import Sweep
 
 
-def show_table(table: Table, how: Values, text: str | None = None) -> None:
-    """Print a table as text, or in the notation that was asked for.
-
-    ``text`` takes the place of the aligned table.
-    """
-    form = how["format"]
-    console.show(text if form == "text" and text is not None else table.written(form))
+def show_table(table: Table, how: Values) -> None:
+    """Print a table in the notation that was asked for."""
+    console.show(table.written(how["format"]))
 
 
 def most_rows(how: Values) -> int | None:
@@ -91,21 +87,16 @@ def best(folder: Folder, prices: Values, what: Values, which: Values, how: Value
       fastfed best results --bit-cost 0.1,1
       fastfed best results --cost 10 --price rounds=50 --over radius,uplink
     """
-    from fastfed.display.cheapest_text import best_table, cheapest_table, cheapest_text
+    from fastfed.display.cheapest_text import best_table, cheapest_table
 
     sweep = opened(folder, which)
     wanted, of_bits = prices["cost"] or [], prices["bit_cost"] or []
     found = sweep.best(prices=prices["price"], over=what["over"] or ())
-    most = most_rows(how)
     if wanted or of_bits:
-        table, text = best_table(found, wanted, of_bits, most), None
+        table = best_table(found, wanted, of_bits, most_rows(how))
     else:
-        table = cheapest_table(found, most)
-        text = cheapest_text(found, every=True) if how["all"] else None
-    laws = laws_text(sweep.instances)
-    if text is not None:
-        text = "\n".join([*laws, text])
-    show_table(replace(table, above=[*laws, *table.above]), how, text)
+        table = cheapest_table(found, how["all"])
+    show_table(replace(table, above=[*laws_text(sweep.instances), *table.above]), how)
     name_problems(sweep)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ from fastfed import console
 from fastfed.cli import completion, options
 from fastfed.cli.answers import name_problems
 from fastfed.cli.options import Values
-from fastfed.display.table import Column, of_frame, table_text
+from fastfed.display.replay_table import replay_table, wrong_table
 from fastfed.display.tables import laws_text
 from fastfed.errors import InputError
 from fastfed.model.choices import DEFAULTS
@@ -20,7 +21,6 @@ from fastfed.text import command
 if TYPE_CHECKING:
     import polars as pl
 
-_MOST_WRONG = 50  # rows that --wrong prints
 _HELD = "in a folder with only one, that one"
 
 
@@ -90,46 +90,22 @@ def _replay_folder(
 
     sweep = open_sweep(folder)
     if wrong:
-        if form == "text":
-            console.show("\n".join(laws_text(sweep.instances)))
-        _show_wrong(sweep.wrong(**which), folder, form)
+        _show_wrong(sweep.wrong(**which), laws_text(sweep.instances), folder, form)
     else:
         _show_story(sweep.replay(trial or 0, **which), form)  # type: ignore[arg-type]
     name_problems(sweep)
 
 
 def _show_story(story: Any, form: str) -> None:
-    console.show(story if form == "text" else of_frame(story.frame).written(form))
+    framed = story.frame if form in ("csv", "json") else None
+    console.show(replay_table(story, framed).written(form))
 
 
-def _show_wrong(rows: pl.DataFrame, folder: Path, form: str) -> None:
-    if form != "text":
-        console.show(of_frame(rows).written(form))
-        return
-    if not len(rows):
-        console.show("no trial erred")
-        return
-    shown = rows.head(_MOST_WRONG).to_dicts()
-    differing = [name for name in DEFAULTS if rows[name].n_unique() > 1]
-    names = ("instance", "schedule", *differing)
-    columns = [
-        *(Column(one, [str(row[one]) for row in shown], left=True, name=True) for one in names),
-        *(Column(one, [f"{row[one]:g}" for row in shown]) for one in ("delta", "sigma")),
-        *(Column(one, [f"{row[one]:,}" for row in shown]) for one in ("trial", "pulls")),
-        Column("global answer", [_global_answer(row) for row in shown]),
-        Column("local errors", [str(row["local_errors"]) for row in shown]),
-        Column("ended", ["no" if row["truncated"] else "yes" for row in shown]),
-    ]
-    console.show("\n".join(table_text(columns)))
-    if len(rows) > len(shown):
-        console.show(f"... {len(rows) - len(shown):,} more: --format csv has all")
-    first = shown[0]
-    keys = ("trial", "schedule", "delta", "instance", "sigma", *DEFAULTS)
-    again = command("replay", folder, **{key: first[key] for key in keys})
-    console.show(f"{len(rows):,} rows erred; the first one's story: {again}")
-
-
-def _global_answer(row: dict[str, Any]) -> str:
-    if row["global_answer"] is None:
-        return str(row["global_arm"])
-    return " ".join(map(str, row["global_answer"])) or "none"
+def _show_wrong(rows: pl.DataFrame, laws: list[str], folder: Path, form: str) -> None:
+    table, below = wrong_table(rows), []
+    if len(rows):
+        first = rows.row(0, named=True)
+        keys = ("trial", "schedule", "delta", "instance", "sigma", *DEFAULTS)
+        again = command("replay", folder, **{key: first[key] for key in keys})
+        below = [f"{len(rows):,} rows erred; the first one's story:", f"  {again}"]
+    console.show(replace(table, above=[*laws, *table.above], below=below).written(form))

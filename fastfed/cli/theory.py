@@ -41,7 +41,7 @@ def bounds(instance: InstanceName, grid: Values, scheme: Values, how: Values) ->
       fastfed bounds synthetic --delta 0.1,0.01 --cost 10
       fastfed bounds movielens --sigma proxy --format json
     """
-    from fastfed.display.tables import bounds_table, bounds_text
+    from fastfed.display.bounds_tables import bounds_table, bounds_text
     from fastfed.model.instance import Instance
     from fastfed.theory.bounds import bounds as bounds_of
 
@@ -58,15 +58,13 @@ def bounds(instance: InstanceName, grid: Values, scheme: Values, how: Values) ->
         from json import dumps
 
         print(dumps([b.to_dict() for b in found], allow_nan=False))
-    elif how["format"] == "text":
-        console.show(bounds_text(found, how["all"]))
+    elif how["format"] == "text" and how["all"]:
+        console.show(bounds_text(found))
     else:
         import polars as pl
 
-        table = bounds_table(found, None)
-        console.show(
-            replace(table, frame=pl.concat([b.to_frame() for b in found])).written(how["format"])
-        )
+        table = replace(bounds_table(found), frame=pl.concat([b.to_frame() for b in found]))
+        console.show(table.written(how["format"]))
 
 
 @options.takes(

@@ -22,24 +22,29 @@ _MOST_NOTES = 4  # lines below a table
 _COSTS = (0.0, 1.0, 10.0, 100.0, 1e3, 1e4)
 _FEW_COSTS = (0.0, 10.0, 1e3)  # where the names of schedules are long
 _LEAST_SHARE = 0.1  # of a piece: a rival that is not separable on less is left out
-BRACKETS = (
-    "[low, high]: 95 % interval of the C at which the next schedule becomes the cheapest.",
+_PIECES = (
+    "95 %: interval of the C at which the schedule becomes the cheapest.",
     "not separable: a paired test at the level 5 %, corrected for the number of schedules, cannot",
     "tell whether this schedule costs more than the cheapest one. More trials separate them.",
 )
 
 
 def cheapest_table(
-    found: Cheapest, most: int | None = MOST, rest: str = "--all", framed: bool = True
+    found: Cheapest, every: bool = False, rest: str = "--all", framed: bool = True
 ) -> Table:
     """Make a table with one row for each cell: the C from which each schedule is the cheapest.
 
     With many winners, or long names, the columns are costs, and the cells have the cheapest
-    schedules.
+    schedules. With ``every`` it has a row for each piece, with its intervals and rivals.
     """
     envelopes = found.envelopes
     if not envelopes:
         return Table([], ["no rows yet"], frame=found.frame)
+    frame = found.frame if framed else None
+    title = "The cheapest schedule by the cost C of an uplink."
+    if every:
+        shared, columns = _pieces(envelopes)
+        return Table(columns, [title, shared_text(shared)], [*_PIECES, *_notes(found, None)], frame)
     shared, columns = key_columns([one.cell for one in envelopes], envelopes[0].cell)
     shared.append(span_text([count for one in envelopes for count in one.trials]))
     winners = _winners(envelopes)
@@ -58,9 +63,54 @@ def cheapest_table(
         columns += [at[cost] for cost in shown]
         meaning = "A name is the cheapest schedule at the C above it."
     below = [f"{meaning} Intervals, and who is not separable where: {rest}", *_ties(envelopes)]
-    above = ["The cheapest schedule by the cost C of an uplink.", shared_text(shared)]
-    return Table(columns, above, [*below, *_notes(found)], found.frame if framed else None).first(
-        most, rest
+    whole = Table(columns, [title, shared_text(shared)], [*below, *_notes(found)], frame)
+    return whole.first(MOST, rest)
+
+
+def _pieces(envelopes: Sequence[Envelope]) -> tuple[list[str], list[Column]]:
+    """Return what all cells share, in words, and columns with a row for each piece."""
+    rows = [
+        (one, piece, before)
+        for one in envelopes
+        for before, piece in zip((None, *one.pieces), one.pieces or (None,), strict=False)
+    ]
+    shared, columns = key_columns([one.cell for one, _, _ in rows], envelopes[0].cell)
+    trials = [" to ".join(f"{n:,}" for n in dict.fromkeys(one.trials)) for one, _, _ in rows]
+    if len(set(trials)) == 1:
+        shared.append(f"{trials[0]} trials")
+    else:
+        columns.append(Column("trials", trials))
+    ends = [None if before is None else before.high_interval for _, _, before in rows]
+    return shared, [
+        *columns,
+        Column("C from", ["" if piece is None else digits(piece.low) for _, piece, _ in rows]),
+        Column(
+            "95 %", ["" if one is None else f"[{digits(one[0])}, {digits(one[1])}]" for one in ends]
+        ),
+        Column(
+            "cheapest",
+            [
+                NONE if piece is None else printable(" = ".join([piece.winner, *piece.equal]))
+                for _, piece, _ in rows
+            ],
+            left=True,
+        ),
+        Column(
+            "not separable",
+            ["" if piece is None else printable(_rivals_text(piece)) for _, piece, _ in rows],
+            left=True,
+        ),
+    ]
+
+
+def _rivals_text(piece: Piece) -> str:
+    """Name the rivals of a piece, two names of the same times together, and where they are."""
+    found: dict[object, list[Rival]] = {}
+    for one in piece.rivals:
+        found.setdefault(_times(one.schedule), []).append(one)
+    return "; ".join(
+        " = ".join(one.schedule for one in some) + _where_text(some[0], piece)
+        for some in found.values()
     )
 
 
@@ -112,7 +162,7 @@ def _share(rival: Rival, piece: Piece) -> float:
     return sum(max(0.0, min(b, high) - a) for a, b in rival.where) / (high - piece.low)
 
 
-def _notes(found: Cheapest) -> list[str]:
+def _notes(found: Cheapest, most: int | None = _MOST_NOTES) -> list[str]:
     """List the schedules that were not compared, and why."""
     never = dict.fromkeys(name for one in found.envelopes for name in one.never_right)
     notes = [f"no cost: {printable(listed(list(never)))}, without right answers"] if never else []
@@ -121,82 +171,8 @@ def _notes(found: Cheapest) -> list[str]:
         least = min(one.compared for one in cut)
         notes.append(f"compared over trials that all answered rightly, {least:,} or more a cell")
     notes += found.notes()
-    more = len(notes) - _MOST_NOTES
-    return notes if more <= 0 else [*notes[:_MOST_NOTES], f"and {more:,} more notes"]
-
-
-def cheapest_text(found: Cheapest, every: bool = False) -> str:
-    """Write the table, or with ``every`` all ranges of each cell with their intervals."""
-    if not every:
-        return cheapest_table(found, rest=".frame", framed=False).text()  # a text needs no Polars
-    if not found.envelopes:
-        return "no rows yet"
-    cells = [_lines(one) for one in found.envelopes]
-    return "\n".join(["\n\n".join(map("\n".join, cells)), *_legend(found.envelopes)])
-
-
-def envelope_text(found: Envelope) -> str:
-    """Write the ranges of one cell."""
-    return "\n".join([*_lines(found), *_legend([found])])
-
-
-def _legend(found: tuple[Envelope, ...] | list[Envelope]) -> tuple[str, ...]:
-    pieces = [piece for one in found for piece in one.pieces]
-    brackets = any(piece.high_interval for piece in pieces)
-    rivals = any(piece.rivals for piece in pieces)
-    return (BRACKETS[:1] if brackets else ()) + (BRACKETS[1:] if rivals else ())
-
-
-def _lines(found: Envelope) -> list[str]:
-    where = ", ".join(
-        printable(str(value))
-        if name == "instance"
-        else f"{name} {digits(value)}"
-        if isinstance(value, float)
-        else f"{name} {value}"
-        for name, value in found.cell.items()
-    )
-    least, most = found.trials
-    count = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-    lines = [f"{where}, {count} trials: the cheapest schedule by the cost C of an uplink"]
-    for piece in found.pieces:
-        if math.isinf(piece.high):
-            span = f"C from {digits(piece.low)} on" if piece.low else "every C"
-        else:
-            assert piece.high_interval is not None
-            span = (
-                f"C from {digits(piece.low)} to {digits(piece.high)} "
-                f"[{digits(piece.high_interval[0])}, {digits(piece.high_interval[1])}]"
-            )
-        lines.append(f"  {span}: {_named(piece.winner, piece.equal)}")
-        lines += [
-            f"    not separable: {_named(names[0].schedule, [one.schedule for one in names[1:]])}"
-            f"{_where_text(names[0], piece)}"
-            for names in _together(piece.rivals)
-        ]
-    if found.schedules and 0 < found.compared < found.least:
-        lines.append(f"  below 3 / delta = {found.least:,} trials nothing is separated")
-    lines += [f"  no cost: {name}, with no trial of right answers" for name in found.never_right]
-    lines += [f"  excluded: {name}, {why}" for name, why in found.excluded.items()]
-    if found.schedules and found.compared < most:
-        lines.append(
-            f"  compared over the {found.compared:,} trials that all of {len(found.schedules)} "
-            "schedules answered rightly" + _shares_text(found)
-        )
-    return lines
-
-
-def _named(name: str, equal: tuple[str, ...] | list[str]) -> str:
-    """Write a schedule, and the others that do the same in every trial."""
-    return f"{name} (does the same: {', '.join(equal)})" if equal else name
-
-
-def _together(rivals: tuple[Rival, ...]) -> list[list[Rival]]:
-    """Put the rivals together that are two names of the same communication times."""
-    found: dict[object, list[Rival]] = {}
-    for one in rivals:
-        found.setdefault(_times(one.schedule), []).append(one)
-    return list(found.values())
+    more = 0 if most is None else len(notes) - most
+    return notes if more <= 0 else [*notes[:most], f"and {more:,} more notes"]
 
 
 def _times(name: str) -> object:
@@ -210,23 +186,17 @@ def _times(name: str) -> object:
     return ("base", one.base) if isinstance(one, Exponential) else name
 
 
-def _shares_text(found: Envelope) -> str:
-    """Return the shares of trials in which compared schedules failed."""
-    compared = set(found.schedules)
-    some = {name: share for name, share in found.failed.items() if name in compared}
-    return "".join(f"; {name} failed in {100 * share:.3g} %" for name, share in some.items())
-
-
 def _where_text(rival: Rival, piece: Piece) -> str:
+    """Say for which C of a piece a rival is not separable; nothing for all of them."""
     if rival.differ < LEAST_DIFFERING:
         return f" ({rival.differ} trials differ; {LEAST_DIFFERING} are needed)"
     if rival.where == ((piece.low, piece.high),):
         return ""
     spans = []
     for low, high in rival.where:
-        until = "" if high == piece.high else f" to {digits(high)}"
-        spans.append(f"up to {digits(high)}" if low == piece.low else f"from {digits(low)}{until}")
-    return f" for C {' and '.join(spans)}"
+        start = "" if low == piece.low else f" from {digits(low)}"
+        spans.append(start + ("" if high == piece.high else f" to {digits(high)}"))
+    return " and".join(spans)
 
 
 def best_table(

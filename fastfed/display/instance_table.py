@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastfed.display.table import Column, Table
+from fastfed.display.table import BEST, Column, Table
 from fastfed.display.wording import told_apart
 from fastfed.text import printable
 
 if TYPE_CHECKING:
     from fastfed.model.instance import Instance
 
-BEST = " ★"
-"""Mark of a best arm."""
 MOST_ARMS = 20
 MOST_CLIENTS = 8
 _CLIENT_WIDTH = 10  # characters of a client's name above its column

@@ -49,21 +49,6 @@ ERRORS = (
     'Each line is estimated from trials of its own, so that "any" may come out below "server".',
 )
 
-REPLAY_HEADS = (
-    "step",
-    "who",
-    "event",
-    "arm",
-    "mean",
-    "leader's mean",
-    "2 alpha",
-    "pulls",
-    "uplinks",
-)
-REPLAY = (
-    "An arm is eliminated when its mean is 2 alpha (twice the radius) or more below the leader's.",
-)
-
 
 def summary_legend(heads: Sequence[str]) -> list[str]:
     """Explain the columns of a summary that have these headings."""

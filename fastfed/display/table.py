@@ -5,6 +5,7 @@ Names in cells come from files of other people, so each notation escapes what it
 
 from __future__ import annotations
 
+import html
 import re
 import shutil
 import sys
@@ -28,6 +29,8 @@ LINES = 28
 """Lines of a screen: with all its text, a table has no more."""
 WIDTH = 120
 """Columns of a screen."""
+BEST = " ★"
+"""Mark of a best arm."""
 _CLOSE = 100  # a table that is wider has one space between its columns, not two
 _LEAST_ROWS = 5  # whatever stands around them
 _LEAST_NAME = 12  # columns that a shortened name keeps
@@ -57,6 +60,8 @@ class Column:
     """Names stand to the left, numbers to the right."""
     name: bool = False
     """Whether cells may be shortened where the table is too wide."""
+    shades: Sequence[float] = ()
+    """From 0 to 1, how dark the cells are in a notebook."""
 
 
 @dataclass(frozen=True)
@@ -184,11 +189,31 @@ class Table:
         return flat.with_columns(text).write_csv().removesuffix("\n")
 
     def html(self) -> str:
-        """Write HTML for a notebook."""
-        from fastfed.display.notebook import columns_html
+        """Write HTML for a notebook, in the colours of the page around it, light or dark.
 
+        Names are escaped, so that markup in them is shown and not obeyed. Best arms are bold.
+        """
         shown = self.on_a_screen()
-        return columns_html(shown.above, shown.columns, shown.below)
+
+        def cell(tag: str, one: Column, text: str, shade: float = 0.0) -> str:
+            look = f"text-align:{'left' if one.left else 'right'}"
+            look += ";font-weight:bold" if text.endswith(BEST) else ""
+            look += f";background:rgba(76,120,168,{0.8 * shade:.2f})" if shade else ""
+            return f"<{tag} style='{look}'>{_escaped(text)}</{tag.split()[0]}>"
+
+        head = "".join(cell("th scope='col'", one, one.head) for one in shown.columns)
+        rows = (
+            "".join(
+                cell("td", one, one.cells[row], one.shades[row] if one.shades else 0.0)
+                for one in shown.columns
+            )
+            for row in range(shown.rows)
+        )
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        above = "".join(f"<div>{_escaped(line)}</div>" for line in shown.above if line)
+        below = "".join(f"<div><small>{_escaped(line)}</small></div>" for line in shown.below)
+        return f"<div class='fastfed'>{above}{table if shown.columns else ''}{below}</div>"
 
 
 def of_frame(frame: pl.DataFrame, above: Sequence[str] = ()) -> Table:
@@ -273,6 +298,10 @@ def _fitted(columns: list[Column], width: int) -> list[Column]:
 
 def _width(column: Column) -> int:
     return max(map(len, [column.head, *column.cells]))
+
+
+def _escaped(text: str) -> str:
+    return html.escape(printable(text))
 
 
 def _markdown(text: str) -> str:

@@ -1,13 +1,13 @@
-"""Tables of summaries, checks and bounds."""
+"""Tables of summaries and checks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fastfed.display.legends import BOUNDS, CHECK, LEAST_BOUNDS, summary_legend
-from fastfed.display.table import MOST, Column, Table, fits, table_text
-from fastfed.model.choices import DEFAULTS, choices_text
+from fastfed.display.legends import CHECK, summary_legend
+from fastfed.display.table import MOST, Column, Table, fits
+from fastfed.model.choices import DEFAULTS
 from fastfed.text import digits, listed, number, parameters, plain, printable, rate, short
 
 if TYPE_CHECKING:
@@ -15,16 +15,12 @@ if TYPE_CHECKING:
 
     from fastfed.analysis.check import Check
     from fastfed.model.instance import Instance
-    from fastfed.theory.bounds import Bounds
 
-_MOST_ARMS = 20  # of an instance, in a table of bounds
 _MOST_FAILED = 6  # lines of a check that do not hold, on one screen
 _HEADS = {"cost": "C", "bit_cost": "c of a bit"}
 _SUMMARY_KEYS = ("instance", *DEFAULTS, "delta", "sigma", *_HEADS)
 USUAL: Mapping[str, object] = {**DEFAULTS, "sigma": 1.0}
 """Choices that are not printed where all rows have them."""
-_COSTS = {"pulls": "pulls", "uplinks": "uplinks", "comm": "C x uplinks", "total": "total"}
-"""Costs of a scheme, and their headings."""
 
 
 def summary_table(
@@ -332,175 +328,3 @@ def _brief(value: float | None) -> str:
     if value is None:
         return ""
     return digits(value, 3 if 1e-3 <= value < 1e3 else 5 if 1e3 <= value < 1e5 else 1)
-
-
-def bounds_table(found: Sequence[Bounds], most: int | None = MOST) -> Table:
-    """Make the table of the numbers that a user needs, one row for each setting and cost."""
-    cells = [
-        {
-            "delta": float(b.delta),
-            "cost": float(b.cost),
-            "radius": b.radius,
-            "goal": b.goal,
-            "sigma": b.sigma,
-        }
-        for b in found
-    ]
-    instance = found[0].instance
-    usual = usual_values({instance.name: instance})
-    shared, columns = key_columns(cells, cells[0], "delta", usual)
-    columns += [
-        Column("least pulls", [short(b.least_pulls) for b in found]),
-        Column("T", [short(float(b.T)) for b in found]),
-        Column("sharp T", [short(float(b.T_sharp)) for b in found]),
-        Column("H_opt", [digits(float(b.period_opt), 5) for b in found]),
-        *(
-            Column(_head(index, found), [short(float(b.schemes[index].sharp.total)) for b in found])
-            for index in range(len(found[0].schemes))
-        ),
-    ]
-    notes = list(dict.fromkeys(note for b in found for note in b.notes))
-    head = _instance_text(instance) + (f"; {', '.join(shared)}" if shared else "")
-    star = found[0].T_star
-    above = [head, *([f"T* = {short(star)}"] if star is not None else []), *notes]
-    return Table(columns, above, LEAST_BOUNDS).first(most, "--all")
-
-
-def _head(index: int, found: Sequence[Bounds]) -> str:
-    """Name a scheme above its bounds on the total cost."""
-    schemes = [b.schemes[index] for b in found]
-    if all(
-        one.name == "periodic" and abs(one.parameter - b.period_opt) <= 1
-        for one, b in zip(schemes, found, strict=True)
-    ):
-        return "periodic:H_opt"
-    return _scheme(schemes[0].name, schemes[0].parameter)
-
-
-def bounds_text(found: Sequence[Bounds], every: bool = False) -> str:
-    """Write the bounds in short, or ``every`` number: arms once for each delta, then schemes."""
-    if not every:
-        return bounds_table(found).text()
-    text: list[str] = []
-    for position, b in enumerate(found):
-        before = found[position - 1]
-        keys = ((one.delta, one.radius, one.goal) for one in (b, before))
-        if position == 0 or len(set(keys)) > 1:
-            text += [*_arms_text(b), ""]
-        text += [*_schemes_text(b), ""]
-    return "\n".join([*text, *BOUNDS])
-
-
-def grid_text(b: Bounds) -> str:
-    """Write the schemes' bounds, summed over arms and clients, for a grid of deltas and costs."""
-    head = f"{_instance_text(b.instance)}; confidence scale sigma {b.sigma:g}"
-    return "\n".join([head, *table_text(grid_columns(b))])
-
-
-def _instance_text(instance: Instance) -> str:
-    arms, clients = instance.shape
-    size = f"{arms} arms, {clients} clients"
-    return f"{printable(instance.name)}: {size}, rewards {instance.rewards_text}"
-
-
-def grid_columns(b: Bounds) -> list[Column]:
-    """Make the columns of a table with one row for each delta, cost and scheme."""
-    rows = b.table().to_dicts()
-    deltas, costs = (parameters([row[name] for row in rows]) for name in ("delta", "cost"))
-    return [
-        Column("delta", [deltas[row["delta"]] for row in rows]),
-        Column("C", [costs[row["cost"]] for row in rows]),
-        Column("scheme", [_scheme(row["scheme"], row["parameter"]) for row in rows], left=True),
-        *(
-            Column(head, [short(row[name]) for row in rows])
-            for name, head in {**_COSTS, "total_over_T": "total / T"}.items()
-        ),
-    ]
-
-
-def _scheme(name: str, parameter: float | None) -> str:
-    if parameter is None or name == "fedelim":
-        return name
-    return f"{name}:{plain(float(parameter)).replace(',', '')}"
-
-
-def _arms_text(b: Bounds) -> list[str]:
-    """Write the numbers that do not depend on the cost."""
-    instance = b.instance
-    arms = instance.shape[0]
-    shown = range(min(arms, _MOST_ARMS))
-    hardest = [int(b.local_gaps[k].argmin()) for k in shown]
-    clients = [printable(instance.clients[m]) for m in hardest]
-    columns = [
-        Column("arm", [printable(instance.arms[k]) for k in shown], left=True, name=True),
-        Column("Delta_k", [f"{b.global_gaps[k]:.4g}" for k in shown]),
-        Column("T_k", [short(b.T_k[k]) for k in shown]),
-        Column("n_k", [short(b.n_k[k]) for k in shown]),
-        Column("hardest client", clients, left=True, name=True),
-        Column("Delta_km", [f"{b.local_gaps[k, hardest[k]]:.4g}" for k in shown]),
-        Column("T_km", [short(b.T_km[k, hardest[k]]) for k in shown]),
-        Column("n_km", [short(b.n_km[k, hardest[k]]) for k in shown]),
-    ]
-    if b.T_star and b.allocation is not None and b.least_pulls is not None:
-        pulls = b.allocation.sum(axis=1) * (b.least_pulls / b.T_star)
-        columns.append(Column("optimum", [short(float(pulls[k])) for k in shown]))
-    text = [
-        f"{_instance_text(instance)}; delta {plain(b.delta)}, confidence scale sigma {b.sigma:g}"
-        + printable(choices_text({"radius": b.radius, "goal": b.goal})),
-        f"T = {b.T:,.0f} is the paper's bound on the pulls of FedElim0.",
-        f"With n_km and n_k instead of T_km and T_k the bound is {b.T_sharp:,.0f} (sharp).",
-        *_least_text(b),
-        "",
-        *table_text(columns),
-    ]
-    if b.radius != "paper":
-        text.insert(
-            3,
-            "(the closed forms of T_km and T_k hold for the paper's radius only: here "
-            "they are n_km and n_k)",
-        )
-    if arms > _MOST_ARMS:
-        text.append(f"... {arms - _MOST_ARMS:,} more arms: --format json has all")
-    return text
-
-
-def _least_text(b: Bounds) -> list[str]:
-    """List the lower bounds on mean pulls, or why there is none."""
-    lines = []
-    if b.T_star is not None:
-        lines.append(
-            f"Every delta-correct algorithm needs at least {short(b.least_pulls)} pulls on "
-            f"average:\nT* kl(delta, 1 - delta) with T* = {short(b.T_star)}."
-        )
-    if b.lower is not None:
-        lines.append(
-            f"Theorem 3 states mean pulls >= {short(b.lower_as_stated)}; its proof gives "
-            f"{short(b.lower)}."
-        )
-    return [*lines, *b.notes]
-
-
-def _schemes_text(b: Bounds) -> list[str]:
-    """Write the schemes side by side at one cost."""
-    breaking = len(b.breaking_arms)
-    condition = (
-        "every arm meets C ln T_k <= T_k"
-        if not breaking
-        else f"{breaking:,} of {len(b.condition):,} arms break C ln T_k <= T_k"
-    )
-    variants = ("as_stated", "summed", "sharp")
-    names = [cell for one in b.schemes for cell in (_scheme(one.name, one.parameter), "", "")]
-    costs = [getattr(scheme, variant) for scheme in b.schemes for variant in variants]
-    columns = [
-        Column("scheme", names, left=True),
-        Column("bound", [one.replace("_", " ") for _ in b.schemes for one in variants], left=True),
-        *(Column(head, [short(getattr(c, one)) for c in costs]) for one, head in _COSTS.items()),
-        Column("total/T", [short(c.total / b.T if b.T else None) for c in costs]),
-    ]
-    return [
-        f"delta {plain(b.delta)}, cost C {plain(b.cost)}: H_opt {b.period_opt:.5g}, lambda_opt "
-        f"{b.base_opt:.5g}",
-        f"{condition}; FedElim's total <= 3T "
-        + ("follows" if b.three_T_follows else "does not follow"),
-        *table_text(columns),
-    ]

@@ -461,9 +461,9 @@ class Instance:
         )
 
     def _repr_html_(self) -> str:
-        from fastfed.display.notebook import instance_html
+        from fastfed.display.instance_table import instance_table
 
-        return instance_html(self)
+        return instance_table(self).html()
 
     def client_text(self, m: int) -> str:
         """Name a client by number and name, for messages.

@@ -32,7 +32,6 @@ from fastfed.simulation.reference_uplink import wire
 from fastfed.simulation.reports import Reports
 from fastfed.simulation.rows import Block
 from fastfed.simulation.walks import dithers, walk
-from fastfed.text import printable
 from fastfed.validation import checked_trial
 
 if TYPE_CHECKING:
@@ -66,41 +65,16 @@ class Replay:
         return pl.DataFrame([vars(event) for event in self.events], schema_overrides=floats)
 
     def __str__(self) -> str:
-        from fastfed.display.legends import REPLAY, REPLAY_HEADS
+        from fastfed.display.replay_table import replay_table
 
-        rows = [REPLAY_HEADS]
-        for e in self.events:
-            means = ("" if x is None else f"{x:.4g}" for x in (e.mean, e.leader, e.threshold))
-            told = (f"{e.step:,}", printable(e.actor), e.event, printable(e.arm))
-            rows.append((*told, *means, f"{e.pulls:,}", f"{e.uplinks:,}"))  # type: ignore[arg-type]
-        # every column is as wide as its longest cell: no name is cut
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [printable(self.title)]
-        for cells in rows:
-            shown = (
-                f"{cell:{side}{width}}"
-                for cell, side, width in zip(cells, "><<<>>>>>", widths, strict=True)
-            )
-            lines.append("  ".join(shown))
-        row = self.row
-        lines += REPLAY if row["goal"] == "best" else ()
-        plain = row["bits"] is None or row["uplink"] == "exact"
-        sent = "" if plain else f" of {row['bits']:,} bits"
-        answers = "every answer right" if row["correct"] else "not every answer right"
-        lines.append(
-            f"in all: {row['pulls']:,} pulls (busiest client: {row['busiest']:,}), "
-            f"{row['uplinks']:,} uplinks{sent}, {row['downlinks']:,} downlinks, "
-            f"{row['rounds']:,} rounds, {row['steps']:,} steps, "
-            f"{'truncated' if row['truncated'] else answers}"
-        )
-        return "\n".join(lines)
+        return replay_table(self).text()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from fastfed.display.notebook import replay_html
+        from fastfed.display.replay_table import replay_table
 
-        return replay_html(self)
+        return replay_table(self).html()
 
 
 @takes(Options, RUN)

@@ -260,15 +260,15 @@ class Bounds:
         return to_dict(self)
 
     def __str__(self) -> str:
-        from fastfed.display.tables import bounds_text, grid_text
+        from fastfed.display.bounds_tables import bounds_table, grid_table
 
         numbers = isinstance(self.delta, float) and isinstance(self.cost, float)
-        return bounds_text([self]) if numbers else grid_text(self)
+        return (bounds_table([self]) if numbers else grid_table(self)).text()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from fastfed.display.notebook import bounds_html
+        from fastfed.display.bounds_tables import bounds_html
 
         return bounds_html(self)
 

@@ -82,7 +82,7 @@ def test_schedules_that_do_the_same_are_equal_and_no_rivals() -> None:
     assert "periodic:1" not in {one.schedule for one in found.pieces[0].rivals}
     assert found.at(0)["equal"] == ["periodic:1"]
     assert found.at(0)["runner_up"] == "fedelim"
-    assert "fedelim0 (does the same: periodic:1)" in str(found)
+    assert "fedelim0 = periodic:1" in str(found)
 
 
 # Differences
@@ -224,11 +224,7 @@ def test_trials_that_did_not_end_are_left_out_in_pairs() -> None:
     assert row["pairs"] == found.compared == shared.sum()
     assert row["margin"] == pytest.approx((pulls[1] - pulls[0])[shared].mean())
     assert found.failed["fedelim0"] == pytest.approx(1 - ended[0].mean())
-    assert (
-        f"compared over the {shared.sum()} trials that all of 3 schedules answered rightly"
-        in str(found)
-    )
-    assert f"fedelim0 failed in {100 * (1 - ended[0].mean()):.3g} %" in str(found)
+    assert f"compared over trials that all answered rightly, {shared.sum()} or more" in str(found)
 
 
 def test_a_schedule_that_ends_the_easy_trials_only_is_excluded() -> None:
@@ -242,7 +238,7 @@ def test_a_schedule_that_ends_the_easy_trials_only_is_excluded() -> None:
     assert {one.winner for one in found.pieces} == {"fedelim0", "periodic:10"}
     assert found.compared == 300
     assert found.at(0.0)["excluded"] == ["fedelim"]
-    assert "excluded: fedelim, 75 % of 300 trials did not end (95 % interval 69.7 to" in str(found)
+    assert "75 % of 300 trials did not end (95 % int" in str(found.excluded["fedelim"])
     assert best_table(Cheapest((found,)), [1.0]).text().endswith(": fedelim 75 % [69.7, 79.8]")
     # as many as delta allows, give or take what chance does, are no reason
     ended[2] = np.arange(300) >= 35
@@ -259,7 +255,7 @@ def test_a_schedule_that_errs_is_excluded_with_its_rate() -> None:
     assert found.excluded == {"fedelim": Failures(240, 0, 300, 0.1)}
     assert "fedelim" not in {one.winner for one in found.pieces}
     assert found.compared == 300
-    assert "excluded: fedelim, 80 % of 300 trials are wrong (95 % interval 75 to 84." in str(found)
+    assert "80 % of 300 trials are wrong (95 % int" in str(found.excluded["fedelim"])
     # wrong answers and none count together, up to delta itself and what chance does
     right[2], ended = np.arange(300) >= 25, np.full(pulls.shape, True)
     ended[2] = np.arange(300) < 275
@@ -280,7 +276,7 @@ def test_schedules_are_compared_over_trials_with_right_answers() -> None:
     row = found.at(0.0)
     assert (row["winner"], row["pairs"]) == ("fedelim0", 295)
     assert row["total_mean"] == pytest.approx(pulls[0, 5:].mean())
-    assert "295 trials that all of 3 schedules answered rightly; fedelim0 fai" in str(found)
+    assert "compared over trials that all answered rightly, 295 or more" in str(found)
 
 
 def test_a_winner_that_failed_trials_make_dear_is_named() -> None:
@@ -304,7 +300,7 @@ def test_too_few_trials_for_delta_separate_nothing() -> None:
     )
     assert separate.at(0.0)["rivals"] == []
     assert not_yet.at(0.0)["rivals"] == ["periodic:10"]
-    assert "below 3 / delta = 304 trials nothing is separated" in str(not_yet)
+    assert "below 3 / delta trials, up to 304" in str(not_yet)
     text = best_table(Cheapest((separate, not_yet)), [0.0]).text()
     assert "nothing is separated in 1 of 2 cells: below 3 / delta trials, up to 304" in text
 
@@ -346,7 +342,7 @@ def test_a_schedule_that_never_ends_has_no_cost() -> None:
     found = envelope_of(pulls, uplinks, ended, cell=CELL)
     assert list(found.excluded) == ["fedelim0"]
     assert found.pieces[0].winner == "periodic:10"
-    assert "excluded: fedelim0, 100 % of 50 trials did not end" in str(found)
+    assert "allows: fedelim0 100 % [" in str(found)
     one = envelope_of(pulls[:, :1], uplinks[:, :1], ended[:, :1], cell=CELL)
     assert one.never_right == ("fedelim0",)  # one trial is no share above delta
     assert "no cost: fedelim0" in str(one)

@@ -73,7 +73,10 @@ def test_best(swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert law == "rewards: Gaussian(sigma=1.0)"
     assert "\n".join(text).replace("--all", ".frame") == str(ff.open_sweep(swept).best())
     every = printed(capsys, "best", str(swept), "--all")
-    assert all(str(one).splitlines()[0] in every for one in ff.open_sweep(swept).best().envelopes)
+    pieces = [piece for one in ff.open_sweep(swept).best().envelopes for piece in one.pieces]
+    rows = [line for line in every.splitlines() if line.lstrip().startswith("0.")]
+    assert len(rows) == len(pieces)
+    assert all(piece.winner in row for piece, row in zip(pieces, rows, strict=True))
     table = printed(capsys, "best", str(swept), "--cost", "0,100").splitlines()
     assert len(table) == 2 + 1 + 2 * 2 + 1
     assert table[-1].startswith("compared over trials that all answered rightly, ")
@@ -159,9 +162,9 @@ def test_the_trials_that_erred(swept: Path, capsys: pytest.CaptureFixture[str]) 
         capsys, "replay", str(swept), "--wrong", "--schedule", "fedelim", "--delta", "0.5"
     ).splitlines()
     assert shown[0] == "rewards: Gaussian(sigma=1.0)"
-    assert len(shown) == 2 + some.height + 1
-    assert [int(line.split()[4]) for line in shown[2:-1]] == some["trial"].to_list()
-    command = shown[-1].partition("story: fastfed ")[2].split()
+    assert len(shown) == 2 + some.height + 2
+    assert [int(line.split()[4]) for line in shown[2:-2]] == some["trial"].to_list()
+    command = shown[-1].split()[1:]
     assert "not every answer right" in printed(capsys, *command) or (
         "truncated" in printed(capsys, *command)
     )

@@ -13,9 +13,9 @@ from helpers import typed
 
 import fastfed as ff
 from fastfed.cli import app as cli
+from fastfed.display.bounds_tables import bounds_text
 from fastfed.display.guides import LEAST, bound_lines
 from fastfed.display.series import Line
-from fastfed.display.tables import bounds_text
 from fastfed.model.instance import Instance
 from fastfed.theory.bounds import bounds
 
@@ -31,7 +31,7 @@ def test_bounds_command(capsys: pytest.CaptureFixture[str]) -> None:
     found = [
         bounds(SYNTHETIC, d, c, base=1.5, period=100) for d in (0.1, 0.01) for c in (10.0, 2000.0)
     ]
-    assert table == bounds_text(found, every=True) + "\n"
+    assert table == bounds_text(found) + "\n"
     assert table.count("T = 228,921") == table.count("T = 255,343") == 1
     assert "4 of 4 arms break C ln T_k <= T_k; FedElim's total <= 3T does not follow" in table
     assert "every arm meets C ln T_k <= T_k; FedElim's total <= 3T follows" in table

@@ -8,7 +8,7 @@ from made_up_trials import CELL, envelope_of, simulated
 from scipy import stats
 
 from fastfed.analysis.cheapest import Cheapest
-from fastfed.display.cheapest_text import BRACKETS, best_table, cheapest_text
+from fastfed.display.cheapest_text import best_table, cheapest_table
 from fastfed.display.table import WIDTH
 from fastfed.text import digits
 
@@ -69,24 +69,26 @@ def test_screen_lists_one_inseparable_schedule_and_counts_the_others() -> None:
     assert f"fedelim (= {', '.join(names[1:])})" in best_table(same, [1.0], most=None).text()
 
 
-def test_all_ranges_of_a_cell() -> None:
+def test_all_pieces_of_a_cell() -> None:
     pulls, uplinks = simulated(np.random.default_rng(17), 2000, 3)
     found = Cheapest((envelope_of(pulls, uplinks, cell=CELL),))
-    first, *pieces = cheapest_text(found, every=True).splitlines()
-    foot = next(i for i, line in enumerate(pieces) if not line.startswith(" "))
-    pieces, legend = pieces[:foot], pieces[foot:]
-    assert first == (
-        "here, delta 0.1, sigma 1, 2,000 trials: the cheapest schedule by the cost C of an uplink"
+    title, shared, head, *rows = cheapest_table(found, every=True).text().splitlines()
+    assert title == "The cheapest schedule by the cost C of an uplink."
+    assert shared == "all rows: here, delta 0.1, 2,000 trials"
+    assert head.split("  ")[-1].strip() == "not separable"
+    pieces = found.envelopes[0].pieces
+    for row, piece in zip(rows, pieces, strict=False):
+        assert row.split()[0] == digits(piece.low)
+        assert piece.winner in row
+        for one in piece.rivals:
+            assert one.schedule in row
+    before = pieces[0].high_interval
+    assert before is not None
+    assert f"[{digits(before[0])}, {digits(before[1])}] {pieces[1].winner}" in " ".join(
+        rows[1].split()
     )
-    assert [line.split(": ")[1] for line in pieces if not line.startswith("    ")] == [
-        "fedelim0",
-        "periodic:10",
-        "fedelim",
-    ]
-    assert pieces[0].startswith("  C from 0 to 0.")
-    assert pieces[-1].startswith("  C from ") or "not separable" in pieces[-1]
-    assert legend[0] == BRACKETS[0]
-    assert len(legend) == (3 if any("not separable" in line for line in pieces) else 1)
+    assert rows[len(pieces)].startswith("95 %: interval of the C at which")
+    assert str(found.envelopes[0]) == cheapest_table(found, every=True).text()
 
 
 def test_table_for_given_costs() -> None:

@@ -13,7 +13,6 @@ from made_up_trials import CELL, envelope_of, simulated, summary_frame
 
 import fastfed as ff
 from fastfed.analysis.cheapest import Cheapest
-from fastfed.display.notebook import bounds_html, instance_html, replay_html
 from fastfed.display.table import MOST
 from fastfed.display.tables import check_table, summary_table
 from fastfed.model.choices import DEFAULTS
@@ -47,7 +46,7 @@ def words_of(text: str) -> str:
 
 
 def test_instance_marks_the_best_arms() -> None:
-    text = instance_html(NAMED)
+    text = NAMED._repr_html_()
     head, first, second = rows_of(text)
     assert len(head) == 4
     assert first[1:] == ["0.9 ★", "0.2", "0.55 ★"]
@@ -59,7 +58,7 @@ def test_instance_marks_the_best_arms() -> None:
 
 def test_a_large_instance_is_shown_in_part() -> None:
     big = ff.Instance(np.random.default_rng(0).random((500, 60)))
-    text = instance_html(big)
+    text = big._repr_html_()
     rows = rows_of(text)
     assert len(rows) == 21
     assert len(rows[0]) == 10
@@ -96,7 +95,7 @@ def test_a_long_summary_says_what_is_left_out() -> None:
 )
 def test_bounds(delta: Any, cost: Any, count: int) -> None:
     found = ff.bounds(NAMED, np.array(delta) if isinstance(delta, list) else delta, cost)
-    text = bounds_html(found)
+    text = found._repr_html_()
     head, *rows = rows_of(text)
     rows, optimum = rows[:count], rows[count:]
     assert head[:3] == ["delta", "C", "scheme"]
@@ -109,12 +108,12 @@ def test_bounds(delta: Any, cost: Any, count: int) -> None:
 
 def test_bounds_without_an_optimum_say_why() -> None:
     found = ff.bounds(NAMED, goal="eps:0.1")
-    assert "several answers can be right" in words_of(bounds_html(found))
+    assert "several answers can be right" in words_of(found._repr_html_())
 
 
 def test_replay_is_no_dump_of_events() -> None:
     told = ff.replay(NAMED, delta=0.1)
-    text = replay_html(told)
+    text = told._repr_html_()
     _, *rows = rows_of(text)
     assert len(rows) == len(told.events)
     assert [row[7] for row in rows] == [f"{event.pulls:,}" for event in told.events]

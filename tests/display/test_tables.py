@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from made_up_trials import summary_frame
 
 import fastfed as ff
+from fastfed.display.bounds_tables import bounds_text
 from fastfed.display.legends import SUMMARY
 from fastfed.display.table import MOST, Column, Table, table_text
-from fastfed.display.tables import bounds_text, summary_text
+from fastfed.display.tables import summary_text
 from fastfed.display.wording import told_apart
 from fastfed.text import number, parameters, plain, printable, rate
 
@@ -152,7 +153,7 @@ def test_bounds_name_the_law_and_keep_names_apart() -> None:
         rewards=ff.Bernoulli(),
         clients=["the first of all hospitals A", "the first of all hospitals B"],
     )
-    text = bounds_text([ff.bounds(one, delta=0.01, cost=1000)], every=True)
+    text = bounds_text([ff.bounds(one, delta=0.01, cost=1000)])
     assert "rewards Bernoulli()" in text
     assert "cost C 1,000" in text
     assert all(f"dose {i}" in text for i in range(3))
