@@ -49,6 +49,7 @@ def made_up(
                             "sigma": sigma,
                             "cost": cost,
                             "trials": 10_000,
+                            "truncated": 0,
                             "error_rate": wrong,
                             "error_low": wrong / 2,
                             "error_high": 1.5 * wrong + 0.0004,

@@ -19,6 +19,7 @@ from itertools import cycle, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fastfed.analysis.comparable import excluded_rows
 from fastfed.display.guides import bound_lines
 from fastfed.display.layout import (
     fit_categories,
@@ -412,12 +413,21 @@ def plot_sweep(
 
 
 def _cheapest_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the dearest schedules on average over delta if all are too many for a figure."""
+    """Leave out the dearest schedules on average over delta if all are too many for a figure.
+
+    Those that err in more trials than delta allows come last.
+    """
+    import polars as pl
+
     if rows["schedule"].n_unique() <= MOST_LINES:
         return rows
-    costs = rows.select("schedule", "total_mean")
-    means = costs.group_by("schedule", maintain_order=True).mean()
-    kept = means.sort("total_mean", nulls_last=True, maintain_order=True)["schedule"][:_FEW]
+    err = pl.Series("err", [why is not None for why in excluded_rows(rows)], pl.Boolean)
+    costs = rows.select("schedule", "total_mean", err)
+    means = costs.group_by("schedule", maintain_order=True).agg(
+        pl.col("total_mean").mean(), pl.col("err").any()
+    )
+    order = means.sort("err", "total_mean", nulls_last=True, maintain_order=True)
+    kept = order["schedule"][:_FEW]
     return rows.filter(rows["schedule"].is_in([*kept, "fedelim"]))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from fastfed.analysis.comparable import excluded_rows
 from fastfed.display.layout import NO_BREAK
 from fastfed.display.styles import EVERY_H, Style, distinct, label_of, numbered, sort_key, styles
 from fastfed.display.wording import told_apart, trials_text
@@ -49,6 +50,7 @@ _LOG_FROM = 8.0  # a larger ratio of the values takes a logarithmic axis
 _DEEPEST = 3.0  # a bar reaches at most this factor below the least value of a logarithmic axis
 MOST_LINES = 48  # in one figure
 _TITLE_NAME = 120  # characters of an instance's name
+_MOST_NAMED = 3  # schedules in one line of a title
 
 
 class TooManyLines(InputError):
@@ -175,7 +177,8 @@ def chart(
     group = group or ("delta" if x in ("schedule", "period") else "schedule")
     measure = _Measure(y, errors)
     _validate(frame, x, group, measure)
-    rows = _of_cost(frame, x, y, group, cost).to_dicts()
+    chosen = _of_cost(frame, x, y, group, cost)
+    rows = chosen.to_dicts()
     looks = styles(schedules or frame["schedule"].unique())
     if x != "schedule":
         rows = _every_step_once(rows, x)
@@ -203,7 +206,7 @@ def chart(
         lines,
         X[x],
         Y[y],
-        _title(rows, x, keys, measure),
+        [*_title(rows, x, keys, measure), *_failing(chosen)],
         categories,
         small_to_the_right=x == "delta",
         log_y=y == "error_rate",
@@ -492,6 +495,17 @@ def _looks(values: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], Style]:
     """Give a style to each different value."""
     different = list(dict.fromkeys(values))
     return dict(zip(different, numbered(len(different)), strict=True))
+
+
+def _failing(frame: pl.DataFrame) -> list[str]:
+    """Name schedules that fail in more trials than delta allows; these cannot be the cheapest."""
+    rows = zip(frame["schedule"], excluded_rows(frame), strict=True)
+    named = [label_of(name) for name, why in rows if why is not None]
+    names = list(dict.fromkeys(named))
+    if not names:
+        return []
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return [f"more errors than delta allows: {', '.join(names[:_MOST_NAMED])}{more}"]
 
 
 def _title(

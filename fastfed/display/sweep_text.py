@@ -79,7 +79,9 @@ def sweep_table(
     above = [*note, *law_lines(frame, instances), shared_text(shared)]
     legend = summary_legend([column.head for column in columns])
     summary, cheapest = (_asks(name, folder) for name in ("summary", "best"))
-    below = [*legend, *_excluded(frame), f"All {len(frame):,} rows: {summary}. Every C: {cheapest}"]
+    # means of a summary are of all trials that ended, those of `best` of right answers
+    every = "Every C, over right answers alone" if (frame["error_rate"] > 0).any() else "Every C"
+    below = [*legend, *_excluded(frame), f"All {len(frame):,} rows: {summary}. {every}: {cheapest}"]
     below += _next_step(frame, folder)
     return Table(columns, above, below, frame).first(MOST, cheapest)
 

@@ -497,13 +497,19 @@ def test_figures_against_delta_have_the_cheapest_of_many_schedules(tmp_path: Pat
     names = ["fedelim", *(f"periodic:{place}" for place in range(1, MOST_LINES + 1))]
     frame = made_up(["a"], names, [0.1, 0.01])
     cost = {name: place for place, name in enumerate(reversed(names))}
-    frame = frame.with_columns(total_mean=pl.col("schedule").replace_strict(cost) + 1e5)
+    errs = pl.col("schedule") == names[-1]
+    frame = frame.with_columns(
+        total_mean=pl.col("schedule").replace_strict(cost) + 1e5,
+        error_rate=pl.when(errs).then(0.83).otherwise("error_rate"),
+    )
     paths = {path.name: path.read_text() for path in plot_sweep(frame, tmp_path, ["svg"])}
     drawn = paths["a_s1_C10-total-delta.svg"]
     assert f"the cheapest of {len(names)} schedules" in drawn
     shown = {name for name in names if f">{name}<" in drawn}
-    assert shown == {"fedelim", *names[-10:]}
-    assert "a_s1_C10-total-period-d0.1.svg" in paths
+    assert shown == {"fedelim", *names[-11:-1]}
+    against_period = paths["a_s1_C10-total-period-d0.1.svg"]
+    assert f"more errors than delta allows: {label_of(names[-1])}" in against_period
+    assert "more errors" not in drawn
 
 
 @pytest.mark.process

@@ -47,7 +47,8 @@ def test_one_row_for_each_cell_and_cost_with_fedelim_beside_it() -> None:
     assert first.split()[-1] == "2"  # 20,000 over 9,991
     assert sum("20,000" in line for line in lines) == 5
     assert lines[-3:] == [
-        "All 140 rows: fastfed summary 'my results' --all. Every C: fastfed best 'my results'",
+        "All 140 rows: fastfed summary 'my results' --all. Every C, over right answers alone: "
+        "fastfed best 'my results'",
         "Next, often far cheaper:",
         "  fastfed sweep --spec 'my results/sweep.json' --schedule "
         "fedelim,phases --radius paper,mixture-pairs",
@@ -63,7 +64,7 @@ def test_what_was_tried_is_not_the_next_step() -> None:
 
 def test_in_python_methods_show_the_rest() -> None:
     lines = sweep_text(summary_frame(*grid(9, 5, 3)), {}).splitlines()
-    assert lines[-1] == "All 135 rows: summary(). Every C: best()"
+    assert lines[-1] == "All 135 rows: summary(). Every C, over right answers alone: best()"
 
 
 def test_with_many_cells_one_cost_is_shown() -> None:
@@ -92,6 +93,7 @@ def test_a_schedule_that_leaves_too_many_trials_unended_or_errs_is_not_the_cheap
         "excluded from 1 of 1 cells, more trials err or do not end than delta allows: "
         "periodic:28 60 % [56.9, 63.1]; periodic:30 60 % [56.9, 63.1]"
     ) in text
+    assert "Every C, over right answers alone: fastfed best 'my results'" in text
 
 
 def test_where_all_schedules_err_every_cell_has_a_line_without_a_winner() -> None:
