@@ -21,7 +21,7 @@ class InputError(ValueError):
     ...     ff.Periodic(0)
     ... except ff.InputError as error:
     ...     print(error)
-    period H = 0: must be a whole number from 1 to 2^52, as in periodic:100
+    schedule periodic: period H = 0: must be a whole number from 1 to 2^52, as in periodic:100
     """
 
     def __init__(self, message: str) -> None:

@@ -281,7 +281,7 @@ def _rewards(path: str, table: object) -> Rewards:
             f"known: {', '.join(known)}"
         )
     make: type[Rewards] = known[kind]
-    unknown = sorted(set(options) - make.options)
+    unknown = sorted(set(options) - make.table_keys)
     if unknown:
         raise InputError(f"{path}: unknown key {unknown[0]!r} in [rewards] of kind {kind}")
     if kind == "finite" and not {"values", "weights"} <= set(options):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from fastfed.errors import InputError, UnknownNameError, nearest
 from fastfed.model import installed
 from fastfed.model.fingerprint import fingerprint
+from fastfed.model.part_options import Option, declared, grammar_of
 from fastfed.validation import shown
 
 if TYPE_CHECKING:
@@ -34,11 +35,13 @@ class Part(ABC):
     """The option that names several; by default the kind with an s."""
     family: ClassVar[str]
     """The name up to the colon, as in "top"."""
+    declared_options: ClassVar[dict[str, Option]] = {}
+    """Options by the names of their attributes: those that the fields of the class declare."""
     grammar: ClassVar[str]
     """The form of the name, as in "top:N", or "mixture[:N]" if the option may be left out; empty
-    if no name makes such a part. By default the family: a name without options."""
-    missing: ClassVar[str] = ""
-    """The refusal of a name that lacks its option, as in "N is missing; write top:3"."""
+    if no name makes such a part. By default it follows from the options."""
+    example: ClassVar[str] = ""
+    """A name of the family with options, as in "top:3"; by default the grammar."""
     covered: ClassVar[bool] = False
     """Whether the theorems of `fastfed.theory` cover runs with the family. It is not inherited: a
     new family is not covered until its class says so."""
@@ -60,13 +63,36 @@ class Part(ABC):
             cls.families = {}
             if "plural" not in cls.__dict__:
                 cls.plural = f"{cls.kind}s"
-        elif "family" in cls.__dict__:
-            _register(cls)
+        else:
+            if "declared_options" not in cls.__dict__:
+                inherited = {} if "__init__" in cls.__dict__ else cls.declared_options
+                cls.declared_options = {**inherited, **declared(cls.__dict__)}
+            if "family" in cls.__dict__:
+                _register(cls)
+
+    def __post_init__(self) -> None:
+        """Check the options, which are the fields of a dataclass."""
+        for name, one in self.declared_options.items():
+            value = one.read(f"{self.kind} {self.family}", getattr(self, name), self.example)
+            object.__setattr__(self, name, value)
+        self.check_options()
+
+    def check_options(self) -> None:  # noqa: B027 - most options suit each other
+        """Raise an `InputError` if the values of the options do not suit each other."""
 
     @property
     def name(self) -> str:
-        """Canonical name, which `parse` reads back: that of a family without options."""
-        return self.family
+        """Canonical name, which `parse` reads back: up to the last option without its default."""
+        values = list(self.option_values)
+        defaults = [one.default for one in self.declared_options.values()]
+        while values and values[-1] == defaults[len(values) - 1]:
+            del values[-1]
+        return f"{self.family}:{','.join(map(plain, values))}" if values else self.family
+
+    @property
+    def option_values(self) -> Sequence[float]:
+        """The values of the options, in the order of names."""
+        return [getattr(self, name) for name in self.declared_options]
 
     @property
     def key(self) -> object:
@@ -136,7 +162,15 @@ class Part(ABC):
     @classmethod
     def from_options(cls, options: str) -> Self:
         """Make the part of this family whose name has ``options`` after the colon."""
-        return cls(options)  # type: ignore[call-arg]
+        if not cls.declared_options:
+            return cls(options)  # type: ignore[call-arg]
+        values, labels = options.split(","), [one.label for one in cls.declared_options.values()]
+        if len(values) > len(labels):
+            raise InputError(
+                f"{cls.kind} {shown(f'{cls.family}:{options}')}: takes {', '.join(labels)}, and "
+                f"nothing else, as in {cls.example}"
+            )
+        return cls(*values)
 
     @classmethod
     def parse(cls, given: object) -> Self:
@@ -161,8 +195,9 @@ class Part(ABC):
         if colon and (options.strip() or "[:" in family.grammar):
             return family.from_options(options)  # type: ignore[no-any-return]
         if ":" in family.grammar and "[:" not in family.grammar:
-            reason = family.missing or f"needs a value, as in {family.grammar}"
-            raise InputError(f"{cls.kind} {shown(given)}: {reason}")
+            labels = [one.label for one in family.declared_options.values() if one.default is None]
+            lacks = f"{labels[0]} is missing; write" if labels else "needs a value, as in"
+            raise InputError(f"{cls.kind} {shown(given)}: {lacks} {family.example}")
         return family()  # type: ignore[no-any-return]
 
     @classmethod
@@ -219,7 +254,9 @@ def _register(cls: type[Part]) -> None:
             "commas and blanks"
         )
     if "grammar" not in cls.__dict__:
-        cls.grammar = name
+        cls.grammar = grammar_of(name, cls.declared_options)
+    if "example" not in cls.__dict__:
+        cls.example = cls.grammar
     other = base.families.get(name)
     if other is not None and _home(other) != _home(cls):
         raise InputError(
@@ -250,11 +287,3 @@ def _home(cls: type[Part]) -> str:
 def plain(number: float) -> str:
     """Write a number in a name: as short as it can be and be read back, without ".0"."""
     return repr(number).removesuffix(".0")
-
-
-def name_with_options(family: str, options: Sequence[float], defaults: Sequence[object]) -> str:
-    """Write a family with its options, up to the last one that is not its default."""
-    count = len(options)
-    while count and options[count - 1] == defaults[count - 1]:
-        count -= 1
-    return f"{family}:{','.join(map(plain, options[:count]))}" if count else family

@@ -41,16 +41,15 @@ rewards. All of these are refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fastfed.confidence import MIXTURE, MIXTURE_ONE_SIDED, STITCHED
 from fastfed.errors import InputError
 from fastfed.model.part import Part
+from fastfed.model.part_options import option
 from fastfed.model.rewards import Gaussian
 from fastfed.model.uplinks import Lattice
-from fastfed.validation import read_number, shown
 
 if TYPE_CHECKING:
     from fastfed.model.setting import Setting
@@ -119,32 +118,6 @@ class _AtRandom(Participation):
 
     p: float
 
-    def __post_init__(self) -> None:
-        given: object = self.p
-        is_number = isinstance(given, Real) and not isinstance(given, bool)
-        if not is_number or not LEAST <= float(given) <= 1.0:  # type: ignore[arg-type]
-            raise InputError(
-                f"P {shown(given)} of participation {self.family}: must be a probability from "
-                f"{LEAST:g} to 1"
-            )
-        object.__setattr__(self, "p", float(given))  # type: ignore[arg-type]
-
-    @classmethod
-    def from_options(cls, options: str) -> Self:
-        try:
-            number = read_number(options)
-        except ValueError:
-            raise InputError(
-                f"participation {shown(f'{cls.family}:{options}')}: {cls.missing}"
-            ) from None
-        return cls(number)  # type: ignore[call-arg]
-
-    @property
-    def name(self) -> str:
-        """The family and the probability, as in wait:0.8."""
-        short = f"{self.p:g}"
-        return f"{self.family}:{short if float(short) == self.p else repr(self.p)}"
-
     @property
     def probability(self) -> float:
         return self.p
@@ -173,11 +146,10 @@ class Wait(_AtRandom):
     'wait:0.8'
     """
 
-    p: float
+    p: float = field(metadata=option("P", LEAST, 1.0))
 
     family = "wait"
-    grammar = "wait:P"
-    missing = f"write wait:P with a probability P from {LEAST:g} to 1, as in wait:0.8"
+    example = "wait:0.8"
     rank = 1
 
 
@@ -199,11 +171,10 @@ class Random(_AtRandom):
     'random:0.8'
     """
 
-    p: float
+    p: float = field(metadata=option("P", LEAST, 1.0))
 
     family = "random"
-    grammar = "random:P"
-    missing = f"write random:P with a probability P from {LEAST:g} to 1, as in random:0.8"
+    example = "random:0.8"
     rank = 2
     waits = False
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fastfed.capital import BETS, MOST_BETS
 from fastfed.confidence import (
@@ -27,7 +28,8 @@ from fastfed.confidence import (
 )
 from fastfed.errors import InputError
 from fastfed.model.part import Part
-from fastfed.validation import checked_whole, shown
+from fastfed.model.part_options import option
+from fastfed.validation import shown
 
 if TYPE_CHECKING:
     from fastfed.model.setting import Setting
@@ -99,7 +101,7 @@ class Radius(Part):
 
     @property
     def name(self) -> str:
-        return self._name
+        return super().name if self.function is None else self._name
 
     @property
     def key(self) -> object:
@@ -166,10 +168,6 @@ class _BuiltIn(Radius):
     def __init__(self) -> None:
         pass
 
-    @property
-    def name(self) -> str:
-        return self.family
-
 
 class Paper(_BuiltIn):
     """The paper's radius: a union bound over all steps."""
@@ -195,32 +193,17 @@ class Stitched(_BuiltIn):
     formula = STITCHED
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Mixture(_BuiltIn):
     """A mixture of exponential martingales, for each arm; tightest near the step ``tuned_at``."""
 
+    tuned_at: int = field(default=TUNED_AT, metadata=option("N", 1, MAX_STEPS, whole=True))
+
     family = "mixture"
     covered = True
-    grammar = "mixture[:N]"
+    example = "mixture:5000"
     rank = 2
     formula = MIXTURE
-
-    def __init__(self, tuned_at: int = TUNED_AT) -> None:
-        self.tuned_at = tuned_at
-
-    @classmethod
-    def from_options(cls, options: str) -> Self:
-        try:
-            return cls(checked_whole("step", options, 1, MAX_STEPS))
-        except InputError:
-            raise InputError(
-                f"radius {shown(f'{cls.family}:{options}')}: what follows the colon is the step at "
-                "which the mixture is tuned, a whole number from 1 to 2^52, as in "
-                f"{cls.family}:5000"
-            ) from None
-
-    @property
-    def name(self) -> str:
-        return self.family if self.tuned_at == TUNED_AT else f"{self.family}:{self.tuned_at}"
 
 
 class StitchedPairs(Stitched):
@@ -237,37 +220,23 @@ class MixturePairs(Mixture):
 
     family = "mixture-pairs"
     covered = True
-    grammar = "mixture-pairs[:N]"
+    example = "mixture-pairs:5000"
     rank = 4
     formula = MIXTURE_ONE_SIDED
     pairs = True
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Betting(_BuiltIn):
     """Capitals that bet on pairs of arms, for rewards from a known interval; no radius as such."""
 
+    bets: int = field(default=BETS, metadata=option("G", 1, MOST_BETS, whole=True))
+
     family = "betting"
-    grammar = "betting[:G]"
+    example = f"betting:{BETS}"
     rank = 5
     formula = BETTING
     pairs = True
-
-    def __init__(self, bets: int = BETS) -> None:
-        self.bets = bets
-
-    @classmethod
-    def from_options(cls, options: str) -> Self:
-        try:
-            return cls(checked_whole("bets", options, 1, MOST_BETS))
-        except InputError:
-            raise InputError(
-                f"radius {shown(f'{cls.family}:{options}')}: what follows the colon is the number "
-                f"of bets, a whole number from 1 to {MOST_BETS}, as in {cls.family}:{BETS}"
-            ) from None
-
-    @property
-    def name(self) -> str:
-        return self.family if self.bets == BETS else f"{self.family}:{self.bets}"
 
     def refuse(self, setting: Setting) -> None:
         from fastfed.model import betting

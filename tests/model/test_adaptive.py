@@ -51,9 +51,9 @@ def test_names_are_canonical(given: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("adaptive:", ("HI, LO, FIRST and SHARE",)),
-        ("adaptive:4,,2", ("HI, LO, FIRST and SHARE",)),
-        ("adaptive:4,1.1,2,0.3,1", ("HI, LO, FIRST and SHARE",)),
+        ("adaptive:", ("HI = ''",)),
+        ("adaptive:4,,2", ("LO = ''",)),
+        ("adaptive:4,1.1,2,0.3,1", ("takes HI, LO, FIRST, SHARE, and nothing else",)),
         ("adaptive:x", ("HI = 'x'", "above 1")),
         ("adaptive:1", ("HI = '1'", "above 1")),
         ("adaptive:nan", ("HI = 'nan'", "above 1")),

@@ -150,7 +150,7 @@ def test_parameters_names_and_decorator() -> None:
     assert ff.Schedule.parse("uniform-test:3") == Uniform(3)
     refused(lambda: Uniform(1, 2), "uniform-test", "takes rounds")
     refused(lambda: Uniform(sizes=2), "uniform-test", "not sizes")
-    refused(lambda: Uniform("x"), "uniform-test", "rounds", "number")
+    refused(lambda: Uniform("x"), "uniform-test", "ROUNDS", "number")
     refused(lambda: ff.Schedule.parse("rounds"), "LAMBDA is missing", "rounds:2")
     refused(lambda: ff.Schedule.parse("rounds:1"), "rounds", "above 1")
 

@@ -491,17 +491,17 @@ def test_names_and_objects_are_one(name: str, made: Any) -> None:
     ("uplink", "words"),
     [
         ("dithered:1", ("dithered:1", "did you mean", "dither:KAPPA")),
-        ("dither", ("'dither'", "dither:KAPPA", "as in dither:1")),
-        ("dither:", ("'dither:'", "number")),
-        ("dither:x", ("'dither:x'", "number")),
-        ("dither:1,2", ("'dither:1,2'", "number")),
-        ("dither:0", ("KAPPA 0", "1e-09 to 1e+06", "exact sends")),
-        ("dither:-1", ("KAPPA -1", "1e-09 to 1e+06")),
-        ("dither:nan", ("KAPPA nan", "1e-09 to 1e+06")),
-        ("dither:inf", ("KAPPA inf", "1e-09 to 1e+06")),
-        ("round:1e-12", ("C0 1e-12", "1e-09 to 1e+06")),
-        ("round", ("'round'", "round:C0")),
-        ("round:1e7", ("C0 10000000", "1e-09 to 1e+06")),
+        ("dither", ("'dither'", "KAPPA is missing", "dither:1")),
+        ("dither:", ("'dither:'", "KAPPA is missing")),
+        ("dither:x", ("KAPPA = 'x'", "number", "as in dither:1")),
+        ("dither:1,2", ("'dither:1,2'", "takes KAPPA, and nothing else")),
+        ("dither:0", ("KAPPA = '0'", "1e-09 to 1e+06")),
+        ("dither:-1", ("KAPPA = '-1'", "1e-09 to 1e+06")),
+        ("dither:nan", ("KAPPA = 'nan'", "1e-09 to 1e+06")),
+        ("dither:inf", ("KAPPA = 'inf'", "1e-09 to 1e+06")),
+        ("round:1e-12", ("C0 = '1e-12'", "1e-09 to 1e+06")),
+        ("round", ("'round'", "C0 is missing", "round:1")),
+        ("round:1e7", ("C0 = '1e7'", "1e-09 to 1e+06")),
         ("exact:1", ("exact:1", "no option")),
         (3, ("uplink 3", "dither:KAPPA")),
     ],
@@ -512,7 +512,7 @@ def test_bad_names_are_refused(uplink: object, words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     "made",
-    [lambda: ff.Dither("1"), lambda: ff.Dither(True), lambda: ff.Round(None), lambda: ff.Round(0)],
+    [lambda: ff.Dither("x"), lambda: ff.Dither(True), lambda: ff.Round(None), lambda: ff.Round(0)],
 )
 def test_bad_objects_are_refused(made: Any) -> None:
     refused(made, "must be a number from")

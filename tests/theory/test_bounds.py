@@ -565,7 +565,7 @@ def test_to_dict_is_json(synthetic: Instance, grid: bool) -> None:
         ({"period": 0}, "period H = 0: must be a whole number"),
         ({"period": 2.5}, "period H = 2.5: "),
         ({"period": "often"}, "period H = 'often': "),
-        ({"base": 1.0}, "base lambda = 1.0: must be above 1"),
+        ({"base": 1.0}, "base lambda = 1.0: must be a number above 1"),
         ({"base": 0.5}, "base lambda = 0.5: "),
         ({"base": math.nan}, "base lambda = nan: "),
         ({"base": math.inf}, "base lambda = inf: "),

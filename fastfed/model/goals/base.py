@@ -26,10 +26,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastfed.errors import InputError
 from fastfed.model.part import Part
 from fastfed.model.weights import ALIKE, ArmScales
-from fastfed.validation import read_number
 
 if TYPE_CHECKING:
     from fastfed.model.instance import Instance
@@ -280,27 +278,3 @@ def arm_list(chosen: npt.ArrayLike, arms: Sequence[str]) -> str:
     every = np.atleast_1d(np.asarray(chosen)).tolist()
     shown = [f"{k}" if arms[k] == str(k) else f"{k} ({arms[k]})" for k in every[:8]]
     return ", ".join(shown) + (f" and {len(every) - 8} more" if len(every) > 8 else "")
-
-
-def positive(text: str, value: object, what: str, example: str, zero: bool = False) -> float:
-    """Check an option of a goal: a finite number above 0 (with ``zero``: at least 0)."""
-    number = finite(text, value, what, example)
-    if number < 0 or (number == 0 and not zero):
-        raise InputError(
-            f"goal {text}: {what} = {number:g} must be "
-            f"{'at least' if zero else 'above'} 0, as in {example}"
-        )
-    return number
-
-
-def finite(text: str, value: object, what: str, example: str) -> float:
-    """Check an option of a goal: a finite number."""
-    try:
-        if isinstance(value, bool):
-            raise TypeError("a truth value")
-        number = read_number(value) if isinstance(value, str) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"goal {text}: {what} must be a number, as in {example}") from None
-    if not abs(number) <= MOST:
-        raise InputError(f"goal {text}: {what} must be finite, at most {MOST:g}, as in {example}")
-    return number

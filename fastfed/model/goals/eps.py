@@ -23,27 +23,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from fastfed.model.goals.base import (
+    MOST,
     Decision,
     Floats,
     Goal,
     Numbers,
     Right,
     leads,
-    positive,
     tolerance,
 )
-from fastfed.model.part import plain
+from fastfed.model.part_options import option
 from fastfed.model.weights import ALIKE, ArmScales
-from fastfed.validation import shown
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,21 +61,13 @@ class Eps(Goal):
     True
     """
 
-    slack: float
+    slack: float = field(metadata=option("E", 0.0, MOST, above=True))
+
     family = "eps"
     covered = True
-    grammar = "eps:E"
-    missing = "E is missing, how much worse than the best an answer may be; write eps:0.1"
+    example = "eps:0.1"
     rank = 2
     gap_text = "(the smallest, or E)"
-
-    def __post_init__(self) -> None:
-        value = positive(f"eps:{shown(self.slack).strip(chr(39))}", self.slack, "E", "eps:0.1")
-        object.__setattr__(self, "slack", value)
-
-    @property
-    def name(self) -> str:
-        return f"eps:{plain(self.slack)}"
 
     @property
     def numbers(self) -> Numbers:

@@ -16,26 +16,24 @@ arm would never be settled.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fastfed.errors import InputError
 from fastfed.model.goals.base import (
+    MOST,
     Decision,
     Floats,
     Goal,
     Numbers,
     Right,
     arm_list,
-    finite,
-    positive,
     tolerance,
 )
-from fastfed.model.part import plain
+from fastfed.model.part_options import option
 from fastfed.model.weights import ALIKE, ArmScales
-from fastfed.validation import shown
 
 if TYPE_CHECKING:
     from fastfed.model.setting import Setting
@@ -64,42 +62,16 @@ class Threshold(Goal):
     [0, 1]
     """
 
-    tau: float
-    slack: float = 0.0
+    tau: float = field(metadata=option("TAU", -MOST, MOST))
+    slack: float = field(default=0.0, metadata=option("E", 0.0, MOST))
+
     family = "threshold"
     covered = True
-    grammar = "threshold:TAU[,E]"
-    missing = "TAU is missing, what means are compared with; write threshold:0.5"
+    example = "threshold:0.5,0.05"
     rank = 3
     gap_text = "(twice the smallest distance from the threshold, E included)"
     one_arm = False
     compares = False
-
-    def __post_init__(self) -> None:
-        text = f"threshold:{shown(self.tau).strip(chr(39))}"
-        if not (isinstance(self.slack, int | float) and self.slack == 0):
-            text += f",{shown(self.slack).strip(chr(39))}"
-        tau = finite(text, self.tau, "TAU", "threshold:0.5")
-        object.__setattr__(self, "tau", tau + 0.0)  # -0.0 is 0.0
-        object.__setattr__(
-            self, "slack", positive(text, self.slack, "E", "threshold:0.5,0.05", zero=True) + 0.0
-        )
-
-    @classmethod
-    def from_options(cls, options: str) -> Self:
-        pieces = options.split(",")
-        given = f"goal {shown(f'{cls.family}:{options}')}"
-        if not pieces[0].strip():
-            raise InputError(f"{given}: {cls.missing}")
-        if len(pieces) > 2:
-            raise InputError(
-                f"{given}: takes TAU and E, and nothing else; write threshold:0.5,0.05"
-            )
-        return cls(*pieces)  # type: ignore[arg-type]
-
-    @property
-    def name(self) -> str:
-        return f"threshold:{plain(self.tau)}" + (f",{plain(self.slack)}" if self.slack else "")
 
     @property
     def numbers(self) -> Numbers:

@@ -24,7 +24,7 @@ Means may tie within the top, and within the rest: nobody needs to tell these ap
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,8 +40,9 @@ from fastfed.model.goals.base import (
     leads,
     tolerance,
 )
+from fastfed.model.part_options import option
 from fastfed.model.weights import ALIKE, ArmScales
-from fastfed.validation import as_whole, shown
+from fastfed.validation import MOST_CELLS
 
 if TYPE_CHECKING:
     from fastfed.model.instance import Instance
@@ -66,27 +67,14 @@ class Top(Goal):
     [0, 1]
     """
 
-    count: int
+    count: int = field(metadata=option("N", 1, MOST_CELLS, whole=True))
+
     family = "top"
     covered = True
-    grammar = "top:N"
-    missing = "N is missing, how many arms are wanted; write top:3"
+    example = "top:3"
     rank = 1
     gap_text = "between the last arm of the top and the first of the rest"
     one_arm = False
-
-    def __post_init__(self) -> None:
-        whole = as_whole(self.count)
-        if whole is None or whole < 1:
-            raise InputError(
-                f"goal top:{shown(self.count).strip(chr(39))}: N must be a whole "
-                "number from 1, as in top:3"
-            )
-        object.__setattr__(self, "count", whole)
-
-    @property
-    def name(self) -> str:
-        return f"top:{self.count}"
 
     @property
     def numbers(self) -> Numbers:

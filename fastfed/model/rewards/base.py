@@ -22,7 +22,7 @@ class Rewards(Part):
     """The law of one reward at each arm and client. ``means`` is always the instance's K x M."""
 
     kind = "rewards"
-    options: ClassVar[frozenset[str]] = frozenset()
+    table_keys: ClassVar[frozenset[str]] = frozenset()
     """What else a file's table of rewards may say."""
 
     unknown_text = (

@@ -118,7 +118,7 @@ class Finite(Rewards):
     family = "finite"
     grammar = ""
     rank = 2
-    options = frozenset({"values", "weights", "empty"})
+    table_keys = frozenset({"values", "weights", "empty"})
 
     values: Floats
     weights: Floats

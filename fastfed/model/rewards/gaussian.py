@@ -38,7 +38,7 @@ class Gaussian(Rewards):
     family = "gaussian"
     grammar = "gaussian[:SIGMA]"
     rank = 0
-    options = frozenset({"sigma"})
+    table_keys = frozenset({"sigma"})
 
     sigma: float | Floats
 

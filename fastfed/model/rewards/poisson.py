@@ -41,7 +41,7 @@ class Poisson(Rewards):
     family = "poisson"
     grammar = "poisson[:SIGMA]"
     rank = 3
-    options = frozenset({"sigma"})
+    table_keys = frozenset({"sigma"})
 
     sigma: float
 

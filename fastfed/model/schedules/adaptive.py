@@ -43,24 +43,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfed.confidence import Confidence
 from fastfed.errors import InputError
-from fastfed.model.part import name_with_options, plain
+from fastfed.model.part import plain
+from fastfed.model.part_options import option
 from fastfed.model.schedules.base import Schedule, Timetable
 from fastfed.timegrid import PARTS, place_from, place_until, step_at
-from fastfed.validation import MAX_STEPS, number, shown
+from fastfed.validation import MAX_STEPS, shown
 
 if TYPE_CHECKING:
     from fastfed.model.setting import Setting
 
 HI, LO, FIRST, SHARE = 4.0, 1.1, 2.0, 0.3
 """The defaults: see docs/explanation/adaptive.md for the study that chose them."""
-_DEFAULTS = (HI, LO, FIRST, SHARE)
 _MOST = 1e6  # of every option
 
 
@@ -75,6 +76,7 @@ class Choice(NamedTuple):
     step allowed, "HI" if it is not so at the last step allowed."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Adaptive(Schedule):
     """At times that the server chooses from the means that it has received.
 
@@ -105,33 +107,22 @@ class Adaptive(Schedule):
     True
     """
 
+    hi: float = field(default=HI, metadata=option("HI", 1.0, _MOST, above=True))
+    lo: float = field(default=LO, metadata=option("LO", 1.0, _MOST, above=True))
+    first: float = field(default=FIRST, metadata=option("FIRST", 0.0, _MOST, above=True))
+    share: float = field(default=SHARE, metadata=option("SHARE", 0.0, 1.0))
+
     family = "adaptive"
-    grammar = "adaptive[:HI,LO,FIRST,SHARE]"
+    example = "adaptive:8,1.2"
     rank = 2
     chosen = True
 
-    def __init__(
-        self, hi: float = HI, lo: float = LO, first: float = FIRST, share: float = SHARE
-    ) -> None:
-        self.hi = _option("HI", hi, 1.0, _MOST)
-        self.lo = _option("LO", lo, 1.0, _MOST)
-        self.first = _option("FIRST", first, 0.0, _MOST)
-        self.share = _option("SHARE", share, 0.0, 1.0, closed=True)
+    def check_options(self) -> None:
         if self.hi < self.lo:
             raise InputError(
                 f"schedule adaptive: HI = {plain(self.hi)} is below LO = {plain(self.lo)}; times "
                 "grow at least by LO and at most by HI"
             )
-
-    @classmethod
-    def from_options(cls, options: str) -> Self:
-        given = options.split(",")
-        if len(given) > len(_DEFAULTS) or not all(map(str.strip, given)):
-            raise InputError(
-                f"schedule {shown(f'adaptive:{options}')}: takes HI, LO, FIRST and SHARE, in this "
-                "order, as in adaptive:8 or adaptive:8,1.2"
-            )
-        return cls(*given)  # type: ignore[arg-type]
 
     @classmethod
     def given(cls, schedule: object) -> Adaptive:
@@ -147,14 +138,6 @@ class Adaptive(Schedule):
     def options(self) -> tuple[float, float, float, float]:
         """The options HI, LO, FIRST and SHARE, as numbers."""
         return self.hi, self.lo, self.first, self.share
-
-    @property
-    def name(self) -> str:
-        return name_with_options(self.family, self.options, _DEFAULTS)
-
-    @property
-    def value(self) -> float | None:
-        return self.hi
 
     @property
     def growth(self) -> float:
@@ -211,13 +194,3 @@ class Adaptive(Schedule):
             else:
                 low = middle
         return Choice(step_at(high), wanted, "")
-
-
-def _option(name: str, value: object, least: float, most: float, closed: bool = False) -> float:
-    """Check one of the options: a number above ``least``, or (``closed``) equal to it."""
-    limits = f"from {least:g} to {most:g}" if closed else f"above {least:g}, at most {most:g}"
-    rule = f"must be a number {limits}"
-    found = number(f"schedule adaptive: {name}", value, rule)
-    if not (least <= found <= most) or (found == least and not closed):
-        raise InputError(f"schedule adaptive: {name} = {shown(value)}: {rule}")
-    return found

@@ -15,16 +15,15 @@ import math
 from abc import abstractmethod
 from collections import namedtuple
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from fastfed.confidence import BETTING, OWN, Confidence, exponent
 from fastfed.errors import InputError
-from fastfed.model.part import name_with_options
+from fastfed.model.part_options import Option
 from fastfed.model.schedules.base import Schedule
-from fastfed.validation import number, shown
 
 if TYPE_CHECKING:
     from fastfed.model.instance import Instance
@@ -212,11 +211,13 @@ class Algorithm(Schedule):
     _options: ClassVar[Any] = None
 
     def __init_subclass__(cls, **options: Any) -> None:
-        if "family" in cls.__dict__ and "grammar" not in cls.__dict__:
-            names = ",".join(cls.parameters).upper()
-            needed = None in cls.parameters.values()
-            form = f":{names}" if needed else f"[:{names}]"
-            cls.grammar = f"{cls.family}{form if names else ''}"
+        if "declared_options" in cls.__dict__:
+            cls.parameters = {name: one.default for name, one in cls.declared_options.items()}
+        else:
+            cls.declared_options = {
+                name: Option(name.upper(), -_MOST, _MOST, default=default)
+                for name, default in cls.parameters.items()
+            }
         # one class of options for all objects of the family: Numba compiles for the class
         make: Any = namedtuple
         made = make("Options", list(cls.parameters), module=cls.__module__)
@@ -234,22 +235,12 @@ class Algorithm(Schedule):
                 f"schedule {self.family}: takes {', '.join(names) or 'no parameters'}, not "
                 + (", ".join(unknown) or f"{len(values)} values")
             )
-        found = {name: given.get(name, default) for name, default in self.parameters.items()}
-        rule = f"must be a number, at most {_MOST:g} in size"
-        for name, value in found.items():
-            read = number(f"schedule {self.family}: {name}", value, rule)
-            if not abs(read) <= _MOST:
-                raise InputError(f"schedule {self.family}: {name} = {shown(value)}: {rule}")
-            found[name] = read
+        found = {
+            name: one.read(f"schedule {self.family}", given.get(name, one.default), self.example)
+            for name, one in self.declared_options.items()
+        }
         self.options: Any = self._options(**found) if self._options else ()
         self.check_options()
-
-    def check_options(self) -> None:
-        """Raise an `InputError` if the values of ``self.options`` do not suit the algorithm."""
-
-    @classmethod
-    def from_options(cls, options: str) -> Self:
-        return cls(*options.split(","))  # type: ignore[arg-type]
 
     @staticmethod
     @abstractmethod
@@ -343,12 +334,8 @@ class Algorithm(Schedule):
         return make
 
     @property
-    def name(self) -> str:
-        return name_with_options(self.family, self.options, list(self.parameters.values()))
-
-    @property
-    def value(self) -> float | None:
-        return float(self.options[0]) if self.options else None
+    def option_values(self) -> tuple[float, ...]:
+        return tuple(self.options)
 
     @property
     def label(self) -> str:

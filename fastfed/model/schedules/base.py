@@ -71,8 +71,8 @@ class Schedule(Part):
 
     @property
     def value(self) -> float | None:
-        """The number that tells members of the family apart (H, lambda); None if it has none."""
-        return None
+        """The option that members of the family are sorted by; None if there is none."""
+        return next(map(float, self.option_values), None)
 
     @property
     def every_step(self) -> bool:

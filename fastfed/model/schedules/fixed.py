@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -11,11 +12,12 @@ import numpy.typing as npt
 
 from fastfed.confidence import MAX_STEPS
 from fastfed.errors import InputError
-from fastfed.model.part import plain
+from fastfed.model.part_options import option
 from fastfed.model.schedules.base import MOST_TIMES, Schedule
-from fastfed.validation import MOST_BASE, as_whole, number, shown
+from fastfed.validation import MOST_BASE, as_whole, shown
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Periodic(Schedule):
     """Communication every H steps: n = H, 2H, 3H, ...
 
@@ -33,25 +35,10 @@ class Periodic(Schedule):
     [100, 200, 300]
     """
 
+    period: int = field(metadata=option("period H", 1, MAX_STEPS, whole=True))
+
     family = "periodic"
     grammar = "periodic:100"
-
-    def __init__(self, period: int) -> None:
-        whole = as_whole(period)
-        if whole is None or not 1 <= whole <= MAX_STEPS:
-            raise InputError(
-                f"period H = {shown(period)}: must be a whole number from 1 to 2^52, as in "
-                "periodic:100"
-            )
-        self.period: int = whole
-
-    @property
-    def value(self) -> float | None:
-        return float(self.period)
-
-    @property
-    def name(self) -> str:
-        return f"periodic:{self.period}"
 
 
 class FedElim0(Periodic):
@@ -70,11 +57,8 @@ class FedElim0(Periodic):
     def __init__(self) -> None:
         super().__init__(1)
 
-    @property
-    def name(self) -> str:
-        return self.family
 
-
+@dataclass(frozen=True, eq=False, repr=False)
 class Exponential(Schedule):
     """At the distinct values of ceil(base^t), t = 0, 1, 2, ...
 
@@ -90,33 +74,18 @@ class Exponential(Schedule):
     [1, 2, 3, 4, 6, 8, 12]
     """
 
+    base: float = field(metadata=option("base lambda", 1.0, MOST_BASE, above=True))
+
     family = "exponential"
     grammar = "exponential:1.5"
+    example = "exponential:1.5, or fedelim0 for every step"
 
-    def __init__(self, base: float) -> None:
-        self.base = number("base lambda", base, "must be a number above 1")
-        if not (self.base > 1 and math.isfinite(self.base)):
-            raise InputError(
-                f"base lambda = {base!r}: must be above 1"
-                + (", as fedelim0 for talking at every step" if self.base == 1 else "")
-            )
-        if self.base > MOST_BASE:
-            raise InputError(
-                f"base lambda = {base!r}: at most {MOST_BASE:g}; it talks at step 1 and never again"
-            )
+    def check_options(self) -> None:
         if math.log(MAX_STEPS) / math.log(self.base) > MOST_TIMES:
             raise InputError(
-                f"base lambda = {base!r}: so near 1 that it talks at nearly every "
+                f"base lambda = {self.base!r}: so near 1 that it communicates at nearly every "
                 "step; take fedelim0"
             )
-
-    @property
-    def value(self) -> float | None:
-        return self.base
-
-    @property
-    def name(self) -> str:
-        return f"exponential:{plain(self.base)}"
 
     def times(self, until: int) -> npt.NDArray[np.int64]:
         times: list[int] = []
@@ -144,10 +113,6 @@ class FedElim(Exponential):
 
     def __init__(self) -> None:
         super().__init__(2.0)
-
-    @property
-    def name(self) -> str:
-        return self.family
 
 
 class SuperExponential(Schedule):

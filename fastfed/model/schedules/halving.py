@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from fastfed.errors import InputError
+from fastfed.model.part_options import Option
 from fastfed.model.schedules.algorithm import Algorithm
 from fastfed.model.schedules.evidence import candidates_of
 
@@ -60,18 +61,10 @@ class Halving(Algorithm):
     """
 
     family = "halving"
-    grammar = "halving:BUDGET"
-    missing = "BUDGET is missing, the pulls of a trial; write halving:20000"
-    parameters: ClassVar = {"budget": None}
+    example = "halving:20000"
+    declared_options: ClassVar = {"budget": Option("BUDGET", 1, 10**15, whole=True)}
     fixed_budget = True
     rank = 130
-
-    def check_options(self) -> None:
-        if self.options.budget < 1.0 or self.options.budget % 1.0:
-            raise InputError(
-                f"schedule halving: BUDGET = {self.options.budget:g} must be a whole number of "
-                "pulls, as in halving:20000"
-            )
 
     def prepare(self, setting: Setting) -> Any:
         arms, clients = setting.instance.shape

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from fastfed.errors import InputError
+from fastfed.model.part_options import Option
 from fastfed.model.schedules.algorithm import UNDECIDED, Algorithm, server_weights
 from fastfed.model.schedules.allocation import cheapest
 from fastfed.model.schedules.evidence import (
@@ -78,16 +78,10 @@ class Oracle(Algorithm):
     """
 
     family = "oracle"
-    grammar = "oracle[:LAMBDA]"
-    parameters: ClassVar = {"growth": 1.2}
+    example = "oracle:2"
+    declared_options: ClassVar = {"growth": Option("LAMBDA", 1.0, 1e15, above=True, default=1.2)}
     knows_means = True
     rank = 140
-
-    def check_options(self) -> None:
-        if not self.options.growth > 1.0:
-            raise InputError(
-                f"schedule oracle: LAMBDA = {self.options.growth:g} must be above 1, as in oracle:2"
-            )
 
     def prepare(self, setting: Setting) -> Known:
         weights = server_weights(setting.instance)

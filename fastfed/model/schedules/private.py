@@ -20,6 +20,7 @@ import numpy as np
 
 from fastfed.capital import laplace
 from fastfed.errors import InputError
+from fastfed.model.part_options import Option
 from fastfed.model.schedules.algorithm import Algorithm
 
 if TYPE_CHECKING:
@@ -44,15 +45,10 @@ class PrivateElimination(Algorithm):
     """
 
     family = "dp-se"
-    grammar = "dp-se:EPS"
-    missing = "EPS is missing, the privacy parameter; write dp-se:1"
-    parameters: ClassVar = {"eps": None}
+    example = "dp-se:1"
+    declared_options: ClassVar = {"eps": Option("EPS", 0.0, 1e15, above=True)}
     randomised = True
     rank = 140
-
-    def check_options(self) -> None:
-        if self.options.eps <= 0.0:
-            raise InputError(f"schedule dp-se: EPS = {self.options.eps:g} must be above 0")
 
     def prepare(self, setting: Setting) -> Any:
         width, clients = setting.instance.rewards.range, setting.instance.shape[1]

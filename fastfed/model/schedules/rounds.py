@@ -16,10 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fastfed.errors import InputError
+from fastfed.model.part_options import Option
 from fastfed.model.schedules.algorithm import ABANDONED, UNDECIDED, Algorithm, alpha
 from fastfed.model.schedules.evidence import candidates_of, declare_lone
 from fastfed.model.schedules.fixed import Exponential
 from fastfed.model.weights import ALIKE
+from fastfed.validation import MOST_BASE
 
 if TYPE_CHECKING:
     from fastfed.model.setting import Setting
@@ -77,9 +79,8 @@ class Rounds(Algorithm):
     """
 
     family = "rounds"
-    grammar = "rounds:LAMBDA"
-    missing = "LAMBDA is missing, the factor from one round to the next; write rounds:2"
-    parameters: ClassVar = {"growth": None}
+    example = "rounds:2"
+    declared_options: ClassVar = {"growth": Option("LAMBDA", 1.0, MOST_BASE, above=True)}
     rank = 110
 
     def check_options(self) -> None:

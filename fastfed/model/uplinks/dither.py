@@ -35,10 +35,11 @@ earlier one, and a simulation can jump from one communication to any later one.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fastfed.confidence import PAPER, Confidence
+from fastfed.model.part_options import option
 from fastfed.model.uplinks.lattice import LEAST, MOST, Lattice
 
 if TYPE_CHECKING:
@@ -62,14 +63,12 @@ class Dither(Lattice):
     'dither:0.5'
     """
 
-    kappa: float
+    kappa: float = field(metadata=option("KAPPA", LEAST, MOST))
 
     family = "dither"
     covered = True
-    grammar = "dither:KAPPA"
-    missing = f"write dither:KAPPA with a number KAPPA from {LEAST:g} to {MOST:g}, as in dither:1"
+    example = "dither:1"
     rank = 1
-    option = "KAPPA"
     dithered = True
 
     def step(self, n: int, server: Confidence) -> float:

@@ -35,9 +35,8 @@ The rule takes the place of the radius at the server. Clients have theirs as bef
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,13 +44,11 @@ import numpy.typing as npt
 from fastfed import capital
 from fastfed.confidence import Confidence
 from fastfed.errors import InputError
+from fastfed.model.part_options import option
 from fastfed.model.uplinks.base import Uplink
-from fastfed.validation import read_number, shown
 
 if TYPE_CHECKING:
     from fastfed.model.setting import Setting
-
-LEAST, MOST = 1e-6, 1e6
 
 
 class Rule(NamedTuple):
@@ -97,36 +94,12 @@ class Laplace(Uplink):
     'laplace:1'
     """
 
-    epsilon: float
+    epsilon: float = field(metadata=option("EPS", 1e-6, 1e6))
 
     family = "laplace"
-    grammar = "laplace:EPS"
-    missing = f"write laplace:EPS with a number EPS from {LEAST:g} to {MOST:g}, as in laplace:1"
+    example = "laplace:1"
     rank = 3
     visits_rounds = True
-
-    def __post_init__(self) -> None:
-        given: object = self.epsilon
-        is_number = isinstance(given, Real) and not isinstance(given, bool)
-        if not is_number or not LEAST <= float(given) <= MOST:  # type: ignore[arg-type]
-            raise InputError(
-                f"EPS {shown(given)} of uplink laplace: must be a number from {LEAST:g} to {MOST:g}"
-            )
-        object.__setattr__(self, "epsilon", float(given))  # type: ignore[arg-type]
-
-    @classmethod
-    def from_options(cls, options: str) -> Self:
-        try:
-            number = read_number(options)
-        except ValueError:
-            raise InputError(f"uplink {shown(f'laplace:{options}')}: {cls.missing}") from None
-        return cls(number)
-
-    @property
-    def name(self) -> str:
-        """The family and the number, as in laplace:0.5."""
-        short = f"{self.epsilon:g}"
-        return f"laplace:{short if float(short) == self.epsilon else repr(self.epsilon)}"
 
     def widened(self, server: Confidence) -> Confidence:
         return server

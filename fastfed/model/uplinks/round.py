@@ -15,11 +15,12 @@ number as well, as for M = 3 and C0 = 0.1. Rounding errors would then decide. So
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fastfed.confidence import Confidence
 from fastfed.errors import InputError
+from fastfed.model.part_options import option
 from fastfed.model.uplinks.lattice import LEAST, MOST, Lattice
 
 if TYPE_CHECKING:
@@ -44,14 +45,12 @@ class Round(Lattice):
     'round:0.1'
     """
 
-    c0: float
+    c0: float = field(metadata=option("C0", LEAST, MOST))
 
     family = "round"
     covered = True
-    grammar = "round:C0"
-    missing = f"write round:C0 with a number C0 from {LEAST:g} to {MOST:g}, as in round:1"
+    example = "round:1"
     rank = 2
-    option = "C0"
     dithered = False
 
     def refuse(self, setting: Setting) -> None:
