@@ -132,7 +132,7 @@ def share(broken: int, unknown: int, trials: int, limit: float) -> Cell:
         "p_below": share_tails(broken + unknown, trials, limit)[0],
         "p_above": share_tails(broken, trials, limit)[1],
         "power": share_power(trials - unknown, limit) if unknown < trials else 0.0,
-        "reason": f"{unknown:,} trials did not end" if unknown else "",
+        "reason": "some trials did not end" if unknown else "",
         "text": f"{broken:,} of {trials:,} trials{cut} (95 % interval {low:.2g} to {high:.2g})",
     }
 

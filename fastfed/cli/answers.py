@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,8 @@ from fastfed.errors import InputError
 from fastfed.files import checked_folder
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from fastfed.api.sweep import Sweep
 
 
@@ -216,19 +218,18 @@ def plot(folder: Folder, axes: Values, prices: Values, files: Values, which: Val
     how = {"formats": kinds, "size": size, "bands": files["bands"], **options.given(axes)}
     how |= {"schedules": sweep.every_schedule, "title": files["title"]}
     target, costs = files["out"] or folder / "figures", prices["cost"] or sweep.costs
-    if files["bounds"] and prices["price"]:
-        raise InputError("--bounds with --price: the bounds are those of pulls + C x uplinks")
+    if files["bounds"]:
+        if prices["price"]:
+            raise InputError("--bounds with --price: the bounds are those of pulls + C x uplinks")
+        how["instances"] = sweep.instances
     if how.keys() & {"x", "y", "group"}:
-        draw = _plot_bounds if files["bounds"] else _plot_one
         choice = {"x": "delta", "y": "total", "group": None, "errors": "sem", **how}
-        paths = draw(sweep, choice, (costs, prices["price"]), target)
+        frame = sweep.plot_frame(choice["x"], choice["y"], costs, prices["price"])
+        paths = _plot_one(frame, choice, target)
     else:
         from fastfed.display.figures import plot_sweep
 
-        instances = sweep.instances if files["bounds"] else None
-        paths = plot_sweep(
-            sweep.summary(costs, prices=prices["price"]), target, instances=instances, **how
-        )
+        paths = plot_sweep(sweep.summary(costs, prices=prices["price"]), target, **how)
     for path in paths[:MOST]:
         console.show(path)
     if len(paths) > MOST:
@@ -236,59 +237,49 @@ def plot(folder: Folder, axes: Values, prices: Values, files: Values, which: Val
     name_problems(sweep)
 
 
-def _plot_one(sweep: Sweep, choice: Values, prices: Any, out: Path) -> list[Path]:
-    """Draw one figure, or one for each cost or delta.
+def _plot_one(frame: pl.DataFrame, choice: Values, out: Path) -> list[Path]:
+    """Draw one figure, or one for each cost; with bounds, one for each setting, which has its own.
 
-    Costs that are neither along x nor lines have a figure each. Deltas have a figure each if all of
-    them together would be too many lines.
+    Deltas have a figure each if all of them together would be too many lines.
     """
-    from fastfed.display.figures import plot_files
-    from fastfed.display.series import TooManyLines
-    from fastfed.text import plain
-
-    of_cost = "cost" in (choice["x"], choice["group"]) or (
-        choice["y"] not in ("total", "communication")
-    )
-    paths = []
-    costs, fixed = prices
-    for one in [None] if of_cost else costs:
-        frame = sweep.plot_frame(choice["x"], choice["y"], costs if one is None else [one], fixed)
-        stem = f"{choice['y']}-{choice['x']}" + ("" if one is None else f"-C{one:g}")
-        try:
-            paths += plot_files(frame, out / stem, **choice)
-        except TooManyLines:
-            if "delta" in (choice["x"], choice["group"]):
-                raise
-            for (delta,), rows in frame.group_by(["delta"], maintain_order=True):
-                paths += plot_files(rows, out / f"{stem}-d{plain(delta)}", **choice)
-    return paths
-
-
-def _plot_bounds(sweep: Sweep, choice: Values, prices: Any, out: Path) -> list[Path]:
-    """Draw a figure with bounds for each setting, because every setting has bounds of its own."""
     from fastfed.display.figures import file_stem, plot_files
+    from fastfed.display.series import TooManyLines
 
     x, y, group = choice["x"], choice["y"], choice["group"]
-    frame = sweep.plot_frame(x, y, prices[0])
-    if y in ("pulls", "error_rate") and x != "cost":  # the same at every cost
-        frame = frame.filter(frame["cost"] == frame["cost"].min())
-    setting = [*(key for key in options.FILTERS if key != "schedule"), "cost"]
-    along = {x, "instance"} if x == "gap" else {x}
-    keys = [key for key in setting if key not in along and frame[key].n_unique() > 1]
-    if group in keys:
-        raise InputError(
-            f"--bounds with --group {group}: every {group} has bounds of its own; leave --group "
-            "out, for one figure each"
-        )
-    choice["instances"] = sweep.instances
-    if not keys:
-        return plot_files(frame, out / f"{y}-{x}-bounds", **choice)
-    paths = []
-    for values, rows in frame.group_by(keys, maintain_order=True):
-        own = file_stem(dict(zip(keys, values, strict=True)))  # empty: all choices are the defaults
-        stem = "-".join(filter(None, (f"{y}-{x}-bounds", own)))
-        paths += plot_files(rows, out / stem, **choice)
-    return paths
+    keys, stem = ["cost"], f"{y}-{x}"
+    if y not in ("total", "communication") and "cost" not in (x, group):
+        frame = frame.filter(frame["cost"] == frame["cost"].min())  # the same at every cost
+        keys = []
+    if "instances" in choice:
+        stem += "-bounds"
+        keys += [
+            key
+            for key in options.FILTERS
+            if key not in ("schedule", *(["instance"] * (x == "gap")))
+        ]
+        keys = [key for key in keys if key != x and frame[key].n_unique() > 1]
+        if group in keys:
+            raise InputError(
+                f"--bounds with --group {group}: every {group} has bounds of its own; leave "
+                "--group out, for one figure each"
+            )
+    keys = [key for key in keys if key not in (x, group)]
+
+    def draw(rows: pl.DataFrame, keys: list[str], stem: str) -> list[Path]:
+        if not keys:
+            return plot_files(rows, out / stem, **choice)
+        paths = []
+        for values, some in rows.group_by(keys, maintain_order=True):
+            own = file_stem(dict(zip(keys, values, strict=True)))  # empty: all are the defaults
+            paths += draw(some, [], "-".join(filter(None, (stem, own))))
+        return paths
+
+    try:
+        return draw(frame, keys, stem)
+    except TooManyLines:
+        if "delta" in (x, group, *keys):
+            raise
+        return draw(frame, [*keys, "delta"], stem)
 
 
 @options.takes(

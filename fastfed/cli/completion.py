@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from glob import escape, glob
 from pathlib import Path
 
 from fastfed.files import data_folder
@@ -73,16 +74,6 @@ def _last_of_a_list(names: Iterable[str], incomplete: str) -> list[str]:
 
 def _files(incomplete: str) -> list[str]:
     """List instance files and folders whose paths begin with ``incomplete``."""
-    folder, slash, _ = incomplete.rpartition("/")
-    found = []
-    try:
-        for path in sorted(Path(folder + slash or ".").iterdir()):
-            name = f"{folder}{slash}{path.name}"
-            if name.startswith(incomplete) and not path.name.startswith("."):
-                if path.is_dir():
-                    found.append(f"{name}/")
-                elif path.suffix.lower() in SUFFIXES:
-                    found.append(name)
-    except OSError:
-        return []
-    return found
+    found = sorted(glob(f"{escape(incomplete)}*"))  # noqa: PTH207 - keeps the text that was typed
+    shown = [f"{name}/" if Path(name).is_dir() else name for name in found]
+    return [name for name in shown if name.lower().endswith(("/", *SUFFIXES))]

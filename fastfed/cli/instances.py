@@ -14,7 +14,7 @@ from fastfed.cli.options import Values
 from fastfed.display.table import MOST, Column, Table
 from fastfed.errors import InputError
 from fastfed.text import command
-from fastfed.validation import checked_seed, checked_whole
+from fastfed.validation import checked_whole
 
 
 def _columns(given: str) -> dict[str, str]:
@@ -65,7 +65,6 @@ def _columns(given: str) -> dict[str, str]:
             "Observed rewards: also write this many instances, resampled from the data with "
             "replacement [0].",
         ),
-        "seed": options.text("NUMBER", "Seed of --bootstrap [0]."),
     },
     where={
         "out": options.file("File to write: .toml holds everything, also .csv or .parquet [none].")
@@ -93,7 +92,7 @@ def instance(source: options.InstanceName, file: Values, samples: Values, where:
     one = Instance.load(source, **file)
     if out is not None:
         one.name = out.stem
-    found = with_samples(one, count, checked_seed(samples["seed"] or 0)) if count else [one]
+    found = with_samples(one, count, 0) if count else [one]
     console.show(instance_table(one).text())
     for made in found if out is not None else ():
         made.save(out.with_name(f"{made.name}{out.suffix}"))
@@ -113,7 +112,7 @@ def instances() -> None:
     """
     import numpy as np
 
-    from fastfed.model.instance_files.load import FAMILIES, builtin_names, load
+    from fastfed.model.instance_files import FAMILIES, builtin_names, load
 
     every = {name: load(name) for name in builtin_names()}
     briefly = [re.split("[,:;]", one.description)[0] for one in every.values()]

@@ -25,22 +25,28 @@ if TYPE_CHECKING:
     from fastfed.sweeps.run import Run
 
 
+_CHOICES = options.choices(
+    {
+        "instance": "synthetic",
+        "schedule": "fedelim,fedelim0",
+        "delta": "0.1,0.05,0.01,0.005,0.001",
+        "sigma": options.SIGMA,
+        **DEFAULTS,
+    }
+)
+_PRICES = options.prices("0,10,100")
 _GRID = {
-    **options.choices(
-        {
-            "instance": "synthetic",
-            "schedule": "fedelim,fedelim0",
-        }
-    ),
+    "instance": _CHOICES.pop("instance"),
+    "schedule": _CHOICES.pop("schedule"),
     "period": options.several(
         "LIST",
         "Also run periodic:H for these H [5,1,10,100,1000,10000,100000].",
         partial(lists.numbers, "period", whole=True),
     ),
-    **options.choices({"delta": "0.1,0.05,0.01,0.005,0.001"}),
+    "delta": _CHOICES.pop("delta"),
+    "radius": _CHOICES.pop("radius"),
     "trials": options.text("NUMBER", "Number of trials of each cell [10000]."),
-    **options.prices("0,10,100"),
-    **options.choices(DEFAULTS),
+    "cost": _PRICES.pop("cost"),
 }
 """The keys of a spec that users need first."""
 
@@ -50,6 +56,8 @@ _PLACE = {
 }
 
 _MORE = {
+    **_CHOICES,
+    **_PRICES,
     "seed": options.text("NUMBER", "Seed [0]."),
     "until_separated": options.flag(
         "until-separated",
@@ -59,7 +67,6 @@ _MORE = {
         "NUMBER",
         "Stop a cell when relative standard errors are below this [never].",
     ),
-    **options.choices({"sigma": options.SIGMA}),
     "max_steps": options.text("NUMBER", "Cut trials off at this step [never]."),
     "engine": options.text(
         "NAME", "skip (fast), dense (every step, the same rows) or auto [auto]."
@@ -71,7 +78,7 @@ _RUN = {
     **options.THREADS,
     "dask": options.text(
         "ADDRESS",
-        "Run on the Dask cluster of this scheduler, as tcp://host:8786 [threads].",
+        "Run on a Dask cluster, as tcp://host:8786 or local:4 [threads].",
     ),
     "shard": options.text("I/N", "Run shard I of N, as in 3/16; `fastfed merge` joins them [all]."),
     "quiet": options.flag("quiet", "Show no progress and no table."),

@@ -75,7 +75,6 @@ def bounds(instance: InstanceName, grid: Values, scheme: Values, how: Values) ->
             "NUMBER",
             "Number of trials for each answer: of every client, of the server, of any [10000].",
         ),
-        "seed": options.text("NUMBER", "Seed [0]."),
     },
     how=options.FORMAT,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastfed.analysis.intervals import LEAST_DIFFERING
@@ -16,7 +16,6 @@ from fastfed.text import digits, listed, number, printable
 if TYPE_CHECKING:
     from fastfed.analysis.cheapest import Cheapest, Envelope, Piece, Rival
 
-_LONG_SCHEDULE = 24  # characters, in a table with several columns of schedules
 _MOST_WINNERS = 7  # columns of schedules; with more, columns are costs
 _MOST_NOTES = 4  # lines below a table
 _COSTS = (0.0, 1.0, 10.0, 100.0, 1e3, 1e4)
@@ -62,7 +61,10 @@ def cheapest_table(
         shown = _COSTS if fits([*columns, *at.values()]) else _FEW_COSTS
         columns += [at[cost] for cost in shown]
         meaning = "A name is the cheapest schedule at the C above it."
-    below = [f"{meaning} Intervals, and who is not separable where: {rest}", *_ties(envelopes)]
+    below = [
+        f"{meaning} Intervals, and who is not separable where: {rest}",
+        *_ties(envelopes),
+    ]
     whole = Table(columns, [title, shared_text(shared)], [*below, *_notes(found)], frame)
     return whole.first(MOST, rest)
 
@@ -117,13 +119,10 @@ def _rivals_text(piece: Piece) -> str:
 def _winners(envelopes: Sequence[Envelope]) -> dict[str, str]:
     """Return the headings of all winners, in the order in which they take over."""
     pieces = [(place, piece) for one in envelopes for place, piece in enumerate(one.pieces)]
-    found: dict[str, list[Piece]] = {}
+    found: dict[str, str] = {}
     for _, piece in sorted(pieces, key=lambda item: (item[1].low, item[0])):
-        found.setdefault(piece.winner, []).append(piece)
-    return {
-        name: " = ".join([printable(name), *map(printable, some[0].equal[:1])])
-        for name, some in found.items()
-    }
+        found.setdefault(piece.winner, printable(" = ".join([piece.winner, *piece.equal[:1]])))
+    return found
 
 
 def _from(one: Envelope, winner: str) -> str:
@@ -209,69 +208,45 @@ def best_table(
     """Make the table of the cheapest schedule of every cell at given costs, of uplinks or bits.
 
     Each line has its mean total cost, the paired margin of the next best, and the schedules that
-    cannot be separated from it: the first of them, or all in a table of all rows.
+    cannot be separated from it: the first of them, or all in a table of all rows. Of a winner over
+    several choices each choice has a column, and the others are named by what differs from it.
     """
-    listing = 1 if most is not None else None
     frame = best.at(costs, bit_costs)
     if not best.envelopes:
         return Table([], ["no rows yet"], frame=frame)
     rows = frame.to_dicts()
-    shared, columns = key_columns(rows, (*best.envelopes[0].cell, "cost", "bit_cost"))
-    brief = _brief_names(
-        name
-        for row in rows
-        for name in (
-            _winner(best, row),
-            *row["equal"],
-            row["runner_up"] or "",
-            *row["rivals"][:listing],
-        )
-    )
+    first = best.envelopes[0]
+    over = [key for key in next(iter(first.over.values()), {}) if key != "schedule"]
+    shared, columns = key_columns(rows, (*first.cell, "cost", "bit_cost"))
 
-    def few(names: Sequence[str]) -> str:
-        return listed([brief.get(name, name) for name in names], listing or len(names))
+    def few(row: Mapping[str, Any], names: Sequence[str]) -> str:
+        shown = [_beside(name, [row[key] for key in over]) for name in names]
+        return listed(shown, len(shown) if most is None else 1)
 
-    def same(names: Sequence[str]) -> str:
-        if len(names) > 1 and listing:
-            return f" (= {len(names)} others)"
-        return f" (= {few(names)})" if names else ""
+    def winner(row: Mapping[str, Any]) -> str:
+        equal = row["equal"]
+        if len(equal) > 1 and most is not None:
+            return f"{row['winner']} (= {len(equal)} others)"
+        return f"{row['winner'] or NONE}{f' (= {few(row, equal)})' if equal else ''}"
+
+    def names(head: str, cells: list[str]) -> Column:
+        return Column(head, list(map(printable, cells)), left=True, name=True)
 
     columns += [
-        Column(
-            "cheapest",
-            [brief[_winner(best, row)] + same(row["equal"]) for row in rows],
-            left=True,
-            name=True,
-        ),
+        names("cheapest", [winner(row) for row in rows]),
+        *(names(key, [str(row[key] or "") for row in rows]) for key in over),
         Column("total ± sem", [number(row["total_mean"], row["total_sem"]) for row in rows]),
-        Column("next best", [brief[row["runner_up"] or ""] for row in rows], left=True, name=True),
-        Column("paired margin", [number(row["margin"], row["margin_sem"]) for row in rows]),
-        Column(
-            "not separable", [few(row["rivals"]) or "none" for row in rows], left=True, name=True
+        names(
+            "next best", [few(row, [row["runner_up"]] if row["runner_up"] else []) for row in rows]
         ),
+        Column("paired margin", [number(row["margin"], row["margin_sem"]) for row in rows]),
+        names("not separable", [few(row, row["rivals"]) or "none" for row in rows]),
     ]
-    keys = [f"{short_name}: {name}" for name, short_name in brief.items() if name != short_name]
     above = [*filter(None, [shared_text(shared)])]
-    return Table(columns, above, [*keys, *_notes(best)], frame).first(most, rest)
+    return Table(columns, above, _notes(best), frame).first(most, rest)
 
 
-def _winner(best: Cheapest, row: dict[str, Any]) -> str:
-    """Write the winner with its values of the choices over which it was found."""
-    over = best.envelopes[0].over
-    keys = next(iter(over.values())) if over else {"schedule": None}
-    found = [row["winner"], *(str(row[key]) for key in keys if key != "schedule")]
-    return ", ".join(found) if row["winner"] is not None else NONE
-
-
-def _brief_names(names: Iterable[str]) -> dict[str, str]:
-    """Write schedules of many times as at#1, at#2, ..., explained below the table.
-
-    In a table with three columns of schedules, shortened long names could not be recognised.
-    """
-    shown: dict[str, str] = {}
-    for name in names:
-        if name not in shown:
-            long = sum(name != brief for name, brief in shown.items())
-            brief = f"{name.partition(':')[0]}#{long + 1}"
-            shown[name] = name if len(name) <= _LONG_SCHEDULE else brief
-    return shown
+def _beside(name: str, values: Sequence[Any]) -> str:
+    """Name a schedule with those of its choices that are not the winner's ``values``."""
+    schedule, *own = name.rsplit(", ", len(values)) if values else [name]
+    return ", ".join([schedule, *(a for a, b in zip(own, values, strict=True) if a != str(b))])

@@ -24,19 +24,15 @@ def compare_table(found: Comparison, most: int | None = MOST, rest: str = "--all
     whole = most is None or fits(columns)
     if not whole:
         shared, columns = compare_columns(found, intervals=False)
-    above = [*compare_lines(found), *filter(None, [shared])]
-    below = [] if whole else [f"Intervals of differences: {rest}"]
-    return Table(columns, above, below, found.frame).first(most, rest)
-
-
-def compare_lines(found: Comparison) -> list[str]:
-    """Write the lines above the table: excluded values, and the meaning of the numbers."""
     trials = "trials of equal numbers" if found.by == "sweep" else "the same trials"
-    return [
+    above = [
         *found.notes,
         f"Ratios of means to those of the reference {found.by}, over {trials}. All intervals of",
         "ratios hold simultaneously with probability 95 %, and so do all intervals of differences.",
+        *filter(None, [shared]),
     ]
+    below = [] if whole else [f"Intervals of differences: {rest}"]
+    return Table(columns, above, below, found.frame).first(most, rest)
 
 
 def compare_columns(found: Comparison, intervals: bool = True) -> tuple[str, list[Column]]:

@@ -508,6 +508,9 @@ def contact_sheet(rows: Sequence[Sequence[Figure]], stem: Path, dpi: int) -> lis
     return save(sheet, stem, ["png"], dpi)
 
 
+_LETTERS = {"sigma": "s", "cost": "C", "delta": "d"}
+
+
 def file_stem(cell: Mapping[str, Any]) -> str:
     """Return a file name for a cell that no other cell has, on any file system.
 
@@ -518,8 +521,8 @@ def file_stem(cell: Mapping[str, Any]) -> str:
     for key, value in cell.items():
         if DEFAULTS.get(key) == value:  # which a name does not say
             continue
-        if key in ("sigma", "cost"):
-            parts.append({"sigma": "s", "cost": "C"}[key] + plain(float(value)).replace(",", ""))
+        if key in _LETTERS:
+            parts.append(_LETTERS[key] + plain(float(value)).replace(",", ""))
             continue
         name = str(value)
         safe = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:40]

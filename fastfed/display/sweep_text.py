@@ -12,7 +12,7 @@ from fastfed.display.tables import (
     NONE,
     error_cell,
     key_columns,
-    law_lines,
+    laws_text,
     over_least,
     shared_text,
     span_text,
@@ -39,21 +39,15 @@ MOST = 16
 def sweep_text(
     frame: pl.DataFrame, instances: Mapping[str, Instance], folder: Path | None = None
 ) -> str:
-    """Write one line for each cell and cost, at most `MOST`, and name what to ask next.
+    """Write the cheapest schedule of each cell and cost with FedElim beside it, at most `MOST`.
 
-    That is a command on the folder, or a method of the sweep if no folder is given.
+    Lines below name what to ask next: a command on the folder, or a method of the sweep if no
+    folder is given.
     """
-    return sweep_table(frame, instances, folder).text()
-
-
-def sweep_table(
-    frame: pl.DataFrame, instances: Mapping[str, Instance], folder: Path | None = None
-) -> Table:
-    """Make the first screen: the cheapest schedule of each cell and cost, and FedElim beside it."""
     from fastfed.analysis.summary import not_ended_text  # NumPy, which help need not wait for
 
     if not len(frame):
-        return Table([], ["no rows yet"], frame=frame)
+        return "no rows yet"
     pairs = [_pair(rows) for _, rows in frame.group_by(_GROUP, maintain_order=True)]
     costs = sorted({one["cost"] for one, _ in pairs if one["cost"] is not None})
     if len(pairs) > MOST and len(costs) > 1:
@@ -76,14 +70,17 @@ def sweep_table(
         ]
     columns = [one for one in columns if any(one.cells) or not one.head.startswith("x ")]
     note = not_ended_text(frame).splitlines()
-    above = [*note, *law_lines(frame, instances), shared_text(shared)]
+    above = [*note, *laws_text(instances, frame), shared_text(shared)]
     legend = summary_legend([column.head for column in columns])
-    summary, cheapest = (_asks(name, folder) for name in ("summary", "best"))
+    over = ",".join(key for key in ("radius", "uplink") if frame[key].n_unique() > 1) or None
+    asks = (_asks("summary", folder, "--all"), _asks("best", folder, over=over))
     # means of a summary are of all trials that ended, those of `best` of right answers
     every = "Every C, over right answers alone" if (frame["error_rate"] > 0).any() else "Every C"
-    below = [*legend, *_excluded(frame), f"All {len(frame):,} rows: {summary}. {every}: {cheapest}"]
+    below = [*legend, *_excluded(frame), f"All {len(frame):,} rows: {asks[0]}. {every}: {asks[1]}"]
     below += _next_step(frame, folder)
-    return Table(columns, above, below, frame).first(MOST, cheapest)
+    shown = dict.fromkeys(f"{row['cost']:g}" for row in best if row["cost"] is not None)
+    rest = _asks("best", folder, "--all", cost=",".join(shown) or None)
+    return Table(columns, above, below, frame).first(MOST, rest).text()
 
 
 def _pair(rows: pl.DataFrame) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -121,10 +118,9 @@ def _over(best: Mapping[str, Any], paper: Mapping[str, Any] | None) -> str:
     return digits(paper["total_mean"] / best["total_mean"])
 
 
-def _asks(name: str, folder: Path | None) -> str:
+def _asks(name: str, folder: Path | None, *words: str, **options: str | None) -> str:
     """Return the command, or the call, that gives another answer of the sweep."""
-    more = ["--all"] if name == "summary" else []
-    return f"{name}()" if folder is None else printable(command(name, folder, *more))
+    return f"{name}()" if folder is None else printable(command(name, folder, *words, **options))
 
 
 def _next_step(frame: pl.DataFrame, folder: Path | None) -> list[str]:

@@ -40,7 +40,7 @@ def summary_table(
     if not len(frame):
         return Table([], ["no rows yet"], frame=frame)
     shared, columns = summary_cells(frame, instances)
-    above = [*not_ended_text(frame).splitlines(), *law_lines(frame, instances), shared]
+    above = [*not_ended_text(frame).splitlines(), *laws_text(instances, frame), shared]
     legend = summary_legend([column.head for column in columns])
     return Table(columns, [*filter(None, above)], legend, frame).first(most, rest)
 
@@ -162,19 +162,14 @@ def over_least(
     return None if instance is None or pulls is None else over_least_pulls(instance, pulls, row)
 
 
-def law_lines(frame: pl.DataFrame, instances: Mapping[str, Instance] | None) -> list[str]:
-    """Name the reward distribution of each instance in the frame; equal ones together."""
-    if instances is None:
-        return []
-    names = frame["instance"].unique(maintain_order=True).to_list()
-    return laws_text({name: instances[name] for name in names if name in instances})
-
-
-def laws_text(instances: Mapping[str, Instance]) -> list[str]:
-    """Name the reward distribution of each instance; equal ones together."""
+def laws_text(
+    instances: Mapping[str, Instance] | None, frame: pl.DataFrame | None = None
+) -> list[str]:
+    """Name the reward distributions of instances, or of those in a frame; equal ones together."""
     laws: dict[str, list[str]] = {}
-    for name, one in instances.items():
-        laws.setdefault(one.rewards_text, []).append(printable(name))
+    for name, one in (instances or {}).items():
+        if frame is None or name in frame["instance"]:
+            laws.setdefault(one.rewards_text, []).append(printable(name))
     if len(laws) == 1:
         return [f"rewards: {next(iter(laws))}"]
     return [f"rewards: {law} ({listed(names)})" for law, names in laws.items()]

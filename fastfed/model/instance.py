@@ -360,8 +360,7 @@ class Instance:
         >>> ff.Instance.load("random:3,2,1").shape
         (3, 2)
         """
-        from fastfed.model.instance_files.load import load
-        from fastfed.model.instance_files.reading import Reading
+        from fastfed.model.instance_files import Reading, load
 
         return load(source, rewards, Reading.of(empty, columns, drop_missing), weights)
 
@@ -438,7 +437,7 @@ class Instance:
         -------
         None
         """
-        from fastfed.model.instance_files.load import save
+        from fastfed.model.instance_writing import save
 
         save(self, Path(path))
 

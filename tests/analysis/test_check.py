@@ -369,7 +369,7 @@ def test_trials_that_did_not_end_decide_nothing(tmp_path: Path) -> None:
     assert line(found, "error rate <= delta")["high"] == pytest.approx(clopper_pearson(4, 100)[1])
     assert stored_summary(tmp_path / "few", [10.0])["error_rate"].to_list() == [0.04]
     assert "some trials did not end, up to 4 of a line" in str(found)
-    assert "4 trials did not end" in line(found, "error rate <= delta")["reason"]
+    assert "some trials did not end" in line(found, "error rate <= delta")["reason"]
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import SMALL
 
-import fastfed as ff
-from fastfed.analysis.trials import BLOCK, Aligned, Batch, Passes
+from fastfed.analysis.trials import Aligned, Batch, Passes
 
 NAMES = ("fedelim", "fedelim0")
 
@@ -45,18 +42,3 @@ def test_small_batches_are_read_once_and_large_ones_are_not_kept(
         rows.collect(*collectors)
         assert [one.trials for one in collectors] == [list(range(10))] * len(collectors)
     assert count == reads
-
-
-@pytest.mark.parametrize("far", [3 * BLOCK, 10**8])
-def test_trials_with_a_gap_are_summed(far: int, tmp_path: Path) -> None:
-    """A shard that goes on to more trials has such gaps; blocks without rows were summed."""
-    near, there = (
-        ff.simulate(SMALL, list(NAMES), delta=0.1, trials=5, first=first, threads=1)
-        for first in (0, far)
-    )
-    near.save(tmp_path)
-    sweep = there.save(tmp_path)
-    pulls = np.concatenate([one.frame.filter(schedule=NAMES[0])["pulls"] for one in (near, there)])
-    row = sweep.summary(costs=[0]).filter(schedule=NAMES[0]).row(0, named=True)
-    assert (row["trials"], row["total_mean"]) == (10, pytest.approx(pulls.mean()))
-    assert sweep.best(costs=[0])["pairs"].to_list() == [10]

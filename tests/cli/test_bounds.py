@@ -207,7 +207,7 @@ def test_a_figure_with_bounds_for_each_setting(
     ask = ["plot", folder, "--out", str(tmp_path / "f"), "--format", "svg", "--bounds", "--x"]
     assert cli.run([*ask, "period", "--cost", "10"]) == 0
     files = [Path(line).name for line in capsys.readouterr().out.splitlines()]
-    assert files == ["total-period-bounds-0.1.svg", "total-period-bounds-0.01.svg"]
+    assert files == ["total-period-bounds-d0.1.svg", "total-period-bounds-d0.01.svg"]
     for name in files:
         assert ">bound of periodic:H<" in (tmp_path / "f" / name).read_text()
     assert cli.run([*ask, "schedule", "--y", "pulls", "--delta", "0.1"]) == 0

@@ -43,6 +43,7 @@ COMMANDS = {
     "instance": (["instance", "synthetic", "--out", "again.toml"], "again.toml"),
     "compile": (["compile"], "4 kernels"),
     "movielens": (["movielens", "build", "ratings", "--out", "mine.parquet"], "mine.parquet"),
+    "sweep with Dask": (["sweep", *GRID, "--out", "dask", "--dask", "local:1"], "fedelim0"),
 }  # fmt: skip
 
 

@@ -1,1 +1,0 @@
-"""Files and names of instances: one file a format, and `load`, which chooses among them."""
