@@ -78,7 +78,12 @@ class Part(ABC):
         self.check_options()
 
     def check_options(self) -> None:  # noqa: B027 - most options suit each other
-        """Raise an `InputError` if the values of the options do not suit each other."""
+        """Raise an `InputError` if the values of the options do not suit each other.
+
+        Returns
+        -------
+        None
+        """
 
     @property
     def name(self) -> str:

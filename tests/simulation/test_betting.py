@@ -275,6 +275,6 @@ def test_refusals():
     refused(run(uplink="dither:1"), "uplink dither:1", "exact")
     refused(run(schedule="adaptive"), "radius betting", "alpha")
     refused(run(schedule="halving:20000"), "halving", "betting")
-    refused(run(radius="betting:0"), "betting:0", "number of bets")
+    refused(run(radius="betting:0"), "radius betting", "G = '0'", "from 1 to 64")
     refused(run(ff.Instance([[0.5001], [0.5]], ff.Bernoulli())), "too small", "betting:20")
     refused(lambda: ff.bounds("bernoulli", 0.1, radius="betting"), "no theorem", "betting")
