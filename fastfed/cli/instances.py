@@ -112,7 +112,7 @@ def instances() -> None:
     """
     import numpy as np
 
-    from fastfed.model.instance_files import FAMILIES, builtin_names, load
+    from fastfed.model.instance_files.load import FAMILIES, builtin_names, load
 
     every = {name: load(name) for name in builtin_names()}
     briefly = [re.split("[,:;]", one.description)[0] for one in every.values()]

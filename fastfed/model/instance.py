@@ -360,7 +360,8 @@ class Instance:
         >>> ff.Instance.load("random:3,2,1").shape
         (3, 2)
         """
-        from fastfed.model.instance_files import Reading, load
+        from fastfed.model.instance_files.load import load
+        from fastfed.model.instance_files.reading import Reading
 
         return load(source, rewards, Reading.of(empty, columns, drop_missing), weights)
 
@@ -437,7 +438,7 @@ class Instance:
         -------
         None
         """
-        from fastfed.model.instance_writing import save
+        from fastfed.model.instance_files.load import save
 
         save(self, Path(path))
 

@@ -29,7 +29,7 @@ import polars as pl
 from fastfed.errors import InputError, nearest
 from fastfed.files import data_folder, read_regular
 from fastfed.model.instance import Instance
-from fastfed.model.instance_files import from_rewards
+from fastfed.model.instance_files.observed_files import from_rewards
 
 RULES = ("paper", "ties")
 EMPTIES = ("zero", "drop-country")

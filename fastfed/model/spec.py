@@ -215,7 +215,7 @@ KEYS = tuple(
 
 def loaded(one: Any) -> Instance:
     """Load an instance as a spec or its options give it: a name, a file, an object or a table."""
-    from fastfed.model.instance_files import from_toml
+    from fastfed.model.instance_files.toml_files import from_toml
 
     if isinstance(one, Instance):
         return one
@@ -230,7 +230,7 @@ def loaded(one: Any) -> Instance:
 
 def _written(one: Any) -> str | InlineInstance:
     """Write down an instance: by its name or file, or with its TOML."""
-    from fastfed.model.instance_writing import to_toml
+    from fastfed.model.instance_files.toml_files import to_toml
 
     if isinstance(one, str | Path):
         return valid_unicode(str(one))

@@ -29,7 +29,7 @@ from fastfed.files import PARTIAL, make_folder, refuse_nul
 from fastfed.model.cell import Cell
 from fastfed.model.counts import ADDED
 from fastfed.model.instance import Instance
-from fastfed.model.instance_files import from_toml
+from fastfed.model.instance_files.toml_files import from_toml
 from fastfed.model.schedules import Schedule
 from fastfed.model.spec import COSTS, loaded
 from fastfed.storage import checked_parquet, manifest

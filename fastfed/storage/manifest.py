@@ -396,8 +396,8 @@ def record_of(
 
 def custom_instances(settings: Sequence[Setting]) -> dict[str, str]:
     """Write as TOML the instances that cannot be loaded by name."""
-    from fastfed.model.instance_files import known_by_name
-    from fastfed.model.instance_writing import to_toml
+    from fastfed.model.instance_files.load import known_by_name
+    from fastfed.model.instance_files.toml_files import to_toml
 
     distinct = {one.instance.name: one.instance for one in settings}
     return {name: to_toml(one) for name, one in distinct.items() if not known_by_name(name)}

@@ -20,7 +20,7 @@ from fastfed.analysis.trials import BATCH_COLUMNS
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
 from fastfed.model.cell import Cell
-from fastfed.model.instance_files import known_by_name
+from fastfed.model.instance_files.load import known_by_name
 from fastfed.model.radii import Radius
 from fastfed.model.spec import Spec
 from fastfed.storage import checked_parquet, manifest

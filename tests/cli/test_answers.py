@@ -434,8 +434,9 @@ def test_shell_completion(folder: Path) -> None:
 
 def test_completed_names_are_those_that_are_known() -> None:
     from fastfed.cli import completion
-    from fastfed.model import instance_files, rewards
+    from fastfed.model import rewards
     from fastfed.model import schedules as schedule
+    from fastfed.model.instance_files import load as instance_files
 
     assert [name.strip(":") for name in completion.SCHEDULES] == built_in(schedule.Schedule)
     assert [name.strip(":") for name in completion.FAMILIES] == list(instance_files.FAMILIES)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastfed as ff
-from fastfed.model.instance_files import builtin_names
+from fastfed.model.instance_files.load import builtin_names
 
 PAPER = [[0.9, 0.1, 0.1], [0.1, 0.9, 0.1], [0.1, 0.1, 0.9], [0.5, 0.5, 0.5]]
 

@@ -9,8 +9,8 @@ import pytest
 from helpers import refused
 
 from fastfed.errors import InputError
+from fastfed.files import data_folder
 from fastfed.model import movielens
-from fastfed.model.instance_files import data_folder
 
 # movie: country, genres
 MOVIES = {

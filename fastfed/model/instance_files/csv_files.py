@@ -1,0 +1,160 @@
+"""CSV files of instances: means, or observed rewards.
+
+A table of means has a row for each arm and a column for each client, with an optional header of
+client names and an optional first column of arm names. Rows named "weights" hold the weights of
+clients. An empty cell is an arm that the client does not have.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Sequence
+from itertools import compress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fastfed.errors import InputError
+from fastfed.model.instance import Instance
+from fastfed.model.instance_files.observed_files import ROLES, from_rewards, roles_of
+from fastfed.model.instance_files.reading import Reading, named, text_of
+from fastfed.model.rewards import Gaussian
+
+_MISSING = ("", "na", "n/a", "nan", "null", "none")  # a missing number
+NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
+
+
+def read_csv(path: Path, reading: Reading) -> dict[str, Any]:
+    """Read the arguments of `Instance` from a file."""
+    with io.StringIO(text_of(path), newline="") as file:
+        try:
+            rows = [row for row in csv.reader(file, strict=True) if any(map(str.strip, row))]
+        except csv.Error as error:
+            raise InputError(f"{path}: not valid CSV: {error}") from None
+    if not rows:
+        raise InputError(f"{path}: empty; write one row of means per arm")
+    width = len(rows[0])
+    for place, row in enumerate(rows, 1):
+        if len(row) != width:
+            raise InputError(f"{path}: row {place} has {len(row)} cells, row 1 has {width}")
+
+    heads = roles_of([cell.strip() for cell in rows[0]], reading)
+    needed = {"arm", "client", "reward"}
+    exact = needed <= set(heads) <= set(ROLES) and len(set(heads)) == width
+    if exact or (reading.columns and needed <= set(heads)):
+        return _observed_text(path, heads, rows[1:], reading)
+    _refuse_other_names(path, rows)
+
+    return _means_table(path, rows)
+
+
+def _refuse_other_names(path: Path, rows: list[list[str]]) -> None:
+    """Refuse a table with a row for each reward whose columns have other names."""
+    width, body = len(rows[0]), rows[1:]
+    if width < 3 or len(body) < 2 or any(map(NUMBER.fullmatch, rows[0])):
+        return
+    texts = [
+        place for place in range(width) if not any(NUMBER.fullmatch(row[place]) for row in body)
+    ]
+    if len(texts) > 1 and len(texts) < width:
+        heads = ", ".join(cell.strip() for cell in rows[0])
+        raise InputError(
+            f"{path}: columns {heads}: a row for each reward needs columns arm, client and "
+            "reward, and may have count; say which is which, as in fastfed instance FILE "
+            "--columns arm=...,client=...,reward=... --out inst.toml"
+        )
+
+
+def _observed_text(
+    path: Path, heads: list[str], rows: list[list[str]], reading: Reading
+) -> dict[str, Any]:
+    """Read the observed rewards of a CSV file, which has one row for each reward."""
+    import polars as pl
+
+    columns: dict[str, list[Any]] = {}
+    for place, head in enumerate(heads):
+        if head not in ROLES:
+            continue
+        cells = [row[place].strip() for row in rows]
+        if head in ("reward", "count", "weight"):
+            columns[head] = numbers = []
+            for number, cell in enumerate(cells, 2):
+                missing = cell.lower() in _MISSING
+                if not missing and NUMBER.fullmatch(cell) is None:
+                    raise InputError(f"{path}: row {number}: {head} {cell!r} is not a number")
+                numbers.append(None if missing else float(cell))
+        else:
+            columns[head] = [cell or None for cell in cells]
+    with named(path):
+        return from_rewards(pl.DataFrame(columns), reading.empty, reading.drop_missing)
+
+
+def _means_table(path: Path, rows: list[list[str]]) -> dict[str, Any]:
+    """Return the arguments of `Instance` for a table of means, with or without names.
+
+    An empty cell is an arm that the client does not have.
+    """
+
+    def is_number(cell: str) -> bool:
+        return NUMBER.fullmatch(cell) is not None
+
+    def names(cells: Sequence[str]) -> bool:
+        return any(cell.strip() and not is_number(cell) for cell in cells)
+
+    corner = rows[0][0].strip().lower() in ("", "arm", "arms")
+    if not rows[0][0].strip() and any(is_number(one) and not one.isdecimal() for one in rows[0]):
+        raise InputError(
+            f"{path}: the first cell is empty: a missing mean, or the corner of a header? Write a "
+            "first line with the names of clients, beginning with arm"
+        )
+    width = len(rows[0])
+    header = corner or names(rows[0][1:]) or (width == 1 and names(rows[0]))
+    body = rows[1:] if header else rows
+    if not body:
+        raise InputError(f"{path}: a header and no means")
+    named = corner or any(row[0].strip() and not is_number(row[0]) for row in body)
+    weighs = [named and row[0].strip().lower() == "weights" for row in body]
+    cells = [row[1:] if named else row for row in body]
+    for place, (row, weight) in enumerate(zip(cells, weighs, strict=True), 2 if header else 1):
+        for cell in row:
+            if not is_number(cell) and (weight or cell.strip()):
+                raise InputError(
+                    f"{path}: row {place}: {cell!r} is not a number; leave a cell empty if the "
+                    "client does not have the arm"
+                )
+    clients = [cell.strip() for cell in (rows[0][1:] if named else rows[0])] if header else None
+    values = [[float(cell) if cell.strip() else math.nan for cell in row] for row in cells]
+    pays = [not weight for weight in weighs]
+    if not any(pays):
+        raise InputError(f"{path}: weights and no means; write one row of means per arm")
+    return {
+        "means": list(compress(values, pays)),
+        "clients": clients,
+        "arms": [row[0].strip() for row in compress(body, pays)] if named else None,
+        **({"weights": list(compress(values, weighs))} if any(weighs) else {}),
+    }
+
+
+def to_csv(instance: Instance) -> str:
+    """Write the means of an instance; refuse one that has more to say."""
+    if instance.rewards != Gaussian():
+        raise InputError(f"a .csv holds means only: save {instance.rewards!r} as .toml")
+    if not instance.questions.local:
+        raise InputError(f"a .csv holds no option: save {instance.questions.summary} as .toml")
+    if "weights" in map(str.lower, instance.arms):
+        raise InputError(
+            "an arm is named 'weights', which in a .csv names the weights of clients; save the "
+            "instance as .toml"
+        )
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["arm", *instance.clients])
+    for name, row in zip(instance.arms, instance.means, strict=True):
+        writer.writerow([name, *("" if np.isnan(x) else repr(float(x)) for x in row)])
+    for weights in [] if instance.questions.plain else instance.questions.given.tolist():
+        writer.writerow(["weights", *map(repr, weights)])
+    return text.getvalue()
