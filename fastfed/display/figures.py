@@ -9,6 +9,7 @@ what a line is.
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,6 +74,12 @@ _STYLE = {
     "pdf.fonttype": 42,
     "svg.hashsalt": "fastfed",
 }
+_NO_DATES = {
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Producer": None},
+    "svg": {"Date": None, "Creator": None},
+}
+"""No dates and no versions inside: the same rows give the same file."""
 _SIZE = (4.8, 3.4)  # inches; more where labels need it
 SIZES = {"screen": _SIZE, "paper": (3.4, 2.5), "paper-wide": (7.0, 3.0)}
 """Styles of figures by name: for a screen, one column of a paper, or two. Sizes in inches."""
@@ -341,16 +348,19 @@ def save(figure: Any, stem: Path, formats: Sequence[str], dpi: int | None = None
     paths = []
     for kind in checked_formats(formats):
         path = stem.with_name(f"{stem.name}.{kind}")
-        # no dates and no versions inside: the same rows give the same file
-        metadata = {
-            "png": {"Software": None},
-            "pdf": {"CreationDate": None, "Producer": None},
-            "svg": {"Date": None, "Creator": None},
-        }[kind]
         with _any_font(), require_matplotlib().rc_context(_STYLE), replacing(path) as file:
-            figure.savefig(file, format=kind, metadata=metadata, dpi=dpi or _STYLE["savefig.dpi"])
+            dots = dpi or _STYLE["savefig.dpi"]
+            figure.savefig(file, format=kind, metadata=_NO_DATES[kind], dpi=dots)
         paths.append(path)
     return paths
+
+
+def svg(figure: Figure) -> str:
+    """Return a figure as SVG, for a page."""
+    text = io.StringIO()
+    with _any_font(), require_matplotlib().rc_context(_STYLE):
+        figure.savefig(text, format="svg", metadata=_NO_DATES["svg"])
+    return text.getvalue()
 
 
 def checked_formats(formats: Sequence[str]) -> list[str]:

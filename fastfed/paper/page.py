@@ -1,8 +1,8 @@
 """Verdicts as claims.md and as one page: panels, studies, and every cell behind a verdict.
 
 On the page each claim links to its figures and to its cells, each figure to the claims that are
-about it. The figures are the charts of `fastfed.paper.panels`, drawn by Vega-Lite; the page is made
-by `fastfed.display.report` and needs no network.
+about it. The figures are the charts of `fastfed.paper.panels`; the page is made by
+`fastfed.display.report` and needs no network.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from fastfed.analysis.intervals import mean_tails
 from fastfed.analysis.verdict_words import NOT_ENOUGH_TRIALS, NOT_REFUTED, UNDECIDED
 from fastfed.analysis.verdicts import DOES_NOT_APPLY, HOLDS, LEVEL, VIOLATED, Cell, Claim
-from fastfed.display.report.charts import vega_chart, vega_map
+from fastfed.display.figures import chart_figure, svg
 from fastfed.display.report.page import CLAIMS, page
-from fastfed.display.series import Chart
+from fastfed.display.series import Chart, Line
 from fastfed.display.table import Column, Table
 from fastfed.files import replacing
 from fastfed.paper.doubling import Doubling
@@ -48,7 +48,7 @@ _COLUMNS = {"instance": "data", "delta": "delta", "cost": "C", "sigma": "scale"}
     name: name for name in ("schedule", "radius", "what")
 }
 _TIMES = [2 ** (power / 2) for power in range(1, 41)]  # as many trials, tried in this order
-_MAP = "minimum-map"  # the claim whose cells are also drawn as a map
+_MINIMUM = "minimum-map"  # the claim whose cells are also drawn
 
 
 def texts(name: str) -> list[str]:
@@ -152,27 +152,23 @@ def page_data(
     ``charts`` are by name, as in `fastfed.paper.panels.charts`. ``about`` describes the run, and
     ``notes`` explain the verdicts; the first one stands at the top.
     """
+    charts = {**charts, **dict(_minima(claims))}
     figures: list[dict[str, Any]] = [
         {
             "name": name,
             "section": "panels" if name.rpartition("-")[2] in PANELS else "studies",
-            "title": drawn.title[0],
-            "note": " ".join(drawn.title[1:]),
-            "specification": vega_chart(drawn),
+            "title": "; ".join(drawn.title),
         }
         for name, drawn in charts.items()
     ]
-    for claim in claims:
-        if claim.key == _MAP:
-            figures += _maps(claim.cells)
-    names = [str(figure["name"]) for figure in figures]
+    names = list(charts)
     shown = {claim.key: list(_figures_of(claim, names)) for claim in claims}
     for figure in figures:
         figure["claims"] = [key for key, own in shown.items() if figure["name"] in own]
     first, *rest = (note.replace("*", "").replace("`", "") for note in notes)
     listed = [_claim(claim, shown[claim.key]) for claim in claims]
     instances = Counter(name for one in listed for name in one["squares"])
-    return _printable(
+    content = _printable(
         {
             "about": about,
             "outlook": first,
@@ -184,6 +180,7 @@ def page_data(
             "claims": listed,
         }
     )
+    return content | {"pictures": [svg(chart_figure(drawn)) for drawn in charts.values()]}
 
 
 def _printable(content: Any) -> Any:
@@ -208,19 +205,28 @@ def _figures_of(claim: Claim, names: Sequence[str]) -> Iterator[str]:
             )
 
 
-def _maps(cells: Sequence[Cell]) -> Iterator[dict[str, Any]]:
-    """Make maps of FedElim's cost over that of the best period, for each data set and scale."""
-    decided = [cell for cell in cells if cell["verdict"] != DOES_NOT_APPLY]
-    for instance, sigma in dict.fromkeys((cell["instance"], cell["sigma"]) for cell in decided):
-        some = [cell for cell in decided if (cell["instance"], cell["sigma"]) == (instance, sigma)]
-        title = f"{instance}: FedElim's total cost over the best period's, scale {sigma:g}"
-        yield {
-            "name": f"{instance}-minimum-{sigma:g}",
-            "section": "studies",
-            "title": title,
-            "note": "blue: no period is cheaper; ?: undecided",
-            "specification": vega_map(title, some),
-        }
+def _minima(claims: Sequence[Claim]) -> Iterator[tuple[str, Chart]]:
+    """Chart FedElim's cost over that of the best period, for each data set and scale."""
+    found = [cell for claim in claims if claim.key == _MINIMUM for cell in claim.cells]
+    groups: dict[tuple[str, float], dict[float, dict[float, float]]] = {}
+    for cell in found:
+        if cell["verdict"] != DOES_NOT_APPLY:
+            deltas = groups.setdefault((cell["instance"], cell["sigma"]), {})
+            deltas.setdefault(cell["delta"], {})[cell["cost"]] = cell["value"]
+    for (instance, sigma), deltas in groups.items():
+        costs = sorted({cost for some in deltas.values() for cost in some})
+        lines = [
+            Line(f"delta {delta:g}", list(some), list(some.values()))
+            for delta, some in deltas.items()
+        ]
+        lines.append(Line("as cheap as the best period", costs, [1.0] * len(costs), plain=True))
+        title = (
+            f"{printable(instance)}: FedElim's total cost over the best period's, scale {sigma:g}"
+        )
+        yield (
+            f"{instance}-minimum-{sigma:g}",
+            Chart(lines, "cost C of an uplink", "ratio of total costs", [title]),
+        )
 
 
 def _claim(claim: Claim, figures: Sequence[str]) -> dict[str, Any]:

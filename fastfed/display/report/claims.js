@@ -14,38 +14,17 @@
       make("td", {}, ...(Array.isArray(cell) ? cell : [cell]))))));
   }
 
-  // ---- figures: drawn when they come near the window, all of them before the page is printed
-  const waiting = new Map();
-  async function drawFigure(place) {
-    const one = waiting.get(place);
-    if (!one) return;
-    waiting.delete(place);
-    await dom.draw(place, one.specification);
-    place.dataset.drawn = "yes";
-  }
-  const near = new IntersectionObserver((entries) => {
-    for (const entry of entries) if (entry.isIntersecting) drawFigure(entry.target);
-  }, { rootMargin: "600px" });
-  window.addEventListener("beforeprint", () => [...waiting.keys()].forEach(drawFigure));
-
+  // ---- figures
   function fillFigures() {
-    for (const one of data.figures) {
-      const place = make("div", { className: "chart", role: "img",
-        "aria-label": `${one.title}; ${one.note}` });
+    data.figures.forEach((one, place) => {
+      const source = `data:image/svg+xml,${encodeURIComponent(data.pictures[place])}`;
       const judged = one.claims.length ? make("p", { className: "note" }, "claims: ",
         ...links(one.claims, claimId, (key) => key)) : "";
       find(one.section).querySelector(".charts").append(make("figure", { id: figureId(one.name) },
-        make("h3", {}, one.title), place, make("p", { className: "note" }, one.note), judged,
-        make("p", { className: "save" }, ...dom.saveButtons(one.title, (kind) =>
-          dom.saveFigure(one.specification, [one.title, one.note], one.name, kind)))));
-      waiting.set(place, one);
-      near.observe(place);
-      dom.dark.addEventListener("change", () => {
-        if (!place.dataset.drawn) return;
-        waiting.set(place, one);
-        drawFigure(place);
-      });
-    }
+        make("img", { className: "chart", src: source, alt: one.title }), judged,
+        make("p", { className: "save" },
+          make("a", { download: `${one.name}.svg`, href: source }, "Save as SVG"))));
+    });
   }
 
   // ---- claims

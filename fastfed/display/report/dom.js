@@ -1,5 +1,5 @@
 "use strict";
-// What every page needs: nodes from data (text, never markup), figures by Vega-Lite, files to save.
+// What pages need: nodes from data (text, never markup), figures by Vega-Lite, files to save.
 const dom = (() => {
   const find = (id) => document.getElementById(id);
 

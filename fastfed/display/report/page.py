@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from fastfed.text import printable
 
-_DRAWING = ("vendor/vega.min.js", "vendor/vega-lite.min.js", "vendor/vega-embed.min.js", "dom.js")
+_VEGA = ("vendor/vega.min.js", "vendor/vega-lite.min.js", "vendor/vega-embed.min.js")
 
 
 class Layout(NamedTuple):
@@ -26,15 +26,16 @@ class Layout(NamedTuple):
     scripts: tuple[str, ...]
 
 
-SWEEP = Layout("page.html", ("model.js", "prices.js", "compare.js", "verdicts.js", "page.js"))
-CLAIMS = Layout("claims.html", ("claims.js",))
+SWEEP = Layout(
+    "page.html",
+    (*_VEGA, "dom.js", "model.js", "prices.js", "compare.js", "verdicts.js", "page.js"),
+)
+CLAIMS = Layout("claims.html", ("dom.js", "claims.js"))
 
 
 def page(data: dict[str, Any], title: str = "fastfed report", layout: Layout = SWEEP) -> str:
     """Make the whole page, as text to write into a file."""
-    scripts = [
-        _read(name).replace("</script", "<\\/script") for name in (*_DRAWING, *layout.scripts)
-    ]
+    scripts = [_read(name).replace("</script", "<\\/script") for name in layout.scripts]
     style = _read("page.css")
     # a "<" inside JSON could end the element that holds it
     encoded = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
