@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Unpack
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from fastfed.confidence import MAX_STEPS
 from fastfed.errors import InputError
 from fastfed.kernels import trials as kernel
 from fastfed.kernels.adaptive import PLACES, ChosenTimes, FixedTimes
@@ -28,25 +26,21 @@ from fastfed.kernels.server_questions import Questions
 from fastfed.model.goals import Goal
 from fastfed.model.instance import Instance
 from fastfed.model.radii import Betting
-from fastfed.model.rewards.rounding import Spent
 from fastfed.model.schedules import Algorithm, Periodic, Schedule
 from fastfed.model.schedules.base import Timetable
 from fastfed.model.setting import Options, Setting
-from fastfed.model.uplinks import Exact
 from fastfed.simulation import machine as machines
 from fastfed.simulation import rows
 from fastfed.simulation.algorithms import RoundsRunner
-from fastfed.simulation.machine import Machine, in_thread
+from fastfed.simulation.machine import Machine
 from fastfed.simulation.rows import Block, Departures, Rows
 
 if TYPE_CHECKING:
     import polars as pl
-    import pyarrow as pa
 
 Floats = npt.NDArray[np.float64]
 
 _CHUNK_SECONDS = 0.2  # what one call of the kernel aims at: short enough for bar and Ctrl-C
-_PATIENCE = 0.3  # seconds for threads to stop when nobody wants their rows any more
 
 
 class Job:
@@ -73,7 +67,6 @@ class Job:
             [one.kernel(setting) for one in self.schedules if one.eliminates]
         )
         self._betting = isinstance(setting.radius, Betting)
-        self._g: dict[int, tuple[float, float]] = {}
         self._every = _lay_out([Periodic(1).kernel(setting)])[0]
         choices = setting.kernels
         client_radius, question_radii = choices.pop("radius")
@@ -158,7 +151,7 @@ class Job:
             np.zeros((1, count)),
             found.pulls[None] if self.keep_pulls else np.zeros((0, 0, 0, 0), np.int64),
             np.zeros((0, count, 1, self.instance.shape[0]), np.int8),
-            np.zeros((0, count, 1), np.int64),
+            np.zeros((0, 0, 0), np.int64),
             np.zeros((count, 2), np.int64),
             np.minimum(1.0, found.draws * self._problem.rewards.draw_error(steps))[None],
         )
@@ -206,46 +199,23 @@ class Job:
             np.int64(first),
         )
         self._refuse_many_rounds()
-        departures = (
-            Departures(
-                found.local_eliminated_at,
-                found.local_arms,
-                found.local_accepted,
-                found.global_eliminated_at[:, self._pass_of],
-                found.global_accepted[:, self._pass_of],
-                found.local_abandoned_at,
-                found.global_abandoned_at[:, self._pass_of],
-            )
-            if keep_departures
-            else None
-        )
         # a walk is drawn up to the power of two that follows the last step
         drawn_to = 2.0 * np.maximum(found.ints[:, :, kernel.STEPS], 1)
-        summed = self.instance.rewards.sum_error(
-            self.instance.means,
-            self._spent(drawn_to, found.ints[:, :, kernel.PULLS]),
-            isinstance(self.setting.uplink, Exact),
-        )
-        draw_error = np.minimum(
-            1.0, found.draws * self._problem.rewards.draw_error(drawn_to) + summed
-        )
-
-        def of_schedules(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            """Repeat the rows of a pass for every schedule that it serves."""
-            one_each = len(self._pass_of) == passes
-            return array if one_each or not len(array) else array[self._pass_of]
-
-        return Block(
+        pulls = found.ints[:, :, kernel.PULLS]
+        summed = self.instance.rewards.sum_error(self.setting, drawn_to, pulls)
+        left: Any = found[-len(Departures._fields) :]
+        block = Block(
             first,
-            of_schedules(found.ints),
-            of_schedules(found.skip_error),
-            of_schedules(found.pulls),
-            of_schedules(found.accepted),
-            of_schedules(found.server_arms),
+            found.ints,
+            found.skip_error,
+            found.pulls,
+            found.accepted,
+            found.server_arms,
             found.work,
-            of_schedules(draw_error),
-            departures,
+            np.minimum(1.0, found.draws * self._problem.rewards.draw_error(drawn_to) + summed),
+            Departures(*left) if keep_departures else None,
         )
+        return block if len(self._pass_of) == passes else block.of_schedules(self._pass_of)
 
     def _refuse_many_rounds(self) -> None:
         """Refuse a trial with more rounds than a server visits that has to visit them all."""
@@ -256,44 +226,6 @@ class Job:
                 "and each is visited where reports are lost or noisy; take a schedule with fewer "
                 "rounds, or a lower max_steps"
             )
-
-    def _spent(self, steps: Floats, pulls: npt.NDArray[np.int64]) -> Spent:
-        """Return the steps and pulls of trials, with the boundaries at their next powers of two.
-
-        g is concave and positive, so it never falls, and the next power of two has a larger g.
-        """
-        mean = np.maximum(pulls / self.instance.means.size, 1.0)
-        power = np.minimum(np.frexp(mean)[1], MAX_STEPS.bit_length() - 1)
-        questions = self.instance.questions
-        powers, places = np.unique(power, return_inverse=True)
-        found = [self._boundaries(one) for one in powers.tolist()]
-        local, at_server = np.array(found).reshape(-1, 2).T
-        return Spent(
-            steps,
-            mean,
-            local[places.reshape(power.shape)],
-            at_server[places.reshape(power.shape)],
-            weighted=not (questions.plain and questions.full),
-            places=self._places,
-        )
-
-    def _boundaries(self, power: int) -> tuple[float, float]:
-        """Return g(2^power) of the clients, and the largest g of the server."""
-        if self._betting:
-            return 0.0, 0.0  # sums of finite rewards have no use for it
-        if power not in self._g:
-            radii, n = self.setting.radii, 2.0**power
-            widest = max(one.boundary(n) for one in {radii.largest_sums, *radii.sums})
-            scale = float(self.instance.questions.arm_scales.max())
-            self._g[power] = radii.client.boundary(n), widest * scale
-        return self._g[power]
-
-    @cached_property
-    def _places(self) -> float:
-        """The sum over questions of M / M', where M' clients at least send for each candidate."""
-        senders = self._problem.questions.senders
-        fewest = np.where(senders > 0, senders, senders.max()).min(axis=1)
-        return float((self.instance.shape[1] / fewest).sum())
 
     @cached_property
     def _bytes(self) -> int:
@@ -336,10 +268,6 @@ class Job:
     def frame(self, block: Block) -> pl.DataFrame:
         """Make the rows of a block as a data frame, in order of schedule, then trial."""
         return rows.frame(self.rows(block))
-
-    def table(self, block: Block) -> pa.Table:
-        """Make the same rows as an Arrow table."""
-        return rows.table([self.rows(block)])
 
     def rows(self, block: Block) -> Rows:
         """Add the names of the schedules, and the columns that all rows have in common."""
@@ -428,13 +356,11 @@ def run_all_blocks(
     Block sizes follow the measured speed (they do not change a row). Leaving the iterator early,
     by an exception or Ctrl-C in the caller, stops the kernels after their current trial.
     """
-    control = new_control()
     need = jobs[0].need()
     machine: Machine[tuple[int, int]] = Machine(threads)
     workers = machine.at_once(need)
     # trials that may take seconds, or most of the memory, begin one by one
     size = 1 if count < 64 or workers < threads else 16
-    started: dict[Future[list[Block]], float] = {}
     next_first, end, done = first, first + count, 0
 
     def offer() -> tuple[tuple[int, int], int] | None:
@@ -445,41 +371,20 @@ def run_all_blocks(
         next_first += length
         return ((next_first - length, length), need) if length else None
 
-    try:
-        while True:
-            for block, _ in machine.start(offer):
-                future = in_thread(run_together, jobs, *block, control)
-                started[future] = time.perf_counter()
-            if not started:
-                return
-            finished, _ = wait(started, timeout=0.1, return_when=FIRST_COMPLETED)
-            for future in finished:
-                if future.exception() is not None:
-                    _raise_first(started)
-                since = started.pop(future)
-                machine.end(need)
-                seconds = time.perf_counter() - since
-                blocks = future.result()
-                done += len(jobs) * blocks[0].trials
-                wanted = int(blocks[0].trials * _CHUNK_SECONDS / max(seconds, 1e-6)) + 1
-                size = max(1, min(wanted, 8 * size))
-                report(done)
-                yield blocks
-            if not finished:
-                report(done)
-    finally:
-        control.stop[0] = 1
-        # whoever interrupts need not wait for a long trial, or for a compilation
-        wait(started, timeout=_PATIENCE)
+    def timed(block: tuple[int, int], control: kernel.Control) -> tuple[list[Block], float]:
+        begin = time.perf_counter()
+        return run_together(jobs, *block, control), time.perf_counter() - begin
 
-
-def _raise_first(started: Iterable[Future[list[Block]]]) -> None:
-    """Raise the error of the first block that has one, so that it does not depend on timing.
-
-    ``started`` is in the order of the blocks' trials.
-    """
-    for future in started:
-        future.result()
+    for found in machine.run(offer, timed, new_control()):
+        if found is None:
+            report(done)
+            continue
+        blocks, seconds = found
+        done += len(jobs) * blocks[0].trials
+        wanted = int(blocks[0].trials * _CHUNK_SECONDS / max(seconds, 1e-6)) + 1
+        size = max(1, min(wanted, 8 * size))
+        report(done)
+        yield blocks
 
 
 def _lay_out(

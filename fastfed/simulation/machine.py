@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from threading import Thread
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from fastfed.kernels.trials import Control
 
 T = TypeVar("T")
+R = TypeVar("R")
+
+_PATIENCE = 0.3  # seconds for threads to stop when nobody wants their results any more
 
 
 class Machine(Generic[T]):
@@ -47,6 +53,38 @@ class Machine(Generic[T]):
             taken.append(self._next)
             self._next = None
         return taken
+
+    def run(
+        self,
+        offer: Callable[[], tuple[T, int] | None],
+        perform: Callable[[T, Control], R],
+        control: Control,
+    ) -> Iterator[R | None]:
+        """Perform tasks in threads; yield results as they come, and None while there are none.
+
+        ``offer`` is that of `start`. Leaving the iterator early, by an exception or Ctrl-C in the
+        caller, stops the kernels after their current trial.
+        """
+        started: dict[Future[R], int] = {}  # in the order of the tasks
+        try:
+            while True:
+                for task, need in self.start(offer):
+                    started[in_thread(perform, task, control)] = need
+                if not started:
+                    return
+                finished, _ = wait(started, timeout=0.1, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    if future.exception() is not None:
+                        for one in started:  # the first task that has an error, whatever the timing
+                            one.result()
+                    self.end(started.pop(future))
+                    yield future.result()
+                if not finished:
+                    yield None
+        finally:
+            control.stop[0] = 1
+            # whoever interrupts need not wait for a long trial, or for a compilation
+            wait(started, timeout=_PATIENCE)
 
     def end(self, need: int) -> None:
         """Take back the thread of a task that has ended, and its memory."""

@@ -6,7 +6,7 @@ All code that reads or writes rows (sweeps, summaries, checks) takes names and t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,8 @@ from fastfed.model.counts import COUNTS
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
+
+Ints = npt.NDArray[np.int64]
 
 # What is the same in all rows of a job, what names a row within it, what the kernel counts (in the
 # order of its columns: `kernels.trials`), and the rest.
@@ -68,35 +70,30 @@ _BY_SCHEDULE = ("ints", "skip_error", "pulls", "called", "server_arms", "draw_er
 def schema(several: bool = False) -> dict[str, Any]:
     """Return the columns as Polars wants them; ``several``: with those of several questions."""
     import polars as pl
+    import pyarrow as pa
 
-    names = {**COLUMNS, **(OF_SEVERAL if several else {})}
-    return {
-        name: pl.List(pl.Int32) if kind == "List(Int32)" else getattr(pl, kind)
-        for name, kind in names.items()
-    }
+    return dict(pl.DataFrame(pa.schema(arrow_types(several)).empty_table()).schema)
 
 
-@dataclass(frozen=True)
-class Departures:
+class Departures(NamedTuple):
     """The steps at which arms left, trial by trial; NEVER (of `kernels.memory`) if one did not."""
 
-    local_eliminated_at: npt.NDArray[np.int64]  # (trials, K, M) at each client
-    local_arms: npt.NDArray[np.int64]  # (trials, M) what the clients declared: see `kernels.memory`
+    local_eliminated_at: Ints  # (trials, K, M) at each client
+    local_arms: Ints  # (trials, M) what the clients declared: see `kernels.memory`
     local_accepted: npt.NDArray[np.bool_]  # (trials, K, M) which arms are in the sets they declared
-    global_eliminated_at: npt.NDArray[np.int64]  # (trials, S, Q, K) at the server, in each question
+    global_eliminated_at: Ints  # (trials, S, Q, K) at the server, in each question
     global_accepted: npt.NDArray[np.bool_]  # (trials, S, Q, K) and in those of the server
-    local_abandoned_at: npt.NDArray[np.int64]  # (trials, M) when a client abandoned; 0: it did not
-    global_abandoned_at: npt.NDArray[np.int64]  # (trials, S, Q) when the server did
+    local_abandoned_at: Ints  # (trials, M) when a client abandoned; 0: it did not
+    global_abandoned_at: Ints  # (trials, S, Q) when the server did
 
-    @staticmethod
-    def join(parts: Sequence[Departures]) -> Departures:
-        """Join the departures of consecutive trials."""
-        return Departures(
-            *(
-                np.concatenate([getattr(part, field.name) for part in parts])
-                for field in fields(Departures)
-            )
-        )
+    def of_schedules(self, places: Sequence[int] | Ints) -> Departures:
+        """Keep some schedules, by their places."""
+        kept = {
+            name: array[:, places]
+            for name, array in self._asdict().items()
+            if name.startswith("global")
+        }
+        return self._replace(**kept)
 
 
 @dataclass(frozen=True)
@@ -104,13 +101,13 @@ class Block:
     """The rows of consecutive trials ``first, first + 1, ...`` as arrays, schedule by schedule."""
 
     first: int
-    ints: npt.NDArray[np.int64]  # (S, trials, columns): see COUNTED
+    ints: Ints  # (S, trials, columns): see COUNTED
     skip_error: npt.NDArray[np.float64]  # (S, trials)
-    pulls: npt.NDArray[np.int64]  # (S, trials, K, M), or (0, 0, 0, 0)
+    pulls: Ints  # (S, trials, K, M), or (0, 0, 0, 0)
     called: npt.NDArray[np.int8]  # (S, trials, Q, K) is an arm in the server's set? -1: none was
     # declared; S = 0: the goal asks for one arm
-    server_arms: npt.NDArray[np.int64]  # (S, trials, Q) of several questions, else S = 0
-    work: npt.NDArray[np.int64]  # (trials, 2): intervals looked at, variates drawn
+    server_arms: Ints  # (S, trials, Q) of several questions, else S = 0
+    work: Ints  # (trials, 2): intervals looked at, variates drawn
     draw_error: npt.NDArray[np.float64]  # (S, trials)
     departures: Departures | None = None
 
@@ -119,18 +116,19 @@ class Block:
         """The number of trials."""
         return int(self.ints.shape[1])
 
-    def column(self, name: str) -> npt.NDArray[np.int64]:
+    def column(self, name: str) -> Ints:
         """Return one of the columns COUNTED, (S, trials)."""
         return self.ints[:, :, list(COUNTED).index(name)]
 
-    def of_schedules(self, rows: list[int]) -> Block:
+    def of_schedules(self, places: Sequence[int] | Ints) -> Block:
         """Keep the rows of some schedules, by their places."""
         arrays = {name: getattr(self, name) for name in _BY_SCHEDULE}
-        kept = {name: array[rows] for name, array in arrays.items() if len(array)}
-        return replace(self, departures=None, **kept)
+        kept = {name: array[places] for name, array in arrays.items() if len(array)}
+        left = self.departures and self.departures.of_schedules(places)
+        return replace(self, departures=left, **kept)
 
     @property
-    def server_errors(self) -> npt.NDArray[np.int64]:
+    def server_errors(self) -> Ints:
         """Number of wrong answers of the server, (S, trials)."""
         return self.ints[:, :, len(COUNTED)]
 
@@ -141,13 +139,9 @@ class Block:
         ``places`` says where each schedule comes in the result. Departures are those of the last
         block.
         """
-        order = np.argsort(places)
-        joined: dict[str, Any] = {
-            name: np.concatenate([getattr(block, name) for block in blocks])
-            for name in ("ints", "skip_error", "pulls", "draw_error")
-        }
-        ordered = {name: array[order] for name, array in joined.items() if len(array)}
-        return replace(blocks[-1], **ordered)
+        joined = replace(blocks[-1], departures=None, **_concatenated(blocks, 0))
+        ordered = joined.of_schedules(np.argsort(places))
+        return replace(ordered, departures=blocks[-1].departures)
 
     @staticmethod
     def join(blocks: Sequence[Block]) -> Block:
@@ -155,16 +149,22 @@ class Block:
         if len(blocks) == 1:
             return blocks[0]
         departures = [block.departures for block in blocks if block.departures is not None]
-        joined: dict[str, Any] = {
-            name: np.concatenate([getattr(block, name) for block in blocks], axis=1)
-            for name in _BY_SCHEDULE
-        }
+        every = len(departures) == len(blocks)
         return replace(
             blocks[0],
             work=np.concatenate([block.work for block in blocks]),
-            departures=Departures.join(departures) if len(departures) == len(blocks) else None,
-            **joined,
+            departures=Departures(*map(np.concatenate, zip(*departures, strict=True)))
+            if every
+            else None,
+            **_concatenated(blocks, 1),
         )
+
+
+def _concatenated(blocks: Sequence[Block], axis: int) -> dict[str, Any]:
+    return {
+        name: np.concatenate([getattr(block, name) for block in blocks], axis)
+        for name in _BY_SCHEDULE
+    }
 
 
 class Rows(NamedTuple):
@@ -241,38 +241,33 @@ def frame(rows: Rows) -> pl.DataFrame:
     """Make the rows of a block, in order of schedule, then trial, as a data frame."""
     import polars as pl
 
-    made = pl.from_arrow(table([rows]), schema=schema(len(rows.block.server_arms) > 0))
-    assert isinstance(made, pl.DataFrame)
-    return made
-
-
-def _answers(called: npt.NDArray[np.int8], rows: int) -> Any:
-    """Return the server's sets as lists of arms, null where none was declared."""
-    import pyarrow as pa
-
-    if not called.shape[0]:
-        return pa.nulls(rows, pa.list_(pa.int32()))
-    flat = called.reshape(rows, called.shape[-1])
-    chosen = flat == 1
-    ends = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))]).astype(np.int32)
-    arms = pa.array(np.nonzero(chosen)[1].astype(np.int32))
-    absent = pa.array(flat[:, 0] < 0)
-    return pa.ListArray.from_arrays(pa.array(ends), arms, mask=absent)
+    return pl.DataFrame(table([rows]))
 
 
 def _first_answers(block: Block) -> Any:
-    """Return the server's sets in the first question."""
-    first = block.called[:, :, 0] if len(block.called) else block.called
-    return _answers(first, block.skip_error.size)
-
-
-def _all_answers(block: Block) -> Any:
-    """Return the server's answers to several questions."""
+    """Return the server's sets in the first question as lists, null where none was declared."""
     import pyarrow as pa
 
     rows = block.skip_error.size
-    if len(block.called):
-        return _answers(np.maximum(block.called.reshape(rows, -1), 0)[None], rows)
-    arms = block.server_arms.reshape(rows, -1).astype(np.int32)
-    ends = np.arange(rows + 1, dtype=np.int32) * arms.shape[1]
-    return pa.ListArray.from_arrays(pa.array(ends), pa.array(arms.ravel()))
+    if not len(block.called):
+        return pa.nulls(rows, pa.list_(pa.int32()))
+    first = block.called[:, :, 0].reshape(rows, -1)
+    arms = np.nonzero(first == 1)[1]
+    return _lists(arms, (first == 1).sum(axis=1), mask=pa.array(first[:, 0] < 0))
+
+
+def _all_answers(block: Block) -> Any:
+    """Return the server's answers to several questions as lists."""
+    rows = block.skip_error.size
+    if not len(block.called):
+        return _lists(block.server_arms.ravel(), np.full(rows, block.server_arms.shape[2]))
+    called = block.called.reshape(rows, -1) == 1
+    return _lists(np.nonzero(called)[1], called.sum(axis=1))
+
+
+def _lists(values: Ints, lengths: Ints, mask: Any = None) -> Any:
+    """Make lists of so many values each."""
+    import pyarrow as pa
+
+    ends = np.cumsum([0, *lengths], dtype=np.int32)
+    return pa.ListArray.from_arrays(pa.array(ends), pa.array(values.astype(np.int32)), mask=mask)

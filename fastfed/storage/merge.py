@@ -23,6 +23,7 @@ from fastfed.model.cell import Cell
 from fastfed.model.instance_files.load import known_by_name
 from fastfed.model.radii import Radius
 from fastfed.model.spec import Spec
+from fastfed.simulation import rows
 from fastfed.storage import checked_parquet, manifest
 from fastfed.storage.folder import Span, Store
 from fastfed.storage.manifest import FORMAT, ONE_FOR_ALL, Piece, Record
@@ -134,7 +135,7 @@ def save(folder: str | Path, jobs: Sequence[Job], blocks: Sequence[Block]) -> No
         names = tuple(map(str, job.schedules))
         for its_job, its_block in zip(jobs, blocks, strict=True):
             piece = Piece(its_job.setting.key, names, its_block.first, its_block.trials)
-            added.take(piece, its_job.table(its_block), "the rows to save")
+            added.take(piece, rows.table([its_job.rows(its_block)]), "the rows to save")
         added.write()
         write_summary(store)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TYPE_CHECKING
 
-from fastfed.simulation.machine import Machine, in_thread
+from fastfed.simulation.machine import Machine
 from fastfed.sweeps import task as tasks
 from fastfed.sweeps.task import Bundle, Done, Plan, Task
 
@@ -38,28 +37,12 @@ class Threads:
     def run(self, plan: Plan) -> Iterator[Done | None]:
         from fastfed.simulation.job import new_control
 
-        control = new_control()
-        machine: Machine[Bundle] = Machine(self.workers)
-        started: dict[Future[Done], tuple[Bundle, int]] = {}
-
         def offer() -> tuple[Bundle, int] | None:
             bundle = plan.next_bundle(self.workers)
             return None if bundle is None else (bundle, self._need(bundle))
 
-        try:
-            while True:
-                for bundle, need in machine.start(offer):
-                    started[in_thread(tasks.perform, bundle, control)] = bundle, need
-                if not started:
-                    break
-                finished, _ = wait(started, timeout=0.1, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    bundle, need = started.pop(future)
-                    machine.end(need)
-                    done = future.result()
-                    plan.record(done)
-                    yield done
-                if not finished:
-                    yield None
-        finally:
-            control.stop[0] = 1  # kernels leave after their current trial
+        machine: Machine[Bundle] = Machine(self.workers)
+        for done in machine.run(offer, tasks.perform, new_control()):
+            if done is not None:
+                plan.record(done)
+            yield done

@@ -116,7 +116,7 @@ def test_the_boundary_that_counts_is_never_below_g(radius: str) -> None:
     """That of mixtures is high at first, and L(n) falls with n."""
     job = Job.of(ff.Instance(MEANS, name="x"), "fedelim", delta=0.1, radius=radius)
     means = np.array([[1.0, 1.5, 2.0, 700.0, 2.0**40]])
-    spent = job._spent(means, (means * MEANS.size).astype(np.int64))
+    spent = Spent.of(job.setting, means, (means * MEANS.size).astype(np.int64))
     for place, g in (
         (job.setting.radii.client, spent.local_g),
         (job.setting.radii.server, spent.global_g),

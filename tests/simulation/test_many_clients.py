@@ -64,7 +64,7 @@ def test_threads_that_do_not_fit_are_not_started(monkeypatch: pytest.MonkeyPatch
     memory = 2.5 * jobs.size_of(job.space())
     monkeypatch.setattr(machines, "physical_memory", lambda: memory)
     running, most = set(), []
-    start = jobs.in_thread
+    start = machines.in_thread
 
     def counted(function, *arguments):
         future = start(function, *arguments)
@@ -72,7 +72,7 @@ def test_threads_that_do_not_fit_are_not_started(monkeypatch: pytest.MonkeyPatch
         most.append(sum(not one.done() for one in running))
         return future
 
-    monkeypatch.setattr(jobs, "in_thread", counted)
+    monkeypatch.setattr(machines, "in_thread", counted)
     assert sum(block.trials for (block,) in run_all_blocks([job], 0, 5, threads=8)) == 5
     assert 1 <= max(most) <= 2
     assert jobs.Machine(8).at_once(job.need()) == 2

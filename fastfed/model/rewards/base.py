@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,9 @@ import numpy.typing as npt
 from fastfed.confidence import MAX_STEPS
 from fastfed.errors import InputError
 from fastfed.model.part import Part
-from fastfed.model.rewards.rounding import Spent
+
+if TYPE_CHECKING:
+    from fastfed.model.setting import Setting
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,13 +47,12 @@ class Rewards(Part):
     def check(self, means: Floats) -> None:
         """Raise an InputError if these means cannot be those of such rewards."""
 
-    def sum_error(self, means: Floats, spent: Spent, centred: bool) -> Floats:
-        """Bound the probability that the rounding of sums changes a decision of a trial.
+    def sum_error(self, setting: Setting, steps: Floats, pulls: npt.NDArray[np.int64]) -> Floats:
+        """Bound the probability that the rounding of sums changes a decision of each trial.
 
-        ``centred``: the common part of all means never enters the sums, not even in messages. The
-        bound is 0 where sums are exact, as those of whole numbers are, and where none is known.
+        The bound is 0 where sums are exact, as those of whole numbers are, and where none is known.
         """
-        return np.zeros_like(spent.steps)
+        return np.zeros_like(steps)
 
     @property
     def spine_is_dear(self) -> bool:

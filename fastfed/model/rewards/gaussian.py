@@ -68,11 +68,13 @@ class Gaussian(Rewards):
         noise = np.broadcast_to(np.asarray(self.sigma), instance.shape)
         return GaussianCellsRewards(means, frozen(noise.copy()), float(noise.min()))
 
-    def sum_error(self, means: Floats, spent: Spent, centred: bool) -> Floats:
-        from fastfed.kernels.rewards.gaussian import centred as around
+    def sum_error(self, setting: Setting, steps: Floats, pulls: npt.NDArray[np.int64]) -> Floats:
+        from fastfed.kernels.rewards.gaussian import centred
 
-        summed = around(means)[:-1] if centred else np.nan_to_num(means)
-        return sum_error(summed, np.asarray(self.sigma), spent)
+        # what all means share never enters sums, but it is a part of messages on a lattice
+        means, exact = setting.instance.means, str(setting.uplink) == "exact"
+        summed = centred(means)[:-1] if exact else np.nan_to_num(means)
+        return sum_error(summed, np.asarray(self.sigma), Spent.of(setting, steps, pulls))
 
     def draw(self, means: Floats, rng: np.random.Generator) -> Callable[[int, int], float]:
         noise = np.broadcast_to(self.sigma, means.shape)

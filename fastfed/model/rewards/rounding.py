@@ -42,10 +42,15 @@ several questions add up (`Spent.places`).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from fastfed.confidence import MAX_STEPS
+
+if TYPE_CHECKING:
+    from fastfed.model.setting import Setting
 
 Floats = npt.NDArray[np.float64]
 
@@ -67,6 +72,35 @@ class Spent(NamedTuple):
     """Whether clients have weights other than 1."""
     places: float = 1.0
     """The sum over questions of M / M', where M' clients have a weight in the question."""
+
+    @classmethod
+    def of(cls, setting: Setting, steps: Floats, pulls: npt.NDArray[np.int64]) -> Spent:
+        """Take the boundaries at the next powers of two of the mean pulls.
+
+        g is concave and positive, so it never falls, and the next power of two has a larger g.
+        """
+        radii, questions = setting.radii, setting.instance.questions
+        means = np.maximum(pulls / setting.instance.means.size, 1.0)
+        powers = np.minimum(np.frexp(means)[1], MAX_STEPS.bit_length() - 1)
+        each, places = np.unique(powers, return_inverse=True)
+        at_server = {radii.largest_sums, *radii.sums}
+        widest = float(questions.arm_scales.max())
+        local_g, global_g = np.array(
+            [
+                (radii.client.boundary(n), widest * max(one.boundary(n) for one in at_server))
+                for n in np.ldexp(1.0, each).tolist()
+            ]
+        ).T.reshape(2, -1)
+        senders = questions.asked.sum(axis=2)
+        fewest = np.where(senders > 0, senders, senders.max()).min(axis=1)
+        return cls(
+            steps,
+            means,
+            local_g[places].reshape(means.shape),
+            global_g[places].reshape(means.shape),
+            weighted=not (questions.plain and questions.full),
+            places=float((questions.asked.shape[2] / fewest).sum()),
+        )
 
 
 def sum_error(means: Floats, noise: Floats, spent: Spent) -> Floats:
