@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +27,38 @@ OPTIONS: dict[str, Any] = {
     "trials": TRIALS,
 }
 PATIENCE = 120  # seconds for what must succeed, also on a machine that has much else to do
+
+CLUSTER = """
+import sys
+from distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(n_workers=1, threads_per_worker=2, processes=True, host="127.0.0.1",
+                      dashboard_address="127.0.0.1:0", memory_limit=0) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
+
+
+@contextmanager
+def cluster_elsewhere(
+    folder: Path, modules: Path | None = None
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Run a cluster in a process of its own, which may know further modules; yield its address."""
+    script = folder / "cluster.py"
+    script.write_text(CLUSTER)
+    root = Path(__file__).resolve().parents[1]
+    path = os.pathsep.join(map(str, filter(None, (root, modules))))
+    with subprocess.Popen(
+        [sys.executable, str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": path},
+    ) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip(), process
 
 
 def collect_sockets() -> None:

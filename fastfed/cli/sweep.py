@@ -78,7 +78,7 @@ _RUN = {
     **options.THREADS,
     "dask": options.text(
         "ADDRESS",
-        "Run on a Dask cluster, as tcp://host:8786 or local:4 [threads].",
+        "Run on the Dask cluster of this scheduler, as tcp://host:8786 [threads].",
     ),
     "shard": options.text("I/N", "Run shard I of N, as in 3/16; `fastfed merge` joins them [all]."),
     "quiet": options.flag("quiet", "Show no progress and no table."),

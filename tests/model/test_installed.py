@@ -12,6 +12,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from dask_sweeps import cluster_elsewhere
 from helpers import refused
 
 import fastfed as ff
@@ -97,9 +98,10 @@ def test_without_the_package_the_name_is_unknown() -> None:
 
 @pytest.mark.cluster
 def test_workers_of_a_cluster_know_an_installed_algorithm(site: Path, tmp_path: Path) -> None:
-    for name, options in (("threads", ()), ("workers", ("--dask", "local:1"))):
-        done = sweep(site, tmp_path / name, *options)
-        assert done.returncode == 0, done.stderr
+    with cluster_elsewhere(tmp_path, site) as (address, _):
+        for name, options in (("threads", ()), ("workers", ("--dask", address))):
+            done = sweep(site, tmp_path / name, *options)
+            assert done.returncode == 0, done.stderr
     threads, workers = (
         pl.read_parquet(tmp_path / name / "trials/*.parquet").sort("trial")
         for name in ("threads", "workers")

@@ -195,7 +195,7 @@ def test_a_cluster_does_not_know_a_part_of_ones_own(tmp_path: Path) -> None:
     squares()
     grid = Grid.of({"instance": SMALL, "schedule": ["squares"]})
     refused(
-        lambda: next(iterate(grid, tmp_path / "s", executor=Dask("local:1"))),
+        lambda: next(iterate(grid, tmp_path / "s", executor=Dask("tcp://127.0.0.1:9"))),
         "schedule squares",
         "workers of a cluster",
     )

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
-import re
 import signal
-import subprocess
 import sys
 import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numba
 import polars as pl
-import psutil
 import pytest
+from dask import config as dask_config
 from dask_sweeps import (
     GRID,
     OPTIONS,
     PATIENCE,
     TRIALS,
+    cluster_elsewhere,
     collect_sockets,
     left_sockets,  # noqa: F401
     one_line,
     only_new_garbage,  # noqa: F401
 )
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Security
 from helpers import SMALL, rows
 
 import fastfed as ff
@@ -88,13 +83,12 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 # The same rows
 
 
-def test_threads_a_local_cluster_and_shards_give_the_same_rows(
-    tmp_path: Path, expected: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+def test_threads_a_cluster_and_shards_give_the_same_rows(
+    tmp_path: Path, expected: pl.DataFrame, cluster: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.run(["sweep", *GRID[:-1], "--out", str(tmp_path / "dask"), "--dask", "local:3"]) == 0
-    error = one_line(capsys.readouterr().err)
-    assert "3 worker threads" in error
-    assert error.endswith("dashboard: none\n")
+    address = cluster.scheduler.address
+    assert cli.run(["sweep", *GRID[:-1], "--out", str(tmp_path / "dask"), "--dask", address]) == 0
+    assert f"Dask at {address}, 2 worker threads" in one_line(capsys.readouterr().err)
     shards = [str(tmp_path / f"shard-{i}") for i in range(1, 5)]
     for i, shard in enumerate(shards, 1):
         assert cli.run(["sweep", *GRID, "--out", shard, "--shard", f"{i}/4"]) == 0
@@ -103,11 +97,26 @@ def test_threads_a_local_cluster_and_shards_give_the_same_rows(
     assert rows(tmp_path / "merged").equals(expected)
 
 
-def test_workers_of_a_local_cluster_leave_ctrl_c_to_their_master() -> None:
-    """A terminal sends it to all of them; who dies of it fills the screen with its traceback."""
-    with dask._connected("local:1") as client:
-        ignored = client.run(lambda: signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
-    assert list(ignored.values()) == [True]
+def test_tls_with_certificates_of_the_configuration(out: Path, expected: pl.DataFrame) -> None:
+    keys = Security.temporary()
+    names = {"ca-file": "ca_file", "client.cert": "client_cert", "client.key": "client_key"}
+    config = {
+        f"distributed.comm.tls.{name}": getattr(keys, f"tls_{attribute}")
+        for name, attribute in names.items()
+    }
+    with LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        security=keys,
+        dashboard_address="127.0.0.1:0",
+        memory_limit=0,
+    ) as local:
+        address = local.scheduler_address
+        assert address.startswith("tls://")
+        with dask_config.set(config):
+            assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", address]) == 0
+    assert rows(out).equals(expected)
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -156,17 +165,6 @@ def test_a_worker_killed_in_mid_sweep(cluster: Client, out: Path, expected: pl.D
         time.sleep(0.05)
 
 
-CLUSTER = """
-import sys
-from distributed import LocalCluster
-if __name__ == "__main__":
-    with LocalCluster(n_workers=1, threads_per_worker=2, processes=True, host="127.0.0.1",
-                      dashboard_address="127.0.0.1:0", memory_limit=0) as cluster:
-        print(cluster.scheduler_address, flush=True)
-        sys.stdin.read()
-"""
-
-
 @pytest.mark.usefixtures("small_parts")
 def test_the_scheduler_killed_in_mid_sweep(
     tmp_path: Path,
@@ -175,19 +173,7 @@ def test_the_scheduler_killed_in_mid_sweep(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    script = tmp_path / "cluster.py"
-    script.write_text(CLUSTER)
-    with subprocess.Popen(
-        [sys.executable, str(script)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    ) as scheduler:
-        assert scheduler.stdout is not None
-        address = scheduler.stdout.readline().strip()
-
+    with cluster_elsewhere(tmp_path) as (address, scheduler):
         real = Planner.record
 
         def record(planner: Planner, done: dask.Done) -> None:
@@ -304,117 +290,6 @@ def test_rows_of_a_worker_that_changed_since_are_refused(cluster: Client, out: P
     assert 0 < len(Store(out).parts()) < 40
 
 
-# Who may ask
-
-STRANGER = """
-import json, os, sys, warnings
-warnings.simplefilter("ignore")
-from distributed import Client, Security
-address, user, seconds, keys = json.load(sys.stdin)
-if user:
-    os.setgroups([]), os.setgid(user), os.setuid(user)
-security = (None if keys == "none" else Security.temporary() if keys == "own"
-            else Security(require_encryption=True, **keys))
-try:
-    with Client(address, security=security, timeout=seconds, set_as_default=False) as client:
-        print("ran as", client.submit(os.getuid, pure=False).result(timeout=seconds))
-except Exception as error:
-    print(f"refused ({type(error).__name__}: {error})")
-"""
-IMPATIENCE = 3  # seconds for what must fail: a client tries again and again as long as it may
-
-
-def tried_by(user: int, address: str, keys: object, seconds: int) -> str:
-    """Return what a process of another user sees that tries to use a cluster."""
-    scheme = "tcp" if keys == "none" else "tls"
-    asked = [re.sub("^(tcp|tls)", scheme, address), user, seconds, keys]
-    done = subprocess.run(
-        [sys.executable, "-c", STRANGER],
-        input=json.dumps(asked),
-        text=True,
-        capture_output=True,
-        check=False,
-        timeout=3 * PATIENCE,
-    )
-    return done.stdout.strip() or done.stderr
-
-
-@pytest.mark.parametrize("user", [0, 65534])
-def test_nobody_else_can_reach_a_local_cluster(user: int) -> None:
-    """Neither another user of the machine nor another process, with keys of its own or none."""
-    if user and os.geteuid() != 0:
-        pytest.skip("only root can become another user")
-    ran = f"ran as {os.getuid()}"
-    # a cluster without TLS runs what anybody sends: the stranger knows how to ask
-    with LocalCluster(
-        n_workers=1,
-        threads_per_worker=1,
-        processes=False,
-        host="tcp://127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-        memory_limit=0,
-    ) as plain:
-        assert tried_by(user, plain.scheduler_address, "none", PATIENCE) == ran
-    with dask._connected("local:1") as client:
-        address = client.scheduler.address
-        assert address.startswith("tls://127.0.0.1:")
-        (worker,) = client.nthreads()
-        attempts = list(product((address, worker), ("none", "own")))
-        with ThreadPoolExecutor(len(attempts)) as pool:  # at once: each waits most of the time
-            seen = pool.map(lambda one: tried_by(user, *one, IMPATIENCE), attempts)
-            for attempt, outcome in zip(attempts, seen, strict=True):
-                assert outcome.startswith("refused"), attempt
-        # with the keys of the run it would get in, so it is for them that the others did not
-        names = ("tls_ca_file", "tls_client_cert", "tls_client_key")
-        keys = {name: getattr(client.security, name) for name in names}
-        assert tried_by(user, address, keys, PATIENCE) == ran
-        assert client.submit(os.getuid).result() == os.getuid()
-
-
-def listeners() -> list[int]:
-    """Ports on which this process and its children listen."""
-    mine = psutil.Process()
-    found = []
-    for process in (mine, *mine.children(recursive=True)):
-        with suppress(psutil.NoSuchProcess):  # it has ended since
-            found += process.net_connections("tcp")
-    return [one.laddr.port for one in found if one.status == psutil.CONN_LISTEN]
-
-
-def pages(ports: list[int]) -> list[int]:
-    """Return the ports that serve something to a browser."""
-    found = []
-    for port in ports:
-        for path in ("/status", "/info/main/workers.html", "/metrics"):
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60):
-                    found.append(port)
-            except OSError:  # also what is not HTTP, or not found
-                pass
-    return found
-
-
-def test_a_local_cluster_shows_a_dashboard_only_if_asked() -> None:
-    before = set(listeners())
-    with dask._connected("local:1"):
-        ports = [port for port in listeners() if port not in before]
-        assert ports
-        assert pages(ports) == []
-    with dask._connected("local:1", dashboard=True) as client:
-        assert urllib.parse.urlparse(client.dashboard_link).port in pages(
-            [port for port in listeners() if port not in before]
-        )
-
-
-def test_without_cryptography(
-    out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "cryptography", None)
-    assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", "local:2"]) == 2
-    assert "pip install 'fastfed[dask]'" in one_line(capsys.readouterr().err)
-    assert not out.exists()
-
-
 # Who is waited for
 
 
@@ -447,7 +322,7 @@ def test_it_is_said_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
         client.run(pause)
         while {one["status"] for one in client.scheduler_info()["workers"].values()} != {"paused"}:
             time.sleep(0.01)
-        assert "1 of 1 workers are paused because their memory is nearly full" in heard(client)
+        assert "waiting for tasks on 1 workers, of which 1 are paused" in heard(client)
 
 
 class Endless:

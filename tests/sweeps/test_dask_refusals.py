@@ -33,10 +33,7 @@ pytestmark = pytest.mark.cluster
         "",
         "local",
         "local:",
-        "local:0",
-        "local:-1",
-        "local:x",
-        "local:1.5",
+        "local:4",
         "somewhere",
         "tcp://",
         "tcp://127.0.0.1",
@@ -106,12 +103,9 @@ def test_something_else_at_the_address(
     with server(reply) as port:
         address = f"{scheme}://127.0.0.1:{port}"
         assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", address]) == 2
-    what = {"tls": "tls needs certificates", "ucx": "ucx is not installed here"}.get(
-        scheme, "no scheduler answers there"
-    )
-    if garbled:
-        what = "something answers there, but it is no Dask scheduler"
-    assert f"Dask address '{address}': {what}" in one_line(capsys.readouterr().err)
+    error = one_line(capsys.readouterr().err)
+    assert f"Dask address '{address}': no scheduler answers there" in error
+    assert "tls needs certificates" in error
     assert not out.exists()
 
 
@@ -127,16 +121,16 @@ def test_a_host_that_is_no_name(
 
 
 def test_threads_or_dask(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["sweep", *GRID, "--out", str(out), "--dask", "local:2", "--threads", "2"]
+    arguments = ["sweep", *GRID, "--out", str(out), "--dask", "tcp://host:8786", "--threads", "2"]
     assert cli.run(arguments) == 2
-    assert "--threads 2 with --dask local:2" in one_line(capsys.readouterr().err)
+    assert "--threads 2 with --dask tcp://host:8786" in one_line(capsys.readouterr().err)
 
 
 def test_without_dask(
     out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", "local:2"]) == 2
+    assert cli.run(["sweep", *GRID, "--out", str(out), "--dask", "tcp://host:8786"]) == 2
     assert "pip install 'fastfed[dask]'" in one_line(capsys.readouterr().err)
     assert not out.exists()
 
