@@ -6,6 +6,7 @@ import numpy as np
 
 from fastfed.simulation import reference
 from fastfed.simulation.job import Job
+from fastfed.simulation.walks import dithers, presence
 
 
 def assert_as_printed(one: Job, trial: int) -> None:
@@ -25,8 +26,8 @@ def assert_as_printed(one: Job, trial: int) -> None:
         goal=setting.goal,
         uplink=setting.uplink,
         participation=setting.participation,
-        dither=reference.walk_dithers(setting.seed, trial),
-        presence=reference.walk_presence(setting.seed, trial, setting.participation),
+        dither=dithers(setting.seed, trial),
+        presence=presence(setting.seed, trial, setting.participation.probability),
     )
     block = one.run(trial, 1)
     np.testing.assert_array_equal(block.pulls[0, 0], printed.pulls)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from fastfed.confidence import MAX_STEPS, Confidence
 from fastfed.errors import InputError
 from fastfed.model.goals import Goal
+from fastfed.model.goals.base import Decision
 from fastfed.model.instance import Instance
 from fastfed.model.participations import Participation
 from fastfed.model.radii import Betting, Radius
@@ -27,6 +29,7 @@ from fastfed.model.weights import ALIKE, ArmScales
 from fastfed.simulation import reference_betting
 from fastfed.simulation.reference_betting import Capitals
 from fastfed.simulation.reference_uplink import Dithers, Wire, server_alpha, wire
+from fastfed.simulation.walks import walk
 
 Rewards = Callable[[int, int, int], float]
 """(arm, client, n) -> the reward of that arm's n-th pull. Called once for each, n ascending."""
@@ -71,8 +74,6 @@ def independent_rewards(instance: Instance, rng: np.random.Generator) -> Rewards
 
 def walk_rewards(instance: Instance, seed: int, trial: int) -> Rewards:
     """Return the rewards that the kernels see in this trial: the increments of their walks."""
-    from fastfed.simulation.walks import walk
-
     sums = walk(instance, seed, trial)
     before: dict[tuple[int, int], float] = {}
 
@@ -86,44 +87,8 @@ def walk_rewards(instance: Instance, seed: int, trial: int) -> Rewards:
 
 
 def independent_dithers(rng: np.random.Generator) -> Dithers:
-    """Return a function of (arm, client, n) that draws dithers from a NumPy generator.
-
-    A dither is stored, because the client and the server both ask for it.
-    """
-    drawn: dict[tuple[int, int, int], float] = {}
-
-    def dither(k: int, m: int, n: int) -> float:
-        if (k, m, n) not in drawn:
-            drawn[k, m, n] = rng.uniform(-0.5, 0.5)
-        return drawn[k, m, n]
-
-    return dither
-
-
-def walk_dithers(seed: int, trial: int) -> Dithers:
-    """Return a function of (arm, client, n): the dithers that the kernels use in this trial."""
-    from fastfed.simulation.walks import dithers
-
-    return dithers(seed, trial)
-
-
-def independent_presence(probability: float, rng: np.random.Generator) -> Presence:
-    """Return a function of (client, n) that draws from a NumPy generator who takes part."""
-    drawn: dict[tuple[int, int], bool] = {}
-
-    def presence(m: int, n: int) -> bool:
-        if (m, n) not in drawn:
-            drawn[m, n] = rng.random() < probability
-        return drawn[m, n]
-
-    return presence
-
-
-def walk_presence(seed: int, trial: int, participation: str | Participation) -> Presence:
-    """Return a function of (client, n): who takes part in the kernels' rounds of this trial."""
-    from fastfed.simulation.walks import presence
-
-    return presence(seed, trial, Participation.parse(participation).probability)
+    """Return a function of (arm, client, n) that draws dithers, each once: both ends ask for it."""
+    return cache(lambda k, m, n: rng.uniform(-0.5, 0.5))
 
 
 def fedelim(
@@ -145,11 +110,11 @@ def fedelim(
 
     `schedule` says when line 16 communicates (the paper: n = 2^t), `uplink` what the server
     receives then, `participation` from whom; `dither` belongs to uplinks that use it, `presence` to
-    participations that do. What is decided at a step is the goal's
-    rule (`fastfed.model.goals`); the paper's is that of `best`. Arms that are neither accepted nor
-    rejected yet are pulled on, in S_l[m] and in S_g[q] of each question q of the server
-    (`fastfed.model.weights`; the paper has one). A client pulls for the questions in which it has a
-    weight, and sends for those that communicate.
+    participations that do (`walks` has those of the kernels). What is decided at a step is the
+    goal's rule (`fastfed.model.goals`); the paper's is that of `best`. Arms that are neither
+    accepted nor rejected yet are pulled on, in S_l[m] and in S_g[q] of each question q of the
+    server (`fastfed.model.weights`; the paper has one). A client pulls for the questions in which
+    it has a weight, and sends for those that communicate.
     """
     setting = Setting(
         instance,
@@ -163,7 +128,7 @@ def fedelim(
     if setting.participation.at_random and presence is None:
         raise InputError(
             f"participation {participation}: needs presence, a function of (client, n) such as "
-            "walk_presence(seed, trial, participation)"
+            "walks.presence(seed, trial, probability)"
         )
     trial = _Trial(setting, schedule, reward, wire(setting, dither), presence)
     run = True
@@ -203,12 +168,11 @@ class _Trial:
             {k: np.flatnonzero(asked).tolist() for k, asked in enumerate(questions.asked[q])}
             for q in self.Q
         ]
-        self.times: dict[int, set[int]] | None = None
+        self.times: set[int] | None = None  # of communication; None: they are periodic
         if isinstance(schedule, Adaptive):
-            first = schedule.first_time(setting.radii.server, setting.sigma)
-            self.times = {q: {first} for q in self.Q}
+            self.times = {schedule.first_time(setting.radii.server, setting.sigma)}
         elif schedule.period is None:
-            self.times = {q: set(schedule.times(MAX_STEPS).tolist()) for q in self.Q}
+            self.times = set(schedule.times(MAX_STEPS).tolist())
         self.n = 0
         self.sums = np.zeros((K, M))
         available, candidates = self.instance.available, questions.candidates
@@ -248,14 +212,18 @@ class _Trial:
         """Let client m eliminate, and declare."""
         if not self.S_l[m]:
             return
-        n = self.n
+        n, A = self.n, self.A_l[m]
         mean = {k: self.sums[k, m] / n for k in sorted(self.S_l[m])}
-        alpha, bets = 0.0, self.capitals.get(m)
-        if bets is None:
-            alpha = self.setting.radii.client.alpha(n)
+
+        def decide() -> Decision:
+            if self.capitals:
+                return self.capitals[m].decide(self.goal, mean, A)
+            return self.goal.decide(mean, self.setting.radii.client.alpha(n), A)
+
         ties = self.instance.local_ties[:, m]
-        rejected, declared = self.settle(self.S_l[m], self.A_l[m], mean, alpha, ties, bets=bets)
-        if bets is not None:
+        rejected, declared = self.settle(self.S_l[m], A, mean, ties, decide)
+        if self.capitals:
+            bets = self.capitals[m]
             bets.recentre(n, bets.scaled(self.sums[:, [m]] / n), self.S_l[m])
         self.out.eliminations += [(n, m, k) for k in rejected]
         if declared:
@@ -266,10 +234,8 @@ class _Trial:
         S: set[int],
         A: set[int],
         mean: Mapping[int, float],
-        alpha: float,
         ties: npt.NDArray[np.int64],
-        scales: ArmScales = ALIKE,
-        bets: Capitals | None = None,
+        decide: Callable[[], Decision],
     ) -> tuple[list[int], bool]:
         """Eliminate from S, and accept into A; return the rejected arms, and whether S is empty.
 
@@ -278,12 +244,7 @@ class _Trial:
         """
         accepted, rejected = set(mean), set[int]()
         if self.goal.is_open(len(mean) + len(A)):
-            if bets is None:
-                decision = self.goal.decide(mean, alpha, A, scales)
-            else:
-                bets.compare(set(mean))
-                decision = reference_betting.decide(self.goal, mean, bets, A)
-            accepted, rejected = map(set, decision)
+            accepted, rejected = map(set, decide())
         A |= accepted
         S -= accepted | rejected
         declared = not S  # declaration rule
@@ -295,11 +256,11 @@ class _Trial:
 
     def communicates(self, q: int) -> bool:
         """Tell whether the clients send for question q at this step: the communication rule."""
-        if not self.S_g[q]:
-            return False
+        if not self.S_g[q] or not self.open_g[q]:
+            return bool(self.S_g[q])
         if self.times is None:
-            return not self.open_g[q] or self.n % (self.schedule.period or 1) == 0
-        return not self.open_g[q] or self.n in self.times[q]
+            return self.n % (self.schedule.period or 1) == 0
+        return self.n in self.times
 
     def communicate(self) -> None:
         """Let the clients send, and the server decide, in each question that communicates."""
@@ -333,39 +294,39 @@ class _Trial:
 
     def decide_at_server(self, q: int) -> set[int]:
         """Let the server eliminate, and declare, in question q; return the arms that it decides."""
-        n, questions = self.n, self.instance.questions
+        n, questions, A = self.n, self.instance.questions, self.A_g[q]
         mean = {
             k: questions.value(q, k, {m: self.heard[k, m] for m in self.asks[q][k]})
             if self.open_g[q]
             else 0.0
             for k in sorted(self.S_g[q])
         }
-        alpha, bets = 0.0, self.capitals.get(self.instance.shape[1] + q)
-        if bets is not None and self.open_g[q]:
-            bets.receive(n, self.heard, self.S_g[q])
-        elif self.open_g[q]:
-            alpha = server_alpha(self.setting, q, n, self.last, self.reports)
-        radius, ties = self.setting.radii.of(q), self.instance.server_ties[q]
+        bets = self.capitals.get(self.instance.shape[1] + q)
         scales = self.setting.scales(q)
-        rejected, declared = self.settle(
-            self.S_g[q], self.A_g[q], mean, alpha, ties, scales, bets=bets
-        )
+
+        def decide() -> Decision:
+            if bets is not None:
+                bets.receive(n, self.heard, self.S_g[q])
+                return bets.decide(self.goal, mean, A)
+            alpha = server_alpha(self.setting, q, n, self.last, self.reports)
+            return self.goal.decide(mean, alpha, A, scales)
+
+        ties = self.instance.server_ties[q]
+        rejected, declared = self.settle(self.S_g[q], A, mean, ties, decide)
         if bets is not None:
             bets.recentre(n, bets.means, self.S_g[q])
         if q == 0:
             self.out.eliminations += [(n, None, k) for k in rejected]
         if declared:
             self.out.server_answers[q] = self.A_g[q]
-        if self.S_g[q] and isinstance(self.schedule, Adaptive) and self.times is not None:
-            left = {k: mean[k] for k in self.S_g[q]}
-            chosen = next_time(self.schedule, n, left, radius, self.goal, self.A_g[q], scales)
-            self.times[q] = {chosen.step}
-        return set(rejected) | (self.A_g[q] & mean.keys())
+        if self.S_g[q] and isinstance(self.schedule, Adaptive):
+            left, radius = {k: mean[k] for k in self.S_g[q]}, self.setting.radii.of(q)
+            self.times = {next_time(self.schedule, n, left, radius, self.goal, A, scales).step}
+        return set(rejected) | (A & mean.keys())
 
     def is_out_of_times(self) -> bool:
         """Tell whether an undecided question has no communication time left."""
-        times = self.times
-        return times is not None and any(self.S_g[q] and self.n >= max(times[q]) for q in self.Q)
+        return self.times is not None and self.n >= max(self.times) and any(self.S_g.values())
 
     def declared(self) -> Outcome:
         """Return the outcome, with the arms that were declared where an answer is one arm."""

@@ -75,13 +75,14 @@ class Capitals:
         self.below[k] += count * np.log(1.0 - self.stakes * away)
         self.near[k] += count * np.log(1.0 - self.stakes * (away - slack))
 
-    def compare(self, arms: Set[int]) -> None:
-        """Note the pairs (j, k) of which j beats k, or comes within the slack of beating it."""
+    def decide(self, goal: Goal, arms: Mapping[int, float], accepted: Set[int]) -> Decision:
+        """Note the pairs (j, k) of which j beats k, or would with the slack; decide on these."""
         for j, k in permutations(sorted(arms), 2):
             if mixture(self.above[j] + self.below[k]) >= self.level:
                 self.beaten.add((j, k))
             if mixture(self.above[j] + self.near[k]) >= self.level:
                 self.nearly.add((j, k))
+        return decide(goal, set(arms), self, accepted)
 
     def receive(self, n: int, received: Mapping[tuple[int, int], float], arms: Set[int]) -> None:
         """Take the means that the clients of a question send at round n."""
@@ -131,19 +132,19 @@ def mixture(logs: Floats) -> float:
     return float(top + np.log(np.exp(logs - top).mean()))
 
 
-def decide(goal: Goal, arms: Mapping[int, float], found: Capitals, accepted: Set[int]) -> Decision:
+def decide(goal: Goal, arms: set[int], found: Capitals, accepted: Set[int]) -> Decision:
     """Decide as the goal does, on pairs of which one arm beats the other."""
     if isinstance(goal, Top):
-        return _decide_top(goal, set(arms), found.beaten, accepted)
+        return _decide_top(goal, arms, found.beaten, accepted)
     rejected = {k for k in arms if any((j, k) in found.beaten for j in arms)}
-    left = arms.keys() - rejected
+    left = arms - rejected
     if not left:  # the good event does not hold: any arm will do
         left = {min(arms)}
         rejected -= left
     if isinstance(goal, Eps):
         for i in sorted(left):
             if all((i, k) in found.nearly for k in left - {i}):
-                return Decision({i}, arms.keys() - {i})
+                return Decision({i}, arms - {i})
     return Decision(left if len(left) == 1 else set(), rejected)
 
 

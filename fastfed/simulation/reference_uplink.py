@@ -114,7 +114,7 @@ def wire(setting: Setting, dither: Dithers | None) -> Wire:
     if dither is None and (isinstance(uplink, Laplace) or uplink.dithered):
         raise InputError(
             f"uplink {uplink}: needs dither, a function of (arm, client, n) such as "
-            "walk_dithers(seed, trial)"
+            "walks.dithers(seed, trial)"
         )
     shared = dither or (lambda k, m, n: 0.0)
     if isinstance(uplink, Laplace):

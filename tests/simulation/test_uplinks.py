@@ -32,6 +32,7 @@ from fastfed.simulation import reference
 from fastfed.simulation.job import Job
 from fastfed.simulation.reference_uplink import wire
 from fastfed.simulation.rows import COUNTED, Block
+from fastfed.simulation.walks import dithers
 
 UPLINKS = ["dither:0.3", "dither:2", "round:0.2"]
 CELLS = ff.Gaussian([[0.5, 1, 2], [1, 1, 1], [2, 0.3, 1], [1, 2, 0.7]])
@@ -191,7 +192,7 @@ def test_client_and_server_played_apart_reach_the_engines_decisions(case: str, u
                 radius=radius,
                 uplink=uplink,
                 max_steps=20_000,
-                dither=reference.walk_dithers(5, trial),
+                dither=dithers(5, trial),
             )
             np.testing.assert_array_equal(told.pulls, block.pulls[place, trial])
             assert told.uplinks == block.column("uplinks")[place, trial]
@@ -219,7 +220,7 @@ def test_both_ends_of_the_wire_keep_equal_accounts() -> None:
                 assert abs(heard - mean) <= 0.5000001 * uplink.step(n, server)  # type: ignore[attr-defined]
                 assert bits % 2 == 1
     assert isinstance(wire(setting_of(ff.Exact()), None).send(0, 0, 5, 0.25), tuple)
-    refused(lambda: wire(setting_of(ff.Dither(1)), None), "dither:1", "walk_dithers")
+    refused(lambda: wire(setting_of(ff.Dither(1)), None), "dither:1", "walks.dithers")
 
 
 # The code

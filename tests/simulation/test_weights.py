@@ -20,6 +20,7 @@ import fastfed as ff
 from fastfed.model.schedules import Schedule
 from fastfed.model.setting import Setting
 from fastfed.simulation import reference
+from fastfed.simulation.walks import dithers
 
 SCHEDULES = ["fedelim", "fedelim0", "periodic:7", "adaptive", "at:3,9,60,500,3000,20000,100000"]
 
@@ -208,7 +209,7 @@ def assert_as_the_reference(case: Case, trials: int, schedules: list[str]) -> No
             radius=case.radius,
             goal=case.goal,
             uplink=case.uplink,
-            dither=reference.walk_dithers(5, row["trial"]),
+            dither=dithers(5, row["trial"]),
         )
         counted = ("uplinks", "rounds", "steps", "busiest", "downlinks")
         for name in (*counted, "global_arm", "truncated"):
