@@ -78,7 +78,7 @@ def command_line() -> str:
         "[ranges](names.md#ranges-of-numbers).",
         "",
         "Results go to stdout, progress and errors to stderr. The exit status is 0 on success, "
-        "1 if a sweep failed in part, a file is damaged or a check is violated, 2 if the input "
+        "1 if a sweep failed in part or a check is violated, 2 if the input or a file of a folder "
         "was refused, and 130 after Ctrl-C.",
     ]
     for name, command in commands(get_command(app)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from pathlib import Path
@@ -50,8 +49,8 @@ class Sweep(Answers):
     >>> import tempfile
     >>> import fastfed as ff
     >>> saved = ff.simulate([[0.9], [0.1]], delta=0.1, trials=20).save(tempfile.mkdtemp())
-    >>> saved.frame.height, saved.problems
-    (20, [])
+    >>> saved.frame.height
+    20
     """
 
     def __init__(self, folder: str | Path | Store) -> None:
@@ -65,12 +64,7 @@ class Sweep(Answers):
 
     @property
     def _trials(self) -> Trials:
-        """The rows that are asked for, verified; damaged parts are left out."""
-        self._store.verify(None if self._selection is None else self._selection.held())
-        return self._unread
-
-    @property
-    def _unread(self) -> Trials:
+        """The rows that are asked for; damaged parts are refused when they are read."""
         return self._selection or self._store
 
     def _only(self, held: Held) -> Sweep:
@@ -84,7 +78,7 @@ class Sweep(Answers):
         Returns
         -------
         polars.LazyFrame
-            Files that are damaged, or of another sweep, are left out.
+            The files are verified first; one that is damaged is refused.
         """
         import polars as pl
 
@@ -94,6 +88,7 @@ class Sweep(Answers):
         parts = [
             part for part in self._store.parts() if any(piece.cell in held for piece in part.pieces)
         ]
+        self._store.verify(parts)
         paths = sorted(part.path for part in parts)
         if not paths:
             return pl.LazyFrame(schema=schema())
@@ -164,14 +159,9 @@ class Sweep(Answers):
             )
         return merge([self.folder], folder)
 
-    @property
-    def problems(self) -> list[str]:
-        """Files among the parts whose rows are not counted, and why."""
-        return [str(problem) for problem in self._store.problems()]
-
     def _filter_text(self) -> str:
         """Say which values of the choices are left."""
-        left = {key: values_of(key, self._unread.held()) for key in CHOICES}
+        left = {key: values_of(key, self._trials.held()) for key in CHOICES}
         return "; ".join(f"{key} {', '.join(map(str, some))}" for key, some in left.items())
 
     def _about(self) -> Mapping[str, object]:
@@ -190,7 +180,7 @@ class Sweep(Answers):
         return sweep_text(self.summary(), self.instances)
 
     def __repr__(self) -> str:
-        held = self._unread.held()
+        held = self._trials.held()
         schedules = values_of("schedule", held)
         return (
             f"<Sweep {printable(str(self.folder))}: {len(held)} cells x "
@@ -288,9 +278,8 @@ def merge(folders: Sequence[str | Path] | str | Path, out: str | Path) -> Sweep:
     Returns
     -------
     Sweep
-        The folder ``out``, opened. Its ``merged`` tells how many ``parts`` were added, how many
-        rows of the spec are still ``missing``, which files were ``left_out`` and which parts of
-        ``out`` were ``damaged``. There is a warning for each of these files.
+        The folder ``out``, opened. Its ``merged`` tells how many ``parts`` were added, and how many
+        rows of the spec are still ``missing``.
 
     Examples
     --------
@@ -305,8 +294,6 @@ def merge(folders: Sequence[str | Path] | str | Path, out: str | Path) -> Sweep:
     (20, 0)
     """
     merged = join([folders] if isinstance(folders, str | Path) else folders, out)
-    for problem in merged.problems:
-        warnings.warn(problem, stacklevel=2)
     made = Sweep(out)
     made.merged = merged
     return made

@@ -61,7 +61,6 @@ def summary(folder: Folder, prices: Values, which: Values, how: Values) -> None:
     sweep = opened(folder, which)
     frame = sweep.summary(prices["cost"], prices["bit_cost"], prices["price"])
     show_table(summary_table(frame, sweep.instances, most_rows(how)), how)
-    name_problems(sweep)
 
 
 @options.takes(
@@ -99,7 +98,6 @@ def best(folder: Folder, prices: Values, what: Values, which: Values, how: Value
     else:
         table = cheapest_table(found, how["all"])
     show_table(replace(table, above=[*laws_text(sweep.instances), *table.above]), how)
-    name_problems(sweep)
 
 
 @options.takes(
@@ -154,8 +152,6 @@ def compare(
     )
 
     show_table(compare_table(found, most_rows(how)), how)
-    for sweep in sweeps:
-        name_problems(sweep)
 
 
 @options.takes(
@@ -234,7 +230,6 @@ def plot(folder: Folder, axes: Values, prices: Values, files: Values, which: Val
         console.show(path)
     if len(paths) > MOST:
         console.show(f"... and {len(paths) - MOST:,} more figures in {target}")
-    name_problems(sweep)
 
 
 def _plot_one(frame: pl.DataFrame, choice: Values, out: Path) -> list[Path]:
@@ -307,7 +302,6 @@ def report(folder: Folder, files: Values, which: Values) -> None:
 
         if not open_page(path.resolve().as_uri()):
             console.say(f"no browser could be started; open {path} in one")
-    name_problems(sweep)
 
 
 @options.takes(
@@ -331,17 +325,5 @@ def check(folder: Folder, prices: Values, which: Values, how: Values) -> None:
 
     table = check_table(found, most_rows(how) is None)
     show_table(replace(table, above=[*laws_text(sweep.instances), *table.above]), how)
-    name_problems(sweep)
     if found.contradicted:
-        raise typer.Exit(1)
-
-
-def name_problems(sweep: Sweep) -> None:
-    """Name the damaged files of a sweep, and end with exit status 1 if there are any.
-
-    Their trials are missing in the answer that was printed.
-    """
-    for problem in sweep.problems:
-        console.say(str(problem))
-    if sweep.problems:
         raise typer.Exit(1)

@@ -10,7 +10,6 @@ import typer
 
 from fastfed import console
 from fastfed.cli import completion, options
-from fastfed.cli.answers import name_problems
 from fastfed.cli.options import Values
 from fastfed.display.replay_table import replay_table, wrong_table
 from fastfed.display.tables import laws_text
@@ -93,7 +92,6 @@ def _replay_folder(
         _show_wrong(sweep.wrong(**which), laws_text(sweep.instances), folder, form)
     else:
         _show_story(sweep.replay(trial or 0, **which), form)  # type: ignore[arg-type]
-    name_problems(sweep)
 
 
 def _show_story(story: Any, form: str) -> None:

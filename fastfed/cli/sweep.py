@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -112,8 +111,6 @@ def sweep(grid: Values, place: Values, more: Values, how: Values) -> None:
     out = _folder_of(spec, quiet) if place["out"] is None else place["out"]
     parts = sweep_parts(**asked, out=out, threads=how["threads"], client=client, shard=how["shard"])
     run = watch(parts, not quiet)
-    for problem in run.damaged:
-        console.say(f"{problem}: {problem.outcome}")
     for failure in run.failures:
         console.say(str(failure))
     if not quiet:
@@ -203,11 +200,8 @@ def merge(
     """
     from fastfed.api.sweep import merge as join
 
-    with warnings.catch_warnings(action="ignore"):  # its warnings are said below
-        merged = join(folders, out).merged
+    merged = join(folders, out).merged
     assert merged is not None
-    for problem in merged.problems:
-        console.say(problem)
     if merged.missing:
         go_on = command("sweep", spec=f"{out}/sweep.json", out=out)
         console.say(
@@ -215,8 +209,6 @@ def merge(
             f"them with: {go_on}"
         )
     console.show(f"{merged.parts} parts added to {out}/trials/   summary: {out}/summary.parquet")
-    if merged.problems:  # a script must not go on as if all were there
-        raise typer.Exit(1)
 
 
 @options.takes(

@@ -16,9 +16,10 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw, Struct
@@ -33,7 +34,8 @@ GROUP_ROWS = 2**15
 
 _MARK, _MARK2 = b"fastfed3", b"fastfed!"
 _MOST_BYTES = 2**30  # no part comes near: it has at most half a million rows, and its instances
-_TAIL = 2**16  # bytes that are read at first: most indices and footers are shorter
+_CUT = "damaged (cut short, or no Parquet at all)"
+_OTHER_BYTES = "damaged (its content does not fit its checksum)"
 
 
 class Damaged(Exception):
@@ -114,14 +116,11 @@ def write(
 def open_file(path: Path) -> Opened:
     """Open a file and verify its index: OSError if it cannot be read, `Damaged` if it is wrong."""
     with open_regular(path, _MOST_BYTES) as file:
-        found, _ = _open(path, file)
-    return found
+        return _open(path, file)[0]
 
 
-def read_groups(
-    opened: Opened, numbers: Sequence[int], columns: Sequence[str] | None = None
-) -> Iterator[pa.Table]:
-    """Read and verify some row groups of a file, one by one, with those columns that it has.
+def read_group(opened: Opened, number: int, columns: Sequence[str] | None = None) -> pa.Table:
+    """Verify and read a row group, with those columns that it has.
 
     A file of format 2 counts as one row group.
     """
@@ -132,147 +131,91 @@ def read_groups(
         found, footer = _open(opened.path, file)
         if found.content != opened.content:
             raise Damaged("changed while it was in use")
-        with _damage():
+        _verify(file, opened, number)
+        with _reading():
             about = pq.read_metadata(pa.BufferReader(b"PAR1" + footer))
-        if opened.groups and about.num_row_groups != len(opened.groups):
-            raise Damaged("damaged (its row groups are not those of its index)")
-        for number in numbers:
-            start, pages = _pages(file, opened, number)
-            with _damage():
-                rows = pq.ParquetFile(
-                    pa.PythonFile(_Window(pages, start), mode="r"),
-                    metadata=about,
-                    page_checksum_verification=True,
-                )
-                wanted = [number] if opened.groups else list(range(about.num_row_groups))
-                there = None
-                if columns is not None:
-                    there = [one for one in columns if one in rows.schema_arrow.names]
-                table = rows.read_row_groups(wanted, there, use_threads=False)
-            yield table
+            rows = pq.ParquetFile(file, metadata=about, page_checksum_verification=True)
+            there = rows.schema_arrow.names
+            wanted = there if columns is None else [one for one in columns if one in there]
+            groups = [number] if opened.groups else range(about.num_row_groups)
+            return rows.read_row_groups(groups, wanted, use_threads=False)
 
 
-def verify_groups(opened: Opened, numbers: Sequence[int]) -> None:
-    """Verify some row groups of a file without decoding them."""
+def verify(opened: Opened) -> None:
+    """Verify all row groups of a file without decoding them."""
     with open_regular(opened.path, _MOST_BYTES) as file:
-        for number in numbers:
-            _pages(file, opened, number)
+        for number in range(len(opened.groups)):
+            _verify(file, opened, number)
 
 
-def _pages(file: IO[bytes], opened: Opened, number: int) -> tuple[int, bytes]:
-    """Read and verify the pages of a row group; return them and their offset."""
-    if not opened.groups:  # the whole file is verified whenever it is opened
-        file.seek(0)
-        return 0, file.read()
-    start = opened.groups[number - 1].end if number else 0
-    file.seek(start)
-    pages = file.read(max(0, opened.groups[number].end - start))
-    if hashlib.sha256(pages).hexdigest() != opened.groups[number].sha256:
-        raise Damaged("damaged (its content does not fit its checksum)")
-    return start, pages
+def _verify(file: IO[bytes], opened: Opened, number: int) -> None:
+    """Verify a row group; a file of format 2 is verified as a whole whenever it is opened."""
+    if opened.groups:
+        file.seek(opened.groups[number - 1].end if number else 0)
+        pages = file.read(max(0, opened.groups[number].end - file.tell()))
+        if hashlib.sha256(pages).hexdigest() != opened.groups[number].sha256:
+            raise Damaged(_OTHER_BYTES)
 
 
 def _open(path: Path, file: IO[bytes]) -> tuple[Opened, bytes]:
     """Verify the index of a file; return it, and the footer with all that follows."""
     size = file.seek(0, io.SEEK_END)
-    tail = _read_tail(file, min(size, _TAIL))
-    if len(tail) < 12 or tail[-4:] != b"PAR1":
-        raise Damaged("damaged (cut short, or no Parquet at all)")
-    footer = int.from_bytes(tail[-8:-4], "little") + 8
-    if footer > size - 4:
-        raise Damaged("damaged (cut short, or no Parquet at all)")
-    if len(tail) < footer + 48:
-        tail = _read_tail(file, min(size, footer + _TAIL))
-    if tail[-footer - 8 : -footer] != _MARK:
-        return _open_format_2(path, file, footer)
-    length = int.from_bytes(tail[-footer - 16 : -footer - 8], "little")
-    if length > size - footer - 48:
-        raise Damaged("damaged (its content does not fit its checksum)")
-    if len(tail) < footer + 48 + length:
-        tail = _read_tail(file, footer + 48 + length)
-    end = len(tail) - footer - 48
-    index = tail[end - length : end]
-    found = hashlib.sha256(index + tail[-footer:])
-    if found.digest() != tail[end : end + 32]:
-        raise Damaged("damaged (its content does not fit its checksum)")
+
+    def before(end: int, length: int) -> bytes:
+        """Read the bytes before an offset; refuse a file that does not have as many."""
+        if length > end:
+            raise Damaged(_CUT)
+        file.seek(end - length)
+        return file.read(length)
+
+    ending = before(size, 8)
+    if ending[4:] != b"PAR1":
+        raise Damaged(_CUT)
+    footer = before(size, int.from_bytes(ending[:4], "little") + 8)
+    end = size - len(footer)
+    if before(end, 8) != _MARK:
+        return _open_format_2(path, file, footer), footer
+    length = int.from_bytes(before(end - 8, 8), "little")
+    index = before(end - 48, length)
+    found = hashlib.sha256(index + footer)
+    if found.digest() != before(end - 16, 32):
+        raise Damaged(_OTHER_BYTES)
     try:
         known = msgspec.json.decode(index, type=_Index)
     except msgspec.MsgspecError as error:
         raise Damaged(f"not a file of fastfed ({error})") from None
-    opened = Opened(path, found.hexdigest(), tuple(known.groups), bytes(known.about))
-    return opened, tail[-footer:]
+    return Opened(path, found.hexdigest(), tuple(known.groups), bytes(known.about)), footer
 
 
-def _open_format_2(path: Path, file: IO[bytes], footer: int) -> tuple[Opened, bytes]:
+def _open_format_2(path: Path, file: IO[bytes], footer: bytes) -> Opened:
     """Verify every byte of a file of format 2, whose index is part of its footer."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     file.seek(0)
-    data = memoryview(file.read())
-    cut = len(data) - footer
-    written = bytes(data[cut - 40 : cut]) if cut >= 40 else b""
+    data = file.read()
+    pages, written = data[: -len(footer) - 40], data[-len(footer) - 40 : -len(footer)]
     if not written.startswith(_MARK2):
         raise Damaged("damaged, or not written by this fastfed (it has no checksum)")
-    found = hashlib.sha256(data[: cut - 40])
-    found.update(data[cut:])
+    found = hashlib.sha256(pages + footer)
     if found.digest() != written[8:]:
-        raise Damaged("damaged (its content does not fit its checksum)")
-    tail = bytes(data[cut:])
-    with _damage():
+        raise Damaged(_OTHER_BYTES)
+    with _reading():
         # Arrow's own limit is 100 MB, and such a footer holds its instance twice
         about = pq.ParquetFile(
-            pa.BufferReader(b"PAR1" + tail), thrift_string_size_limit=_MOST_BYTES
+            pa.BufferReader(b"PAR1" + footer), thrift_string_size_limit=_MOST_BYTES
         ).metadata.metadata
-        return Opened(path, found.hexdigest(), (), about[b"fastfed"]), tail
+        return Opened(path, found.hexdigest(), (), about[b"fastfed"])
 
 
-def _read_tail(file: IO[bytes], length: int) -> bytes:
-    file.seek(-length, io.SEEK_END)
-    return file.read(length)
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Say of an exception of Arrow that the file is damaged."""
+    import pyarrow as pa
 
-
-class _damage:
-    """Context in which an exception of Arrow means that a file is damaged."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
-        import pyarrow as pa
-
-        # a lack of memory says nothing about the file, which must not be moved away
-        if isinstance(error, OSError | pa.ArrowException | KeyError | TypeError) and not isinstance(
-            error, MemoryError
-        ):
-            raise Damaged(f"not a file of fastfed ({type(error).__name__})") from None
-
-
-class _Window(io.RawIOBase):
-    """Some bytes of a file, at their place in it."""
-
-    def __init__(self, content: bytes, start: int) -> None:
-        self._content, self._start, self._at = content, start, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        ends = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size()}
-        self._at = ends[whence] + offset
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        first = max(0, self._at - self._start)
-        found = self._content[first:] if size < 0 else self._content[first : first + size]
-        self._at += len(found)
-        return found
-
-    def _size(self) -> int:
-        return self._start + len(self._content)
+    try:
+        yield
+    except MemoryError:  # says nothing about the file; Arrow's is one of its exceptions, too
+        raise
+    except (OSError, pa.ArrowException, KeyError, TypeError) as error:
+        raise Damaged(f"not a file of fastfed ({type(error).__name__})") from None

@@ -5,20 +5,21 @@
     results/summary.parquet
 
 A `Store` opens the parts by their indices alone. Rows are verified when they are read: those of the
-cells that are asked for, and of no others. `fastfed.storage.part_file` reads them.
+cells that are asked for, and of no others. A file that cannot be used is refused, so that no answer
+lacks trials in silence. Who moves it away has an answer from the others, and the same sweep makes
+it again.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -27,7 +28,6 @@ from fastfed.analysis.trials import BATCH_COLUMNS, Batch
 from fastfed.errors import InputError
 from fastfed.files import PARTIAL, make_folder, refuse_nul
 from fastfed.model.cell import Cell
-from fastfed.model.counts import ADDED
 from fastfed.model.instance import Instance
 from fastfed.model.instance_files.toml_files import from_toml
 from fastfed.model.schedules import Schedule
@@ -36,25 +36,12 @@ from fastfed.storage import checked_parquet, manifest
 from fastfed.storage.checked_parquet import Damaged, Encoded
 from fastfed.storage.lock import Lock
 from fastfed.storage.manifest import Index, Piece, Record, Unfit
-from fastfed.storage.part_file import (
-    Columns,
-    PartFile,
-    PartProblem,
-    array_of,
-    open_part,
-    part_of,
-    part_stem,
-)
+from fastfed.storage.part_file import Columns, PartFile, array_of, open_part, part_of, part_stem
+from fastfed.text import printable
 from fastfed.version import ROWS
 
-_MOST_HELD = 2**27
-"""So many bytes of rows stay in memory; others are read again."""
-
-_HELD_COLUMNS = (*BATCH_COLUMNS, "skip_error")
-"""The columns of rows that answers ask for, which are verified and held at once."""
-
-_BATCH_ROWS = 2**16
-"""Pieces are joined to batches of up to so many rows: each batch costs a millisecond to add up."""
+_MOST_HELD = 32
+"""So many row groups stay in memory, which are 100 MB; others are read again."""
 
 Gaps = tuple[tuple[int, int], ...]
 """Ranges [first, end) of trials, in order."""
@@ -89,124 +76,72 @@ class Store:
         self.summary_path = folder / "summary.parquet"
         self._lock: Lock | None = None
         self._record: Record | None = None
-        self._opened: list[PartFile | PartProblem] | None = None
-        self._parts: dict[Path, PartFile] | None = None
-        self._problems: list[PartProblem] = []
+        self._parts: list[PartFile] | None = None
         self._spans: dict[Cell, list[Span]] = {}
-        self._sound: set[tuple[Path, int]] = set()  # row groups that were verified
-        self._rows: dict[tuple[Path, int], Columns] = {}  # the latest that were used come last
-        self._held_bytes = 0
-        self._schedules: dict[tuple[str, ...], list[Schedule]] = {}  # by their names, parsed once
+        self._group = lru_cache(_MOST_HELD)(_arrays)
 
     # What the folder says
 
     def record(self) -> Record:
-        """Return the content of sweep.json; without that file, rebuild it from the parts.
-
-        A file that cannot be used raises InputError.
-        """
-        if self._record is None:
-            try:
-                self._record = manifest.read_record(self.manifest_path)
-            except FileNotFoundError:
-                self._record = self._rebuilt()
-            except OSError as error:
-                raise InputError(
-                    f"{self.manifest_path}: cannot be read ({error.strerror})"
-                ) from None
-            except Unfit as error:
-                fix = "; move it away, and it is made again from what the parts say"
-                fix = "" if error.other else fix
-                raise InputError(f"{self.manifest_path}: {error}{fix}") from None
-        return self._record
+        """Return the content of sweep.json; refuse a folder without it, or one that is damaged."""
+        found = self.record_if_any()
+        if found is None:
+            what = "no sweep.json in it" if self.folder.exists() else "no such folder"
+            raise InputError(
+                f"{self.folder}: not a sweep's folder ({what}); `fastfed sweep --out DIR` makes "
+                "one, and takes over the trials that are there"
+            )
+        return found
 
     def record_if_any(self) -> Record | None:
-        """Return the record; None if the folder holds no sweep yet."""
-        there = self.manifest_path.exists() or any(
-            isinstance(one, PartFile) for one in self._open_all()
-        )
-        return self.record() if there else None
-
-    def _rebuilt(self) -> Record:
-        parts = [one for one in self._open_all() if isinstance(one, PartFile)]
-        if not parts:
-            what = "no such folder" if not self.folder.exists() else "no sweep.json in it"
-            raise InputError(
-                f"{self.folder}: not a sweep's folder ({what}); `fastfed sweep --out DIR` makes one"
-            )
-        return manifest.rebuilt([(one.index, one.pieces) for one in parts], self.folder)
+        """Return the record; None if the folder has none."""
+        if self._record is None and self.manifest_path.exists():
+            with _refused(self.manifest_path):
+                self._record = manifest.read_record(self.manifest_path)
+        return self._record
 
     def write_record(self, record: Record) -> None:
-        """Write sweep.json, if anything in it is new."""
-        if not self.manifest_path.exists() or record != self.record():
+        """Write sweep.json, if it is new and all parts are sound and fit it."""
+        old, self._record, self._parts = self.record_if_any(), record, None
+        self.verify()
+        if record != old:
             manifest.write_record(self.manifest_path, record, self.check_lock)
-        self._record = record
 
     # What the folder holds
 
     def parts(self) -> list[PartFile]:
-        """List the parts of this sweep; `problems` lists all other files."""
+        """Open the parts by their indices; refuse a file that is none of this sweep's."""
         if self._parts is None:
-            opened, cells = self._open_all(), None
-            if self.manifest_path.exists() or any(isinstance(one, PartFile) for one in opened):
-                cells = {*self.record().cells}
-            self._parts, self._spans, self._problems = {}, {}, []
-            for part in opened:
-                if isinstance(part, PartProblem):
-                    self._problems.append(part)
-                elif cells is not None and part.index.rows != self.record().rows:
-                    reason = f"version {part.index.rows} of the rows, sweep.json has another"
-                    self._leave_out(part.path, f"{reason}; move the file away", damaged=False)
-                elif cells is not None and not cells.issuperset(p.cell for p in part.pieces):
-                    cell = next(p.cell for p in part.pieces if p.cell not in cells)
-                    self._leave_out(
-                        part.path,
-                        f"rows of another sweep ({cell}, seed {cell.seed}, engine {cell.engine}, "
-                        f"max_steps {cell.max_steps}); move the file away",
-                        damaged=False,
-                    )
-                else:
-                    self._add(part)
-            self._opened = None
-            self._refuse_overlaps()
-        return [*self._parts.values()]
+            record, self._spans = self.record_if_any(), {}
+            cells = {*record.cells} if record is not None else set()
 
-    def _open_all(self) -> list[PartFile | PartProblem]:
-        """Open every file among the parts, and verify its index."""
-        if self._opened is None:
-            with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-                self._opened = list(pool.map(open_part, self._files()))
-        return self._opened
+            def opened(path: Path) -> PartFile:
+                part = open_part(path)
+                if record is not None:
+                    _refuse_other_sweep(part, record, cells)
+                return part
+
+            found = _each(opened, self._files())
+            for part in found:
+                self._add(part)
+            self._refuse_overlaps()
+            self._parts = found
+        return self._parts
 
     def _files(self) -> list[Path]:
         try:
-            with os.scandir(self.trials) as entries:
-                names = sorted(entry.name for entry in entries)
+            names = sorted(path.name for path in self.trials.iterdir())
         except FileNotFoundError:
             return []
         except OSError as error:
             raise InputError(f"{self.trials}: cannot be read ({error.strerror})") from None
-        return [
-            self.trials / name
-            for name in names
-            if name.endswith(".parquet") and not name.startswith(".")
-        ]
+        some = (one for one in names if one.endswith(".parquet") and not one.startswith("."))
+        return [self.trials / name for name in some]
 
     def _add(self, part: PartFile) -> None:
-        assert self._parts is not None
-        self._parts[part.path] = part
         for piece, start in zip(part.pieces, part.starts, strict=False):
             span = Span(piece.first, piece.end, piece.schedules, part, start)
             self._spans.setdefault(piece.cell, []).append(span)
-
-    def _leave_out(self, path: Path, reason: str, *, damaged: bool) -> None:
-        """Count no row of a file, and say why."""
-        self._problems.append(PartProblem(path, reason, damaged))
-        part = self._parts.pop(path, None) if self._parts else None
-        for cell in dict.fromkeys(piece.cell for piece in part.pieces) if part else ():
-            self._spans[cell] = [one for one in self._spans[cell] if one.part is not part]
-            if not self._spans[cell]:
-                del self._spans[cell]
 
     def _refuse_overlaps(self) -> None:
         """Refuse a trial that two parts have: plain readers of the files would see it twice."""
@@ -224,54 +159,24 @@ class Store:
                         )
                     last[name] = span
 
-    def problems(self) -> list[PartProblem]:
-        """List the files among the parts whose rows are not counted."""
-        self.parts()
-        return sorted(self._problems, key=lambda problem: problem.path)
-
-    def verify(self, cells: Iterable[Cell] | None = None, *, decode: bool = True) -> None:
-        """Verify the rows of some cells, or of all; leave out the parts that are damaged.
-
-        Rows are decoded and held while there is room, unless nobody will read them.
-        """
-        self.parts()
-        wanted: dict[PartFile, set[int]] = {}
-        for cell in self._spans if cells is None else cells:
-            for span in self._spans.get(cell, ()):
-                rows = (span.end - span.first) * len(span.schedules)
-                wanted.setdefault(span.part, set()).update(
-                    span.part.groups(span.start, span.start + rows)
-                )
-        for part, groups in wanted.items():
-            new = sorted(one for one in groups if (part.path, one) not in self._sound)
-            try:
-                for group in new:
-                    if decode and self._held_bytes < _MOST_HELD:
-                        self._load(part, [group], _HELD_COLUMNS)
-                    else:
-                        checked_parquet.verify_groups(part.opened, [group])
-            except OSError as error:
-                reason = f"cannot be read ({error.strerror})"
-                self._leave_out(part.path, reason, damaged=False)
-            except Damaged as error:
-                self._leave_out(part.path, str(error), damaged=True)
-            if decode:
-                self._sound.update((part.path, one) for one in new)
+    def verify(self, parts: Iterable[PartFile] | None = None) -> None:
+        """Verify all rows of some parts, or of all, without decoding them."""
+        opened = {one.path: one.opened for one in (self.parts() if parts is None else parts)}
+        _each(lambda path: checked_parquet.verify(opened[path]), opened)
 
     def held(self) -> dict[Cell, list[Schedule]]:
         """List the cells that have rows, in the order of the record, with their schedules."""
         self.parts()
-        return {
-            cell: self._parsed(tuple(dict.fromkeys(n for s in spans for n in s.schedules)))
+        names = {
+            cell: tuple(dict.fromkeys(name for span in spans for name in span.schedules))
             for cell in (self.record().cells if self._spans else ())
             if (spans := self._spans.get(cell))
         }
-
-    def _parsed(self, names: tuple[str, ...]) -> list[Schedule]:
-        if names not in self._schedules:
-            found = map(Schedule.parse, names)
-            self._schedules[names] = sorted(found, key=lambda one: one.sort_key)
-        return self._schedules[names]
+        parsed = {
+            one: sorted(map(Schedule.parse, one), key=lambda schedule: schedule.sort_key)
+            for one in {*names.values()}
+        }
+        return {cell: parsed[one] for cell, one in names.items()}
 
     @property
     def source(self) -> str:
@@ -295,30 +200,19 @@ class Store:
 
     @cached_property
     def instances(self) -> dict[str, Instance]:
-        """Instances of the rows, by name: loaded as the spec says, equal to those that were run."""
-        record = self.record()
+        """Instances of the rows, by name, equal to those that were run."""
+        texts = self.record().instances
         found: dict[str, Instance] = {}
-        problems: list[str] = []
-        wanted = {cell.instance: cell.digest for cell in self.held()}
-        texts = record.instances
-        for source in (*texts, *record.spec.instance, *wanted):
+        for name, digest in {cell.instance: cell.digest for cell in self.held()}.items():
+            problem = "it now has other means or rewards"
             try:
-                if isinstance(source, str) and source in texts:
-                    one = from_toml(texts[source], source)
-                else:
-                    one = loaded(source)
+                found[name] = from_toml(texts[name], name) if name in texts else loaded(name)
             except InputError as error:
-                problems.append(str(error))
-                continue
-            if wanted.get(one.name) == one.digest:
-                found[one.name] = one
-            elif one.name in wanted and one.name not in found:
-                problems.append(f"{one.name} now has other means or rewards")
-        for name in wanted:
-            if name not in found:
+                problem = str(error)
+            if name not in found or found[name].digest != digest:
                 raise InputError(
-                    f"{self.folder}: its instance {name!r} cannot be had any more "
-                    f"({problems[0]}); go where the sweep was started, or put it back"
+                    f"{self.folder}: its instance {name!r} cannot be had any more ({problem}); go "
+                    "where the sweep was started, or put it back"
                 )
         return found
 
@@ -367,24 +261,7 @@ class Store:
         """Yield the trials of a cell in batches, in order, aligned over the schedules.
 
         A batch has the schedules that hold all its trials; trials that none holds are left out.
-        Small pieces are joined.
         """
-        waiting: list[Batch] = []
-        rows = 0
-        for batch in self._batches(cell, schedules, columns, until):
-            size = sum(len(one[columns[0]]) for one in batch.values())
-            if waiting and (rows + size > _BATCH_ROWS or batch.keys() != waiting[0].keys()):
-                yield _joined(waiting)
-                waiting, rows = [], 0
-            waiting.append(batch)
-            rows += size
-        if waiting:
-            yield _joined(waiting)
-
-    def _batches(
-        self, cell: Cell, schedules: Sequence[str], columns: Sequence[str], until: int | None
-    ) -> Iterator[Batch]:
-        """Yield a batch for each range of trials that stands in the same pieces."""
         spans = {name: self.spans(cell, name) for name in schedules}
         edges = sorted({edge for held in spans.values() for one in held for edge in one[:2]})
         at = dict.fromkeys(schedules, 0)
@@ -399,67 +276,39 @@ class Store:
                 if at[name] < len(held) and held[at[name]].first <= low:
                     span = held[at[name]]
                     first = span.row(name, low)
-                    batch[name] = self._columns(span.part, first, first + end - low, columns)
+                    batch[name] = self._columns(span.part, first, first + end - low, tuple(columns))
             if batch:
                 yield batch
 
-    def _columns(self, part: PartFile, first: int, end: int, columns: Sequence[str]) -> Columns:
+    def _columns(self, part: PartFile, first: int, end: int, columns: tuple[str, ...]) -> Columns:
         """Return columns of the rows first .. end - 1 of a part."""
         groups, size = part.groups(first, end), part.group_rows
-        with _readable(part.path):
-            loaded = self._load(part, groups, columns)
+        with _refused(part.path):
+            held = [self._group(part, group, columns) for group in groups]
         pieces = [
-            {
-                name: held[name][max(0, first - at * size) : end - at * size]
-                for name in columns
-                if name in held
-            }
-            for at, held in zip(groups, loaded, strict=True)
+            {name: of[max(0, first - at * size) : end - at * size] for name, of in one.items()}
+            for at, one in zip(groups, held, strict=True)
         ]
-        found: Columns = _concatenated(pieces)
-        return found
-
-    def _load(self, part: PartFile, groups: Sequence[int], columns: Sequence[str]) -> list[Columns]:
-        """Return row groups as arrays; from memory, if they are there."""
-        lacking = [
-            one
-            for one in groups
-            if not {*columns} - {*ADDED} <= {*self._rows.get((part.path, one), ())}
-        ]
-        read = part.read(lacking, columns) if lacking else ()
-        new = {
-            group: {name: array_of(table, name) for name in columns if name in table.column_names}
-            for group, table in zip(lacking, read, strict=True)
-        }
-        found = []
-        for group in groups:
-            held = self._rows.pop((part.path, group), {})
-            self._held_bytes -= _bytes_of(held)
-            held = new.get(group, held)
-            self._held_bytes += _bytes_of(held)
-            self._rows[part.path, group] = held
-            found.append(held)
-        while self._held_bytes > _MOST_HELD and len(self._rows) > 1:
-            self._held_bytes -= _bytes_of(self._rows.pop(next(iter(self._rows))))
-        return found
+        if len(pieces) == 1:
+            return pieces[0]
+        return {name: np.concatenate([one[name] for one in pieces]) for name in pieces[0]}
 
     def tables(self, part: PartFile) -> Iterator[tuple[Piece, Any]]:
         """Read all rows of a part, piece by piece, as tables of pyarrow."""
         import pyarrow as pa
 
-        with _readable(part.path):
-            groups = part.groups(0, part.starts[-1])
-            table = pa.concat_tables(part.read(groups, None)).replace_schema_metadata(None)
+        with _refused(part.path):
+            groups = [part.read(group, None) for group in part.groups(0, part.starts[-1])]
+        table = pa.concat_tables(groups).replace_schema_metadata(None)
         for piece, start in zip(part.pieces, part.starts, strict=False):
             yield piece, table.slice(start, piece.rows)
 
     # Writing
 
-    def write_part(self, pieces: list[Piece], rows: Encoded, table: Any = None) -> PartFile:
+    def write_part(self, pieces: list[Piece], rows: Encoded) -> PartFile:
         """Add the encoded rows of some pieces as a part.
 
         It has the version and the instances of the record, if the folder has one already.
-        ``table`` has the same rows, for those who read them next.
         """
         record, names = self._record, {piece.cell.instance for piece in pieces}
         known = {} if record is None else record.instances
@@ -469,39 +318,17 @@ class Store:
             instances={name: text for name, text in known.items() if name in names},
             own_parts={} if record is None else record.own_parts,
         )
-        path = _free(self.trials / f"{part_stem(pieces)}.parquet")
-        about = msgspec.json.encode(index)
-        opened = checked_parquet.write(path, rows, about, self.check_lock)
+        path = stem = self.trials / f"{part_stem(pieces)}.parquet"
+        number = 2
+        while os.path.lexists(path):
+            path = stem.with_stem(f"{stem.stem}-{number}")
+            number += 1
+        opened = checked_parquet.write(path, rows, msgspec.json.encode(index), self.check_lock)
         part = part_of(opened, index, pieces)
         if self._parts is not None:
+            self._parts.append(part)
             self._add(part)
-        self._sound.update((path, group) for group in range(len(opened.groups)))
-        if table is not None and self._held_bytes < _MOST_HELD:
-            for group in part.groups(0, part.starts[-1]):
-                some = table.slice(group * part.group_rows, part.group_rows)
-                held = {name: array_of(some, name) for name in some.column_names}
-                self._rows[path, group] = held
-                self._held_bytes += _bytes_of(held)
         return part
-
-    def put_aside(self) -> list[PartProblem]:
-        """Rename damaged parts so that readers no longer find them; their trials are done again.
-
-        Any other file among the parts is refused, because it is not ours to move.
-        """
-        self.verify()
-        problems = self.problems()
-        for problem in problems:
-            if not problem.damaged:
-                raise InputError(str(problem))
-        for problem in problems:
-            path = problem.path
-            try:
-                path.rename(_free(path.with_name(f"{path.name}.damaged")))
-            except OSError as error:
-                raise InputError(f"{path}: cannot be put aside ({error.strerror})") from None
-        self._problems = []
-        return problems
 
     @contextmanager
     def lock(self) -> Iterator[Store]:
@@ -527,51 +354,70 @@ class Store:
 
     def _remove_leftovers(self) -> None:
         """Remove what a killed run of ours left half written in our two folders, nothing else."""
-        ours = {self.folder: r"\.(sweep\.json|summary\.parquet)", self.trials: r"\..*\.parquet"}
-        for folder, name in ours.items():
-            with os.scandir(folder) as entries:
-                left = [
-                    entry.name
-                    for entry in entries
-                    if re.fullmatch(rf"{name}\.[0-9a-f]{{8}}{re.escape(PARTIAL)}", entry.name)
-                ]
-            for one in left:
+        mark = "[0-9a-f]" * 8
+        for folder, name in (
+            (self.folder, "sweep.json"),
+            (self.folder, "summary.parquet"),
+            (self.trials, "*.parquet"),
+        ):
+            for left in folder.glob(f".{name}.{mark}{PARTIAL}"):
                 with suppress(OSError):
-                    (folder / one).unlink()
+                    left.unlink()
+
+
+def _refuse_other_sweep(part: PartFile, record: Record, cells: set[Cell]) -> None:
+    """Refuse a part that does not fit the record, whose cells are given as a set."""
+    if part.index.rows != record.rows:
+        raise Unfit(
+            f"version {part.index.rows} of the rows, sweep.json has another; move the file away"
+        )
+    if changed := manifest.changed_part(part.index.own_parts, record.own_parts):
+        raise Unfit(f"rows of another version of your own {changed}; move the file away")
+    for cell in (piece.cell for piece in part.pieces):
+        if cell not in cells:
+            raise Unfit(
+                f"rows of another sweep ({cell}, seed {cell.seed}, engine {cell.engine}, "
+                f"max_steps {cell.max_steps}); move the file away"
+            )
+
+
+def _arrays(part: PartFile, group: int, columns: tuple[str, ...]) -> Columns:
+    """Read those of some columns that a row group has."""
+    table = part.read(group, columns)
+    return {name: array_of(table, name) for name in columns if name in table.column_names}
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Turn a part that cannot be read, or is damaged, into one line."""
+def _refused(path: Path) -> Iterator[None]:
+    """Refuse in one line a file that cannot be read, or is damaged."""
     try:
         yield
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        reason = f"cannot be read ({error.strerror})"
+    except Unfit as error:
+        reason = str(error)
     except Damaged as error:
-        fix = "the same sweep, run again, does its trials again"
-        raise InputError(f"{path}: {error}; {fix}") from None
+        reason = f"{error}; move it away, and the same sweep makes it again"
+    else:
+        return
+    raise InputError(printable(f"{path}: {reason}"))
 
 
-def _joined(batches: Sequence[Batch]) -> Batch:
-    """Join batches of the same schedules."""
-    return {name: _concatenated([one[name] for one in batches]) for name in batches[0]}
+_Result = TypeVar("_Result")
 
 
-def _concatenated(pieces: Sequence[Any]) -> Any:
-    """Join columns of consecutive rows."""
-    if len(pieces) == 1:
-        return pieces[0]
-    return {name: np.concatenate([one[name] for one in pieces]) for name in pieces[0]}
+def _each(do: Callable[[Path], _Result], paths: Iterable[Path]) -> list[_Result]:
+    """Do something with every file; refuse in one line all that cannot be used."""
 
+    def attempt(path: Path) -> _Result | InputError:
+        try:
+            with _refused(path):
+                return do(path)
+        except InputError as problem:
+            return problem
 
-def _bytes_of(columns: Columns) -> int:
-    return sum(one.nbytes for one in columns.values())
-
-
-def _free(path: Path) -> Path:
-    """Return a path that no file has: the given one, or one with a number before the suffix."""
-    number, found = 2, path
-    while os.path.lexists(found):
-        found = path.with_name(f"{path.stem}-{number}{path.suffix}")
-        number += 1
-    return found
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        found = list(pool.map(attempt, paths))
+    if problems := [str(one) for one in found if isinstance(one, InputError)]:
+        raise InputError("; ".join(problems))
+    return [one for one in found if not isinstance(one, InputError)]

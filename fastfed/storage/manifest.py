@@ -2,8 +2,8 @@
 
 Both are JSON, and msgspec checks their types when it reads them. A value of a wrong type, a missing
 key or a newer format is refused in one line. sweep.json has the spec. The index of a part has its
-cells, and their instances if no name brings them back. So a lost sweep.json can be rebuilt from the
-parts; costs and targets, of which no row depends, are then those of the next request.
+cells, and their instances if no name brings them back, so that a part can be read alone. A lost
+sweep.json is written anew by the next sweep that asks for these cells.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from __future__ import annotations
 import hashlib
 import platform
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -26,7 +27,8 @@ from fastfed.model.cell import Cell
 from fastfed.model.choices import DEFAULTS
 from fastfed.model.schedules import Schedule
 from fastfed.model.setting import Setting
-from fastfed.model.spec import InlineInstance, Spec, written_choices
+from fastfed.model.spec import Spec, written_choices
+from fastfed.storage.checked_parquet import Damaged
 from fastfed.validation import MOST_FILE
 from fastfed.version import OLDEST_ROWS, ROWS, __version__
 
@@ -201,7 +203,6 @@ class _Footer2(Struct, frozen=True, kw_only=True):
     own_parts: dict[str, str] = {}
 
 
-_KEYS = {*Record.__struct_fields__} - {"last_spec", "own_parts"}
 _CHECKSUM = re.compile(rb'"checksum": "([0-9a-f]{64})"\n}\n\Z')
 
 
@@ -213,86 +214,51 @@ class _Head(Struct):
 
 
 class Unfit(InputError):
-    """A record or footer that cannot be used; ``other``: of another version, not damaged."""
-
-    def __init__(self, reason: str, other: bool = False) -> None:
-        super().__init__(reason)
-        self.other = other
-
-
-_T = TypeVar("_T")
+    """A record or an index that this fastfed cannot use, though it is not damaged."""
 
 
 def read_index(content: bytes) -> tuple[Index, list[Piece]]:
-    """Read the index of a part and check all of it; raise `Unfit` with the reason."""
-    return _reading(_index, content)
-
-
-def _index(content: bytes) -> tuple[Index, list[Piece]]:
-    if _checked_head(content) == FORMAT:
-        index = msgspec.json.decode(content, type=Index)
-        return index, index.unpacked()
-    old = msgspec.json.decode(content, type=_Footer2)
-    if old.cell.id != old.id:
-        raise Unfit(f"cell {old.id!r} does not fit its id: damaged, or edited by hand")
-    piece = Piece(old.cell, _known_schedules(old.schedules), old.first, old.count)
-    more = {name: getattr(old, name) for name in ("format", "rows", "instances", "own_parts")}
-    return Index.of([piece], **more), [piece]
+    """Read the index of a part and check all of it: `Damaged` or `Unfit` if it cannot be used."""
+    with _reading("a part's index"):
+        if _checked_head(content) == FORMAT:
+            index = msgspec.json.decode(content, type=Index)
+            return index, index.unpacked()
+        old = msgspec.json.decode(content, type=_Footer2)
+        piece = Piece(old.cell, _known_schedules(old.schedules), old.first, old.count)
+        more = {name: getattr(old, name) for name in ("format", "rows", "instances", "own_parts")}
+        return Index.of([piece], **more), [piece]
 
 
 def read_record(path: Path) -> Record:
-    """Read sweep.json: OSError if it cannot be read, `Unfit` if it cannot be used."""
+    """Read sweep.json: OSError if it cannot be read, `Damaged` or `Unfit` if it cannot be used."""
     content = read_regular(path, MOST_FILE)
-    record = _reading(_read_record, content)
+    with _reading("a sweep's record"):
+        record: _Record3 | _Record2
+        if _checked_head(content) == FORMAT:
+            record = msgspec.json.decode(content, type=_Record3)
+            cells = record.cells.cells()
+        else:
+            record = msgspec.json.decode(content, type=_Record2)
+            cells = [*record.cells.values()]
+        Spec.of({**record.spec.to_dict(), "instance": None, "cost": record.spec.cost or None})
+        if not cells:
+            raise InputError("no cells")
     found = _CHECKSUM.search(content)
-    if found is not None:
-        if _checksum(content[: found.start(1)], content[found.end(1) :]) != found[1]:
-            raise Unfit("its content does not fit its checksum: damaged, or edited by hand")
-        return record
-    try:  # an older fastfed wrote none, and these keys alone
-        keys = msgspec.json.decode(content, type=dict[str, msgspec.Raw]).keys()
-    except UnicodeDecodeError as error:  # of a key: msgspec leaves this to Python
-        raise Unfit("a key is not UTF-8: damaged, or edited by hand") from error
-    unknown = sorted(keys - _KEYS)
-    if unknown or record.format > 2:
-        what = f"unknown key {unknown[0]!r}" if unknown else "it has no checksum"
-        raise Unfit(f"{what}: damaged, or edited by hand")
-    return record
-
-
-def _read_record(content: bytes) -> Record:
-    if _checked_head(content) == FORMAT:
-        packed = msgspec.json.decode(content, type=_Record3)
-        return _validated(packed, packed.cells.cells())
-    old = msgspec.json.decode(content, type=_Record2)
-    for name, cell in old.cells.items():
-        if cell.id != name:
-            raise Unfit(f"cell {name!r} does not fit its id: damaged, or edited by hand")
-    return _validated(old, [*old.cells.values()])
-
-
-def _validated(found: _Record, cells: Sequence[Cell]) -> Record:
-    """Check what types cannot express: the hash fits, and the spec can be understood."""
-    if found.spec.hash != found.spec_hash:
-        raise Unfit("its spec does not fit its spec_hash: damaged, or edited by hand")
-    if not cells:
-        raise Unfit("it has no cells: damaged, or edited by hand")
-    for name in ONE_FOR_ALL:
-        for one in {getattr(found, name), *(getattr(cell, name) for cell in cells)}:
-            if one != getattr(found.spec, name):
-                raise Unfit(
-                    f"it has {name} {one}, its spec {name} {getattr(found.spec, name)}: damaged, "
-                    "or edited by hand"
-                )
-    Spec.of({**found.spec.to_dict(), "instance": None, "cost": found.spec.cost or None})
-    keys = {name: getattr(found, name) for name in _Record.__struct_fields__}
+    if found is None:  # an early fastfed wrote only that of the spec
+        sound = record.format == OLDEST_FORMAT and record.spec.hash == record.spec_hash
+    else:
+        sound = _checksum(content[: found.start(1)], content[found.end(1) :]) == found[1]
+    if not sound:
+        raise Damaged("its content does not fit its checksum: damaged, or edited by hand")
+    keys = {name: getattr(record, name) for name in _Record.__struct_fields__}
     return Record(**keys, cells=tuple(cells))
 
 
-def _reading(read: Callable[[bytes], _T], content: bytes) -> _T:
-    """Read JSON; raise `Unfit` with one line about anything that is wrong with it."""
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Say of JSON in one line what is wrong with it."""
     try:
-        return read(content)
+        yield
     except Unfit:
         raise
     except UnknownNameError as error:
@@ -300,12 +266,10 @@ def _reading(read: Callable[[bytes], _T], content: bytes) -> _T:
             f"{error}; a class of your own must be defined, or its module imported, before the "
             "folder is opened"
         ) from None
-    except (msgspec.ValidationError, InputError) as error:
-        raise Unfit(f"not a sweep's record ({error})") from None
+    except (msgspec.ValidationError, InputError, TypeError, OverflowError) as error:
+        raise Damaged(f"not {what} ({error})") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Unfit(f"not valid JSON ({error})") from None
-    except (TypeError, OverflowError) as error:
-        raise Unfit(f"not a sweep's record ({error})") from None
+        raise Damaged(f"not valid JSON ({error})") from None
 
 
 def _checked_head(content: bytes) -> int:
@@ -314,15 +278,13 @@ def _checked_head(content: bytes) -> int:
     if head.format > FORMAT or head.rows > ROWS:
         raise Unfit(
             f"written by a newer fastfed (format {head.format}, rows of version "
-            f"{head.rows}; this one has {FORMAT} and {ROWS}); update fastfed",
-            True,
+            f"{head.rows}; this one has {FORMAT} and {ROWS}); update fastfed"
         )
     if head.format < OLDEST_FORMAT or head.rows < OLDEST_ROWS:
         raise Unfit(
             f"written by an older fastfed (format {head.format}, version of the rows "
             f"{head.rows}; this one reads {OLDEST_FORMAT} and {OLDEST_ROWS}); use that version, or "
-            "run the sweep again into another folder",
-            True,
+            "run the sweep again into another folder"
         )
     return head.format
 
@@ -330,22 +292,17 @@ def _checked_head(content: bytes) -> int:
 @lru_cache(maxsize=1024)
 def _known_schedules(names: tuple[str, ...]) -> tuple[str, ...]:
     if tuple(str(one) for one in Schedule.parse_all(names)) != names:
-        raise Unfit("schedules that are not written in their canonical form")
+        raise InputError("schedules that are not written in their canonical form")
     return names
 
 
-def encoded(record: Record) -> bytes:
-    """Write a record as JSON, with its cells in one line and the checksum as the last key."""
+def write_record(path: Path, record: Record, before: Any = None) -> None:
+    """Write sweep.json, with all cells in one line; ``before``: as of `fastfed.files.replacing`."""
     keys = {name: getattr(record, name) for name in _Record.__struct_fields__}
     lines = {name: msgspec.json.format(msgspec.json.encode(one)) for name, one in keys.items()}
     lines["cells"] = msgspec.json.encode(Packed.of(record.cells))
     text = b",\n".join(b'  "%s": %s' % (name.encode(), one) for name, one in lines.items())
-    return with_checksum(b"{\n" + text + b"\n}\n")
-
-
-def write_record(path: Path, record: Record, before: Any = None) -> None:
-    """Write sweep.json; ``before`` is passed to `fastfed.files.replacing`."""
-    content = encoded(record)
+    content = with_checksum(b"{\n" + text + b"\n}\n")
     if len(content) > MOST_FILE:
         raise InputError(
             f"{path}: {len(content):,} bytes, more than {MOST_FILE:,}; sweep fewer or smaller "
@@ -383,75 +340,27 @@ def record_of(
     """Make the record of a sweep into a folder whose record was ``before``.
 
     It asks for all that was ever asked for, and holds every cell that the folder has seen and the
-    instances that no name brings back.
+    instances that no name brings back, as TOML.
     """
-    cells, instances = [one.key for one in settings], custom_instances(settings)
-    spec = asked
-    if before is not None:
-        cells, instances = [*before.cells, *cells], {**before.instances, **instances}
-        spec, own = _united(before.spec, asked), {**before.own_parts, **own}
-    last = None if spec == asked else asked
-    return _record(spec, cells, instances, own_parts=own, last_spec=last)
-
-
-def custom_instances(settings: Sequence[Setting]) -> dict[str, str]:
-    """Write as TOML the instances that cannot be loaded by name."""
     from fastfed.model.instance_files.load import known_by_name
     from fastfed.model.instance_files.toml_files import to_toml
 
     distinct = {one.instance.name: one.instance for one in settings}
-    return {name: to_toml(one) for name, one in distinct.items() if not known_by_name(name)}
-
-
-def rebuilt(parts: Sequence[tuple[Index, Sequence[Piece]]], folder: Path) -> Record:
-    """Rebuild the record of a folder without sweep.json, from the indices of its parts."""
-    gone = f"{folder}: sweep.json is gone, and its parts"
-    pieces = [piece for _, some in parts for piece in some]
-    own: dict[str, str] = {}
-    for index, _ in parts:
-        if name := changed_part(own, index.own_parts):
-            raise InputError(
-                f"{gone} have rows of two versions of your own {name}; move those of one of them "
-                "away"
-            )
-        own |= index.own_parts
-    said = {"versions": {index.rows for index, _ in parts}}
-    said |= {name: {getattr(one.cell, name) for one in pieces} for name in ONE_FOR_ALL}
-    for name, values in said.items():
-        if len(values) > 1:
-            some = " and ".join(map(str, sorted(values, key=str)[:2]))
-            of = "of the rows" if name == "versions" else "(several sweeps)"
-            raise InputError(f"{gone} have {name} {some} {of}; move those of one of them away")
-    instances = {name: text for index, _ in parts for name, text in index.instances.items()}
-    cells = sorted(
-        dict.fromkeys(piece.cell for piece in pieces),
-        key=lambda cell: (cell.instance, -cell.delta, cell.sigma),
+    instances = {name: to_toml(one) for name, one in distinct.items() if not known_by_name(name)}
+    cells, spec = [one.key for one in settings], asked
+    if before is not None:
+        cells, instances = [*before.cells, *cells], {**before.instances, **instances}
+        spec, own = _united(before.spec, asked), {**before.own_parts, **own}
+    return Record(
+        spec=spec,
+        spec_hash=spec.hash,
+        versions=versions(),
+        cells=tuple(dict.fromkeys(cells)),
+        instances=instances,
+        own_parts=own,
+        last_spec=None if spec == asked else asked,
+        **{name: getattr(spec, name) for name in ONE_FOR_ALL},
     )
-    names = dict.fromkeys(cell.instance for cell in cells)
-    chosen: dict[str, Any] = {
-        name: written_choices(name, _values(cells, name)) for name in DEFAULTS
-    }
-    spec = Spec(
-        instance=[
-            InlineInstance(name, instances[name]) if name in instances else name for name in names
-        ],
-        delta=_values(cells, "delta"),
-        cost=[],
-        schedule=[
-            str(one)
-            for one in Schedule.parse_all(dict.fromkeys(n for p in pieces for n in p.schedules))
-        ],
-        trials=max(piece.end for piece in pieces),
-        sigma=_values(cells, "sigma"),
-        **{name: getattr(cells[0], name) for name in ONE_FOR_ALL},
-        **chosen,
-    )
-    return _record(spec, cells, instances, rows=parts[0][0].rows, own_parts=own)
-
-
-def _values(cells: Sequence[Cell], name: str) -> list[Any]:
-    """List the different values of a field of cells."""
-    return [*dict.fromkeys(getattr(cell, name) for cell in cells)]
 
 
 def _united(one: Spec, other: Spec) -> Spec:
@@ -474,24 +383,6 @@ def _united(one: Spec, other: Spec) -> Spec:
         price=other.price or one.price,
         **lists,
     )
-
-
-def _record(spec: Spec, cells: Iterable[Cell], instances: dict[str, str], **more: Any) -> Record:
-    return Record(
-        spec=spec,
-        spec_hash=spec.hash,
-        versions=versions(),
-        cells=tuple(dict.fromkeys(cells)),
-        instances=instances,
-        **{name: getattr(spec, name) for name in ONE_FOR_ALL},
-        **more,
-    )
-
-
-def with_costs(record: Record, costs: list[float], bit_costs: list[float]) -> Record:
-    """Replace the costs of a record; rows do not depend on costs."""
-    spec = msgspec.structs.replace(record.spec, cost=costs, bit_cost=bit_costs)
-    return msgspec.structs.replace(record, spec=spec, spec_hash=spec.hash)
 
 
 @cache

@@ -1,22 +1,21 @@
-"""Add rows to a folder: those of other folders (`merge`), or of trials in memory (`save`).
+"""Joining of rows: those of other folders (`merge`), or of trials in memory (`save`).
 
 Folders that do not belong together are refused before anything is written. Only rows that the
 target lacks are added; rows that both have are compared. Parts are complete or absent, as in a
-sweep, and nothing is deleted: damaged parts of the target are renamed. A merge that was killed
-leaves the folder of a sweep, and the same command continues it.
+sweep, and nothing is deleted. A merge that was killed leaves the folder of a sweep, and the same
+command continues it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from fastfed.analysis.trials import BATCH_COLUMNS
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
 from fastfed.model.cell import Cell
@@ -27,11 +26,12 @@ from fastfed.simulation import rows
 from fastfed.storage import checked_parquet, manifest
 from fastfed.storage.folder import Span, Store
 from fastfed.storage.manifest import FORMAT, ONE_FOR_ALL, Piece, Record
-from fastfed.storage.part_file import PartProblem
 from fastfed.storage.summary_cache import write_summary
 from fastfed.version import ROWS
 
 if TYPE_CHECKING:
+    from fastfed.model.schedules import Schedule
+    from fastfed.model.setting import Setting
     from fastfed.simulation.job import Job
     from fastfed.simulation.rows import Block
 
@@ -41,24 +41,16 @@ MOST_ROWS = 500_000
 _BOUNDS = ("skip_error", "draw_error")
 _COSTS = ("cost", "bit_cost")
 
+Rows = tuple[Piece, Any, object]
+"""A piece, its rows as a table of pyarrow, and the name of their source."""
 
-@dataclass
+
+@dataclass(frozen=True)
 class Merged:
-    """The result of a merge: parts added, rows still missing, and files left out."""
+    """The result of a merge: parts added, and rows of the spec that no folder had."""
 
-    folder: Path
-    parts: int = 0  # added
-    missing: int = 0  # rows of the spec that no folder had
-    left_out: list[str] = field(default_factory=list)  # files left out, and why
-    damaged: list[PartProblem] = field(default_factory=list)  # of the target: put aside
-
-    @property
-    def problems(self) -> list[str]:
-        """Lines that name the files whose rows are not in the folder, with the reason."""
-        return [
-            *(f"{problem}: {problem.outcome}" for problem in self.damaged),
-            *(f"{left}: left out" for left in self.left_out),
-        ]
+    parts: int
+    missing: int
 
 
 def merge(folders: Sequence[str | Path], out: str | Path) -> Merged:
@@ -73,27 +65,23 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Merged:
         raise InputError(
             f"{target.folder}: nothing to merge with it; name at least one other folder"
         )
-    _common_record(sources)  # rejects what does not belong together before a folder is made
-    merged = Merged(target.folder)
+    # rejects what does not belong together, or is damaged, before a folder is made
+    _common_record(sources)
+    for source in sources:
+        source.verify()
     with target.lock():
         there = target.record_if_any()
         if there is not None:
-            refuse_format_2(target.folder, there)
+            _refuse_format_2(target.folder, there)
         record = _common_record(sources if there is None else [target, *sources])
-        merged.damaged = target.put_aside()
-        target.write_record(record)
-        added = _Added(target)
-        for source in sources:
-            source.verify()
-            for part in source.parts():
-                for piece, table in source.tables(part):
-                    added.take(piece, table, part.path)
-            merged.left_out += map(str, source.problems())
-        added.write()
-        merged.parts = added.parts
-        write_summary(target)
-        merged.missing = _missing(target, record)
-    return merged
+        given = (
+            (piece, table, part.path)
+            for source in sources
+            for part in source.parts()
+            for piece, table in source.tables(part)
+        )
+        parts = _join(target, record, given)
+        return Merged(parts, _missing(target, record))
 
 
 def save(folder: str | Path, jobs: Sequence[Job], blocks: Sequence[Block]) -> None:
@@ -121,23 +109,43 @@ def save(folder: str | Path, jobs: Sequence[Job], blocks: Sequence[Block]) -> No
             **setting.choices,
         }
     )
-    own = manifest.own_parts(settings, job.schedules)
+    names = tuple(map(str, job.schedules))
     with Store(checked_folder(folder)).lock() as store:
         before = store.record_if_any()
         if before is not None:  # costs are no part of rows: the folder keeps its own
             kept = {name: getattr(before.spec, name) for name in _COSTS}
             spec = msgspec.structs.replace(spec, **kept)
-            asked = manifest.record_of(spec, settings, own, None)
-            refuse_other_rows(store.folder, before, asked)
-        store.put_aside()
-        store.write_record(manifest.record_of(spec, settings, own, before))
-        added = _Added(store)
-        names = tuple(map(str, job.schedules))
-        for its_job, its_block in zip(jobs, blocks, strict=True):
-            piece = Piece(its_job.setting.key, names, its_block.first, its_block.trials)
-            added.take(piece, rows.table([its_job.rows(its_block)]), "the rows to save")
-        added.write()
-        write_summary(store)
+        given = (
+            (
+                Piece(its_job.setting.key, names, its_block.first, its_block.trials),
+                rows.table([its_job.rows(its_block)]),
+                "the rows to save",
+            )
+            for its_job, its_block in zip(jobs, blocks, strict=True)
+        )
+        _join(store, record_of(store, spec, settings, job.schedules), given)
+
+
+def record_of(
+    store: Store, spec: Spec, settings: Sequence[Setting], schedules: Sequence[Schedule]
+) -> Record:
+    """Make the record of a folder to which a sweep adds; refuse one whose rows do not fit."""
+    own = manifest.own_parts(settings, schedules)
+    before = store.record_if_any()
+    if before is not None:
+        _refuse_other_rows(store.folder, before, manifest.record_of(spec, settings, own, None))
+    return manifest.record_of(spec, settings, own, before)
+
+
+def _join(target: Store, record: Record, given: Iterable[Rows]) -> int:
+    """Add the rows that a folder lacks; return the number of new parts."""
+    target.write_record(record)
+    added = _Added(target)
+    for piece, table, source in given:
+        added.take(piece, table, source)
+    added.write()
+    write_summary(target)
+    return added.parts
 
 
 class _Added:
@@ -149,7 +157,7 @@ class _Added:
         self._ranges: dict[Cell, list[Piece]] = {}  # of those that wait
         self._rows = 0
         # one piece after the other is compared with the same row groups
-        self._group = lru_cache(maxsize=8)(lambda part, group: next(part.read([group], None)))
+        self._group = lru_cache(maxsize=8)(lambda part, group: part.read(group, None))
 
     def take(self, piece: Piece, table: Any, source: object) -> None:
         """Take the rows of a piece that the target lacks; compare all others."""
@@ -181,9 +189,7 @@ class _Added:
 
         if self._waiting:
             pieces, tables = [one for one, _ in self._waiting], [one for _, one in self._waiting]
-            table = pa.concat_tables(tables)
-            some = table.select([name for name in BATCH_COLUMNS if name in table.column_names])
-            self.target.write_part(pieces, checked_parquet.encode(table), some)
+            self.target.write_part(pieces, checked_parquet.encode(pa.concat_tables(tables)))
             self.parts += 1
             self._waiting, self._rows = [], 0
         self._ranges = {}
@@ -225,7 +231,7 @@ def _rows_of(piece: Piece, table: Any, schedule: str, first: int, end: int) -> A
     return table.slice(begin + first - piece.first, end - first)
 
 
-def refuse_other_rows(folder: Path, before: Record, new: Record) -> None:
+def _refuse_other_rows(folder: Path, before: Record, new: Record) -> None:
     """Refuse to extend a folder by rows that do not fit it.
 
     A folder holds one version of the rows, one seed, one engine, one max_steps, and for each
@@ -237,7 +243,7 @@ def refuse_other_rows(folder: Path, before: Record, new: Record) -> None:
             f"{ROWS}; give it another --out, or use fastfed "
             f"{before.versions.get('fastfed', 'of then')}"
         )
-    refuse_format_2(folder, before)
+    _refuse_format_2(folder, before)
     for name in ONE_FOR_ALL:
         old, asked = getattr(before, name), getattr(new, name)
         if old != asked:
@@ -258,7 +264,7 @@ def refuse_other_rows(folder: Path, before: Record, new: Record) -> None:
         )
 
 
-def refuse_format_2(folder: Path, record: Record) -> None:
+def _refuse_format_2(folder: Path, record: Record) -> None:
     """Refuse to write into a folder of an older format."""
     if record.format != FORMAT:
         raise InputError(
@@ -283,18 +289,15 @@ def _other_instance(one: Record, other: Record) -> str | None:
 def _common_record(stores: list[Store]) -> Record:
     """Return the record of folders that belong together; refuse all others."""
     records = [store.record() for store in stores]
-    # a record that was rebuilt from parts does not know what was asked for
-    whole = [at for at, one in enumerate(records) if one.spec.cost] or [0]
-    first, folder = records[whole[0]], stores[whole[0]].folder
+    first, folder = records[0], stores[0].folder
     own: dict[str, str] = {}
-    for at, record in enumerate(records):
-        here = stores[at].folder
+    for here, record in zip((store.folder for store in stores), records, strict=True):
         if other := _other_instance(first, record):
             raise InputError(
                 f"{here}: its instance {other!r} is not the one of {folder} (other means or "
                 "rewards); only folders of one sweep can be merged"
             )
-        ours, theirs = (_about(one, at in whole) for one in (first, record))
+        ours, theirs = _about(first), _about(record)
         for name in ours:
             if theirs[name] != ours[name]:
                 raise InputError(
@@ -323,19 +326,14 @@ def _common_record(stores: list[Store]) -> Record:
     )
 
 
-def _about(record: Record, asked: bool) -> dict[str, Any]:
-    """Return the fields of a record on which rows depend; ``asked``: also those of the spec."""
-    found = {
-        "version of the rows": record.rows,
-        **{name: getattr(record, name) for name in ONE_FOR_ALL},
-    }
-    if asked:
-        spec = record.spec
-        for name in Spec.__struct_fields__:
-            if name not in (*_COSTS, *ONE_FOR_ALL, "instance"):
-                value = getattr(spec, name)
-                found[name] = sorted(value, key=str) if isinstance(value, list) else value
-        found["instance"] = sorted({cell.instance for cell in record.cells})
+def _about(record: Record) -> dict[str, Any]:
+    """Return the fields of a record on which rows depend, and those of its request."""
+    found: dict[str, Any] = {"version of the rows": record.rows}
+    for name in (*ONE_FOR_ALL, *Spec.__struct_fields__):
+        if name not in (*_COSTS, "instance"):
+            value = getattr(record.spec, name)
+            found[name] = sorted(value, key=str) if isinstance(value, list) else value
+    found["instance"] = sorted({cell.instance for cell in record.cells})
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,7 @@ from fastfed.model.counts import ADDED
 from fastfed.simulation import rows
 from fastfed.storage import checked_parquet, manifest
 from fastfed.storage.checked_parquet import GROUP_ROWS, Damaged, Opened
-from fastfed.storage.manifest import Index, Piece, Unfit
-from fastfed.text import printable
+from fastfed.storage.manifest import Index, Piece
 
 Columns = dict[str, npt.NDArray[Any]]
 
@@ -49,15 +48,14 @@ class PartFile:
         """Return the row groups that have the rows first .. end - 1."""
         return range(first // self.group_rows, -(-end // self.group_rows))
 
-    def read(self, groups: Sequence[int], columns: Sequence[str] | None) -> Iterator[Any]:
-        """Read row groups as tables of pyarrow; raise `Damaged` if the rows are not as indexed."""
+    def read(self, group: int, columns: Sequence[str] | None) -> Any:
+        """Read a row group as a table; raise `Damaged` if its rows are not as indexed."""
         wanted = None if columns is None else [*dict.fromkeys([*columns, "trial"])]
-        tables = checked_parquet.read_groups(self.opened, groups, wanted)
-        for group, table in zip(groups, tables, strict=True):
-            if not {*table.column_names, *ADDED}.issuperset(wanted or ["trial"]):
-                raise Damaged("damaged (it lacks columns of trial rows)")
-            self._validate(group * self.group_rows, table)
-            yield table
+        table = checked_parquet.read_group(self.opened, group, wanted)
+        if not {*table.column_names, *ADDED}.issuperset(wanted or ["trial"]):
+            raise Damaged("damaged (it lacks columns of trial rows)")
+        self._validate(group * self.group_rows, table)
+        return table
 
     def _validate(self, first: int, table: Any) -> None:
         """Check the types of columns, and that the rows have the trials of the pieces."""
@@ -81,26 +79,6 @@ class PartFile:
             raise Damaged("damaged (other trials than its index says)")
 
 
-@dataclass(frozen=True)
-class PartProblem:
-    """A file among the parts whose rows are not counted, and why."""
-
-    path: Path
-    reason: str
-    damaged: bool = True
-    """Else it is of another sweep or version, or cannot be read: not ours to move."""
-
-    @property
-    def outcome(self) -> str:
-        """The fate of the file in a sweep or a merge, for messages."""
-        if self.damaged:
-            return "put aside as .damaged; its trials are missing until they are done again"
-        return "left alone"
-
-    def __str__(self) -> str:
-        return printable(f"{self.path}: {self.reason}")
-
-
 def part_stem(pieces: Sequence[Piece]) -> str:
     """Return the name that a part is given, without the suffix."""
     first = pieces[0]
@@ -111,18 +89,11 @@ def part_stem(pieces: Sequence[Piece]) -> str:
     return f"{first.cell.id}-{first.first:010d}-and-{len(pieces) - 1}-more-{mark}"
 
 
-def open_part(path: Path) -> PartFile | PartProblem:
-    """Open a file and verify its index."""
-    try:
-        opened = checked_parquet.open_file(path)
-        index, pieces = manifest.read_index(opened.about)
-        return part_of(opened, index, pieces)
-    except OSError as error:
-        return PartProblem(path, f"cannot be read ({error.strerror})", False)
-    except Unfit as error:
-        return PartProblem(path, str(error), not error.other)
-    except Damaged as error:
-        return PartProblem(path, str(error))
+def open_part(path: Path) -> PartFile:
+    """Open a file and verify its index: OSError, `Damaged` or `Unfit` if it is no part."""
+    opened = checked_parquet.open_file(path)
+    index, pieces = manifest.read_index(opened.about)
+    return part_of(opened, index, pieces)
 
 
 def part_of(opened: Opened, index: Index, pieces: list[Piece]) -> PartFile:

@@ -179,7 +179,7 @@ def _on_worker(bundle: Bundle) -> tuple[Done, str, dict[str, object]]:
     """Run a bundle on a worker; return its rows, and the worker's name and versions."""
     from distributed import get_worker
 
-    done = replace(tasks.perform(bundle), bundle=_NOTHING, table=None)
+    done = replace(tasks.perform(bundle), bundle=_NOTHING)
     return done, get_worker().address, _asking()()
 
 

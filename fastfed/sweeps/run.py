@@ -16,11 +16,9 @@ from fastfed.files import checked_folder
 from fastfed.model.choices import DEFAULTS
 from fastfed.model.instance import Instance
 from fastfed.model.setting import small_scale
-from fastfed.storage import manifest
 from fastfed.storage.folder import Store
 from fastfed.storage.manifest import Piece
-from fastfed.storage.merge import refuse_other_rows
-from fastfed.storage.part_file import PartProblem
+from fastfed.storage.merge import record_of
 from fastfed.storage.summary_cache import write_summary
 from fastfed.sweeps.grid import Grid
 from fastfed.sweeps.planner import Planner, Progress
@@ -66,7 +64,6 @@ class Run:
     grid: Grid
     progress: Progress
     failures: list[Failure] = field(default_factory=list)
-    damaged: list[PartProblem] = field(default_factory=list)
 
     def refuse_failures(self) -> None:
         """Raise `Unfinished` if a task raised."""
@@ -105,16 +102,9 @@ def iterate(
     if (doubt := small_scale(grid.settings)) is not None:
         warnings.warn(doubt, UncertainWarning, stacklevel=2)
     with Store(folder).lock() as store:
-        before = store.record_if_any()
-        own = manifest.own_parts(grid.settings, grid.schedules)
-        if before is not None:
-            asked = manifest.record_of(grid.spec, grid.settings, own, None)
-            refuse_other_rows(folder, before, asked)
-        record = manifest.record_of(grid.spec, grid.settings, own, before)
-        run = Run(store, grid, Progress(), damaged=store.put_aside())
+        store.write_record(record_of(store, grid.spec, grid.settings, grid.schedules))
         planner = Planner(grid, store, shard, part_size)
-        run.progress = planner.progress
-        store.write_record(record)
+        run = Run(store, grid, planner.progress)
         yield run, None
         if not planner.finished:
             yield from _run(run, planner, runner)
@@ -132,7 +122,7 @@ def _run(run: Run, planner: Planner, executor: Executor) -> Iterator[tuple[Run, 
             run.failures.append(_failure(done.bundle.tasks[place], error, run.grid))
         if done.rows is not None:
             pieces = [piece for task in done.done for piece in task.pieces]
-            part = run.store.write_part(pieces, done.rows, done.table)
+            part = run.store.write_part(pieces, done.rows)
             yield from ((run, Written(**vars(piece), path=part.path)) for piece in pieces)
 
 

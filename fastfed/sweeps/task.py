@@ -12,9 +12,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from fastfed.analysis.trials import BATCH_COLUMNS
 from fastfed.model.cell import Cell
 from fastfed.model.schedules import Schedule
 from fastfed.model.setting import Setting
@@ -74,8 +73,6 @@ class Done:
     bundle: Bundle
     begun: int  # number of tasks
     rows: checked_parquet.Encoded | None = None
-    table: Any = None
-    """The columns of the rows that sums are made of, if the worker is in this process."""
     failures: dict[int, BaseException] = field(default_factory=dict)
     """What was raised, by the place of its task."""
     pulls: int = 0
@@ -143,10 +140,9 @@ def perform(bundle: Bundle, control: Control | None = None) -> Done:
         return Done(bundle, begun, failures=failures)
     begin = time.perf_counter()
     pulls = sum(int(one.block.column("pulls").sum()) for one in found)
-    table = rows.table(found)
-    encoded = checked_parquet.encode(table)
+    encoded = checked_parquet.encode(rows.table(found))
     seconds += time.perf_counter() - begin
-    return Done(bundle, begun, encoded, table.select(BATCH_COLUMNS), failures, pulls, seconds)
+    return Done(bundle, begun, encoded, failures, pulls, seconds)
 
 
 _compiled: set[object] = set()

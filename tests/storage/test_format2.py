@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from helpers import BOUNDS, rows
+from helpers import BOUNDS, rows, snapshot
 
 import fastfed as ff
 from fastfed.analysis.verdicts import VERDICTS
@@ -19,7 +19,6 @@ from fastfed.display.tables import check_columns
 from fastfed.errors import InputError
 from fastfed.storage.folder import Store
 from fastfed.storage.merge import merge
-from fastfed.version import ROWS
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 EXPECTED = FIXTURES / "format2-expected"
@@ -65,7 +64,7 @@ def close(one: object, other: object) -> bool:
 
 def test_the_folder_is_opened(old: Path) -> None:
     assert b"checksum" not in (old / "sweep.json").read_bytes()
-    assert Store(old).problems() == []
+    Store(old).verify()
     assert same(summary_of(old), "summary.json")
     (old / "summary.parquet").unlink()
     assert same(summary_of(old), "summary.json")
@@ -97,16 +96,16 @@ def test_a_part_of_another_version_is_no_part(old: Path, tmp_path: Path) -> None
     assert cli.run([*command, "--out", str(tmp_path / "new")]) == 0
     strange = min((old / "trials").iterdir())
     shutil.copy(strange, tmp_path / "new/trials" / f"x{strange.name}")
-    (problem,) = Store(tmp_path / "new").problems()
-    assert "version 4 of the rows" in str(problem)
-    (tmp_path / "new/sweep.json").unlink()
-    with pytest.raises(InputError, match=rf"versions (4 and {ROWS}|{ROWS} and 4)"):
-        ff.open_sweep(tmp_path / "new")
+    before = snapshot(tmp_path / "new")
+    with pytest.raises(InputError, match=f"x{strange.name}: version 4 of the rows"):
+        Store(tmp_path / "new").parts()
+    assert cli.run([*command, "--out", str(tmp_path / "new")]) == 2
+    assert snapshot(tmp_path / "new") == before
 
 
 def test_the_folder_is_merged(old: Path, tmp_path: Path) -> None:
     merged = merge([old], tmp_path / "merged")
-    assert (merged.parts, merged.missing, merged.left_out) == (1, 0, [])
+    assert (merged.parts, merged.missing) == (1, 0)
     assert same(summary_of(tmp_path / "merged"), "summary.json")
 
 

@@ -149,7 +149,7 @@ def test_a_lost_lock_stops_its_sweep_before_the_next_file(tmp_path: Path, loss: 
     (out / ".lock").unlink(missing_ok=True)
     ff.sweep(**options)
     assert_whole(rows(out), 1, 60)
-    assert Store(out).problems() == []
+    Store(out).verify()
 
 
 def test_second_process_sees_a_live_owner_after_a_kill(tmp_path: Path) -> None:

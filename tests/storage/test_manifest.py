@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import io
 import json
-import math
 import os
 import traceback
 import warnings
@@ -16,7 +15,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from helpers import OTHER, SMALL, run, snapshot
+from helpers import run, snapshot
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +25,6 @@ from fastfed.model.cell import Cell
 from fastfed.model.choices import DEFAULTS
 from fastfed.model.spec import spec_hash
 from fastfed.storage import checked_parquet
-from fastfed.storage.folder import Store
 from fastfed.storage.manifest import FORMAT, OLDEST_FORMAT, with_checksum
 from fastfed.storage.summary_cache import stored_summary
 from fastfed.version import OLDEST_ROWS, ROWS
@@ -141,8 +139,7 @@ def test_every_place_of_the_record_with_every_wrong_value(folder: Path) -> None:
             put_record(folder, changed(good, path, value))
             tried += 1
             try:
-                same = stored_summary(folder, [10.0]).equals(before)
-                assert same or Store(folder).problems(), (path, value)
+                assert stored_summary(folder, [10.0]).equals(before), (path, value)
             except InputError as error:
                 refused += 1
                 assert str(error).count("\n") == 0, (path, value)  # noqa: PT017
@@ -152,51 +149,20 @@ def test_every_place_of_the_record_with_every_wrong_value(folder: Path) -> None:
 
 def test_every_place_of_a_footer_with_every_wrong_value(folder: Path) -> None:
     about = footer(folder)
-    content = first_part(folder).read_bytes()
+    content, before = first_part(folder).read_bytes(), stored_summary(folder, [10.0])
     tried = refused = 0
     for path in paths_in(about):
         for value in WRONG[:: 1 if len(path) < 2 else 3]:
             first_part(folder).write_bytes(content)
             put_footer(folder, json.dumps(changed(about, path, value)).encode())
-            store = Store(folder)
-            store.verify()
             tried += 1
-            refused += len(store.problems()) == 1
-            assert len(store.parts()) + len(store.problems()) == 2, (path, value)
-            assert all("\n" not in str(problem) for problem in store.problems()), (path, value)
+            try:
+                assert stored_summary(folder, [10.0]).equals(before), (path, value)
+            except InputError as error:
+                refused += 1
+                assert str(error).count("\n") == 0, (path, value)  # noqa: PT017
     assert tried > 200
     assert refused > 0.6 * tried
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"seed": 7}, "it has seed 7, its spec seed 0"),
-        ({"engine": "dense"}, "it has engine dense, its spec engine auto"),
-        ({"max_steps": 99}, "it has max_steps 99, its spec max_steps None"),
-        ({"cells": {"seed": 7}}, "it has seed 7, its spec seed 0"),
-    ],
-)
-def test_a_record_that_contradicts_itself_is_refused(
-    folder: Path, change: dict[str, Any], named: str
-) -> None:
-    content = record(folder)
-    if "cells" in change:
-        columns = {**content["cells"]["columns"], **change["cells"]}
-        change = {"cells": {**content["cells"], "columns": columns}}
-    put_record(folder, {**content, **change})
-    with pytest.raises(InputError, match=named):
-        stored_summary(folder, [10.0])
-
-
-def test_a_lost_record_is_made_again_in_order(tmp_path: Path) -> None:
-    """By instance, then from the largest delta down, whatever the names of the parts."""
-    run(tmp_path, instances=[SMALL, OTHER], deltas=[0.01, 0.1, 1e-5])
-    (tmp_path / "sweep.json").unlink()
-    cells = Store(tmp_path).record().cells
-    assert [(cell.instance, cell.delta) for cell in cells] == [
-        (name, delta) for name in ("other", "small") for delta in (0.1, 0.01, 1e-5)
-    ]
 
 
 @pytest.mark.parametrize(
@@ -214,10 +180,11 @@ def test_other_versions_are_called_so_and_left_alone(
     put_footer(folder, json.dumps({**footer(folder), **change}).encode())
     before = snapshot(folder)
     sweep = ["sweep", "--spec", str(folder / "sweep.json"), "--out", str(folder), "--quiet"]
-    assert said in told("summary", str(folder))[1]
-    status, err = told(*sweep)
-    assert status == 2
-    assert said in err
+    for command in (["summary", str(folder)], sweep):
+        status, err = told(*command)
+        assert (status, err.count("\n")) == (2, 1)
+        assert said in err
+        assert "move it away" not in err
     put_record(folder, {**record(folder), **change})
     for command in (
         ["summary", str(folder)],
@@ -236,7 +203,7 @@ def test_what_a_file_says_cannot_write_on_the_terminal(folder: Path) -> None:
     cells = {"count": 1, "columns": {"\x1b[31m\n\x1e": 1}}
     put_footer(folder, json.dumps({**about, "cells": cells}).encode())
     status, err = told("summary", str(folder))
-    assert (status, err.count("\n")) == (1, 1)
+    assert (status, err.count("\n")) == (2, 1)
     assert "\x1b" not in err
     assert r"\x1b[31m\n\x1e" in err
 
@@ -263,7 +230,7 @@ def test_a_record_that_is_none_says_how_to_mend_it(folder: Path, text: str) -> N
     assert "sweep.json" in err
     assert "move it away" in err
     (folder / "sweep.json").unlink()
-    assert told("summary", str(folder)) == (0, "")
+    assert run(folder).height == 4
 
 
 def test_ids_of_cells_outlive_new_fields() -> None:
@@ -301,7 +268,7 @@ JSON = st.recursive(
 def test_fuzz_of_record_and_footers(folder: Path, data: st.DataObject) -> None:
     """Some places of sweep.json or of a footer hold anything.
 
-    The exit status is 0, 1 or 2. There is a line for each finding, no traceback and no warning.
+    The exit status is 0 or 2, with one line. There is no traceback and no warning.
     """
     original = {path: path.read_bytes() for path in (folder / "sweep.json", first_part(folder))}
     in_record = data.draw(st.booleans())
@@ -318,11 +285,8 @@ def test_fuzz_of_record_and_footers(folder: Path, data: st.DataObject) -> None:
         elif isinstance(content, dict):
             put_footer(folder, text)
         status, err = told("summary", str(folder), "--format", "json")
-        assert status in (0, 1, 2)
-        lines = err.splitlines()
-        assert all(line.startswith("fastfed: ") for line in lines), err
-        assert len(lines) == {0: 0, 2: 1}.get(status, len(lines))
+        assert (status, len(err.splitlines())) in ((0, 0), (2, 1))
+        assert err == "" or err.startswith("fastfed: ")
     finally:
         for path, before in original.items():
             path.write_bytes(before)
-    assert math.isfinite(status)

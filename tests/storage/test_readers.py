@@ -98,11 +98,6 @@ def test_costs_of_bits_are_kept(out: Path, calls: list[Call]) -> None:
     run(out, bit_costs=[2.0])
     assert calls == []
     assert set(ff.open_sweep(out).summary()["bit_cost"]) == {None, 0.5, 2.0}
-    (out / "sweep.json").unlink()  # made again from the parts, which know no costs
-    assert set(ff.open_sweep(out).summary()["cost"]) == {0.0, 10.0, 100.0}
-    run(out, costs=[3], bit_costs=[2.0])
-    assert calls == []
-    assert set(ff.open_sweep(out).summary()["cost"]) == {None, 3.0}
 
 
 @pytest.mark.usefixtures("small_parts")

@@ -14,8 +14,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from helpers import BOUNDS, KEYS, OTHER, SMALL, Call, assert_whole, rows, run, snapshot, typed
 
@@ -119,60 +117,6 @@ def test_a_part_that_went_is_done_again(out: Path, calls: list[Call]) -> None:
     assert rows(out).equals(before)
 
 
-@pytest.mark.parametrize("kind", ["truncated", "empty", "garbage", "foreign"])
-@pytest.mark.usefixtures("small_parts")
-def test_unreadable_part_is_named_and_done_again(
-    tmp_path: Path, out: Path, kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    SMALL.save(tmp_path / "small.toml")
-    command = [
-        "sweep",
-        "--instance",
-        str(tmp_path / "small.toml"),
-        *typed(f"--delta 0.1 --out {out} --schedule fedelim,fedelim0 --trials 20 --threads 1"),
-    ]
-    assert cli.run(command) == 0
-    before, table = rows(out), capsys.readouterr().out
-    bad = next((out / "trials").glob("*-0000000005-*"))
-    if kind == "truncated":
-        bad.write_bytes(bad.read_bytes()[:-100])
-    elif kind == "empty":
-        bad.write_bytes(b"")
-    elif kind == "garbage":
-        bad.write_bytes(np.random.default_rng(0).bytes(5000))
-    else:
-        pq.write_table(pa.table({"x": [1]}), bad)
-    assert cli.run(command) == 0
-    told = capsys.readouterr()
-    assert told.out == table
-    assert len(told.err.splitlines()) == 1
-    assert told.err.startswith("fastfed: ")
-    assert bad.name in told.err
-    assert rows(out).equals(before)
-    assert cli.run(command) == 0
-    assert capsys.readouterr() == (table, "")
-
-
-def test_part_of_another_sweep_does_not_mix_in(
-    tmp_path: Path, out: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It is named, and either refused or put out of the way."""
-    run(tmp_path / "second", seed=1)
-    run(out)
-    before, summary = rows(out), stored_summary(out)
-    (stray,) = (tmp_path / "second" / "trials").iterdir()
-    (out / "trials" / stray.name).write_bytes(stray.read_bytes())
-    status = cli.run(["sweep", "--spec", str(out / "sweep.json"), "--out", str(out), "--quiet"])
-    told = capsys.readouterr().err
-    assert len(told.splitlines()) == 1
-    assert stray.name in told
-    if status == 0:
-        assert rows(out).equals(before)
-        assert stored_summary(out).equals(summary)
-    else:
-        assert status == 2
-
-
 def test_killed_before_the_summary(out: Path) -> None:
     summary = run(out)
     (out / "summary.parquet").unlink()
@@ -227,31 +171,20 @@ def test_rows_of_another_version_are_refused(out: Path) -> None:
     assert snapshot(out) == before
 
 
-def test_a_record_that_went_is_made_again_from_the_parts(out: Path, calls: list[Call]) -> None:
+def test_a_record_that_went_is_made_again_by_the_same_sweep(out: Path, calls: list[Call]) -> None:
     run(out)
-    before, summary = snapshot(out), stored_summary(out)
+    before = snapshot(out)
     (out / "sweep.json").unlink()
-    assert stored_summary(out, [0, 10]).equals(summary)
-    assert ff.check(out).frame.height > 0, "parts carry instances that no name brings back"
-    assert not (out / "sweep.json").exists(), "whoever only reads writes nothing"
+    with pytest.raises(InputError, match=r"no sweep\.json in it"):
+        stored_summary(out)
     calls.clear()
-    with pytest.raises(InputError, match="seed 0, this sweep has seed 1"):
-        run(out, seed=1)
-    run(out, sigma=[1.0])  # the record that was rebuilt names the scale
-    assert calls == []
-    after = snapshot(out)
-    assert {name for name in after if after[name] != before[name]} == {"sweep.json"}
-
-
-@pytest.mark.usefixtures("small_parts")
-def test_a_record_made_from_parts_of_several_specs_asks_for_all_of_them(out: Path) -> None:
+    for other in ({"seed": 1}, {"deltas": [0.05]}):
+        with pytest.raises(InputError, match=r"rows of another sweep \(small.*seed 0"):
+            run(out, **other)
+        assert not (out / "sweep.json").exists()
     run(out)
-    run(out, deltas=[0.05], schedules=["fedelim", "periodic:3"], costs=[7], trials=30)
-    (out / "sweep.json").unlink()
-    spec = Store(out).record().spec
-    assert (spec.delta, spec.cost, spec.trials) == ([0.1, 0.05], [], 30)
-    assert set(spec.schedule) == {"fedelim", "fedelim0", "periodic:3"}
-    assert len(Store(out).record().cells) == 2
+    assert calls == []
+    assert snapshot(out) == before
 
 
 def test_two_instances_of_one_name_are_refused(out: Path) -> None:
@@ -355,7 +288,7 @@ def test_killed_again_and_again(tmp_path: Path, out: Path) -> None:
         after = snapshot(out / "trials") if out.exists() else {}
         complete = {name: digest for name, digest in after.items() if not name.startswith(".")}
         assert before.items() <= complete.items(), "finished parts stay as they are"
-        assert not out.exists() or Store(out).problems() == []
+        Store(out).verify()
         before = complete
     assert killed >= 4
     assert cli.run([*command, "--out", str(out)]) == 0
