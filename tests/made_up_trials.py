@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fastfed.analysis.cheapest import Difference, Envelope, differences, envelope
+from fastfed.analysis.cheapest import Envelope, envelope
 from fastfed.analysis.moments import Halves, Moments
+from fastfed.analysis.paired import Paired
 from fastfed.analysis.prices import UPLINK
 from fastfed.analysis.summary import SUMMARY_COLUMNS, summary, to_frame
 from fastfed.analysis.trials import BATCH_COLUMNS, Batch, Passes, collect
@@ -78,10 +79,10 @@ def _batches(
     ]
 
 
-def apart(moments: Moments) -> Difference:
+def apart(moments: Moments) -> Paired:
     """Return the cost of the second schedule less that of the first."""
     first, second = NAMES[:2]
-    return differences(moments, [second], first, UPLINK)[second]
+    return moments.apart(second, first, UPLINK)
 
 
 def halves_of(batch: Batch, names: Sequence[str]) -> Halves:

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -55,9 +55,9 @@ from fastfed.analysis.comparable import (
     few_text,
     least_trials,
 )
-from fastfed.analysis.cost_ranges import Interval, common, holds, merged, where_not_positive
-from fastfed.analysis.intervals import LEAST_DIFFERING, student_quantile
-from fastfed.analysis.moments import Apart, Moments
+from fastfed.analysis.cost_ranges import Interval, holds
+from fastfed.analysis.moments import Moments
+from fastfed.analysis.paired import Paired
 from fastfed.analysis.prices import Given, Prices, Unit, columns_of, costs_of, units
 from fastfed.analysis.trials import Batch, Passes, Trials, columns_with, side_by_side
 from fastfed.errors import InputError, nearest
@@ -73,112 +73,6 @@ DEARER = 2.0
 _COSTS, _WINNER = ("cost", "bit_cost"), ("total_mean", "total_sem", "equal")
 _NEXT = ("runner_up", "margin", "margin_sem", "pairs", "differ", "rivals", "excluded")
 """Columns of the cheapest schedule at a cost, and of the others, besides those of the cell."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The cost of one schedule less that of another, over paired trials."""
-
-    pairs: int
-    """The number of these trials."""
-    differ: int
-    """The number of pairs in which pulls, uplinks or bits differ. The numbers below are over these
-    pairs."""
-    pulls: float
-    sent: float
-    """The means of the two differences, at the fixed prices and in what was sent."""
-    var_pulls: float
-    covariance: float
-    var_sent: float
-    """Of one trial."""
-    worst: tuple[float, float]
-    """Minus the largest pulls, and what was sent at most, of the other schedule: the least that
-    the differences of a further trial can be."""
-    worst_turned: tuple[float, float]
-    """The same of this schedule."""
-    least: int = 0
-    """Pairs below which nothing is decided, whatever their differences."""
-
-    @classmethod
-    def of(cls, found: Apart, least: int = 0) -> Difference:
-        """Make a difference from sums."""
-        k = found.differ
-        if k == 0:
-            return cls(found.trials, 0, 0.0, 0.0, 0.0, 0.0, 0.0, (0.0, 0.0), (0.0, 0.0), least)
-        pp, ps, ss = (one / (k - 1) if k > 1 else math.inf for one in found.scatter)
-        worst, turned = ((-base, -sent) for base, sent in (found.most_of_other, found.most))
-        return cls(found.trials, k, *found.means, pp, ps, ss, worst, turned, least)
-
-    def mean(self, cost: float) -> float:
-        """Return the mean total cost of the one schedule less that of the other, over all pairs."""
-        return (self.pulls + cost * self.sent) * self.differ / self.pairs
-
-    def sem(self, cost: float) -> float | None:
-        """Return the standard error of that mean; None below two trials that differ."""
-        if self.differ < 2:
-            return None
-        k, n = self.differ, self.pairs
-        one = self.pulls + cost * self.sent
-        squares = self._variance(cost) * (k - 1) + k * one * one * (1 - k / n)
-        return math.sqrt(squares / (n - 1) / n)
-
-    def _variance(self, cost: float) -> float:
-        return max(0.0, self.var_pulls + 2 * cost * self.covariance + cost * cost * self.var_sent)
-
-    @property
-    def enough(self) -> bool:
-        """Tell whether there are enough trials to decide anything, and enough of them differ."""
-        return self.differ >= LEAST_DIFFERING and self.pairs >= self.least
-
-    def undecided(self, level: float) -> list[Interval]:
-        """Return the costs C >= 0 at which the difference cannot be told from 0."""
-        return common(self.not_above(level), self.turned.not_above(level))
-
-    @property
-    def turned(self) -> Difference:
-        """The same difference with the two schedules exchanged."""
-        return replace(
-            self,
-            pulls=-self.pulls,
-            sent=-self.sent,
-            worst=self.worst_turned,
-            worst_turned=self.worst,
-        )
-
-    def not_above(self, level: float, further: int = 1) -> list[Interval]:
-        """Return the costs C >= 0 at which the difference is not surely above 0.
-
-        A verdict must survive a number of ``further`` trials, the worst that the costs seen allow.
-        """
-        if not self.enough:
-            return [(0.0, math.inf)]
-        # with the worst further trials, as in `fastfed.analysis.intervals`
-        k = self.differ + further
-        p, s = self.worst[0] - self.pulls, self.worst[1] - self.sent
-        pulls, sent = self.pulls + further * p / k, self.sent + further * s / k
-        var_pulls, covariance, var_sent = (
-            self.differ * ((1 - 1 / self.differ) * one + further / k * product) / (k - 1)
-            for one, product in (
-                (self.var_pulls, p * p),
-                (self.covariance, p * s),
-                (self.var_sent, s * s),
-            )
-        )
-        reach = student_quantile(k - 1, level) ** 2 / k
-        near = where_not_positive(
-            sent**2 - reach * var_sent,
-            pulls * sent - reach * covariance,
-            pulls**2 - reach * var_pulls,
-        )
-        return merged([*near, *where_not_positive(0.0, sent / 2, pulls)])
-
-
-def differences(
-    moments: Moments, some: Sequence[str], other: str, unit: Unit, least: int = 0
-) -> dict[str, Difference]:
-    """Compute the cost of each of ``some`` less that of ``other``, which must be a partner."""
-    found = moments.apart(some, other, unit)
-    return {name: Difference.of(one, least) for name, one in zip(some, found, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -265,9 +159,9 @@ class Envelope:
         if not order:
             return row
         # rounding may put another line of the same cost first: those on the envelope have pairs
-        winner = next(name for name in order if self.moments.has_pairs(name))
+        winner = next(name for name in order if name in self.moments.partners)
         others = [name for name in order if name != winner]
-        against = differences(self.moments, others, winner, unit, self.least)
+        against = {name: self.moments.apart(name, winner, unit, self.least) for name in others}
         behind = [name for name, other in against.items() if other.differ]
         row |= {
             **self._won(winner),
@@ -553,8 +447,9 @@ def _pieces(moments: Moments, schedules: Sequence[str], least: int, unit: Unit) 
     low, level = 0.0, _simultaneous(len(names))
     later: list[str | None] = [*(name for name, _ in walk[1:]), None]
     for (winner, high), following in zip(walk, later, strict=True):
-        others = [name for name in names if name != winner]
-        against = differences(moments, others, winner, unit, least)
+        against = {
+            name: moments.apart(name, winner, unit, least) for name in names if name != winner
+        }
         interval = None
         if following is not None:
             # differences that never vary leave no interval, but for rounding
@@ -566,7 +461,7 @@ def _pieces(moments: Moments, schedules: Sequence[str], least: int, unit: Unit) 
         low = high
 
 
-def _rivals(against: Mapping[str, Difference], piece: Interval, level: float) -> tuple[Rival, ...]:
+def _rivals(against: Mapping[str, Paired], piece: Interval, level: float) -> tuple[Rival, ...]:
     """List the schedules that may be as cheap as the winner on a piece."""
     rivals = []
     for name, one in against.items():

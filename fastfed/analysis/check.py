@@ -406,7 +406,7 @@ class CellCheck:
             if pair.ratio is None:
                 yield does_not_apply(line, "no pulls of fedelim0 in the same trials")
                 continue
-            low, high = student(pair.ratio, pair.ratio_sem, pair.count)
+            low, high = student(pair.ratio, pair.ratio_sem, pair.pairs)
             line |= {
                 **comparison(moments, (name, yardstick), prices, self.cell.delta, limit),
                 "mean": pair.ratio,

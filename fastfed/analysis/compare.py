@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fastfed.analysis.cheapest import Difference
 from fastfed.analysis.columns import column_types
 from fastfed.analysis.comparable import (
     Comparable,
@@ -40,15 +39,9 @@ from fastfed.analysis.comparable import (
     few_text,
     least_trials,
 )
-from fastfed.analysis.intervals import (
-    LEAST_DIFFERING,
-    difference,
-    finite,
-    paired_tails,
-    student,
-    with_further,
-)
-from fastfed.analysis.moments import Apart, Moments, Paired
+from fastfed.analysis.intervals import LEAST_DIFFERING, finite, student, with_further
+from fastfed.analysis.moments import Moments
+from fastfed.analysis.paired import Paired
 from fastfed.analysis.prices import BITS, PULLS, UPLINKS, Cost, Given, Prices, columns_of, costs_of
 from fastfed.analysis.selection import CHOICES, values_of
 from fastfed.analysis.summary import yardstick_of
@@ -207,7 +200,7 @@ def estimates(pairs: Paired, level: float, least: int = 0) -> dict[str, Any]:
     ratio = _ratio_interval(pairs, level)
     span = _difference_interval(pairs, level)
     alpha = (1 - level) / 2
-    decided = pairs.count >= least and min(paired_tails(pairs)) <= alpha
+    decided = pairs.pairs >= least and min(pairs.tails()) <= alpha
     if not decided:
         ratio = min(ratio[0], 1.0), max(ratio[1], 1.0)
         span = min(span[0], 0.0), max(span[1], 0.0)
@@ -219,10 +212,10 @@ def estimates(pairs: Paired, level: float, least: int = 0) -> dict[str, Any]:
         "ratio": pairs.ratio,
         "ratio_low": finite(ratio[0]),
         "ratio_high": finite(ratio[1]),
-        "difference": difference(pairs)[0],
+        "difference": pairs.u,
         "difference_low": finite(span[0]),
         "difference_high": finite(span[1]),
-        "pairs": pairs.count,
+        "pairs": pairs.pairs,
         "differ": pairs.differ,
         "separated": decided and not span[0] <= 0 <= span[1],
     }
@@ -230,25 +223,20 @@ def estimates(pairs: Paired, level: float, least: int = 0) -> dict[str, Any]:
 
 def _ratio_interval(pairs: Paired, level: float) -> tuple[float, float]:
     """Return all r at which the mean of x - r y cannot be told from 0 (Fieller)."""
-    n = pairs.count
-    if n < LEAST_DIFFERING or not pairs.y:
+    if pairs.pairs < LEAST_DIFFERING or not pairs.v:
         return 0.0, math.inf
-    # base + C sent of `Difference`, with x for the base, -y for what is sent, and r for C
-    x, y = pairs.means
-    scatter = (pairs.less(0.0)[1], -(pairs.yy + pairs.yd), pairs.yy)
-    apart = Apart(n, n, (x, -y), scatter, (pairs.x_most, 0.0), (0.0, pairs.y_most))
-    found = Difference.of(apart).undecided(level)
+    found = pairs.from_0.undecided(level)
     return (found[0][0], found[-1][1]) if found else (pairs.ratio or 0.0, pairs.ratio or 0.0)
 
 
 def _difference_interval(pairs: Paired, level: float) -> tuple[float, float]:
     """Return all d at which the mean of x - y - d cannot be told from 0."""
-    n = pairs.count
+    n = pairs.pairs
     if n < LEAST_DIFFERING:
         return -math.inf, math.inf
     ends = []
-    for worst in (-pairs.y_most, pairs.x_most):
-        mean, scatter = with_further(n, pairs.d, pairs.dd, worst)
+    for worst in (pairs.least[0], pairs.most[0]):
+        mean, scatter = with_further(n, pairs.u, pairs.uu, worst)
         ends.append(student(mean, math.sqrt(scatter / n / (n + 1)), n + 1, level))
     return ends[0][0], ends[1][1]
 

@@ -1,4 +1,4 @@
-"""Ranges of the cost C >= 0: where a quadratic is not positive, unions and intersections."""
+"""Ranges of the cost C: where a quadratic is not positive, unions and intersections."""
 
 from __future__ import annotations
 
@@ -6,29 +6,23 @@ import math
 from collections.abc import Iterable, Sequence
 
 Interval = tuple[float, float]
-"""From, to; the end may be infinite."""
+"""From, to; ends may be infinite."""
 
 
 def where_not_positive(a: float, b: float, c: float) -> list[Interval]:
-    """Return the C >= 0 with a C^2 + 2 b C + c <= 0: at most two intervals."""
+    """Return the C with a C^2 + 2 b C + c <= 0: at most two intervals."""
     if a == 0:
         if b == 0:
-            return [(0.0, math.inf)] if c <= 0 else []
+            return [(-math.inf, math.inf)] if c <= 0 else []
         root = -c / (2 * b)
-        return _clipped([(-math.inf, root) if b > 0 else (root, math.inf)])
+        return [(-math.inf, root) if b > 0 else (root, math.inf)]
     discriminant = b * b - a * c
     if discriminant < 0:
-        return [] if a > 0 else [(0.0, math.inf)]
+        return [] if a > 0 else [(-math.inf, math.inf)]
     # without cancellation: the larger root in absolute value first, the other from their product
     q = -(b + math.copysign(math.sqrt(discriminant), b))
-    roots = sorted([q / a, c / q if q else 0.0])
-    if a > 0:
-        return _clipped([(roots[0], roots[1])])
-    return _clipped([(-math.inf, roots[0]), (roots[1], math.inf)])
-
-
-def _clipped(intervals: Iterable[Interval]) -> list[Interval]:
-    return [(max(a, 0.0), b) for a, b in intervals if b >= 0]
+    low, high = sorted([q / a, c / q if q else 0.0])
+    return [(low, high)] if a > 0 else [(-math.inf, low), (high, math.inf)]
 
 
 def merged(intervals: Iterable[Interval]) -> list[Interval]:

@@ -55,8 +55,6 @@ from __future__ import annotations
 import math
 from functools import cache, lru_cache
 
-from fastfed.analysis.moments import Paired
-
 LEAST_DIFFERING = 59
 """Fewer differing trials decide nothing: 0.95^59 < 5 % (Wilks)."""
 
@@ -146,21 +144,3 @@ def _tail(count: int, mean: float, scatter: float, further: float) -> float:
     if scatter == 0:
         return 1.0  # all values are the worst one
     return float(stdtr(count, -mean / math.sqrt(scatter) * math.sqrt((count + 1) * count)))
-
-
-def paired_tails(pairs: Paired, limit: float = 1.0) -> tuple[float, float]:
-    """Return the evidence that mean(x) < limit mean(y), and that it is larger: the two p-values."""
-    return mean_tails(*pairs.excess(limit))
-
-
-def difference(pairs: Paired) -> tuple[float, float | None]:
-    """Return mean(x) - mean(y) over all trials, and its standard error.
-
-    Both follow from the trials that differ and from their number. The standard error is None below
-    two such trials.
-    """
-    if not pairs.count:
-        return math.nan, None
-    if pairs.count < 2 or pairs.differ < 2:
-        return pairs.d, None
-    return pairs.d, math.sqrt(max(0.0, pairs.dd) / (pairs.count - 1) / pairs.count)

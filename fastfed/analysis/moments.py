@@ -20,11 +20,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from fastfed.analysis.paired import Paired
 from fastfed.analysis.prices import Prices, Unit
 from fastfed.analysis.trials import Aligned
 from fastfed.model.counts import COUNTS
@@ -82,16 +83,32 @@ class Sums:
         mean = self.mean + share[..., None] * step
         return Sums(count, mean, self.scatter + other.scatter + between)
 
+    @classmethod
+    def stacked(cls, some: Sequence[Sums]) -> Sums:
+        """Put several arrays of sums side by side, along a new first axis."""
+        return cls(
+            np.stack([one.count for one in some]),
+            np.stack([one.mean for one in some]),
+            np.stack([one.scatter for one in some]),
+        )
+
+    def __getitem__(self, at: int) -> Sums:
+        """Return the sums of one set."""
+        return Sums(self.count[at], self.mean[at], self.scatter[at])
+
+    def dot(self, paid: _Floats) -> _Floats:
+        """Return the mean (...,) of a cost; columns without a price may be unknown."""
+        return np.asarray((self.mean[..., paid != 0] * paid[paid != 0]).sum(axis=-1))
+
+    def form(self, x: _Floats, y: _Floats) -> _Floats:
+        """Return the scatter (...,) of two costs."""
+        some = self.scatter[..., x != 0, :][..., y != 0]
+        return np.asarray((x[x != 0, None] * y[y != 0] * some).sum(axis=(-2, -1)))
+
 
 def kept(values: _Floats, where: _Truths) -> _Floats:
     """Return values (..., column, trial), 0 at the trials that do not count."""
     return values if where.all() else np.where(where[..., None, :], values, 0.0)
-
-
-def largest(values: _Floats, where: _Truths) -> _Floats:
-    """Return the largest values (..., column) of the trials that count."""
-    found: _Floats = kept(values, where).max(axis=-1, initial=0.0)
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +117,6 @@ class Pairs:
 
     sums: Sums
     """(schedule,) Of the partner's counts, then of the schedule's less the partner's."""
-    most: _Floats
-    """(2, schedule, column) The partner's and the schedule's largest counts."""
     differ: _Integers
     """(schedule, 2^columns) Pairs by the columns in which they differ, as binary digits."""
 
@@ -118,13 +133,11 @@ class Pairs:
             codes += (both & (apart[:, digit] != 0)) * np.int32(1 << digit)
         codes += (np.arange(schedules, dtype=np.int32) << columns)[:, None]
         differ = np.bincount(codes.ravel(), minlength=schedules << columns)
-        most = [largest(one, both) for one in (np.broadcast_to(beside, values.shape), values)]
-        return cls(Sums.of(both, beside, apart), np.stack(most), differ.reshape(-1, 1 << columns))
+        return cls(Sums.of(both, beside, apart), differ.reshape(-1, 1 << columns))
 
     def __add__(self, other: Pairs) -> Pairs:
         """Add the sums of two sets of trials."""
-        most = np.maximum(self.most, other.most)
-        return Pairs(self.sums + other.sums, most, self.differ + other.differ)
+        return Pairs(self.sums + other.sums, self.differ + other.differ)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,91 +166,6 @@ class CellSums:
         )
 
 
-@dataclass(frozen=True)
-class Paired:
-    """Sums of the costs x and y of two schedules over the trials that both ended."""
-
-    count: int
-    differ: int
-    """In how many of the trials x and y may differ; in all others they are equal."""
-    y: float
-    """Mean of y,"""
-    d: float
-    """and of d = x - y."""
-    yy: float
-    yd: float
-    dd: float
-    """Sums of products of deviations from these means."""
-    x_most: float
-    y_most: float
-    """Bounds of the largest x and y."""
-
-    @property
-    def means(self) -> tuple[float, float]:
-        """mean(x) and mean(y)."""
-        return self.y + self.d, self.y
-
-    @property
-    def ratio(self) -> float | None:
-        """mean(x) / mean(y); None if there is nothing to divide by."""
-        return (self.y + self.d) / self.y if self.y else None
-
-    @property
-    def ratio_sem(self) -> float | None:
-        """Its standard error, by the delta method: that of the mean of x - ratio y."""
-        if not self.y or self.count < 2:
-            return None
-        _, scatter = self.less(self.means[0] / self.y)
-        return math.sqrt(scatter / (self.count - 1) / self.count) / abs(self.y)
-
-    def less(self, limit: float) -> tuple[float, float]:
-        """Return the mean of x - limit y, and the scatter about it."""
-        a = 1.0 - limit
-        return self.d + a * self.y, max(0.0, self.dd + 2 * a * self.yd + a * a * self.yy)
-
-    def excess(self, limit: float = 1.0) -> tuple[int, float, float, float, float]:
-        """Return count, mean and scatter of x - limit y, and the limits of a further trial.
-
-        Only trials in which it can differ from 0 count. For the limits see
-        `fastfed.analysis.intervals.mean_tails`.
-        """
-        mean, scatter = self.less(limit)
-        count = self.differ if limit == 1 else self.count
-        if count != self.count:
-            mean, scatter = _where_it_differs(self.count, count, mean, mean, scatter)
-        return count, mean, scatter, -limit * self.y_most, self.x_most
-
-
-@dataclass(frozen=True)
-class Apart:
-    """Differences of two schedules, one less the other, over the trials that both ended.
-
-    They are differences in what has fixed prices, and in what is sent.
-    """
-
-    trials: int
-    differ: int
-    """Trials in which the two differ. The numbers below are over these trials."""
-    means: tuple[float, float]
-    scatter: tuple[float, float, float]
-    """Sums of products of deviations: base with base, base with sent, sent with sent."""
-    most: tuple[float, float]
-    """The largest base cost, and the most that was sent, of the first schedule,"""
-    most_of_other: tuple[float, float]
-
-
-def _where_it_differs(
-    count: int, differ: int, x: float, y: float, scatter: float
-) -> tuple[float, float]:
-    """Restrict a mean and a scatter of products to the trials outside which both values are 0."""
-    if not differ:
-        return 0.0, 0.0
-    share = count / differ
-    left = scatter + count * x * y - differ * (share * x) * (share * y)
-    # what is left may be rounding of what cancels
-    return share * x, left if abs(left) > 1e-15 * abs(scatter + count * x * y) else 0.0
-
-
 class Moments:
     """Sums of the trials of a cell: a collector of its blocks, and the costs that follow.
 
@@ -259,7 +187,6 @@ class Moments:
         self.paired = self.columns if paired is None else tuple(paired)
         self._row = {name: row for row, name in enumerate(self.schedules)}
         self.partners = tuple(name for name in dict.fromkeys(partners) if name in self._row)
-        self._place = {name: place for place, name in enumerate(self.partners)}
         self._common = None if common is None else [self._row[name] for name in common]
         self.sums = self._of(Aligned.of({}, self.schedules))
 
@@ -277,7 +204,7 @@ class Moments:
             trials.present.sum(axis=1),
             trials.wrong.sum(axis=1),
             Sums.of(usable, values),
-            largest(values, usable),
+            kept(values, usable).max(axis=-1, initial=0.0),
             tuple(Pairs.of(paired, usable, self._row[name]) for name in self.partners),
         )
 
@@ -290,12 +217,7 @@ class Moments:
     @property
     def never_failed(self) -> bool:
         """Tell whether every schedule answered every trial of the cell rightly."""
-        counts = {self.trials(name) for name in self.schedules}
-        return len(counts) < 2 and not any(map(self.errors, self.schedules))
-
-    def has_pairs(self, schedule: str) -> bool:
-        """Tell whether every schedule is paired with this one."""
-        return schedule in self._place
+        return not self.sums.wrong.any() and len(set(self.sums.present.tolist())) < 2
 
     def trials(self, schedule: str) -> int:
         """Return the number of trials of a schedule, with those that did not end."""
@@ -311,18 +233,17 @@ class Moments:
 
     def has_cost(self, schedule: str, prices: Prices) -> bool:
         """Tell whether every count that has a price is known."""
-        return not math.isnan(self._mean(self._row[schedule], prices))
+        return not math.isnan(self._own(schedule).dot(prices.along(self.columns)))
 
-    def _mean(self, row: int, prices: Prices) -> float:
-        paid = prices.along(self.columns)
-        return float(paid[paid != 0] @ self.sums.own.mean[row][paid != 0])
+    def _own(self, schedule: str) -> Sums:
+        return self.sums.own[self._row[schedule]]
 
     def mean(self, schedule: str, prices: Prices) -> float | None:
         """Return the mean cost of the trials that ended.
 
         It is None if no trial ended, or if a count that has a price is not known.
         """
-        mean = self._mean(self._row[schedule], prices)
+        mean = float(self._own(schedule).dot(prices.along(self.columns)))
         return None if math.isnan(mean) or not self.ended(schedule) else mean
 
     def described(self, schedule: str) -> tuple[_Floats, _Floats]:
@@ -330,23 +251,17 @@ class Moments:
 
         They are NaN for counts that are not known, and for too few trials.
         """
-        row, ended = self._row[schedule], self.ended(schedule)
+        own, ended = self._own(schedule), self.ended(schedule)
         with np.errstate(divide="ignore", invalid="ignore"):
-            means = np.where(ended > 0, self.sums.own.mean[row], np.nan)
-            return means, np.where(ended > 1, self.sums.own.scatter[row], np.nan) / (ended - 1)
-
-    def covariance(self, schedule: str, x: Prices, y: Prices) -> float | None:
-        """Return the covariance of two costs over the trials that ended; None below two trials."""
-        if self.ended(schedule) < 2 or not all(self.has_cost(schedule, one) for one in (x, y)):
-            return None
-        own, row = self.sums.own, self._row[schedule]
-        a, b = (one.along(self.columns) for one in (x, y))
-        return _form(own.scatter[row], a, b) / (self.ended(schedule) - 1)
+            means = np.where(ended > 0, own.mean, np.nan)
+            return means, np.where(ended > 1, own.scatter, np.nan) / (ended - 1)
 
     def std(self, schedule: str, prices: Prices) -> float | None:
         """Return the standard deviation of the cost of the trials that ended; None below two."""
-        variance = self.covariance(schedule, prices, prices)
-        return None if variance is None else math.sqrt(max(0.0, variance))
+        ended, paid = self.ended(schedule), prices.along(self.columns)
+        if ended < 2 or not self.has_cost(schedule, prices):
+            return None
+        return math.sqrt(max(0.0, float(self._own(schedule).form(paid, paid))) / (ended - 1))
 
     def sem(self, schedule: str, prices: Prices) -> float | None:
         """Return the standard error of the mean cost."""
@@ -360,85 +275,72 @@ class Moments:
 
         The limits are those of a further trial: see `fastfed.analysis.intervals.mean_tails`.
         """
-        row, paid = self._row[schedule], prices.along(self.columns)
-        own = self.sums.own
-        scatter = max(0.0, _form(own.scatter[row], paid, paid))
-        mean, most = self._mean(row, prices), _dot(paid, self.sums.most[row])
-        return int(own.count[row]), mean - bound, scatter, -bound, most
+        own, paid = self._own(schedule), prices.along(self.columns)
+        mean, scatter = float(own.dot(paid)), max(0.0, float(own.form(paid, paid)))
+        return int(own.count), mean - bound, scatter, -bound, self._most(schedule, prices)
+
+    def _most(self, schedule: str, prices: Prices) -> float:
+        """Return a bound of the largest cost of a trial."""
+        most = dict(zip(self.columns, self.sums.most[self._row[schedule]].tolist(), strict=True))
+        return math.fsum(price * most[name] for name, price in prices.items)
 
     def pair(self, one: str, other: str, x: Prices, y: Prices | None = None) -> Paired:
         """Pair the costs of two schedules, at prices ``x`` and ``y`` (None: the same).
 
-        At least one of the two must be among the partners, and all counts that have a price known.
+        The other one must be among the partners, and all counts that have a price known.
         """
         y = x if y is None else y
-        turned = other not in self._place
-        partner, row = (one, other) if turned else (other, one)
-        pairs, at = self.sums.pairs[self._place[partner]], self._row[row]
         a, b = (each.along(self.paired) for each in (x, y))
-        none = np.zeros_like(a)
-        # as forms of the partner's counts and the differences
-        paid_x = np.concatenate([a, none if turned else a])
-        paid_y = np.concatenate([b, b if turned else none])
-        paid = paid_x - paid_y
-        mean, scatter = pairs.sums.mean[at], pairs.sums.scatter[at]
-        of_partner, most = pairs.most[:, at]
-        count = int(pairs.sums.count[at])
+        x_most, y_most = self._most(one, x), self._most(other, y)
+        limits = (-y_most, -y_most), (x_most, 0.0)
+        difference, less = np.concatenate([a - b, a]), np.concatenate([-b, 0 * a])
+        found = self._paired(one, other, difference, less, *limits)
+        differ = self._differing(one, other, x.names) if x == y else found.pairs
+        return replace(found, differ=differ)
+
+    def apart(self, one: str, other: str, unit: Unit, needed: int = 0) -> Paired:
+        """Pair the differences of two schedules at fixed prices, and in what is sent."""
+        base, sent = (
+            np.concatenate([0 * along, along])
+            for along in (each.along(self.paired) for each in (unit.base, unit.alone))
+        )
+        (low, low_sent), most = (
+            (self._most(name, unit.base), self._most(name, unit.alone)) for name in (other, one)
+        )
+        found = self._paired(one, other, base, sent, (-low, -low_sent), most)
+        differ = self._differing(one, other, (*unit.base.names, *unit.alone.names))
+        return replace(found, differ=differ, support=differ, needed=needed)
+
+    def _paired(
+        self,
+        one: str,
+        other: str,
+        u: _Floats,
+        v: _Floats,
+        least: tuple[float, float],
+        most: tuple[float, float],
+    ) -> Paired:
+        """Make pairs of two forms of the partner's counts and the differences."""
+        sums = self.sums.pairs[self.partners.index(other)].sums[self._row[one]]
+        count = int(sums.count)
         return Paired(
             count,
-            self._differing(pairs.differ[at], x.names) if x == y else count,
-            _dot(paid_y, mean),
-            _dot(paid, mean),
-            _form(scatter, paid_y, paid_y),
-            _form(scatter, paid_y, paid),
-            _form(scatter, paid, paid),
-            _dot(a, of_partner if turned else most),
-            _dot(b, most if turned else of_partner),
+            count,
+            count,
+            float(sums.dot(u)),
+            float(sums.dot(v)),
+            float(sums.form(u, u)),
+            float(sums.form(u, v)),
+            float(sums.form(v, v)),
+            least,
+            most,
         )
 
-    def apart(self, some: Sequence[str], other: str, unit: Unit) -> list[Apart]:
-        """Sum the differences of schedules from a partner, at fixed prices and in what is sent."""
-        pairs = self.sums.pairs[self._place[other]]
-        base, sent = (one.along(self.paired) for one in (unit.base, unit.alone))
-        none = np.zeros_like(base)
-        forms = [np.concatenate([none, one]) for one in (base, sent)]
-        found = []
-        for row in (self._row[name] for name in some):
-            count = int(pairs.sums.count[row])
-            differ = self._differing(pairs.differ[row], (*unit.base.names, *unit.alone.names))
-            p, s = (_dot(one, pairs.sums.mean[row]) for one in forms)
-            scatter = pairs.sums.scatter[row]
-            (base_mean, pp), (_, ps), (sent_mean, ss) = (
-                _where_it_differs(count, differ, x, y, _form(scatter, forms[i], forms[j]))
-                for x, y, i, j in ((p, p, 0, 0), (p, s, 0, 1), (s, s, 1, 1))
-            )
-            theirs, most = pairs.most[:, row]
-            found.append(
-                Apart(
-                    count,
-                    differ,
-                    (base_mean, sent_mean),
-                    (max(0.0, pp), ps, max(0.0, ss)),
-                    (_dot(base, most), _dot(sent, most)),
-                    (_dot(base, theirs), _dot(sent, theirs)),
-                )
-            )
-        return found
-
-    def _differing(self, counts: _Integers, names: Sequence[str]) -> int:
+    def _differing(self, one: str, other: str, names: Sequence[str]) -> int:
         """Count the pairs that differ in any of some columns."""
+        counts = self.sums.pairs[self.partners.index(other)].differ[self._row[one]]
         digits = sum(1 << self.paired.index(name) for name in names)
         return int(counts[np.arange(len(counts)) & digits != 0].sum())
-
-
-def _dot(paid: _Floats, counts: _Floats) -> float:
-    """Add up prices times counts, leaving out counts without a price."""
-    return float(paid[paid != 0] @ counts[paid != 0])
-
-
-def _form(scatter: _Floats, x: _Floats, y: _Floats) -> float:
-    """Return the scatter of two costs, from that of the columns that have a price."""
-    return float(x[x != 0] @ scatter[np.ix_(x != 0, y != 0)] @ y[y != 0])
 
 
 class Halves:

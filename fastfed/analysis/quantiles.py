@@ -9,6 +9,7 @@ trials alone, and buckets hold counts: the answer does not depend on batches or 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -37,11 +38,9 @@ class Quantiles:
     Bits have quantiles only where they were counted.
     """
 
-    def __init__(self, measures: Sequence[Prices], beside: list[Quantiles]) -> None:
+    def __init__(self, measures: Sequence[Prices]) -> None:
         self.count = 0
-        self._beside = beside
         self._kept: list[Mapping[str, _Floats]] | None = []
-        self._found: dict[Prices, list[float]] = {}
         self._buckets = {prices: _Buckets() for prices in measures}
 
     @property
@@ -51,47 +50,26 @@ class Quantiles:
 
     def add(self, counts: Mapping[str, _Floats]) -> None:
         self.count += len(next(iter(counts.values())))
-        if self._kept is None:
-            self._sort_in(counts)
+        waiting = [*(self._kept or ()), counts]
+        if self._kept is not None and self.count <= EXACT:
+            self._kept = waiting
             return
-        self._found.clear()
-        self._kept.append(counts)
-        if self.count > EXACT:
-            for batch in self._kept:
-                self._sort_in(batch)
-            self._kept = None
+        self._kept = None
+        for batch in waiting:
+            for prices, buckets in self._buckets.items():
+                buckets.add(prices.spent(batch))
 
-    def of(self, prices: Prices) -> list[float]:
-        """Return the quantiles of a cost, which must be among the measures."""
+    def found(self) -> dict[Prices, list[float]]:
+        """Return the quantiles of every cost; NaN without trials."""
+        if not self.count:
+            return dict.fromkeys(self._buckets, [math.nan] * len(SHARES))
         if self._kept is None:
-            return self._buckets[prices].quantiles(SHARES)
-        if prices not in self._found:  # of all schedules at once, which is faster
-            same = [one for one in self._beside if one.count == self.count]
-            values = np.stack([prices.spent(one._columns()) for one in same])
-            with np.errstate(over="ignore", invalid="ignore"):
-                found = np.quantile(values, SHARES, axis=1, overwrite_input=True).T.tolist()
-            for one, quantiles in zip(same, found, strict=True):
-                one._found[prices] = quantiles
-        return self._found[prices]
-
-    def _columns(self) -> Mapping[str, _Floats]:
-        """Join the batches that are kept."""
-        assert self._kept is not None
-        if len(self._kept) > 1:
-            self._kept = [
-                {name: np.concatenate([one[name] for one in self._kept]) for name in self._kept[0]}
-            ]
-        return self._kept[0]
-
-    def _sort_in(self, counts: Mapping[str, _Floats]) -> None:
-        for prices, buckets in self._buckets.items():
-            buckets.add(prices.spent(counts))
-
-
-def measures(costs: Sequence[Cost]) -> list[Prices]:
-    """List the costs that have quantiles: pulls, uplinks, bits, and each total."""
-    totals = (unit.total(cost) for cost, unit in costs)
-    return [*dict.fromkeys([PULLS, UPLINKS, BITS, *totals])]
+            return {prices: one.quantiles(SHARES) for prices, one in self._buckets.items()}
+        counts = {name: np.concatenate([one[name] for one in self._kept]) for name in self._kept[0]}
+        values = np.stack([prices.spent(counts) for prices in self._buckets])
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = np.quantile(values, SHARES, axis=1, overwrite_input=True).T.tolist()
+        return dict(zip(self._buckets, found, strict=True))
 
 
 class CellQuantiles:
@@ -101,12 +79,10 @@ class CellQuantiles:
     """
 
     def __init__(self, schedules: Sequence[str], costs: Sequence[Cost]) -> None:
-        self.costs = costs
-        wanted = measures(costs)
+        totals = (unit.total(cost) for cost, unit in costs)
+        wanted = tuple(dict.fromkeys([PULLS, UPLINKS, BITS, *totals]))
         self._columns = tuple(name for name in COUNTS if any(name in one.names for one in wanted))
-        every: list[Quantiles] = []
-        self._of = {name: Quantiles(wanted, every) for name in schedules}
-        every += self._of.values()
+        self._of = {name: Quantiles(wanted) for name in schedules}
 
     def __getitem__(self, schedule: str) -> Quantiles:
         return self._of[schedule]

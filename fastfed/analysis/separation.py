@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from fastfed.analysis.cheapest import differences, has_line, known_mean
+from fastfed.analysis.cheapest import has_line, known_mean
 from fastfed.analysis.comparable import common_trials, comparable, least_trials
 from fastfed.analysis.cost_ranges import holds
 from fastfed.analysis.moments import Moments
@@ -95,8 +95,8 @@ def separated(
     comparisons = len(costs) * max(1, len(chosen.schedules) - 1)
     level = 1 - level_of_look(look) / comparisons
     for (cost, unit), winner in cheapest.items():
-        others = [name for name in known[unit] if name != winner]
-        for behind in differences(shared, others, winner, unit, least).values():
+        for name in known[unit]:
+            behind = shared.apart(name, winner, unit, least)
             if behind.differ and holds(cost, behind.not_above(level, FURTHER)):
                 return False
     return True

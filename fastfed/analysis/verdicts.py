@@ -36,12 +36,12 @@ from fastfed.analysis.comparable import excluded
 from fastfed.analysis.intervals import (
     LEAST_DIFFERING,
     clopper_pearson,
-    difference,
     mean_tails,
     share_power,
     share_tails,
 )
-from fastfed.analysis.moments import Moments, Paired
+from fastfed.analysis.moments import Moments
+from fastfed.analysis.paired import Paired
 from fastfed.analysis.prices import Prices
 from fastfed.analysis.verdict_words import (
     DOES_NOT_APPLY,
@@ -166,7 +166,7 @@ def comparison(
     judge = moments if judge is None else judge
     pair = judge.pair(*schedules, *prices)
     most = max(map(judge.trials, schedules))
-    ended = f"over the {pair.count:,} trials that both ended" if pair.count < most else ""
+    ended = f"over the {pair.pairs:,} trials that both ended" if pair.pairs < most else ""
     out = excluded(moments, schedules, delta)
     shares = [f"{name}: {why}" for name, why in out.items()]
     cell = ratio(pair, limit, "; ".join(filter(None, [note, ended, *shares])))
@@ -182,7 +182,7 @@ def ratio(pairs: Paired, limit: float, note: str = "") -> Cell:
     if limit == 1 and abs(value - 1) < NEAR:
         text += f"; {_difference_text(pairs)}"
     text = f"{text} ({note})" if note else text
-    excess = pairs.excess(limit)
+    excess = pairs.values(limit - 1)
     return cell_of(value, limit, *mean_tails(*excess), text, sem) | {"excess": excess}
 
 
@@ -190,13 +190,13 @@ NEAR = 0.01  # a ratio closer to 1 shows the difference, too
 
 
 def _difference_text(pairs: Paired) -> str:
-    value, sem = difference(pairs)
-    trials = f"{pairs.differ:,} of {pairs.count:,} trials differ"
+    value, sem = pairs.u, pairs.sem()
+    trials = f"{pairs.differ:,} of {pairs.pairs:,} trials differ"
     if 0 < pairs.differ < LEAST_DIFFERING:
         trials += f", {LEAST_DIFFERING} are needed"
     if not pairs.differ:
-        high = clopper_pearson(0, pairs.count)[1]
-        return f"equal in all {pairs.count:,} trials, at most {high:.2g} of all differ"
+        high = clopper_pearson(0, pairs.pairs)[1]
+        return f"equal in all {pairs.pairs:,} trials, at most {high:.2g} of all differ"
     error = "" if sem is None else f" ± {sem:.2g}"
     return f"difference {value:+.3g}{error}, {trials}"
 

@@ -17,7 +17,7 @@ from scipy import stats
 import fastfed as ff
 from fastfed.analysis.cheapest import Cheapest, Envelope, cheapest, envelope
 from fastfed.analysis.comparable import Failures
-from fastfed.analysis.intervals import LEAST_DIFFERING, paired_tails
+from fastfed.analysis.intervals import LEAST_DIFFERING
 from fastfed.analysis.moments import Moments
 from fastfed.analysis.prices import BIT, UPLINK, Prices
 from fastfed.analysis.trials import Passes
@@ -128,7 +128,7 @@ def test_undecided_costs_are_those_of_the_paired_test() -> None:
         above = found.not_above(0.95)
         for cost in [0.0, *np.geomspace(1e-3, 1e4, 100)]:
             pair = moments.pair("periodic:10", "fedelim0", Prices.total(cost))
-            below, surely = (p < 0.025 for p in paired_tails(pair))
+            below, surely = (p < 0.025 for p in pair.tails())
             assert any(a <= cost <= b for a, b in spans) == (not below and not surely)
             assert any(a <= cost <= b for a, b in above) != surely
             decided += below or surely

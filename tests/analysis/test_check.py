@@ -443,7 +443,7 @@ def test_ratios_are_over_trials_that_both_ended(tmp_path: Path) -> None:
         made_up(
             tmp_path / "cut",
             {
-                "fedelim": {"pulls": first(1, 2**60, 1900)},
+                "fedelim": {"pulls": first(1, 1950, 1900)},
                 "fedelim0": {"pulls": np.full(100, 1000), "truncated": first(1, True, False)},
             },
         )

@@ -15,7 +15,8 @@ from scipy import stats
 
 import fastfed as ff
 from fastfed.analysis.compare import estimates
-from fastfed.analysis.moments import Moments, Paired
+from fastfed.analysis.moments import Moments
+from fastfed.analysis.paired import Paired
 from fastfed.analysis.prices import PULLS
 from fastfed.analysis.trials import BLOCK, Aligned, side_by_side
 from fastfed.display.compare_table import ratio_text

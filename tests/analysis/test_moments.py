@@ -12,17 +12,15 @@ import pytest
 from made_up_trials import halves_of, moments_of
 from scipy import stats
 
-from fastfed.analysis import moments
 from fastfed.analysis.intervals import (
     LEAST_DIFFERING,
     clopper_pearson,
-    difference,
     mean_tails,
-    paired_tails,
     share_power,
     share_tails,
 )
 from fastfed.analysis.moments import Moments
+from fastfed.analysis.paired import Paired
 from fastfed.analysis.prices import PULLS, UPLINK, UPLINKS, Prices
 from fastfed.analysis.trials import BLOCK, Aligned, collect
 
@@ -81,18 +79,16 @@ def test_every_sum_in_fractions(high: int, partners: tuple[str, ...]) -> None:
             x = [costs[one][t][0] + C * costs[one][t][1] for t in both]
             y = [costs[other][t][0] for t in both]
             pair = found.pair(one, other, Prices.total(0.1), PULLS)
-            assert (pair.count, pair.differ) == (len(both), len(both))
+            assert (pair.pairs, pair.differ) == (len(both), len(both))
             means = sum(x) / len(both), Fraction(sum(y), len(both))
             assert pair.means == approx(means)
             d = [a - b for a, b in zip(x, y, strict=True)]
-            for scatter, one_sum, other_sum in ((pair.yy, y, y), (pair.yd, y, d), (pair.dd, d, d)):
+            forms = ((pair.vv, y, y), (-pair.uv, y, d), (pair.uu, d, d))
+            for scatter, one_sum, other_sum in forms:
                 products = sum(a * b for a, b in zip(one_sum, other_sum, strict=True))
                 exact = products - sum(one_sum) * sum(other_sum) / Fraction(len(both))
                 size = math.sqrt(sum(a * a for a in one_sum) * sum(b * b for b in other_sum))
                 assert scatter == pytest.approx(float(exact), abs=1e-13 * size)
-            turned = found.pair(other, one, PULLS, Prices.total(0.1))
-            assert turned.means == approx(means[::-1])
-            assert turned.dd == pytest.approx(pair.dd, rel=1e-12)
             same = found.pair(one, other, UPLINKS)
             assert same.differ == sum(costs[one][t][1] != costs[other][t][1] for t in both)
 
@@ -122,18 +118,18 @@ def test_covariances_of_columns_of_different_size() -> None:
     )
     x, y = ([Fraction(int(value)) for value in values] for values in (pulls, uplinks))
     exact = (sum(a * b for a, b in zip(x, y, strict=True)) - sum(x) * sum(y) / 40) / 39
-    assert made.covariance("fedelim", PULLS, UPLINKS) == pytest.approx(float(exact), rel=1e-12)
-    assert made.covariance("fedelim", PULLS, PULLS) == pytest.approx(
-        made.std("fedelim", PULLS) ** 2, rel=1e-14
-    )
+    means, covariance = made.described("fedelim")
+    assert covariance[0, 1] == pytest.approx(float(exact), rel=1e-12)
+    assert covariance[0, 0] == pytest.approx(made.std("fedelim", PULLS) ** 2, rel=1e-14)
+    assert means[0] == made.mean("fedelim", PULLS)
 
 
 def test_constants_have_no_scatter() -> None:
     """However large they are, and however many blocks there are."""
     most = 2**62 - 1
     pair = paired(np.full(3 * BLOCK, most), np.full(3 * BLOCK, most - 2**40))
-    assert (pair.yy, pair.yd, pair.dd, pair.differ) == (0.0, 0.0, 0.0, 3 * BLOCK)
-    assert (pair.d, pair.x_most) == (2.0**40, float(most))
+    assert (pair.vv, pair.uv, pair.uu, pair.differ) == (0.0, 0.0, 0.0, 3 * BLOCK)
+    assert (pair.u, pair.most[0]) == (2.0**40, float(most))
 
 
 def test_sums_do_not_depend_on_batches() -> None:
@@ -157,8 +153,8 @@ def test_rare_large_values_keep_the_digits_of_the_others() -> None:
     d = [int(a) - int(b) for a, b in zip(x, y, strict=True)]
     exact = Fraction(sum(v * v for v in d)) - Fraction(sum(d) ** 2, len(d))
     pair = paired(x, y)
-    assert pair.dd == pytest.approx(float(exact), rel=1e-12)
-    assert pair.d == pytest.approx(sum(d) / len(d), rel=1e-12)
+    assert pair.uu == pytest.approx(float(exact), rel=1e-12)
+    assert pair.u == pytest.approx(sum(d) / len(d), rel=1e-12)
 
 
 def test_halves_add_up() -> None:
@@ -168,7 +164,7 @@ def test_halves_add_up() -> None:
         part.pair("fedelim", "periodic:10", Prices.total(3.0)) for part in (halves.all, sums(given))
     ]
     assert pairs[0].means == pytest.approx(pairs[1].means, rel=1e-14)
-    assert pairs[0].dd == pytest.approx(pairs[1].dd, rel=1e-12)
+    assert pairs[0].uu == pytest.approx(pairs[1].uu, rel=1e-12)
     even = given["fedelim"]["trial"] % 2 == 0
     assert halves.even.trials("fedelim") == even.sum()
     kept = even & ~given["fedelim"]["truncated"]
@@ -186,7 +182,7 @@ def test_no_trials() -> None:
     assert (found.trials("fedelim"), found.ended("fedelim")) == (0, 0)
     assert found.mean("fedelim", PULLS) is None
     pair = found.pair("fedelim", "fedelim0", PULLS)
-    assert (pair.ratio, pair.ratio_sem, paired_tails(pair)) == (None, None, (1.0, 1.0))
+    assert (pair.ratio, pair.ratio_sem, pair.tails()) == (None, None, (1.0, 1.0))
 
 
 def test_dear_uplinks_do_not_overflow() -> None:
@@ -253,7 +249,7 @@ def test_power_is_that_of_the_test() -> None:
     assert share_power(20, 1e-6) < 1e-4
 
 
-def paired(x: np.ndarray, y: np.ndarray) -> moments.Paired:
+def paired(x: np.ndarray, y: np.ndarray) -> Paired:
     none = np.zeros(len(x), bool)
     made = Moments(NAMES[:2], NAMES[:2])
     given = {
@@ -280,7 +276,7 @@ def test_student_with_the_worst_further_trial() -> None:
             stats.ttest_1samp([*d, x.max()], 0, alternative="less").pvalue,
             stats.ttest_1samp([*d, -limit * y.max()], 0, alternative="greater").pvalue,
         ]
-        assert paired_tails(paired(x, y), limit) == pytest.approx(expected, rel=1e-9)
+        assert paired(x, y).tails(limit - 1) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("differing", [0, 1, 5, 58])
@@ -292,8 +288,8 @@ def test_few_differing_trials_decide_nothing(differing: int) -> None:
     """
     y = np.full(10_000, 1000)
     x = y + (np.arange(10_000) < differing) * 5000
-    assert paired_tails(paired(x, y)) == (1.0, 1.0)
-    value, sem = difference(paired(x, y))
+    assert paired(x, y).tails() == (1.0, 1.0)
+    value, sem = paired(x, y).mean(), paired(x, y).sem()
     assert value == pytest.approx(5000 * differing / 10_000)
     assert (sem is None) == (differing < 2)
 
@@ -302,7 +298,7 @@ def test_enough_differing_trials_decide_what_no_further_trial_could_tip() -> Non
     y = np.full(10_000, 1000)
     for difference_, decided in ((10, False), (5000, True)):
         x = y + (np.arange(10_000) < LEAST_DIFFERING) * difference_
-        assert (paired_tails(paired(x, y))[1] < 1e-6) == decided
+        assert (paired(x, y).tails()[1] < 1e-6) == decided
 
 
 @pytest.mark.parametrize("share", [0.002, 0.01, 0.1, 1.0])
@@ -391,7 +387,7 @@ def test_sums_over_trials_that_some_schedules_ended() -> None:
             assert found.excess(name, UPLINKS, 0.0)[-1] == given[name]["uplinks"][here].max()
         if chosen == NAMES:
             pair = found.pair("fedelim", "fedelim0", PULLS)
-            assert pair.count < whole.pair("fedelim", "fedelim0", PULLS).count
+            assert pair.pairs < whole.pair("fedelim", "fedelim0", PULLS).pairs
 
 
 def test_differences_are_those_of_pairs() -> None:
@@ -403,21 +399,25 @@ def test_differences_are_those_of_pairs() -> None:
     sums = moments_of(pulls, uplinks, ended, parts=3)
     for i, one in enumerate(sums.schedules):
         for j, other in enumerate(sums.schedules):
-            (found,) = sums.apart([one], other, UPLINK)
+            found = sums.apart(one, other, UPLINK)
             both = ended[i] & ended[j]
             gaps = [a[i][both] - a[j][both] for a in (pulls, uplinks)]
             differ = (gaps[0] != 0) | (gaps[1] != 0)
-            assert (found.trials, found.differ) == (both.sum(), differ.sum())
-            assert found.most == (pulls[i][both].max(), uplinks[i][both].max())
-            assert found.most_of_other == (pulls[j][both].max(), uplinks[j][both].max())
+            assert (found.pairs, found.differ) == (both.sum(), differ.sum())
+            assert found.most == (pulls[i][ended[i]].max(), uplinks[i][ended[i]].max())
+            assert found.turned.most == (pulls[j][ended[j]].max(), uplinks[j][ended[j]].max())
+            assert found.mean(3.0) == pytest.approx((gaps[0] + 3 * gaps[1]).mean())
             if differ.any():
-                p, s = ([Fraction(int(one)) for one in gap[differ]] for gap in gaps)
-                k = len(p)
-                assert found.means == approx((sum(p) / k, sum(s) / k))
-                for value, x, y in zip(found.scatter, (p, p, s), (p, s, s), strict=True):
-                    exact = sum(a * b for a, b in zip(x, y, strict=True)) - sum(x) * sum(y) / k
-                    size = math.sqrt(sum(a * a for a in x) * sum(b * b for b in y))
-                    assert value == pytest.approx(float(exact), abs=1e-12 * size)
+                d = [Fraction(int(p)) + 3 * int(s) for p, s in zip(*gaps, strict=True)]
+                assert found.sem(3.0) == pytest.approx(stats.sem([float(one) for one in d]))
+                d = [one for one, here in zip(d, differ, strict=True) if here]
+                count, mean, scatter, least, most = found.values(3.0)
+                assert (count, mean) == (len(d), pytest.approx(float(sum(d) / len(d))))
+                exact = sum(one * one for one in d) - sum(d) ** 2 / len(d)
+                assert scatter == pytest.approx(float(exact))
+                assert (-least, most) == tuple(
+                    pulls[k][ended[k]].max() + 3 * uplinks[k][ended[k]].max() for k in (j, i)
+                )
 
 
 def test_a_count_that_is_not_known_has_no_cost() -> None:

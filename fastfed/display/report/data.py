@@ -150,7 +150,7 @@ def _beside(name: str, moments: Moments, yardstick: str | None) -> list[Any] | N
     if yardstick is None:
         return None
     pairs = [moments.pair(name, yardstick, Prices.of({count: 1.0})) for count in COUNTS]
-    if not pairs[0].count:
+    if not pairs[0].pairs:
         return None
     return [[finite(one.means[place]) for one in pairs] for place in (0, 1)]
 

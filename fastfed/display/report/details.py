@@ -28,12 +28,13 @@ def add_quantiles(cell: dict[str, Any], quantiles: CellQuantiles, totals: Sequen
     trials themselves.
     """
     for row in cell["rows"]:
-        found = quantiles[row["schedule"]]
+        own = quantiles[row["schedule"]]
+        found = {prices: list(map(finite, ends)) for prices, ends in own.found().items()}
         row["quantiles"] = {
-            "pulls": list(map(finite, found.of(PULLS))),
-            "uplinks": list(map(finite, found.of(UPLINKS))),
-            "total": [list(map(finite, found.of(one))) for one in totals],
-            "error": found.error,
+            "pulls": found[PULLS],
+            "uplinks": found[UPLINKS],
+            "total": [found[one] for one in totals],
+            "error": own.error,
         }
 
 
