@@ -328,7 +328,6 @@ class Answers(ABC):
         group: str | None = None,
         cost: float | None = None,
         errors: str = "sem",
-        bands: bool = False,
         ax: Axes | None = None,
         prices: Mapping[str, float] | None = None,
     ) -> Axes:
@@ -347,8 +346,6 @@ class Answers(ABC):
             The cost C of an uplink, any one: it need not be a cost of the sweep.
         errors
             "sem", "std" or "quantiles": what the bars are.
-        bands
-            Errors as bands around the lines, and not as bars.
         ax
             Axes to draw into; without them a figure is made.
         prices
@@ -370,7 +367,7 @@ class Answers(ABC):
         from fastfed.display.figures import plot
 
         frame = self.plot_frame(x, y, None if cost is None else [cost], prices)
-        how = {"errors": errors, "bands": bands, "schedules": self.every_schedule}
+        how = {"errors": errors, "schedules": self.every_schedule}
         return plot(frame, ax, x=x, y=y, group=group, cost=cost, **how)
 
     @property

@@ -183,7 +183,6 @@ def compare(
         "style": options.text(
             "NAME", "Size: screen, paper (one column) or paper-wide (two columns) [screen]."
         ),
-        "bands": options.flag("bands", "Draw errors as bands instead of bars."),
         "title": options.Option(
             bool,
             typer.Option("--title/--no-title", help="Write the title above the figure."),
@@ -211,7 +210,7 @@ def plot(folder: Folder, axes: Values, prices: Values, files: Values, which: Val
     form, size = files["format"], files["style"] or "screen"
     usual = "png" if size == "screen" else "pdf"
     kinds = lists.split("format", [usual if form is None else form])
-    how = {"formats": kinds, "size": size, "bands": files["bands"], **options.given(axes)}
+    how = {"formats": kinds, "size": size, **options.given(axes)}
     how |= {"schedules": sweep.every_schedule, "title": files["title"]}
     target, costs = files["out"] or folder / "figures", prices["cost"] or sweep.costs
     if files["bounds"]:

@@ -179,22 +179,19 @@ class _Choice(NamedTuple):
 
 _CHOICES = {
     "instance": _Choice(
-        "Name (see `fastfed instances`), file or pattern of files. Repeat it for several",
+        "Name, file or pattern of files; repeat it for several",
         lists.instances,
         completion.instances,
     ),
     "schedule": _Choice(
-        "fedelim (steps 1, 2, 4, ...), fedelim0 (every step), periodic:100, exponential:1.5, "
-        "superexponential, at:1,5,25 (these steps), adaptive, phases, rounds:2, halving:BUDGET, "
-        "dp-se:EPS, oracle",
+        "fedelim, fedelim0 (every step), periodic:100, exponential:1.5, superexponential, "
+        "at:1,5,25, adaptive, phases, rounds:2, halving:BUDGET, dp-se:EPS, oracle",
         lists.schedules,
         completion.schedules,
     ),
-    "delta": _Choice(
-        "Largest allowed probability of a wrong answer", partial(lists.numbers, "delta")
-    ),
+    "delta": _Choice("Allowed error probability", partial(lists.numbers, "delta")),
     "sigma": _Choice(
-        "Scale in the radius: a number, or proxy (half the range)",
+        "Scale of the radius, or proxy (half the range)",
         partial(lists.numbers, "sigma"),
     ),
     **{
@@ -238,23 +235,23 @@ def prices(default: str, bits: str = "none") -> dict[str, Option]:
     return {
         "cost": several(
             "LIST",
-            f"Cost C of a number sent: total = pulls + C x uplinks [{default}].",
+            f"Costs C: total = pulls + C x uplinks [{default}].",
             lists.costs,
         ),
         "bit_cost": several(
             "LIST",
-            f"Cost c of a bit sent: total = pulls + c x bits [{bits}].",
+            f"Costs c of a bit: total = pulls + c x bits [{bits}].",
             lambda given: lists.costs(given, "bit-cost"),
         ),
         "price": several(
             "LIST",
-            f"Prices in the total, as in rounds=50, of {', '.join(COUNTS)} [pulls=1].",
+            f"Prices, as rounds=50, of {', '.join(COUNTS)} [pulls=1].",
             lists.prices,
         ),
     }
 
 
-SIGMA = "largest of the rewards if Gaussian, else 1"
+SIGMA = "the rewards' if Gaussian, else 1"
 THREADS: Group = {"threads": text("NUMBER", "Number of threads [all cores].")}
 FORMAT: Group = {
     "format": Option(

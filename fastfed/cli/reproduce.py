@@ -26,9 +26,8 @@ from fastfed.cli.options import Values
         **options.THREADS,
         "seed": options.text("NUMBER", "Seed [0]."),
     },
-    how={"quiet": options.flag("quiet", "Show no progress and no verdicts.")},
 )
-def reproduce(where: Values, run: Values, how: Values) -> None:
+def reproduce(where: Values, run: Values) -> None:
     """Run the paper's experiments and judge each of its claims.
 
     It writes nine panels, tables, the true error probabilities, and one page with all of them.
@@ -41,21 +40,19 @@ def reproduce(where: Values, run: Values, how: Values) -> None:
     from fastfed.api.reproduce import reproduce as run_again
     from fastfed.sweeps.run import Unfinished
 
-    out, quiet = where["out"], how["quiet"]
-    if quiet:
-        from fastfed.kernels.compiling import say_nothing
-
-        say_nothing()
+    out = where["out"]
     run["seed"] = 0 if run["seed"] is None else run["seed"]
     try:
-        done = run_again(out, **run, progress=not quiet)
+        done = run_again(
+            out,
+            **run,
+        )
     except Unfinished as error:
         for failure in error.failures:
             console.say(str(failure))
         raise typer.Exit(1) from None
-    if not quiet:
-        console.show(done)
-        console.show(
-            f"{len(done.files)} files: {out}/report.html has it all; {out}/claims.md, "
-            f"{out}/tables.md, {out}/contact-sheet.png, {out}/figures/"
-        )
+    console.show(done)
+    console.show(
+        f"{len(done.files)} files: {out}/report.html has it all; {out}/claims.md, "
+        f"{out}/tables.md, {out}/contact-sheet.png, {out}/figures/"
+    )

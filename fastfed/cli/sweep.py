@@ -39,19 +39,19 @@ _GRID = {
     "schedule": _CHOICES.pop("schedule"),
     "period": options.several(
         "LIST",
-        "Also run periodic:H for these H [5,1,10,100,1000,10000,100000].",
+        "Also run periodic:H [5,1,10,100,1000,10000,100000].",
         partial(lists.numbers, "period", whole=True),
     ),
     "delta": _CHOICES.pop("delta"),
     "radius": _CHOICES.pop("radius"),
-    "trials": options.text("NUMBER", "Number of trials of each cell [10000]."),
+    "trials": options.text("NUMBER", "Trials of each cell [10000]."),
     "cost": _PRICES.pop("cost"),
 }
 """The keys of a spec that users need first."""
 
 _PLACE = {
-    "out": options.folder("Folder for the results [results; of --spec DIR/sweep.json: DIR]."),
-    "spec": options.file("Read a TOML file or a sweep.json; options override it [none]."),
+    "out": options.folder("Folder for the results [results, or that of --spec]."),
+    "spec": options.file("TOML file or sweep.json; options override it [none]."),
 }
 
 _MORE = {
@@ -60,16 +60,14 @@ _MORE = {
     "seed": options.text("NUMBER", "Seed [0]."),
     "until_separated": options.flag(
         "until-separated",
-        "Stop a cell when one schedule is significantly the cheapest.",
+        "End a cell when its cheapest schedule is separated.",
     ),
     "target_rse": options.text(
         "NUMBER",
-        "Stop a cell when relative standard errors are below this [never].",
+        "End a cell at this relative standard error [never].",
     ),
     "max_steps": options.text("NUMBER", "Cut trials off at this step [never]."),
-    "engine": options.text(
-        "NAME", "skip (fast), dense (every step, the same rows) or auto [auto]."
-    ),
+    "engine": options.text("NAME", "skip, dense (every step, same rows) or auto [auto]."),
 }
 """The other keys of a spec."""
 
@@ -77,9 +75,9 @@ _RUN = {
     **options.THREADS,
     "dask": options.text(
         "ADDRESS",
-        "Run on the Dask cluster of this scheduler, as tcp://host:8786 [threads].",
+        "Dask scheduler, as tcp://host:8786 [threads].",
     ),
-    "shard": options.text("I/N", "Run shard I of N, as in 3/16; `fastfed merge` joins them [all]."),
+    "shard": options.text("I/N", "Run shard I of N; `fastfed merge` joins them [all]."),
     "quiet": options.flag("quiet", "Show no progress and no table."),
 }
 
@@ -88,8 +86,8 @@ _RUN = {
 def sweep(grid: Values, place: Values, more: Values, how: Values) -> None:
     """Simulate a grid of instances, deltas and schedules.
 
-    It writes rows of trials to a folder, as Parquet. The same command again computes only what is
-    missing. A cell is a combination of all choices but the schedules, which share its trials.
+    It writes rows of trials to a folder. The same command again computes only what is missing. A
+    cell has one value of each choice, and all schedules.
 
     \b
     Examples:

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from fastfed.analysis.comparable import excluded_rows
 from fastfed.display.guides import bound_lines
 from fastfed.display.layout import (
-    fit_categories,
     lay_out,
     name_lines,
     room_for_axes,
@@ -148,7 +147,7 @@ def draw_chart(ax: Any, drawn: Chart, own: bool) -> None:
     lines = styled(drawn.lines)
     _set_scales(ax, lines, drawn)
     lines = _dodged(ax, lines)
-    handles = _draw_lines(ax, lines, drawn.bands)
+    handles = _draw_lines(ax, lines)
     for place in drawn.marks:
         ax.axvline(place, color=GUIDE, linestyle="--", linewidth=0.9)
     _set_ticks(ax, drawn, brief=not own)
@@ -163,8 +162,6 @@ def draw_chart(ax: Any, drawn: Chart, own: bool) -> None:
         name_lines(ax, handles, [line.label for line in named], ends, own)
         if own:
             room_for_axes(ax)
-        elif drawn.categories is not None:
-            fit_categories(ax, drawn.categories)
         write_title(ax, [*drawn.title, *_note_on_zeros(ax, lines)])
         thin_ticks(ax)
 
@@ -244,7 +241,7 @@ def _y_range(ax: Any, lines: Sequence[Line]) -> tuple[float, float]:
     return min(ends), max(ends)
 
 
-def _draw_lines(ax: Any, lines: Sequence[Line], bands: bool = False) -> list[Any]:
+def _draw_lines(ax: Any, lines: Sequence[Line]) -> list[Any]:
     """Draw the lines; return the legend's handle of each."""
     handles: list[Any] = []
     look: dict[str, Any]
@@ -271,11 +268,6 @@ def _draw_lines(ax: Any, lines: Sequence[Line], bands: bool = False) -> list[Any
         look = {**line.style.line(), "markersize": 3.8, "markeredgewidth": 0.8}
         if not line.joined:
             look["linestyle"] = "none"
-        if bands and line.joined:
-            handles += ax.plot(line.x, y, **look)
-            floors = [max(low, foot) for low in lows]
-            ax.fill_between(line.x, floors, highs, color=look["color"], alpha=_BAND, linewidth=0)
-            continue
         bars = ax.errorbar(line.x, y, yerr=[below, above], capsize=1.8, elinewidth=0.7, **look)
         cut = [x for x, low in zip(line.x, lows, strict=True) if low < foot]
         if cut:
@@ -310,7 +302,10 @@ def _set_ticks(ax: Any, drawn: Chart, brief: bool) -> None:
     names = drawn.categories
     if names is not None:
         turn = 90 if sum(map(len, names)) > 45 else 0
-        ax.set_xticks(range(len(names)), labels=names, parse_math=False, rotation=turn)
+        size = 5 if brief and turn else 7
+        ax.set_xticks(
+            range(len(names)), labels=names, parse_math=False, rotation=turn, fontsize=size
+        )
         ax.set_xlim(-0.5, len(names) - 0.5)
         return
     xs = sorted({x for line in drawn.lines if not line.plain for x in line.x})
@@ -383,7 +378,6 @@ def plot_sweep(
     instances: Mapping[str, Instance] | None = None,
     errors: str = "std",
     size: str = "screen",
-    bands: bool = False,
     schedules: Sequence[str] | None = None,
     title: bool = True,
 ) -> list[Path]:
@@ -402,7 +396,7 @@ def plot_sweep(
         stem, cost = file_stem(cell), float(cell["cost"])
         # one delta makes no axis: its points would stand one above the other
         x = "delta" if rows["delta"].n_unique() > 1 else "schedule"
-        draw = partial(chart, errors=errors, bands=bands, schedules=schedules)
+        draw = partial(chart, errors=errors, schedules=schedules)
         rows, every = _cheapest_rows(rows) if x == "delta" else rows, rows
         total = draw(rows, x=x, y="total")
         charts = {f"total-{x}": _with_bounds(total, rows, instances, x, "total")}

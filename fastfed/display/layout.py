@@ -16,12 +16,9 @@ from fastfed.display.wording import told_apart
 NO_BREAK = "\u00a0"
 """A space at which a title is not broken."""
 _SMALL = 6.5  # points
-_SIZES, _COLUMNS = (_SMALL, 5.5, 5.5, 4.5, 4.5, 3.5, 3.5, 2.5, 1.5), (1, 1, 2, 2, 3, 3, 4, 5, 8)
-"""Sizes of letters, in points, and numbers of columns of a legend: the first that fits is taken."""
 _LEAST_AXES = (3.4, 2.4)  # inches that are left for the axes in a figure of our own
 _MOST_DIRECT = 8  # labels at the lines' ends; more go into a legend
 _LABEL_WIDTH = 34  # characters
-_CATEGORY_WIDTH = 24
 _TITLE_LINES = 5
 _LEGEND_ROWS = 32
 
@@ -79,7 +76,7 @@ def name_lines(
     """Say what the lines are: at their right ends, or in a legend beside the axes.
 
     ``ends`` are the lines' last points, None where lines have no common direction. ``own`` says
-    that the figure is ours and makes room; in somebody else's axes everything stays inside them.
+    that the figure is ours and grows; elsewhere the letters of a long legend are smaller.
     """
     if not labels:
         return
@@ -92,72 +89,25 @@ def name_lines(
     if ends is not None:  # from top to bottom, as the lines end
         order = sorted(range(len(texts)), key=lambda i: -_height(ax, ends[i][1]))
         handles, texts = [handles[i] for i in order], [texts[i] for i in order]
+    columns = -(-len(texts) // _LEGEND_ROWS)
+    rows, size = -(-len(texts) // columns), _SMALL
+    if own:  # the figure grows by its legend
+        width, height = ax.figure.get_size_inches()
+        wider = columns * (0.5 + 0.055 * max(map(len, texts)))
+        ax.figure.set_size_inches(width + wider, max(height, 0.9 + 0.16 * rows))
+    else:
+        points = ax.get_window_extent().height / ax.figure.dpi * 72
+        size = min(_SMALL, 0.7 * points / rows)
     place: dict[str, Any] = {"loc": "best"}
     if makes_room:
         place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
-    if own:
-        _legend_of_our_own(ax, handles, texts, place)
-    else:
-        _legend_that_fits(ax, handles, texts, place)
-
-
-def _legend_of_our_own(
-    ax: Any, handles: Sequence[Any], texts: Sequence[str], place: dict[str, Any]
-) -> None:
-    """Put the legend beside the axes, and widen the figure by its size."""
-    figure = ax.figure
-    columns = -(-len(texts) // _LEGEND_ROWS)
-    width, height = figure.get_size_inches()
-    figure.set_size_inches(
-        width + columns * (0.5 + 0.055 * max(map(len, texts))),
-        max(height, 0.9 + 0.16 * min(len(texts), _LEGEND_ROWS)),
-    )
-    legend = _legend(ax, handles, texts, {**place, "ncols": columns})
-    lay_out(figure)
-    lack = legend.get_window_extent().height - (figure.bbox.height - 8)
-    if lack > 0:
-        width, height = figure.get_size_inches()
-        figure.set_size_inches(width, height + lack / figure.dpi + 0.3)
-
-
-def _legend_that_fits(
-    ax: Any, handles: Sequence[Any], texts: Sequence[str], place: dict[str, Any]
-) -> None:
-    """Fit the legend into a user's axes, with smaller letters and more columns."""
-    figure = ax.figure
-    for size, columns in zip(_SIZES, _COLUMNS, strict=True):
-        spacing = 0.5 if columns == 1 else 0.2
-        how = {"ncols": columns, "fontsize": size, "markerscale": size / _SMALL}
-        legend = _legend(ax, handles, texts, {**place, **how, "labelspacing": spacing})
-        lay_out(figure)
-        box, room = legend.get_window_extent(), ax.get_window_extent()
-        if box.height <= max(room.height, 1) and box.width <= figure.bbox.width:
-            return
-
-
-def _legend(ax: Any, handles: Sequence[Any], texts: Sequence[str], how: dict[str, Any]) -> Any:
     # a legend leaves out labels that begin with an underscore: the texts are set afterwards
     legend = ax.legend(
-        handles, ["line"] * len(texts), **{"fontsize": _SMALL, "handlelength": 3.6, **how}
+        handles, ["line"] * len(texts), ncols=columns, fontsize=size, handlelength=3.6, **place
     )
     for written, text in zip(legend.get_texts(), texts, strict=True):
         written.set_parse_math(False)
         written.set_text(text)
-    return legend
-
-
-def fit_categories(ax: Any, names: Sequence[str]) -> None:
-    """Fit names below given axes into the figure: make them smaller, then shorten them."""
-    figure = ax.figure
-    for width, size in ((_CATEGORY_WIDTH, 7), (_CATEGORY_WIDTH, 5), (16, 5), (12, 5), (8, 5)):
-        told = told_apart(names, width)
-        labels = [told[name] for name in names]
-        ax.set_xticks(range(len(names)), labels=labels, parse_math=False, fontsize=size)
-        lay_out(figure)
-        texts = [ax.xaxis.label, *ax.get_xticklabels()]
-        if min(text.get_window_extent().y0 for text in texts) >= figure.bbox.y0:
-            return
-    ax.set_xlabel("")  # the names say by themselves what they are
 
 
 def _label_ends(

@@ -100,8 +100,6 @@ class Chart:
     """Logarithmic in any case; else wherever the values differ much."""
     marks: Sequence[float] = ()
     """Places along x with a dashed vertical line, which the title explains."""
-    bands: bool = False
-    """Errors as bands around the lines, and not as bars."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +145,6 @@ def chart(
     group: str | None = None,
     cost: float | None = None,
     errors: str = "sem",
-    bands: bool = False,
     schedules: Sequence[str] | None = None,
 ) -> Chart:
     """Make the lines of a figure.
@@ -169,8 +166,6 @@ def chart(
     errors
         "sem" (mean and one standard error), "std" (mean and one standard deviation) or
         "quantiles" (median, 5 % and 95 %). An error rate always has its exact 95 % interval.
-    bands
-        Errors as bands around the lines, and not as bars.
     schedules
         All schedules of the sweep, from which their styles follow; None: those of the frame.
     """
@@ -210,7 +205,6 @@ def chart(
         categories,
         small_to_the_right=x == "delta",
         log_y=y == "error_rate",
-        bands=bands,
     )
 
 

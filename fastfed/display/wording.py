@@ -12,52 +12,22 @@ _ELLIPSIS = "…"
 def told_apart(names: Sequence[str], width: int) -> dict[str, str]:
     """Shorten long names in the middle, to at most ``width`` characters.
 
-    Different names stay different. If beginnings and ends agree, the place of the first difference
-    is shown. If that does not fit, the names are numbered.
+    Different names stay different: those that would look alike are numbered.
     """
     width = max(width, 8)
-    every = list(dict.fromkeys(names))
-    shown = {name: _shortened(printable(name), width) for name in every}
-    for name in every:
-        alike = [other for other in every if shown[other] == shown[name]]
-        if len(alike) > 1:
-            texts = [printable(other) for other in alike]
-            start = _first_difference(texts)
-            for other, text in zip(alike, texts, strict=True):
-                shown[other] = _window(text, start, width)
-    for name in every:
-        alike = [other for other in every if shown[other] == shown[name]]
-        if len(alike) > 1:
+    tail = (width - 1) // 2
+    shown = {}
+    for name in dict.fromkeys(names):
+        text = printable(name)
+        whole = len(text) <= width
+        shown[name] = text if whole else f"{text[: width - 1 - tail]}{_ELLIPSIS}{text[-tail:]}"
+    for name, text in list(shown.items()):
+        alike = [other for other in shown if shown[other] == text]
+        if len(alike) > 1 and shown[name] == text:
             for place, other in enumerate(alike, 1):
                 number = f"~{place}"
-                shown[other] = f"{shown[other][: width - len(number)]}{number}"
+                shown[other] = f"{text[: width - len(number)]}{number}"
     return shown
-
-
-def _shortened(text: str, width: int) -> str:
-    if len(text) <= width:
-        return text
-    tail = (width - 1) // 2
-    return f"{text[: width - 1 - tail]}{_ELLIPSIS}{text[-tail:]}"
-
-
-def _first_difference(texts: Sequence[str]) -> int:
-    """Return the first place at which the texts are not all equal."""
-    columns = enumerate(zip(*texts, strict=False))
-    return next((place for place, signs in columns if len(set(signs)) > 1), min(map(len, texts)))
-
-
-def _window(text: str, start: int, width: int) -> str:
-    """Return the beginning of a text, and what follows from ``start`` on."""
-    if len(text) <= width:
-        return text
-    head = (width - 2) // 3
-    room = width - 1 - head
-    begin = min(max(start - 1, head), max(len(text) - room, head))
-    rest = text[begin : begin + room]
-    if begin + room < len(text):
-        rest = f"{rest[:-1]}{_ELLIPSIS}"
-    return f"{text[:head]}{_ELLIPSIS}{rest}"
 
 
 def trials_text(least: int, most: int, not_ended: int = 0, of_means: bool = True) -> str:

@@ -44,8 +44,7 @@ CHOICES = {
     "radius": Choice(
         "paper",
         "radii",
-        "Confidence radius: paper, stitched, mixture; of differences: stitched-pairs, "
-        "mixture-pairs; of bounded rewards: betting",
+        "paper, stitched, mixture, stitched-pairs, mixture-pairs; betting (bounded rewards)",
         "confidence radius",
         ("paper", "stitched", "mixture[:N]", "stitched-pairs", "mixture-pairs[:N]", "betting[:G]"),
         ("paper",),
@@ -53,8 +52,7 @@ CHOICES = {
     "goal": Choice(
         "best",
         "goals",
-        "Goal: best (arm), top:N (arms), eps:E (within E of the best), threshold:TAU[,E] (arms "
-        "above TAU)",
+        "best (arm), top:N, eps:E (within E of the best), threshold:TAU[,E] (arms above TAU)",
         "goal",
         ("best", "top:N", "eps:E", "threshold:TAU[,E]"),
         ("best",),
@@ -62,7 +60,7 @@ CHOICES = {
     "uplink": Choice(
         "exact",
         "uplinks",
-        "Numbers sent: exact (64 bits), dither:KAPPA or round:C0 (rounded), laplace:EPS (private)",
+        "exact (64 bits), dither:KAPPA or round:C0 (rounded), laplace:EPS (private)",
         "uplink",
         ("exact", "dither:KAPPA", "round:C0", "laplace:EPS"),
         ("exact", "dither:0.5"),
@@ -70,8 +68,7 @@ CHOICES = {
     "participation": Choice(
         "full",
         "participations",
-        "Clients that report: full (all), or each with probability P: wait:P (decide when all "
-        "do), random:P (by the last reports)",
+        "full, or each client reports with probability P: wait:P (for all), random:P",
         "participation",
         ("full", "wait:P", "random:P"),
         ("full",),

