@@ -201,7 +201,7 @@ def _of_user(algorithm: Algorithm, name: str, call: Callable[[], Any]) -> Any:
 
 
 def _right(goal: Any, values: Any) -> npt.NDArray[np.bool_]:
-    right = goal.right_of(values)
+    right = goal.right(values)
     return np.array([right.allows({k}) for k in range(len(values))])
 
 

@@ -209,7 +209,7 @@ def test_few_arms_are_all_the_answer_of_top() -> None:
     goal = ff.Top(2)
     instance = ff.Instance([[0.9, NAN], [0.5, 0.5], [0.1, 0.2], [0.0, NAN]])
     goal.check(instance)
-    assert goal.local_right(instance).must.tolist() == [
+    assert goal.right(instance.means).must.T.tolist() == [
         [True, True, False, False],
         [False, True, True, False],
     ]

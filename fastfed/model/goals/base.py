@@ -2,11 +2,11 @@
 
 Whoever answers sees one list of means: a client its own column of the instance, the server the
 means over clients. In these lists an arm that is no candidate has NaN. So a goal is a handful of
-functions of such a list: whether the question has an answer (`refuse_means`), how far each arm is
-from being mistaken (`gaps`), which answers are right (`right`); and of empirical means, in the
-words of the paper: what is decided at a step (`decide`). The reference runs `decide` as it stands.
-The kernels have the same rule once more, in sums and for whole intervals of steps
-(`fastfed.kernels.decisions`), and tests hold the two together.
+functions of such lists, of one (K,) or of many (K, M): which arms tie, so that the question has no
+answer (`tied`), how far each arm is from being mistaken (`gaps`), which answers are right
+(`right`); and of empirical means, in the words of the paper: what is decided at a step (`decide`).
+The reference runs `decide` as it stands. The kernels have the same rule once more, in sums and for
+whole intervals of steps (`fastfed.kernels.decisions`), and tests hold the two together.
 
 *Good event.* With probability 1 - delta at least, all empirical means, of all clients and of the
 server, lie within alpha of the truth at every step (`fastfed.confidence`). Each goal's file shows
@@ -19,15 +19,18 @@ are the paper's Delta_km and Delta_k, and each goal's file says why its own will
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from fastfed.errors import InputError
 from fastfed.model.part import Part
 from fastfed.model.weights import ALIKE, ArmScales
+from fastfed.text import listed
 
 if TYPE_CHECKING:
     from fastfed.model.instance import Instance
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+Means = Mapping[int, float]
+"""Empirical means by the numbers of arms."""
 
 TIE = 1e-12
 """Leads below this, relative to the spread of the means, are ties: see `tolerance`."""
@@ -50,7 +55,7 @@ class Decision(NamedTuple):
 
 
 class Right(NamedTuple):
-    """The right answers: sets with all required arms, and with allowed arms only."""
+    """The right answers: sets with all required arms, and without forbidden ones."""
 
     must: Flags
     must_not: Flags
@@ -97,25 +102,28 @@ class Goal(Part):
 
     # ---- what each goal says of itself, by a list of means -------------------------------------
 
-    @abstractmethod
-    def refuse_means(self, values: Floats, where: str, arms: Sequence[str]) -> None:
-        """Raise an InputError if the question has no answer there; values may be NaN."""
+    def tied(self, values: Floats) -> Flags:
+        """Mark the arms that tie such that the question has no answer in their list."""
+        return np.zeros(values.shape, bool)
+
+    def tie_text(self, values: Floats, arms: str, where: str) -> str:
+        """Say that these arms of a list tie, and which goal would do."""
+        return f"goal {self}: {arms} tie at {where}"
 
     @abstractmethod
     def gaps(self, values: Floats) -> Floats:
-        """Return for each candidate the gap that decides about it: see the module's text."""
+        """Return for each arm the gap that decides about it: see the module's text.
+
+        It is infinite where nothing is to be decided.
+        """
 
     @abstractmethod
     def right(self, values: Floats) -> Right:
-        """Return the right answers among the candidates."""
+        """Return the right answers; an arm that is no candidate belongs to none."""
 
     @abstractmethod
     def decide(
-        self,
-        means: Mapping[int, float],
-        alpha: float,
-        accepted: Set[int],
-        scales: ArmScales = ALIKE,
+        self, means: Means, alpha: float, accepted: Set[int], scales: ArmScales = ALIKE
     ) -> Decision:
         """Apply the rule at a step.
 
@@ -160,47 +168,30 @@ class Goal(Part):
         self.check(setting.instance)
 
     def check(self, instance: Instance) -> None:
-        """Raise an InputError if the instance does not fit."""
-        for m in range(instance.shape[1] if instance.questions.local else 0):
-            self.refuse_means(
-                instance.means[:, m], f"client {instance.client_text(m)}", instance.arms
-            )
-        self.check_server(instance)
-
-    def check_server(self, instance: Instance) -> None:
-        """Raise an InputError if a question of the server does not fit."""
-        for question, values in enumerate(instance.values):
-            self.refuse_means(values, instance.questions.text(question), instance.arms)
+        """Raise an InputError if a client, or a question of the server, has no answer."""
+        asked: list[tuple[Floats, Callable[[int], str]]] = [
+            (instance.values.T, instance.questions.text)
+        ]
+        if instance.questions.local:
+            asked.insert(0, (instance.means, lambda m: f"client {instance.client_text(m)}"))
+        for values, text in asked:
+            tied = self.tied(values)
+            for m in np.flatnonzero(tied.any(axis=0))[:1].tolist():
+                arms = arm_list(np.flatnonzero(tied[:, m]), instance.arms)
+                raise InputError(self.tie_text(values[:, m], arms, text(m)))
 
     def local_gaps(self, instance: Instance) -> Floats:
-        """Return the gaps of all clients, (K, M); infinite where nothing is to be decided."""
-        return np.stack([self._candidate_gaps(column) for column in instance.means.T], axis=1)
+        """Return the gaps of all clients, (K, M)."""
+        return self.gaps(instance.means)
+
+    def server_gaps(self, instance: Instance) -> Floats:
+        """Return the gaps of the server's questions, (Q, K)."""
+        return self.gaps(instance.values.T).T
 
     def smallest_gap(self, instance: Instance) -> float:
         """Return the smallest gap of all that is asked."""
         here = [self.local_gaps(instance)] if instance.questions.local else []
         return float(min(gaps.min() for gaps in (*here, self.server_gaps(instance))))
-
-    def server_gaps(self, instance: Instance) -> Floats:
-        """Return the gaps of the server's questions, (Q, K); infinite as those of clients."""
-        return np.stack([self._candidate_gaps(values) for values in instance.values])
-
-    def _candidate_gaps(self, values: Floats) -> Floats:
-        there = ~np.isnan(values)
-        if there.all():
-            return self.gaps(values)
-        found = np.full(values.shape, np.inf)
-        if self.is_open(int(there.sum())):
-            found[there] = self.gaps(values[there])
-        return found
-
-    def right_of(self, values: Floats) -> Right:
-        """Return the right answers; an arm that is no candidate belongs to none."""
-        there = ~np.isnan(values)
-        right = self.right(values[there])
-        found = Right(np.zeros(len(values), bool), np.ones(len(values), bool))
-        found.must[there], found.must_not[there] = right
-        return found
 
     def kernel(self, setting: Setting) -> Any:
         """Lay the goal out for the kernels: see `fastfed.kernels.goal.Goal`."""
@@ -221,28 +212,37 @@ class Goal(Part):
             np.cumsum(questions.factors * tau, axis=2)[:, :, -1].copy(),
             slack,
             slack * questions.factor_sums,
-            *self.local_right(instance),
-            *self.server_right(instance),
+            *(
+                np.array(arms.T, order="C")  # a client, or a question, a row
+                for values in (instance.means, instance.values.T)
+                for arms in self.right(values)
+            ),
         )
-
-    def local_right(self, instance: Instance) -> Right:
-        """Return the right answers of all clients for the kernels, (M, K)."""
-        return _stacked([self.right_of(column) for column in instance.means.T])
-
-    def server_right(self, instance: Instance) -> Right:
-        """Return the right answers of the server for the kernels, (Q, K)."""
-        return _stacked([self.right_of(values) for values in instance.values])
-
-
-def _stacked(found: Sequence[Right]) -> Right:
-    return Right(np.array([one.must for one in found]), np.array([one.must_not for one in found]))
 
 
 def leads(
-    means: Mapping[int, float], j: int, k: int, alpha: float, scales: ArmScales, slack: float = 0.0
+    means: Means, j: int, k: int, alpha: float, scales: ArmScales, slack: float = 0.0
 ) -> bool:
     """Tell whether arm j is 2 alpha, by the scale of the pair, less ``slack`` ahead of arm k."""
-    return means[j] - means[k] >= 2 * alpha * scales.pair(j, k) - slack
+    return j != k and means[j] - means[k] >= 2 * alpha * scales.pair(j, k) - slack
+
+
+def behind(means: Means, alpha: float, scales: ArmScales) -> set[int]:
+    """Return the arms that another arm leads by 2 alpha."""
+    return {k for k in means if any(leads(means, j, k, alpha, scales) for j in means)}
+
+
+def behind_best(values: Floats) -> Floats:
+    """Return how far each arm is behind the best of its list, and the best before the next.
+
+    It is infinite for a lone arm, and for arms that are no candidates.
+    """
+    gaps: Floats = np.fmax.reduce(values, axis=0) - values
+    gaps[np.isnan(gaps)] = math.inf
+    best = np.argmin(gaps, axis=0, keepdims=True)
+    np.put_along_axis(gaps, best, math.inf, axis=0)
+    np.put_along_axis(gaps, best, gaps.min(axis=0, keepdims=True), axis=0)
+    return gaps
 
 
 def tolerance(values: Floats) -> Any:
@@ -276,5 +276,5 @@ def ties(values: Floats) -> npt.NDArray[np.int64]:
 def arm_list(chosen: npt.ArrayLike, arms: Sequence[str]) -> str:
     """List arms by number and name, for messages, in at most one line."""
     every = np.atleast_1d(np.asarray(chosen)).tolist()
-    shown = [f"{k}" if arms[k] == str(k) else f"{k} ({arms[k]})" for k in every[:8]]
-    return ", ".join(shown) + (f" and {len(every) - 8} more" if len(every) > 8 else "")
+    shown = [f"{k}" if arms[k] == str(k) else f"{k} ({arms[k]})" for k in every]
+    return f"arm{'s' * (len(every) > 1)} {listed(shown, 8)}"

@@ -21,8 +21,7 @@ Delta + E, 2 E).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,8 +31,11 @@ from fastfed.model.goals.base import (
     Decision,
     Floats,
     Goal,
+    Means,
     Numbers,
     Right,
+    behind,
+    behind_best,
     leads,
     tolerance,
 )
@@ -74,26 +76,17 @@ class Eps(Goal):
         """The goal's own numbers."""
         return Numbers("eps", slack=self.slack)
 
-    def refuse_means(self, values: Floats, where: str, arms: Sequence[str]) -> None:
-        """Refuse nothing: every instance has an arm within E of the best."""
-
     def gaps(self, values: Floats) -> Floats:
-        if len(values) == 1:
-            return np.array([math.inf])
-        gaps: Floats = values.max() - values
-        smallest = float(np.partition(gaps, 1)[1])
-        return np.maximum(gaps, max(smallest + self.slack, 2.0 * self.slack))
+        gaps = behind_best(values)
+        least = np.maximum(gaps.min(axis=0) + self.slack, 2.0 * self.slack)
+        return np.asarray(np.maximum(gaps, least))
 
     def right(self, values: Floats) -> Right:
-        far = values.max() - values > self.slack + tolerance(values)
-        return Right(np.zeros(len(values), bool), far)
+        away = np.fmax.reduce(values, axis=0) - values
+        return Right(np.zeros(values.shape, bool), ~(away <= self.slack + tolerance(values)))
 
     def decide(
-        self,
-        means: Mapping[int, float],
-        alpha: float,
-        accepted: Set[int],
-        scales: ArmScales = ALIKE,
+        self, means: Means, alpha: float, accepted: Set[int], scales: ArmScales = ALIKE
     ) -> Decision:
         def leads_all(j: int, slack: float) -> bool:
             return all(leads(means, j, k, alpha, scales, slack) for k in means if k != j)
@@ -102,7 +95,4 @@ class Eps(Goal):
         if near:
             leader = max(near, key=lambda k: means[k])
             return Decision({leader}, means.keys() - {leader})
-        rejected = {
-            k for k in means if any(leads(means, j, k, alpha, scales) for j in means if j != k)
-        }
-        return Decision(set(), rejected)
+        return Decision(set(), behind(means, alpha, scales))

@@ -15,9 +15,9 @@ arm would never be settled.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,11 +25,12 @@ from fastfed.errors import InputError
 from fastfed.model.goals.base import (
     MOST,
     Decision,
+    Flags,
     Floats,
     Goal,
+    Means,
     Numbers,
     Right,
-    arm_list,
     tolerance,
 )
 from fastfed.model.part_options import option
@@ -86,27 +87,27 @@ class Threshold(Goal):
             )
         super().refuse(setting)
 
-    def refuse_means(self, values: Floats, where: str, arms: Sequence[str]) -> None:
-        tied = np.flatnonzero(np.abs(values - self.tau) <= self._rounding(values))
-        if self.slack == 0.0 and len(tied):
-            many = len(tied) > 1
-            raise InputError(
-                f"goal {self}: arm{'s' if many else ''} {arm_list(tied, arms)} pay"
-                f"{'' if many else 's'} exactly {self.tau:.12g} at {where}, and no trial would "
-                f"ever end; with {self},E, as in {self},{self._example(values):.3g}, such an arm "
-                "may be called either way"
-            )
+    def tied(self, values: Floats) -> Flags:
+        near = np.abs(values - self.tau) <= self._rounding(values)
+        return np.asarray(near & (self.slack == 0.0))
 
-    def _rounding(self, values: Floats) -> float:
-        return float(tolerance(np.append(values, self.tau)))
+    def tie_text(self, values: Floats, arms: str, where: str) -> str:
+        away = float(np.nanmax(np.abs(values - self.tau)))
+        slack = away / 10 if away > self._rounding(values) else 0.01
+        return (
+            f"goal {self}: exactly {self.tau:.12g} is paid by {arms} at {where}, and no trial "
+            f"would ever end; with {self},E, as in {self},{slack:.3g}, such an arm may be called "
+            "either way"
+        )
 
-    def _example(self, values: Floats) -> float:
-        """Suggest a slack: a tenth of the distance of the means from the threshold."""
-        away = np.nanmax(np.abs(values - self.tau))
-        return float(away) / 10 if away > self._rounding(values) else 0.01
+    def _rounding(self, values: Floats) -> Any:
+        """Return the largest distance from the threshold that is none."""
+        return tolerance(np.concatenate([values, np.full_like(values[:1], self.tau)]))
 
     def gaps(self, values: Floats) -> Floats:
-        return np.asarray(2.0 * (np.abs(values - self.tau) + self.slack))
+        return np.asarray(
+            np.where(np.isnan(values), np.inf, 2.0 * (np.abs(values - self.tau) + self.slack))
+        )
 
     def bound_scales(self, values: Floats, scales: ArmScales) -> Floats:
         """Return the scale of each arm: arms are judged alone."""
@@ -114,15 +115,11 @@ class Threshold(Goal):
 
     def right(self, values: Floats) -> Right:
         # decimal means that are just E away may be off by a rounding error
-        edge = max(self.slack - self._rounding(values), 0.5 * self.slack)
-        return Right(values - self.tau >= edge, self.tau - values >= edge)
+        edge = np.maximum(self.slack - self._rounding(values), 0.5 * self.slack)
+        return Right(values - self.tau >= edge, ~(self.tau - values < edge))
 
     def decide(
-        self,
-        means: Mapping[int, float],
-        alpha: float,
-        accepted: Set[int],
-        scales: ArmScales = ALIKE,
+        self, means: Means, alpha: float, accepted: Set[int], scales: ArmScales = ALIKE
     ) -> Decision:
         called = {
             k

@@ -23,7 +23,7 @@ Means may tie within the top, and within the rest: nobody needs to tell these ap
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -32,11 +32,12 @@ import numpy as np
 from fastfed.errors import InputError
 from fastfed.model.goals.base import (
     Decision,
+    Flags,
     Floats,
     Goal,
+    Means,
     Numbers,
     Right,
-    arm_list,
     leads,
     tolerance,
 )
@@ -90,29 +91,31 @@ class Top(Goal):
             raise InputError(f"goal {self}: {instance.name} has {reason}")
         super().check(instance)
 
-    def refuse_means(self, values: Floats, where: str, arms: Sequence[str]) -> None:
-        there = values[~np.isnan(values)]
-        if not self.is_open(len(there)):
-            return
-        last, following = np.sort(there)[::-1][self.count - 1 : self.count + 1].tolist()
-        if last - following > tolerance(values):
-            return
-        tied = np.flatnonzero(np.abs(values - last) <= tolerance(values))
-        others = _counts_without_tie(there)
-        fix = (
-            f"top:{min(others, key=lambda n: (abs(n - self.count), n))} would do here"
-            if others
-            else "eps:E, as in eps:0.1, takes either"
-        )
-        raise InputError(
-            f"goal {self}: arms {arm_list(tied, arms)} tie for place {self.count} at {where} "
-            f"(all pay {last:.12g}), so the {self.count} best are not unique; {fix}"
+    def _edge(self, values: Floats) -> Floats:
+        """Return the N-th and the (N + 1)-st mean of each list; NaN if there are fewer."""
+        falling: Floats = -np.sort(-values, axis=0)
+        return falling[self.count - 1 : self.count + 1]
+
+    def tied(self, values: Floats) -> Flags:
+        (last, following), off = self._edge(values), tolerance(values)
+        return np.asarray((np.abs(values - last) <= off) & (last - following <= off))
+
+    def tie_text(self, values: Floats, arms: str, where: str) -> str:
+        falling = -np.sort(-values[~np.isnan(values)])
+        apart = np.flatnonzero(falling[:-1] - falling[1:] > tolerance(values)) + 1
+        fix = "eps:E, as in eps:0.1, takes either"
+        if len(apart):
+            fix = f"top:{apart[np.abs(apart - self.count).argmin()]} would do here"
+        return (
+            f"goal {self}: {arms} tie for place {self.count} at {where} (all pay "
+            f"{falling[self.count - 1]:.12g}), so the {self.count} best are not unique; {fix}"
         )
 
     def gaps(self, values: Floats) -> Floats:
-        last, following = np.sort(values)[::-1][self.count - 1 : self.count + 1].tolist()
-        top = self.right(values).must
-        return np.asarray(np.where(top, values - following, last - values))
+        last, following = self._edge(values)
+        gaps: Floats = np.where(self.right(values).must, values - following, last - values)
+        gaps[np.isnan(gaps)] = np.inf
+        return gaps
 
     def bound_scales(self, values: Floats, scales: ArmScales) -> Floats:
         """Return the largest scale with an arm of the other side, the top or the rest."""
@@ -120,28 +123,21 @@ class Top(Goal):
         return np.array([max(scales.pair(k, j) for j in arms if top[j] != top[k]) for k in arms])
 
     def right(self, values: Floats) -> Right:
-        order = np.argsort(-values, kind="stable")
-        top = np.zeros(len(values), bool)
-        top[order[: self.count]] = True
+        top = np.zeros(values.shape, bool)
+        first = np.argsort(-values, axis=0, kind="stable")[: self.count]
+        np.put_along_axis(top, first, ~np.isnan(np.take_along_axis(values, first, 0)), 0)
         return Right(top, ~top)
 
     def pairs(self, arms: int) -> int:
         return self.count * max(arms - self.count, 1)  # N arms or fewer are accepted at once
 
     def decide(
-        self,
-        means: Mapping[int, float],
-        alpha: float,
-        accepted: Set[int],
-        scales: ArmScales = ALIKE,
+        self, means: Means, alpha: float, accepted: Set[int], scales: ArmScales = ALIKE
     ) -> Decision:
         wanted = self.count - len(accepted)
-
-        def led(j: int, k: int) -> bool:
-            return j != k and leads(means, j, k, alpha, scales)
-
-        rejected = {k for k in means if sum(led(j, k) for j in means) >= wanted}
-        chosen = {k for k in means if sum(led(k, j) for j in means) >= len(means) - wanted}
+        ahead = {(j, k) for j in means for k in means if leads(means, j, k, alpha, scales)}
+        rejected = {k for k in means if sum((j, k) in ahead for j in means) >= wanted}
+        chosen = {k for k in means if sum((k, j) in ahead for j in means) >= len(means) - wanted}
         left = means.keys() - rejected - chosen
         if len(accepted) + len(chosen) == self.count:
             rejected |= left
@@ -156,10 +152,3 @@ class Top(Goal):
         otherwise.
         """
         return len(ties) == 1
-
-
-def _counts_without_tie(values: Floats) -> list[int]:
-    """List the N whose N-th and (N + 1)-st largest means differ."""
-    falling = np.sort(values)[::-1]
-    apart = falling[:-1] - falling[1:] > tolerance(values)
-    return [int(place) + 1 for place in np.flatnonzero(apart)]
