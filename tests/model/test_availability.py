@@ -189,7 +189,7 @@ def test_finite_rewards_with_absent_cells() -> None:
     law = ff.Finite([0.0, 1.0], weights, empty="absent")
     assert ff.Instance(rewards=law).available.tolist() == [[True, False], [True, True]]
     bernoulli = ff.Instance(CHAIN, ff.Bernoulli())
-    assert np.isnan(bernoulli.rewards.as_finite(bernoulli.means).means).sum() == 2  # type: ignore[attr-defined]
+    assert np.isnan(bernoulli.rewards.as_finite(bernoulli.means).own_means).sum() == 2  # type: ignore[attr-defined]
 
 
 def test_movielens_available() -> None:

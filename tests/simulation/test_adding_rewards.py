@@ -210,21 +210,8 @@ class Signs(Rewards):
         return lambda k, m: 1.0 if rng.random() < (1.0 + means[k, m]) / 2.0 else -1.0
 
     @property
-    def default_sigma(self) -> float:
-        return 1.0
-
-    @property
-    def proxy_sigma(self) -> float:
-        return 1.0
-
-    def fingerprint(self, means: Floats) -> bytes:
-        return means.tobytes()
-
-    def scaled(self, factor: float) -> Signs:
-        return self
-
-    def toml(self) -> str:
-        return ""
+    def range(self) -> float:
+        return 2.0
 
 
 # --8<-- [end:rewards]

@@ -10,6 +10,8 @@ import math
 import tomllib
 from typing import Any
 
+import numpy as np
+
 from fastfed.errors import InputError, nearest
 from fastfed.model.instance import Instance
 from fastfed.model.instance_files.reading import named
@@ -61,7 +63,7 @@ def _rewards(path: str, table: object) -> Rewards:
             f"known: {', '.join(known)}"
         )
     make: type[Rewards] = known[kind]
-    unknown = sorted(set(options) - make.table_keys)
+    unknown = sorted(set(options) - set(make.table_keys()))
     if unknown:
         raise InputError(f"{path}: unknown key {unknown[0]!r} in [rewards] of kind {kind}")
     if kind == "finite" and not {"values", "weights"} <= set(options):
@@ -99,9 +101,12 @@ def _toml_questions(instance: Instance) -> str:
 
 
 def _toml_rewards(instance: Instance, rows: str) -> str:
-    rewards = instance.rewards
-    means = "" if rewards.own_means is not None else f"means = [\n{rows}]\n\n"
-    return f'{means}[rewards]\nkind = "{rewards.family}"\n{rewards.toml()}'
+    means = "" if instance.rewards.own_means is not None else f"means = [\n{rows}]\n\n"
+    text = f'{means}[rewards]\nkind = "{instance.rewards.family}"\n'
+    for name, value in instance.rewards.table.items():
+        plain = value.tolist() if isinstance(value, np.ndarray) else value
+        text += f"{name} = {_toml_string(plain) if isinstance(plain, str) else plain}\n"
+    return text
 
 
 def _toml_string(text: str) -> str:

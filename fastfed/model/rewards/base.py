@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,14 +25,28 @@ class Rewards(Part):
     """The law of one reward at each arm and client. ``means`` is always the instance's K x M."""
 
     kind = "rewards"
-    table_keys: ClassVar[frozenset[str]] = frozenset()
-    """What else a file's table of rewards may say."""
 
     unknown_text = (
         "{kind} {given}{nearest}: must be one of {known}; gaussian:0.5 has the standard deviation "
         "0.5"
     )
     no_option_text = "{family} takes no value"
+
+    @classmethod
+    def table_keys(cls) -> list[str]:
+        """List the parameters of the class: attributes that a file's table of rewards has, too."""
+        return list(inspect.signature(cls).parameters)
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """The values of the parameters, without those that are None."""
+        values = {name: getattr(self, name) for name in self.table_keys()}
+        return {name: value for name, value in values.items() if value is not None}
+
+    @property
+    def key(self) -> object:
+        values = [(name, np.asarray(value)) for name, value in self.table.items()]
+        return self.family, *((name, one.shape, one.tobytes()) for name, one in values)
 
     @property
     def own_means(self) -> Floats | None:
@@ -43,7 +58,6 @@ class Rewards(Part):
         """List the names, for messages."""
         return ", ".join(one.family for one in cls.families.values() if one.grammar)
 
-    @abstractmethod
     def check(self, means: Floats) -> None:
         """Raise an InputError if these means cannot be those of such rewards."""
 
@@ -64,14 +78,22 @@ class Rewards(Part):
         """Return a function of (arm, client) that draws one reward, for the reference."""
 
     @property
-    @abstractmethod
     def default_sigma(self) -> float:
-        """The confidence scale that a run takes if it is not told otherwise."""
+        """The confidence scale that a run takes by default: 1 for bounded rewards, as in the paper.
+
+        The paper uses its radii unchanged.
+        """
+        return 1.0
 
     @property
-    @abstractmethod
     def proxy_sigma(self) -> float:
-        """The scale for which the guarantee is sure, or a refusal where there is none."""
+        """The scale for which the guarantee is sure: half the range, by Hoeffding's lemma."""
+        if math.isinf(self.range):
+            raise InputError(
+                f"sigma = 'proxy': {self.family} rewards are not sub-Gaussian, so no scale makes "
+                "the guarantee sure; give a number"
+            )
+        return self.range / 2
 
     @property
     def range(self) -> float:
@@ -91,24 +113,21 @@ class Rewards(Part):
         """The last step up to which the walks can be followed exactly."""
         return MAX_STEPS
 
-    @abstractmethod
     def fingerprint(self, means: Floats) -> bytes:
         """Return the parameters of the walks, in a form that is equal on all machines."""
+        values = (np.asarray(value, np.float64) for value in self.table.values())
+        return b"".join([means.tobytes(), *(one.tobytes() for one in values)])
 
-    @abstractmethod
     def scaled(self, factor: float) -> Rewards:
         """Return the distribution for means multiplied by ``factor``."""
-
-    @abstractmethod
-    def toml(self) -> str:
-        """Write the lines of a TOML table of rewards, without its kind."""
+        return self
 
     # What follows is for rare events (`fastfed.theory.tilts`). A law without it runs all the same,
     # and is refused by `error_probability`.
 
     def part(self, arms: Sequence[int], clients: Sequence[int]) -> Rewards:
         """Return the distribution of these arms at these clients alone."""
-        raise self._cannot_be_tilted()
+        return self
 
     def support(self, means: Floats) -> tuple[Floats, Floats]:
         """Return the smallest and the largest reward, (K, M) each; infinite where there is none."""
@@ -131,5 +150,5 @@ class Rewards(Part):
     def _cannot_be_tilted(self) -> InputError:
         return InputError(
             f"{self.family} rewards: error_probability cannot tilt them; their class "
-            "would have to say part, support, cumulants and tilted"
+            "would have to say support, cumulants and tilted"
         )

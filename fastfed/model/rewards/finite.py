@@ -52,29 +52,8 @@ class Bernoulli(Rewards):
         return self.as_finite(means).draw(means, rng)
 
     @property
-    def default_sigma(self) -> float:
-        """The paper uses its radii unchanged."""
-        return 1.0
-
-    @property
-    def proxy_sigma(self) -> float:
-        return 0.5
-
-    @property
     def range(self) -> float:
         return 1.0
-
-    def fingerprint(self, means: Floats) -> bytes:
-        return means.tobytes()
-
-    def scaled(self, factor: float) -> Bernoulli:
-        return self
-
-    def toml(self) -> str:
-        return ""
-
-    def part(self, arms: Sequence[int], clients: Sequence[int]) -> Bernoulli:
-        return self
 
     def support(self, means: Floats) -> tuple[Floats, Floats]:
         return self.as_finite(means).support(means)
@@ -118,7 +97,6 @@ class Finite(Rewards):
     family = "finite"
     grammar = ""
     rank = 2
-    table_keys = frozenset({"values", "weights", "empty"})
 
     values: Floats
     weights: Floats
@@ -137,10 +115,6 @@ class Finite(Rewards):
 
     @property
     def own_means(self) -> Floats:
-        return self.means
-
-    @property
-    def means(self) -> Floats:
         """The means, (K, M); NaN where the client does not have the arm.
 
         They are summed value by value, in order: a matrix product would not give the same bits on
@@ -153,15 +127,17 @@ class Finite(Rewards):
         with np.errstate(invalid="ignore"):
             return total / weight
 
-    def check(self, means: Floats) -> None:
-        """Check nothing: the means follow from the weights."""
+    @property
+    def empty(self) -> str | None:
+        """Whether some client does not have some arm, as files say it."""
+        return None if self.weights.any(axis=2).all() else ABSENT
 
     def kernel(self, setting: Setting) -> Any:
         from fastfed.kernels.rewards.finite import finite_rewards
 
         weights = self.weights.copy()
         weights[~weights.any(axis=2), 0] = 1.0  # tables of cells that are never drawn
-        return finite_rewards(self.values, weights, one_origin=self.lacks_cells)
+        return finite_rewards(self.values, weights, one_origin=self.empty == ABSENT)
 
     @property
     def spine_is_dear(self) -> bool:
@@ -173,25 +149,11 @@ class Finite(Rewards):
             upto = self.weights.cumsum(axis=2) / self.weights.sum(axis=2, keepdims=True)
         return lambda k, m: float(self.values[np.searchsorted(upto[k, m], rng.random(), "right")])
 
-    @property
-    def default_sigma(self) -> float:
-        """The paper uses its radii unchanged."""
-        return 1.0
-
-    @property
-    def proxy_sigma(self) -> float:
-        """Half the range of the rewards, for which Hoeffding's lemma proves the radii."""
-        return self.range / 2
-
     def fingerprint(self, means: Floats) -> bytes:
         return self.values.tobytes() + self.weights.tobytes()
 
     def scaled(self, factor: float) -> Finite:
         return Finite(self.values * factor, self.weights, ABSENT)
-
-    def toml(self) -> str:
-        empty = f'empty = "{ABSENT}"\n' if self.lacks_cells else ""
-        return f"values = {self.values.tolist()}\nweights = {self.weights.tolist()}\n{empty}"
 
     def part(self, arms: Sequence[int], clients: Sequence[int]) -> Finite:
         return Finite(self.values, self.weights[np.ix_(arms, clients)], ABSENT)
@@ -226,18 +188,9 @@ class Finite(Rewards):
         return np.asarray(logs + theta[..., None] * (self.values - means[:, :, None]))
 
     @property
-    def lacks_cells(self) -> bool:
-        """Tell whether some client does not have some arm."""
-        return not self.weights.any(axis=2).all()
-
-    @property
     def range(self) -> float:
         """Largest less smallest value."""
         return float(self.values[-1] - self.values[0])
-
-    @property
-    def key(self) -> object:
-        return self.family, self.weights.shape, self.values.tobytes(), self.weights.tobytes()
 
     def __repr__(self) -> str:
         return f"Finite({len(self.values)} values from {self.values[0]:g} to {self.values[-1]:g})"

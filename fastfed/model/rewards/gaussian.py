@@ -38,7 +38,6 @@ class Gaussian(Rewards):
     family = "gaussian"
     grammar = "gaussian[:SIGMA]"
     rank = 0
-    table_keys = frozenset({"sigma"})
 
     sigma: float | Floats
 
@@ -93,16 +92,6 @@ class Gaussian(Rewards):
     def noise(self) -> float | None:
         return self.sigma if isinstance(self.sigma, float) else None
 
-    def fingerprint(self, means: Floats) -> bytes:
-        return means.tobytes() + np.asarray(self.sigma).tobytes()
-
-    def scaled(self, factor: float) -> Gaussian:
-        return self
-
-    def toml(self) -> str:
-        sigma = self.sigma if isinstance(self.sigma, float) else self.sigma.tolist()
-        return f"sigma = {sigma!r}\n"
-
     def part(self, arms: Sequence[int], clients: Sequence[int]) -> Gaussian:
         if isinstance(self.sigma, float):
             return self
@@ -124,11 +113,6 @@ class Gaussian(Rewards):
         if isinstance(self.sigma, float):
             return self.family if self.sigma == 1.0 else f"{self.family}:{plain(self.sigma)}"
         return self.family
-
-    @property
-    def key(self) -> object:
-        sigma = np.asarray(self.sigma)
-        return self.family, sigma.shape, sigma.tobytes()
 
     def __repr__(self) -> str:
         if isinstance(self.sigma, float):

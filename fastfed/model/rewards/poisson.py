@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +41,6 @@ class Poisson(Rewards):
     family = "poisson"
     grammar = "poisson[:SIGMA]"
     rank = 3
-    table_keys = frozenset({"sigma"})
 
     sigma: float
 
@@ -71,27 +70,8 @@ class Poisson(Rewards):
         return self.sigma
 
     @property
-    def proxy_sigma(self) -> float:
-        raise InputError(
-            "sigma = 'proxy': Poisson rewards are not sub-Gaussian, so no scale makes "
-            "the guarantee sure; give a number"
-        )
-
-    @property
     def most_steps(self) -> int:
         return 2**41
-
-    def fingerprint(self, means: Floats) -> bytes:
-        return means.tobytes() + np.float64(self.sigma).tobytes()
-
-    def scaled(self, factor: float) -> Poisson:
-        return self
-
-    def toml(self) -> str:
-        return f"sigma = {self.sigma!r}\n"
-
-    def part(self, arms: Sequence[int], clients: Sequence[int]) -> Poisson:
-        return self
 
     def support(self, means: Floats) -> tuple[Floats, Floats]:
         return np.zeros(means.shape), np.where(means > 0, np.inf, 0.0)
