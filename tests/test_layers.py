@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,7 @@ def layer_of(module: str) -> int:
     return -1 if name in BASE else LAYERS.index(name)
 
 
+@cache
 def at_run_time(path: Path) -> list[ast.AST]:
     """Everything in a file but what is there for type annotations only, or to show an object."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
