@@ -129,7 +129,7 @@ class Finite(Rewards):
 
     @property
     def empty(self) -> str | None:
-        """Whether some client does not have some arm, as files say it."""
+        """The word of files for arms that some client lacks; None if there are none."""
         return None if self.weights.any(axis=2).all() else ABSENT
 
     def kernel(self, setting: Setting) -> Any:
