@@ -50,11 +50,8 @@ class Part(ABC):
     families: ClassVar[dict[str, type[Any]]]
     """Families of the kind by name, in order of rank."""
 
-    # How a kind words its refusals.
-    unknown_text: ClassVar[str] = "{kind} {given}{nearest}: must be one of {known}"
-    no_name_text: ClassVar[str] = "{kind} {given}: must be one of {known}"
-    no_option_text: ClassVar[str] = "{family} takes no option; write {family}"
-    repeats_text: ClassVar[str] = ""
+    repeats: ClassVar[bool] = True
+    """Whether a part that is given twice counts once, and is not refused."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -183,20 +180,17 @@ class Part(ABC):
         if isinstance(given, cls):
             _refuse_nameless(given)
             return given
-        words = {"kind": cls.kind, "given": shown(given), "known": cls.known()}
-        if not isinstance(given, str):
-            raise InputError(cls.no_name_text.format(**words))
-        name, colon, options = given.strip().partition(":")
+        name, colon, options = (given if isinstance(given, str) else "").strip().partition(":")
         if name not in cls.families:
             installed.load()
         family = cls.families.get(name)
         if family is None or not family.grammar:
             named = [one.family for one in cls.families.values() if one.grammar]
-            words |= {"known": cls.known(), "nearest": nearest(name, named)}
-            raise UnknownNameError(cls.unknown_text.format(**words))
+            raise UnknownNameError(
+                f"{cls.kind} {shown(given)}{nearest(name, named)}: must be one of {cls.known()}"
+            )
         if ":" not in family.grammar and colon:
-            reason = cls.no_option_text.format(family=name)
-            raise InputError(f"{cls.kind} {shown(given)}: {reason}")
+            raise InputError(f"{cls.kind} {shown(given)}: {name} takes no option; write {name}")
         if colon and (options.strip() or "[:" in family.grammar):
             return family.from_options(options)  # type: ignore[no-any-return]
         if ":" in family.grammar and "[:" not in family.grammar:
@@ -212,9 +206,9 @@ class Part(ABC):
             given = [given]
         every = list(map(cls.parse, given))
         found = list(dict.fromkeys(every))
-        if cls.repeats_text and len(found) < len(every):
+        if not cls.repeats and len(found) < len(every):
             twice = next(one for place, one in enumerate(every) if one in every[:place])
-            raise InputError(cls.repeats_text.format(given=twice))
+            raise InputError(f"{cls.kind} {twice} is given twice")
         if not found:
             first = next(iter(cls.families))
             raise InputError(f"no {cls.plural}: give at least one, as in {first}")

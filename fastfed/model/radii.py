@@ -79,10 +79,6 @@ class Radius(Part):
     """L(n) of a user's own radius; None for a formula that the kernels know."""
 
     covered = True  # if the function is delta-PAC, as it promises
-    no_name_text = "radius {given}: must be one of {known}, or fastfed.Radius(function)"
-    no_option_text = (
-        "{family} takes no option; mixture, mixture-pairs and betting do, as in mixture:5000"
-    )
 
     def __init__(self, function: Exponent, *, pairs: bool = False, name: str = "own") -> None:
         if not callable(function):
@@ -106,11 +102,6 @@ class Radius(Part):
     @property
     def key(self) -> object:
         return self.name, self.function
-
-    @classmethod
-    def known(cls) -> str:
-        """List the names, for messages."""
-        return ", ".join(cls.families)
 
     def at_client(
         self, arms: int, clients: int, delta: float, sigma: float, pairs: int | None = None

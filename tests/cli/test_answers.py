@@ -291,7 +291,7 @@ def test_a_law_for_files_without_one(folder: Path, capsys: pytest.CaptureFixture
     for law in (ff.Bernoulli(), "bernoulli"):
         assert ff.Instance.load("p.csv", rewards=law).rewards == ff.Bernoulli()
     assert "bernouli" in complaint(capsys, "instance", "p.csv", "--rewards", "bernouli")
-    assert "takes no value" in complaint(capsys, "instance", "p.csv", "--rewards", "bernoulli:1")
+    assert "takes no option" in complaint(capsys, "instance", "p.csv", "--rewards", "bernoulli:1")
     for known in ("synthetic", "bernoulli", "movielens"):
         assert "leave it out" in complaint(capsys, "instance", known, "--rewards", "bernoulli")
 

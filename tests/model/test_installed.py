@@ -93,7 +93,7 @@ def test_installed_algorithm_is_known_by_name(site: Path, tmp_path: Path) -> Non
 
 
 def test_without_the_package_the_name_is_unknown() -> None:
-    refused(lambda: ff.Schedule.parse("tiny:3"), "unknown schedule", "tiny:3", "phases")
+    refused(lambda: ff.Schedule.parse("tiny:3"), "schedule 'tiny:3'", "must be one of", "phases")
 
 
 @pytest.mark.cluster

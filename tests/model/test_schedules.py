@@ -178,16 +178,16 @@ def test_bad_times(times, words):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("fedelm", ["unknown schedule 'fedelm'", "did you mean 'fedelim'"]),
+        ("fedelm", ["schedule 'fedelm'", "did you mean 'fedelim'"]),
         ("FEDELIM", ["did you mean 'fedelim'"]),
-        ("period:5", ["unknown schedule 'period:5'", "did you mean 'periodic'"]),
+        ("period:5", ["schedule 'period:5'", "did you mean 'periodic'"]),
         ("superexp", ["did you mean 'superexponential'"]),
         (
             "zzz",
-            ["unknown schedule 'zzz'", "fedelim0", "periodic:100", "exponential:1.5", "at:1,5"],
+            ["schedule 'zzz'", "fedelim0", "periodic:100", "exponential:1.5", "at:1,5"],
         ),
-        ("", ["unknown schedule ''"]),
-        ("fedelim:3", ["fedelim:3", "takes no value"]),
+        ("", ["schedule ''"]),
+        ("fedelim:3", ["fedelim:3", "takes no option"]),
         ("periodic", ["'periodic'", "period H is missing", "periodic:100"]),
         ("periodic:", ["period H is missing"]),
         ("exponential", ["base lambda is missing", "exponential:1.5"]),
@@ -209,7 +209,7 @@ def test_bad_names(text, words):
 
 @pytest.mark.parametrize("thing", [5, None, ["fedelim"], object()])
 def test_what_is_no_schedule(thing):
-    refused(lambda: Schedule.parse(thing), "must be a name")
+    refused(lambda: Schedule.parse(thing), "must be one of fedelim")
 
 
 def test_too_many_times_to_list():

@@ -212,7 +212,7 @@ def test_a_folder_with_a_part_that_is_not_known_here(
     manifest._known_schedules.cache_clear()
     refused(
         lambda: ff.open_sweep(tmp_path / "s").summary(),
-        "unknown schedule 'squares'",
+        "schedule 'squares'",
         "must be defined, or its module imported",
     )
 

@@ -26,12 +26,6 @@ class Rewards(Part):
 
     kind = "rewards"
 
-    unknown_text = (
-        "{kind} {given}{nearest}: must be one of {known}; gaussian:0.5 has the standard deviation "
-        "0.5"
-    )
-    no_option_text = "{family} takes no value"
-
     @classmethod
     def table_keys(cls) -> list[str]:
         """List the parameters of the class: attributes that a file's table of rewards has, too."""
@@ -52,11 +46,6 @@ class Rewards(Part):
     def own_means(self) -> Floats | None:
         """The means, if they follow from the law itself; None if they must be given."""
         return None
-
-    @classmethod
-    def known(cls) -> str:
-        """List the names, for messages."""
-        return ", ".join(one.family for one in cls.families.values() if one.grammar)
 
     def check(self, means: Floats) -> None:
         """Raise an InputError if these means cannot be those of such rewards."""

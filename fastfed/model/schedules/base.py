@@ -59,15 +59,7 @@ class Schedule(Part):
     fixed_budget: ClassVar[bool] = False
     """Whether a trial spends a given number of pulls, and promises nothing about delta."""
 
-    unknown_text = "unknown schedule {given}{nearest}: one of {known}"
-    no_name_text = "schedule {given}: must be a name, as in 'fedelim', or a Schedule"
-    no_option_text = "{family} takes no value"
-    repeats_text = "schedule {given} is given twice"
-
-    @classmethod
-    def known(cls) -> str:
-        """List the names, for messages: those without values first."""
-        return ", ".join(sorted(super().known().split(", "), key=lambda one: ":" in one))
+    repeats = False
 
     @property
     def value(self) -> float | None:
