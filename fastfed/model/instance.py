@@ -311,7 +311,7 @@ class Instance:
         arms, clients = self.shape
         return int(min(self.rewards.most_steps, (2**63 - 1) // (arms * clients)))
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of what the rewards depend on: equal digests give equal rows."""
         text = f"{self.rewards.family} {self.shape} "

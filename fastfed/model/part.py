@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from fastfed.errors import InputError, UnknownNameError, nearest
@@ -82,7 +83,7 @@ class Part(ABC):
         None
         """
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Canonical name, which `parse` reads back: up to the last option without its default."""
         values = list(self.option_values)

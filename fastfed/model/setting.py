@@ -10,7 +10,7 @@ import contextlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
@@ -20,6 +20,7 @@ from fastfed.confidence import Confidence
 from fastfed.errors import InputError
 from fastfed.model.cell import Cell
 from fastfed.model.choices import DEFAULTS, Choices, ChosenParts, parts_of
+from fastfed.model.goals import Goal
 from fastfed.model.instance import Instance
 from fastfed.model.options import takes
 from fastfed.model.part import Part
@@ -263,12 +264,12 @@ class Setting(ChosenParts):
         if isinstance(self.radius, Betting):
             self.radius.refuse_endless(self)
             return
+        server_gaps, local_gaps = _gaps(goal, instance)
         asked = [
             (*self._hardest(question, gaps), instance.questions.text(question))
-            for question, gaps in enumerate(goal.server_gaps(instance))
+            for question, gaps in enumerate(server_gaps)
         ]
-        if instance.questions.local:
-            local_gaps = goal.local_gaps(instance)
+        if local_gaps is not None:
             hardest = instance.clients[int(local_gaps.min(axis=0).argmin())]
             asked.insert(0, (float(local_gaps.min()), self.radii.client, f"client {hardest}"))
         for gap, confidence, where in asked:
@@ -279,3 +280,10 @@ class Setting(ChosenParts):
                     f"small, a trial could need {steps:.2g} steps and the limit is {limit:,}; make "
                     "the gap larger, or set max_steps to get truncated trials"
                 )
+
+
+@lru_cache(maxsize=4)
+def _gaps(goal: Goal, instance: Instance) -> tuple[Floats, Floats | None]:
+    """Return the gaps of the server and those of the clients, which are the same for all deltas."""
+    local = goal.local_gaps(instance) if instance.questions.local else None
+    return goal.server_gaps(instance), local

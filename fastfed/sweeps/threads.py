@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fastfed.simulation.machine import Machine
+from fastfed.simulation.machine import MANY_CELLS, Machine
 from fastfed.sweeps import task as tasks
 from fastfed.sweeps.task import Bundle, Done, Plan, Task
 
 if TYPE_CHECKING:
     from fastfed.sweeps.grid import Grid
-
-# cells of an instance, from which on its memory is looked at before anything else is done. One cell
-# takes 1 kB, and 60 kB with 64 values of a reward: fewer cells fit into any machine
-_MANY_CELLS = 4_096
 
 
 class Threads:
@@ -24,14 +20,14 @@ class Threads:
         self.workers = workers
 
     def refuse_early(self, grid: Grid) -> None:
-        large = [one for one in grid.settings if one.instance.means.size > _MANY_CELLS]
+        large = [one for one in grid.settings if one.instance.means.size > MANY_CELLS]
         # the first setting of each instance, whose job is kept for its tasks
         for setting in {one.instance.name: one for one in reversed(large)}.values():
             tasks.need_of(Task(setting, tuple(grid.schedules), 0, 0))
 
     def _need(self, bundle: Bundle) -> int:
         """Return the bytes that a bundle of large trials takes; small ones fit into any machine."""
-        large = [one for one in bundle.tasks if one.setting.instance.means.size > _MANY_CELLS]
+        large = [one for one in bundle.tasks if one.setting.instance.means.size > MANY_CELLS]
         return max(map(tasks.need_of, large), default=0)
 
     def run(self, plan: Plan) -> Iterator[Done | None]:

@@ -49,10 +49,10 @@ def test_memory_is_known_before_it_is_made(instance: ff.Instance, choice: dict[s
 
 
 def test_memory_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    job = Job.of(federation(1_000), ["fedelim"], delta=0.01)
+    job = Job.of(federation(2_000), ["fedelim"], delta=0.01)
     needed = jobs.size_of(job.space())
     monkeypatch.setattr(machines, "physical_memory", lambda: needed - 1.0)
-    said = re.escape(f"3 arms x 1,000 clients: a trial takes up to {needed:,} bytes")
+    said = re.escape(f"3 arms x 2,000 clients: a trial takes up to {needed:,} bytes")
     with pytest.raises(ff.InputError, match=said) as caught:
         job.space()
     assert "\n" not in str(caught.value)
