@@ -15,50 +15,41 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastfed.kernels import betting
-from fastfed.kernels import goal as goals
 from fastfed.kernels import schedules as times_of
 from fastfed.kernels.betting import CHANGE_AT, Ledger, fill_logs
-from fastfed.kernels.clients import _note_answer
+from fastfed.kernels.clients import _note_answer, _schedules_of
 from fastfed.kernels.compiling import entry_point, inlined, inner
 from fastfed.kernels.decisions import carry_out
 from fastfed.kernels.extremes import larger
 from fastfed.kernels.goal import EPS, TOP
 from fastfed.kernels.interval_tree import next_interval
 from fastfed.kernels.memory import (
-    A_SET,
-    ABANDONED,
     ACCEPT,
     ACCEPTED,
     ALIVE,
-    BITS,
     CERTIFICATES,
     DRAWN,
-    DRAWS,
     IS_RIGHT,
     LEFT,
     LISTED,
     MIDDLE,
     NEVER,
     NEXT,
-    NOBODY,
     ORIGIN,
     REJECT,
     RIGHT,
     SENDING,
-    SENT,
     SKIP_TOLERANCE,
     SPINE,
-    SPINE_DECIDES,
     STEP,
-    TIMES_USED,
-    WINNER,
     A,
     B,
     Int,
-    Schedules,
+    Link,
     Space,
     make_space,
 )
+from fastfed.kernels.passes import Asked, begin
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.rewards.counts import shuffle_steps, weigh
 from fastfed.kernels.server_questions import client_scope, combine, server_scope
@@ -69,6 +60,7 @@ from fastfed.kernels.trials import (
     Rows,
     Times,
     _keep_departures,
+    _server,
     _write_answers,
     _write_row,
 )
@@ -93,10 +85,10 @@ class View(NamedTuple):
     walks: Any
     tree: Any
     schedules: Any
+    asked: Asked
+    link: Link
     rules: Any
     ledger: Any
-    candidates: Any  # (K,) the arms in question,
-    senders: Any  # (K,) and the number of clients that send for each
     level: Any
     weights: Any  # (K, M), of no meaning to a client
     shares: Any
@@ -114,10 +106,10 @@ def make_betting_space(problem: Any, arms: int, clients: int, schedules: int) ->
 
 
 @inner
-def run_pass(view, s, skip):
+def run_pass(view, s):
     """Eliminate arms until schedule s has declared or has no communication time left."""
     frame, state = view.tree.frame, view.schedules.state
-    _begin(view, s)
+    begin(view.schedules, view.asked, view.link, s)
     if state[s, NEXT] < NEVER:
         betting.begin(view, s)
     frame[0, B], frame[0, RIGHT] = 0, ORIGIN
@@ -131,7 +123,7 @@ def run_pass(view, s, skip):
         fill_logs(view, s, frame[0, B], frame[0, RIGHT], np.int64(0))
         depth = np.int64(0)
         while True:
-            if _must_open(view, s, depth, skip):
+            if _must_open(view, s, depth):
                 if frame[depth, B] - frame[depth, A] > hooks.leaf(view.rewards):
                     _split(view, s, depth)
                     depth += 1
@@ -140,29 +132,6 @@ def run_pass(view, s, skip):
             depth = next_interval(frame, view.tree.g, depth)
             if depth == 0:
                 break
-
-
-@inner
-def _begin(view, s):
-    """Put a schedule before its first time, with all arms alive, or declare without a pull."""
-    state, eliminated_at = view.schedules.state, view.schedules.eliminated_at
-    rule, last = view.schedules.rule, np.int64(NOBODY)
-    times_of.begin(s, view.schedules)
-    for column in (SENT, TIMES_USED, CERTIFICATES, ABANDONED, BITS, DRAWS, ALIVE, SENDING):
-        state[s, column] = 0
-    state[s, SPINE_DECIDES], state[s, WINNER] = NEVER, NOBODY
-    for k in range(eliminated_at.shape[1]):
-        eliminated_at[s, k] = NEVER if view.candidates[k] else 0
-        state[s, ACCEPTED + k] = 0
-        if view.candidates[k]:
-            last = np.int64(k)
-            state[s, ALIVE] += 1
-            state[s, SENDING] += view.senders[k]
-    if state[s, ALIVE] <= rule.count:
-        for k in range(eliminated_at.shape[1]):
-            eliminated_at[s, k] = 0
-            state[s, ACCEPTED + k] = 1 if rule.kind == TOP and view.candidates[k] else 0
-        state[s, WINNER], state[s, NEXT] = A_SET if rule.kind == TOP else last, NEVER
 
 
 @inner
@@ -178,7 +147,7 @@ def _list_alive(view, s, depth):
 
 
 @inner
-def _must_open(view, s, depth, skip):
+def _must_open(view, s, depth):
     """Settle an interval, or list at depth + 1 what has to be looked at inside."""
     frame, state, ledger = view.tree.frame, view.schedules.state, view.ledger
     b = frame[depth, B]
@@ -188,7 +157,9 @@ def _must_open(view, s, depth, skip):
     if state[s, NEXT] == b:
         _compare(view, s, b, frame[depth, RIGHT], depth, depth)
         return False
-    if not skip or state[s, NEXT] >= ledger.marks[CHANGE_AT]:  # the centres change inside
+    if (
+        not view.asked.skip or state[s, NEXT] >= ledger.marks[CHANGE_AT]
+    ):  # the centres change inside
         _list_alive(view, s, depth + 1)
         return True
     if _list_unresolved(view, s, depth):
@@ -435,7 +406,7 @@ def _decide(view, s, n):
         marks[first] = 0
     if rule.kind == EPS:
         _accept_near(alive, won[1], marks)
-    carry_out(rule, view.schedules, view.senders, marks, s, n)
+    carry_out(rule, view.schedules, view.asked.senders, marks, s, n)
 
 
 @inner
@@ -457,61 +428,67 @@ def _accept_near(alive, won, marks):
 
 
 @inlined
-def _server_view(problem, times, space, trial, q):
-    """Return the view of the server's pass for question q."""
-    held, rules = space.trial, problem.local_radius
-    return View(
+def _run_server(problem, times, space, trial, q):
+    """Run the passes of the server for question q, one for each schedule."""
+    held, rules, questions = space.trial, problem.local_radius, problem.questions
+    view = View(
         problem.rewards,
         held.rewards,
-        server_scope(problem.questions, problem.seed, trial, q),
+        by_reference(server_scope(questions, problem.seed, trial, q)),
         held.walks,
         held.tree,
-        Schedules(
-            times.times,
-            times.listed,
-            held.state[q],
-            held.eliminated_at[q],
-            goals.server_rule(problem.goal, q),
-            times.chosen,
+        by_reference(_server(problem, times, held, q)),
+        Asked(
+            questions.candidates[q],
+            questions.scales[q],
+            questions.senders[q],
+            problem.skip,
+            np.int64(-1),
         ),
+        Link(problem.uplink, held.received),
         rules,
         space.ledger,
-        problem.questions.candidates[q],
-        problem.questions.senders[q],
         rules.levels[q],
         rules.weights[q],
         rules.shares[q],
         False,
     )
+    for s in range(times.times.shape[0]):
+        run_pass(by_reference(view), np.int64(s))
 
 
 @inlined
-def _client_view(problem, every_step, space, trial, m):
-    """Return the view of client m's pass."""
-    held, rules = space.trial, problem.local_radius
-    return View(
+def _run_client(problem, every_step, space, trial, i, m, rows):
+    """Run the pass of a client, and keep what it declares; return its certificates."""
+    held, rules, questions = space.trial, problem.local_radius, problem.questions
+    schedules = by_reference(_schedules_of(problem, every_step, held, m))
+    view = View(
         problem.rewards,
         held.rewards,
-        client_scope(problem.questions, problem.seed, trial, m),
+        by_reference(client_scope(questions, problem.seed, trial, m)),
         held.walks,
         held.tree,
-        Schedules(
-            every_step.times,
-            every_step.listed,
-            held.client_state,
-            held.client_eliminated_at,
-            goals.client_rule(problem.goal, m),
-            every_step.chosen,
+        schedules,
+        Asked(
+            questions.client_arms[m],
+            questions.client_scales,
+            questions.one_each,
+            problem.skip,
+            np.int64(-1),
         ),
+        Link(problem.uplink, held.received),
         rules,
         space.ledger,
-        problem.questions.client_arms[m],
-        problem.questions.one_each,
         rules.client_level,
         rules.weights[0],
         rules.shares[0],
         True,
     )
+    run_pass(by_reference(view), np.int64(0))
+    _note_answer(problem.goal, schedules.state, held, m, i, rows)
+    for k in range(held.local_eliminated_at.shape[0]):
+        held.local_eliminated_at[k, m] = schedules.eliminated_at[0, k]
+    return schedules.state[0, CERTIFICATES]
 
 
 @entry_point
@@ -539,18 +516,16 @@ def run_betting_trials(
                 held.walks.known[k, m] = 0
         held.walks.work[0] = held.walks.work[1] = 0
         for q in range(questions.weights.shape[0]):
-            server = by_reference(_server_view(problem, times, space, trial, np.int64(q)))
-            for s in range(times.times.shape[0]):
-                run_pass(server, np.int64(s), problem.skip)
+            _run_server(problem, times, space, trial, np.int64(q))
         if questions.weights.shape[0] > 1:
             combine(questions, times, held.state, held.eliminated_at)
         certificates = np.int64(0)
         if questions.local:
             for m in range(clients):
-                certificates += _run_client(problem, every_step, space, trial, i, m, rows)
-        server = by_reference(_server_view(problem, times, space, trial, np.int64(0)))
+                certificates += _run_client(problem, every_step, space, trial, i, np.int64(m), rows)
+        server = by_reference(_server(problem, times, held, np.int64(0)))
         for s in range(times.times.shape[0]):
-            bits = uplinks.bits_sent(problem.uplink, server.schedules, s)
+            bits = uplinks.bits_sent(problem.uplink, server, s)
             _write_row(s, i, problem, times, limits, held, bits, rows)
             _write_answers(s, i, held.state, rows)
             used = certificates + held.state[0, s, CERTIFICATES]
@@ -560,16 +535,3 @@ def run_betting_trials(
             _keep_departures(i, held, rows)
         rows.work[i, 0], rows.work[i, 1] = held.walks.work[0], held.walks.work[1]
         control.done[0] += 1
-
-
-@inlined
-def _run_client(problem, every_step, space, trial, i, m, rows):
-    """Run the pass of a client, and keep what it declares; return its certificates."""
-    held, m = space.trial, np.int64(m)
-    client = by_reference(_client_view(problem, every_step, space, trial, m))
-    run_pass(client, np.int64(0), problem.skip)
-    state = held.client_state
-    _note_answer(problem.goal, state, held, m, i, rows)
-    for k in range(held.local_eliminated_at.shape[0]):
-        held.local_eliminated_at[k, m] = held.client_eliminated_at[0, k]
-    return state[0, CERTIFICATES]
