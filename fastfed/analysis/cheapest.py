@@ -47,7 +47,6 @@ from typing import TYPE_CHECKING, Any
 
 from fastfed.analysis.columns import column_types
 from fastfed.analysis.comparable import (
-    Comparable,
     Failures,
     common_trials,
     comparable,
@@ -58,11 +57,10 @@ from fastfed.analysis.comparable import (
 from fastfed.analysis.cost_ranges import Interval, holds
 from fastfed.analysis.moments import Moments
 from fastfed.analysis.paired import Paired
-from fastfed.analysis.prices import Given, Prices, Unit, columns_of, costs_of, units
-from fastfed.analysis.trials import Batch, Passes, Trials, columns_with, side_by_side
+from fastfed.analysis.prices import Given, Unit, columns_of, costs_of, units
+from fastfed.analysis.trials import Passes, Run, Trials, columns_with, read_runs, runs_of
 from fastfed.errors import InputError, nearest
-from fastfed.model.cell import CELL, Cell
-from fastfed.model.schedules import Schedule
+from fastfed.model.cell import CELL
 
 if TYPE_CHECKING:
     import polars as pl
@@ -110,8 +108,6 @@ class Envelope:
     """Schedules that have no trial with right answers, and so no cost."""
     excluded: Mapping[str, Failures]
     """Schedules that cannot be the cheapest: they fail in more trials than delta allows."""
-    failed: Mapping[str, float]
-    """The share of trials in which a schedule failed, by schedule, where it is not 0."""
     dearer: Mapping[str, float]
     """Winners with the factor from their mean cost over the compared trials to that over all trials
     that ended, at C = 0, where it is at least `DEARER`."""
@@ -139,47 +135,53 @@ class Envelope:
         values = self.over[winner] if winner is not None else none
         return {"winner": values["schedule"], **{k: values[k] for k in values if k != "schedule"}}
 
+    def lead(self, cost: float, unit: Unit) -> tuple[str | None, dict[str, Paired]]:
+        """Return the winner at one cost, and the costs of all others less the winner's.
+
+        The others stand in the order of their means. There is no winner where no schedule has a
+        cost.
+        """
+        found = lines(self.moments, self.schedules, unit)
+        order = sorted(
+            found, key=lambda name: (found[name][0] + cost * found[name][1], found[name])
+        )
+        # rounding may put another line of the same cost first: those on the envelope have pairs
+        winner = next((name for name in order if name in self.moments.partners), None)
+        others = [] if winner is None else [name for name in order if name != winner]
+        return winner, {
+            name: self.moments.apart(name, str(winner), unit, self.least) for name in others
+        }
+
     def at(self, cost: float, unit: Unit | None = None) -> dict[str, Any]:
         """Find the winner at one cost, its margin over the next best, and its rivals.
 
-        Rivals are the schedules that the trials do not separate from the winner. There is no winner
-        where no schedule has a cost.
+        Rivals are the schedules that the trials do not separate from the winner.
         """
         unit = unit or self.unit
-        prices = unit.total(cost)
-        names = [
-            name for name in self.schedules if self.compared and has_line(self.moments, name, unit)
-        ]
-        mean = {name: known_mean(self.moments, name, prices) for name in names}
-        sent = {name: known_mean(self.moments, name, unit.alone) for name in names}
-        order = sorted(names, key=lambda name: (mean[name], sent[name]))
         row = {**self.cell, **dict.fromkeys(_COSTS), unit.column: cost, **self._won(None)}
         row |= dict.fromkeys((*_WINNER, *_NEXT))
         row |= {"equal": [], "rivals": [], "excluded": list(self.excluded)}
-        if not order:
+        winner, against = self.lead(cost, unit)
+        if winner is None:
             return row
-        # rounding may put another line of the same cost first: those on the envelope have pairs
-        winner = next(name for name in order if name in self.moments.partners)
-        others = [name for name in order if name != winner]
-        against = {name: self.moments.apart(name, winner, unit, self.least) for name in others}
-        behind = [name for name, other in against.items() if other.differ]
+        behind = {name: other for name, other in against.items() if other.differ}
+        level = _simultaneous(len(against) + 1)
         row |= {
             **self._won(winner),
-            "total_mean": mean[winner],
-            "total_sem": self.moments.sem(winner, prices),
-            "equal": [name for name in others if name not in behind],
+            "total_mean": self.moments.mean(winner, unit.total(cost)),
+            "total_sem": self.moments.sem(winner, unit.total(cost)),
+            "equal": [name for name in against if name not in behind],
+            "rivals": [name for name, one in behind.items() if holds(cost, one.not_above(level))],
         }
         if behind:
-            nearest = against[behind[0]]
+            name, nearest = next(iter(behind.items()))
             row |= {
-                "runner_up": behind[0],
+                "runner_up": name,
                 "pairs": nearest.pairs,
                 "differ": nearest.differ,
                 "margin": nearest.mean(cost),
                 "margin_sem": nearest.sem(cost),
             }
-        level = _simultaneous(len(names))
-        row["rivals"] = [name for name in behind if holds(cost, against[name].not_above(level))]
         return row
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -287,23 +289,29 @@ def envelope(
     """
     delta = float(cell["delta"])
     chosen, least = comparable(first, delta), least_trials(delta)
-    present = {name: first.trials(name) for name in first.schedules if first.trials(name)}
-    shares = {name: first.errors(name) / count for name, count in present.items()}
+    counts = [first.trials(name) for name in first.schedules if first.trials(name)]
     unit = units(prices)[0]
     moments = common_trials(collect, first, chosen.schedules)
-    compared = moments.ended(chosen.schedules[0]) if chosen.schedules else 0
-    partners = _winners(moments, chosen, prices) if compared else []
-    if compared:
-        moments = common_trials(collect, first, chosen.schedules, partners)
+    # no pairs are needed to find the winners, and pairs of all would be quadratic in their number
+    winners = dict.fromkeys(
+        name for one in units(prices) for name, *_ in _walk(lines(moments, chosen.schedules, one))
+    )
+    if winners:
+        moments = common_trials(collect, first, chosen.schedules, list(winners))
+    dearer = {
+        name: every / own
+        for name in winners
+        if (own := moments.mean(name, unit.base))
+        and (every := first.mean(name, unit.base) or 0.0) >= DEARER * own
+    }
     return Envelope(
         cell,
-        tuple(_pieces(moments, chosen.schedules, least, unit)) if compared else (),
+        tuple(_pieces(moments, lines(moments, chosen.schedules, unit), least, unit)),
         chosen.never_right,
         chosen.excluded,
-        {name: share for name, share in shares.items() if share},
-        _dearer(first, moments, partners, unit),
-        (min(present.values(), default=0), max(present.values(), default=0)),
-        compared,
+        dearer,
+        (min(counts, default=0), max(counts, default=0)),
+        moments.ended(chosen.schedules[0]) if chosen.schedules else 0,
         least,
         chosen.schedules,
         moments,
@@ -312,73 +320,38 @@ def envelope(
     )
 
 
-def _winners(moments: Moments, chosen: Comparable, prices: Given) -> list[str]:
-    """List the schedules that are the cheapest at some cost of an uplink or of a bit.
-
-    No pairs are needed. A further pass over the trials pairs all schedules with these few: a pass
-    that pairs all with all is quadratic in the number of schedules.
-    """
-    found = []
-    for unit in units(prices):
-        names = [one for one in chosen.schedules if has_line(moments, one, unit)]
-        found += [winner for winner, _ in _walk(moments, names, unit)]
-    return list(dict.fromkeys(found))
-
-
-def _dearer(
-    first: Moments, moments: Moments, winners: Sequence[str], unit: Unit
-) -> dict[str, float]:
-    """Return the winners that trials which failed make dearer, each with the factor."""
-    found = {}
-    for name in winners:
-        if has_line(moments, name, unit):
-            every, own = (known_mean(one, name, unit.base) for one in (first, moments))
-            if every >= DEARER * own > 0.0:
-                found[name] = every / own
-    return found
-
-
-def has_line(moments: Moments, name: str, unit: Unit) -> bool:
-    """Tell whether all counts are known that the total of a schedule needs, at every cost."""
-    return moments.has_cost(name, unit.alone) and moments.has_cost(name, unit.base)
+def lines(moments: Moments, names: Iterable[str], unit: Unit) -> dict[str, tuple[float, float]]:
+    """Return mean costs at fixed prices, and means of what is sent, where both are known."""
+    found = {
+        name: (moments.mean(name, unit.base), moments.mean(name, unit.alone)) for name in names
+    }
+    return {
+        name: (base, sent)
+        for name, (base, sent) in found.items()
+        if base is not None and sent is not None
+    }
 
 
 def cheapest(trials: Trials, prices: Given = None, over: Sequence[str] = ()) -> Cheapest:
     """Find the cheapest schedules of every cell, or over all values of some choices."""
     costs_of([0.0], [], prices)  # refused if uplinks have a price already
-    columns = columns_of((0.0, unit) for unit in units(prices))
-    read = columns_with(columns)
-    found = []
-    for cells in _together(trials, over):
-        runs = {_run(cell, one, over): (cell, one) for cell, some in cells.items() for one in some}
-        streams = partial(_batches, trials, runs, read)
-        rows = Passes(streams, list(runs))
-        rows.collect(first := Moments(list(runs), (), columns))
-        names = {
-            name: {"schedule": str(one), **{key: cell.names[key] for key in over}}
-            for name, (cell, one) in runs.items()
-        }
-        where = {key: value for key, value in next(iter(cells)).names.items() if key not in over}
-        found.append(envelope(first, rows.collect, where, prices, names if over else None))
-    return Cheapest(tuple(found), prices)
-
-
-def _run(cell: Cell, schedule: Schedule, over: Sequence[str]) -> str:
-    """Return the name of a schedule among those of all cells of a group."""
-    return ", ".join([str(schedule), *(f"{cell.names[key]}" for key in over)])
-
-
-def _together(trials: Trials, over: Sequence[str]) -> list[dict[Cell, list[Schedule]]]:
-    """Group the cells that differ in nothing but some choices."""
     for one in over:
         if one not in CELL or one in _APART:
             reason = _APART.get(one, f"must be one of {', '.join(_OVER)}")
             raise InputError(f"over {one}{'' if one in _APART else nearest(one, _OVER)}: {reason}")
-    found: dict[tuple[Any, ...], dict[Cell, list[Schedule]]] = {}
-    for cell, schedules in trials.held().items():
-        key = tuple(value for name, value in cell.names.items() if name not in over)
-        found.setdefault(key, {})[cell] = schedules
-    return list(found.values())
+    columns = columns_of((0.0, unit) for unit in units(prices))
+    found = []
+    for where, some in runs_of({"": trials}, over):
+        runs: dict[str, Run] = {}
+        values: dict[str, dict[str, Any]] = {}
+        for _, (rows, cell, schedule) in some:
+            chosen = {key: cell.names[key] for key in over}
+            name = ", ".join([schedule, *map(str, chosen.values())])
+            runs[name], values[name] = (rows, cell, schedule), {"schedule": schedule, **chosen}
+        passes = Passes(partial(read_runs, runs, columns_with(columns)), list(runs))
+        passes.collect(first := Moments(list(runs), (), columns))
+        found.append(envelope(first, passes.collect, where, prices, values if over else None))
+    return Cheapest(tuple(found), prices)
 
 
 _APART = {
@@ -391,64 +364,36 @@ _APART = {
 _OVER = tuple(name for name in CELL if name not in _APART)
 
 
-def _batches(
-    trials: Trials, runs: Mapping[str, tuple[Cell, Schedule]], columns: Sequence[str]
-) -> Iterator[Batch]:
-    """Read the trials of several cells side by side."""
-    names: dict[Cell, dict[str, str]] = {}
-    for run, (cell, one) in runs.items():
-        names.setdefault(cell, {})[str(one)] = run
-    streams = {cell: trials.batches(cell, list(some), columns) for cell, some in names.items()}
-    for batches in side_by_side(streams):
-        yield {
-            names[cell][name]: rows
-            for cell, batch in batches.items()
-            for name, rows in batch.items()
-        }
+def _walk(
+    found: Mapping[str, tuple[float, float]],
+) -> Iterator[tuple[str, float, str | None]]:
+    """Walk along the lower envelope of lines, from C = 0 on; without lines there is nothing.
 
-
-def known_mean(moments: Moments, name: str, prices: Prices) -> float:
-    """Return the mean cost of a schedule that ended trials and has the cost."""
-    mean = moments.mean(name, prices)
-    assert mean is not None  # only schedules that ended are asked
-    return mean
-
-
-def _walk(moments: Moments, names: Sequence[str], unit: Unit) -> Iterator[tuple[str, float]]:
-    """Walk along the lower envelope of the lines, from C = 0 on; without names there are none.
-
-    The next line is always the one that cuts the present line first. Yield each line with the C at
-    which the next one takes over.
+    The next line is always the one that cuts the present line first. Yield each line, the C at
+    which the next one takes over, and the next one.
     """
-    if not names:
-        return
-    pulls = {name: known_mean(moments, name, unit.base) for name in names}
-    sent = {name: known_mean(moments, name, unit.alone) for name in names}
-    winner, low = min(names, key=lambda name: (pulls[name], sent[name])), 0.0
-    while True:
+    winner, low = min(found, key=found.__getitem__, default=None), 0.0
+    while winner is not None:
+        base, sent = found[winner]
         cuts = {
-            name: (pulls[name] - pulls[winner]) / (sent[winner] - sent[name])
-            for name in names
-            if sent[name] < sent[winner]
+            name: ((one - base) / (sent - less), less)
+            for name, (one, less) in found.items()
+            if less < sent
         }
-        if not cuts:
-            yield winner, math.inf
-            return
-        following = min(cuts, key=lambda name: (cuts[name], sent[name]))
-        low = max(low, cuts[following])
-        yield winner, low
+        following = min(cuts, key=cuts.__getitem__, default=None)
+        low = math.inf if following is None else max(low, cuts[following][0])
+        yield winner, low, following
         winner = following
 
 
-def _pieces(moments: Moments, schedules: Sequence[str], least: int, unit: Unit) -> Iterator[Piece]:
+def _pieces(
+    moments: Moments, found: Mapping[str, tuple[float, float]], least: int, unit: Unit
+) -> Iterator[Piece]:
     """Make the pieces of the lower envelope that are longer than a point."""
-    names = [name for name in schedules if has_line(moments, name, unit)]
-    walk = list(_walk(moments, names, unit))
-    low, level = 0.0, _simultaneous(len(names))
-    later: list[str | None] = [*(name for name, _ in walk[1:]), None]
-    for (winner, high), following in zip(walk, later, strict=True):
+    low, level = 0.0, _simultaneous(len(found))
+    for winner, high, following in _walk(found):
         against = {
-            name: moments.apart(name, winner, unit, least) for name in names if name != winner
+            name: moments.apart(name, winner, unit, least) for name in found if name != winner
         }
         interval = None
         if following is not None:

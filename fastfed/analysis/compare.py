@@ -25,7 +25,7 @@ nothing is separated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -45,14 +45,7 @@ from fastfed.analysis.paired import Paired
 from fastfed.analysis.prices import BITS, PULLS, UPLINKS, Cost, Given, Prices, columns_of, costs_of
 from fastfed.analysis.selection import CHOICES, values_of
 from fastfed.analysis.summary import yardstick_of
-from fastfed.analysis.trials import (
-    Aligned,
-    Batch,
-    Trials,
-    blocks,
-    columns_with,
-    side_by_side,
-)
+from fastfed.analysis.trials import Passes, Run, Trials, columns_with, read_runs, runs_of
 from fastfed.errors import InputError, nearest
 from fastfed.model.choices import DEFAULTS
 from fastfed.model.counts import COUNTS
@@ -61,7 +54,6 @@ from fastfed.text import listed
 if TYPE_CHECKING:
     import polars as pl
 
-    from fastfed.model.cell import Cell
 
 CONFIDENCE = 0.95
 FOLDER = "sweep"
@@ -108,17 +100,18 @@ class Comparison:
 
 @dataclass(frozen=True)
 class _Group:
-    """Rows that differ in one choice: the values of the choice stand for schedules."""
+    """Runs that differ in one choice: the values of the choice, by the names of the runs."""
 
     names: Mapping[str, Any]
     """Values of the other choices."""
-    values: tuple[str, ...]
+    values: Mapping[str, str]
     reference: str
+    """The name of the run."""
     deltas: Mapping[str, float]
 
 
 _Summed = tuple[_Group, Comparable, Moments]
-"""A group, the values that may be compared, and the sums over the trials that compare them."""
+"""A group, the runs that may be compared, and the sums over the trials that compare them."""
 
 
 def compare(
@@ -135,22 +128,27 @@ def compare(
     wanted = costs_of(costs, bit_costs, prices)
     priced = dict.fromkeys((*columns_of(wanted), "pulls", "uplinks", "bits"))
     columns = tuple(name for name in COUNTS if name in priced)
-    groups = (
-        _groups_of_sweeps(trials, to, columns)
-        if isinstance(trials, Mapping)
-        else _groups(trials, by, to, columns)
-    )
+    sweeps = trials if isinstance(trials, Mapping) else {"": trials}
+    values = list(sweeps) if by == FOLDER else _values(sweeps[""], by)
+    groups = _groups(sweeps, by, _reference(by, values, to), columns)
     measures = _measures(wanted)
     excluded: list[dict[str, Failures]] = []
     counts: list[tuple[int, int]] = []
     found: list[tuple[dict[str, Any], Paired, int]] = []
     for group, chosen, moments in groups:
-        excluded.append({f"{by} {name}": why for name, why in chosen.excluded.items()})
+        excluded.append(
+            {f"{by} {group.values[name]}": why for name, why in chosen.excluded.items()}
+        )
         if group.reference in chosen.schedules and moments.ended(group.reference):
             least = least_trials({name: group.deltas[name] for name in chosen.schedules})
             counts.append((moments.ended(group.reference), least))
-            for value in chosen.schedules:
-                found += [(*one, least) for one in _pairs(group, value, moments, by, measures)]
+            for name in chosen.schedules:
+                found += [(*one, least) for one in _pairs(group, name, moments, by, measures)]
+    if not excluded:
+        raise InputError(
+            f"{' and '.join(sweeps)}: no cell of the one has the instance, delta, sigma, radius, "
+            "goal and uplink of one of the other"
+        )
     if not found:
         out = "; ".join(excluded_text(excluded, "groups"))
         raise InputError(f"by {by}: nothing to compare" + (f"; {out}" if out else ""))
@@ -182,14 +180,15 @@ def _measures(costs: Sequence[Cost]) -> list[_Measure]:
 
 
 def _pairs(
-    group: _Group, value: str, moments: Moments, by: str, measures: list[_Measure]
+    group: _Group, name: str, moments: Moments, by: str, measures: list[_Measure]
 ) -> Iterator[tuple[dict[str, Any], Paired]]:
-    """Pair a value of a group with the reference, by the measures that both have."""
+    """Pair a run of a group with the reference, by the measures that both have."""
+    both = name, group.reference
     for columns, prices in measures:
-        known = all(moments.has_cost(name, prices) for name in (value, group.reference))
-        if value != group.reference and known:
-            row = {**group.names, by: value, "reference": group.reference, **columns}
-            yield row, moments.pair(value, group.reference, prices)
+        if name != group.reference and None not in [moments.mean(one, prices) for one in both]:
+            value, reference = (group.values[one] for one in both)
+            row = {**group.names, by: value, "reference": reference, **columns}
+            yield row, moments.pair(*both, prices)
 
 
 def estimates(pairs: Paired, level: float, least: int = 0) -> dict[str, Any]:
@@ -247,8 +246,8 @@ def usual_choice(trials: Trials) -> str:
     return next((one for one in DEFAULTS if len(values_of(one, held)) > 1), "schedule")
 
 
-def _groups(trials: Trials, by: str, to: object, columns: Sequence[str]) -> Iterator[_Summed]:
-    """Sum up the rows of one sweep, group by group."""
+def _values(trials: Trials, by: str) -> list[Any]:
+    """List the values of a choice, of which there must be several."""
     held = trials.held()
     if by not in CHOICES:
         raise InputError(f"by {by}{nearest(by, CHOICES)}: must be one of {', '.join(CHOICES)}")
@@ -259,113 +258,47 @@ def _groups(trials: Trials, by: str, to: object, columns: Sequence[str]) -> Iter
             f"by {by}: all rows have {by} {', '.join(map(str, values)) or 'none'}; "
             + (f"they differ in {', '.join(others)}" if others else "no choice has two values")
         )
-    reference = _reference(by, values, to)
-    if by == "schedule":
-        for cell, schedules in held.items():
-            names = tuple(map(str, schedules))
-            own = reference if reference in names else names[0]
-            group = _Group(cell.names, names, own, dict.fromkeys(names, cell.delta))
-            read = partial(trials.batches, cell, names, columns_with(columns))
-            yield from _summed(partial(_alone, read), {"": group}, columns)
-        return
-    every = ((str(getattr(cell, by)), trials, cell) for cell in held)
-    for other, cells in _together(by, every):
-        yield from _paired(other, cells, reference, columns)
+    return values
 
 
-def _groups_of_sweeps(
-    sweeps: Mapping[str, Trials], to: object, columns: Sequence[str]
+def _groups(
+    sweeps: Mapping[str, Trials], by: str, reference: str, columns: Sequence[str]
 ) -> Iterator[_Summed]:
-    """Sum up the rows of several sweeps: cells of equal names form a group."""
-    reference = _reference(FOLDER, list(sweeps), to)
-    every = ((name, trials, cell) for name, trials in sweeps.items() for cell in trials.held())
-    shared = [(names, some) for names, some in _together(FOLDER, every) if len(some) > 1]
-    if not shared:
-        raise InputError(
-            f"{' and '.join(sweeps)}: no cell of the one has the instance, delta, sigma, radius, "
-            "goal and uplink of one of the other"
-        )
-    for names, some in shared:
-        yield from _paired(names, some, reference, columns)
+    """Sum up all groups over the trials that all of their runs answered rightly.
 
-
-def _together(
-    by: str, cells: Iterable[tuple[str, Trials, Cell]]
-) -> Iterator[tuple[dict[str, Any], dict[str, tuple[Trials, Cell]]]]:
-    """Yield the names that cells have in common besides a choice, with the cells by its values."""
-    found: dict[tuple[Any, ...], dict[str, tuple[Trials, Cell]]] = {}
-    for value, trials, cell in cells:
-        key = tuple(item for item in cell.names.items() if item[0] != by)
-        found.setdefault(key, {})[value] = (trials, cell)
-    return ((dict(key), some) for key, some in found.items())
-
-
-def _paired(
-    names: Mapping[str, Any],
-    cells: Mapping[str, tuple[Trials, Cell]],
-    reference: str,
-    columns: Sequence[str],
-) -> Iterator[_Summed]:
-    """Sum up a group for each schedule that several of the cells have."""
-    held = {
-        value: [str(one) for one in trials.held()[cell]] for value, (trials, cell) in cells.items()
-    }
-    groups = {}
-    for name in dict.fromkeys(name for some in held.values() for name in some):
-        values = tuple(value for value in cells if name in held[value])
-        if len(values) > 1:
-            deltas = {value: cells[value][1].delta for value in values}
-            own = reference if reference in values else values[0]
-            groups[name] = _Group({**names, "schedule": name}, values, own, deltas)
-
-    def read() -> Iterator[dict[str, Batch]]:
-        """Yield the blocks of each schedule, by the values of the choice."""
-        streams = {
-            value: trials.batches(cell, [one for one in held[value] if one in groups], wanted)
-            for value, (trials, cell) in cells.items()
-        }
-        for batches in side_by_side(streams):
-            yield {
-                name: {value: batch[name] for value, batch in batches.items() if name in batch}
-                for name in groups
-            }
-
-    wanted = columns_with(columns)
-    yield from _summed(read, groups, columns)
-
-
-def _summed(
-    read: Callable[[], Iterator[dict[str, Batch]]],
-    groups: Mapping[str, _Group],
-    columns: Sequence[str],
-) -> Iterator[_Summed]:
-    """Sum up groups that are read together: over the trials that all answered rightly.
-
-    A second pass over the trials is needed only where some value failed, or lacks trials.
+    Groups that differ in the schedule alone are read together. A second pass over the trials is
+    needed only where some run failed, or lacks trials.
     """
-    sums = {key: Moments(one.values, [one.reference], columns) for key, one in groups.items()}
-    _add(read, sums)
-    chosen = {key: comparable(sums[key], one.deltas) for key, one in groups.items()}
-    again = {
-        key: Moments(one.values, [one.reference], columns, chosen[key].schedules)
-        for key, one in groups.items()
-        if not sums[key].never_failed
-    }
-    if again:
-        _add(read, again)
-    yield from ((one, chosen[key], again.get(key, sums[key])) for key, one in groups.items())
-
-
-def _alone(read: Callable[[], Iterable[Batch]]) -> Iterator[dict[str, Batch]]:
-    """Read the blocks of one group."""
-    return ({"": one} for one in blocks(read()))
-
-
-def _add(read: Callable[[], Iterator[dict[str, Batch]]], sums: Mapping[str, Moments]) -> None:
-    """Add up all blocks."""
-    for item in read():
-        for key, moments in sums.items():
-            moments.add(Aligned.of(item[key], moments.schedules))
+    for names, some in runs_of(sweeps, (by,)):
+        found: dict[str, dict[str, str]] = {}
+        runs: dict[str, Run] = {}
+        for sweep, run in some:
+            value = {**run[1].names, "schedule": run[2], FOLDER: sweep}[by]
+            name = f"{value}, {run[2]}"
+            runs[name] = run
+            found.setdefault("" if by == "schedule" else run[2], {})[name] = str(value)
+        groups = [
+            _Group(
+                {**names, "schedule": schedule} if schedule else names,
+                values,
+                next((one for one in values if values[one] == reference), next(iter(values))),
+                {name: runs[name][1].delta for name in values},
+            )
+            for schedule, values in found.items()
+            if len(values) > 1
+        ]
+        read = {name: runs[name] for one in groups for name in one.values}
+        rows = Passes(partial(read_runs, read, columns_with(columns)), list(read))
+        sums = [Moments(list(one.values), [one.reference], columns) for one in groups]
+        rows.collect(*sums)
+        chosen = [comparable(first, one.deltas) for one, first in zip(groups, sums, strict=True)]
+        if not all(one.never_failed for one in sums):
+            sums = [
+                Moments(first.schedules, first.partners, columns, some.schedules)
+                for some, first in zip(chosen, sums, strict=True)
+            ]
+            rows.collect(*sums)
+        yield from zip(groups, chosen, sums, strict=True)
 
 
 def _reference(by: str, values: Sequence[Any], to: object) -> str:

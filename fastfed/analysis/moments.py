@@ -191,11 +191,12 @@ class Moments:
         self.sums = self._of(Aligned.of({}, self.schedules))
 
     def add(self, trials: Aligned) -> None:
-        """Add a block of trials, whose schedules are those of these sums."""
+        """Add a block of trials; other schedules are left out."""
         self.sums += self._of(trials)
 
     def _of(self, trials: Aligned) -> CellSums:
         """Sum a block of trials."""
+        trials = trials.only(self.schedules)
         usable = trials.ended
         if self._common is not None:
             usable = usable & trials.right[self._common].all(axis=0)
@@ -231,10 +232,6 @@ class Moments:
         """Return the number of trials that ended, of the common ones if these alone have costs."""
         return int(self.sums.own.count[self._row[schedule]])
 
-    def has_cost(self, schedule: str, prices: Prices) -> bool:
-        """Tell whether every count that has a price is known."""
-        return not math.isnan(self._own(schedule).dot(prices.along(self.columns)))
-
     def _own(self, schedule: str) -> Sums:
         return self.sums.own[self._row[schedule]]
 
@@ -259,7 +256,7 @@ class Moments:
     def std(self, schedule: str, prices: Prices) -> float | None:
         """Return the standard deviation of the cost of the trials that ended; None below two."""
         ended, paid = self.ended(schedule), prices.along(self.columns)
-        if ended < 2 or not self.has_cost(schedule, prices):
+        if ended < 2 or self.mean(schedule, prices) is None:
             return None
         return math.sqrt(max(0.0, float(self._own(schedule).form(paid, paid))) / (ended - 1))
 

@@ -46,11 +46,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from fastfed.analysis.cheapest import has_line, known_mean
-from fastfed.analysis.comparable import common_trials, comparable, least_trials
+from fastfed.analysis.cheapest import envelope
+from fastfed.analysis.comparable import least_trials
 from fastfed.analysis.cost_ranges import holds
 from fastfed.analysis.moments import Moments
-from fastfed.analysis.prices import Cost, columns_of
+from fastfed.analysis.prices import Cost, columns_of, units
 from fastfed.analysis.trials import Batch, Passes
 
 LEVEL = 0.05
@@ -77,26 +77,17 @@ def separated(
     look: int,
 ) -> bool:
     """Tell whether at every cost the cheapest schedule is separated from all others."""
+    unit = costs[0][1]
+    prices = {"pulls": 0.0, **dict(unit.base.items)}
+    columns = columns_of((0.0, one) for one in units(prices))
     rows = Passes(batches, schedules)
-    rows.collect(first := Moments(schedules, (), columns_of(costs)))
-    chosen, least = comparable(first, delta), least_trials(delta)
-    if not chosen.schedules or not all(map(first.trials, schedules)):
+    rows.collect(first := Moments(schedules, (), columns))
+    if not all(map(first.trials, schedules)):
         return False
-    moments = common_trials(rows.collect, first, chosen.schedules)
-    if not moments.ended(chosen.schedules[0]):
-        return False
-    cheapest, known = {}, {}
-    for cost, unit in costs:
-        known[unit] = [name for name in chosen.schedules if has_line(moments, name, unit)]
-        means = {name: known_mean(moments, name, unit.total(cost)) for name in known[unit]}
-        if means:
-            cheapest[cost, unit] = min(means, key=means.__getitem__)
-    shared = common_trials(rows.collect, first, chosen.schedules, list(cheapest.values()))
-    comparisons = len(costs) * max(1, len(chosen.schedules) - 1)
-    level = 1 - level_of_look(look) / comparisons
-    for (cost, unit), winner in cheapest.items():
-        for name in known[unit]:
-            behind = shared.apart(name, winner, unit, least)
-            if behind.differ and holds(cost, behind.not_above(level, FURTHER)):
-                return False
-    return True
+    found = envelope(first, rows.collect, {"delta": delta}, prices)
+    level = 1 - level_of_look(look) / len(costs) / max(1, len(found.schedules) - 1)
+    return found.compared > 0 and not any(
+        behind.differ and holds(cost, behind.not_above(level, FURTHER))
+        for cost, unit in costs
+        for behind in found.lead(cost, unit)[1].values()
+    )

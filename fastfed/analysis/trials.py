@@ -146,6 +146,15 @@ class Aligned:
         counts[counts < 0] = np.nan
         return cls(tuple(schedules), trial, present, ended, wrong, columns, counts)
 
+    def only(self, schedules: Sequence[str]) -> Aligned:
+        """Keep some of the schedules."""
+        if tuple(schedules) == self.schedules:
+            return self
+        at = [self.schedules.index(name) for name in schedules]
+        present, ended, wrong = (one[at] for one in (self.present, self.ended, self.wrong))
+        counts = self.counts[at]
+        return Aligned(tuple(schedules), self.trial, present, ended, wrong, self.columns, counts)
+
     def half(self, odd: bool) -> Aligned:
         """Keep the trials with an even, or with an odd number."""
         keep = self.trial % 2 == int(odd)
@@ -228,6 +237,42 @@ def side_by_side(streams: Mapping[Key, Iterator[Batch]]) -> Iterator[dict[Key, B
 def _number(block: Batch) -> int:
     """Return the number of a block."""
     return min(int(rows["trial"][0]) // BLOCK for rows in block.values() if len(rows["trial"]))
+
+
+Run = tuple[Trials, "Cell", str]
+"""A schedule of a cell, and the rows that have it."""
+
+
+def runs_of(
+    sweeps: Mapping[str, Trials], but: Sequence[str]
+) -> Iterator[tuple[dict[str, Any], list[tuple[str, Run]]]]:
+    """Put the runs of cells together that differ in nothing but some choices.
+
+    Yield the other choices of these cells, and the runs, each with the name of its sweep.
+    """
+    found: dict[tuple[Any, ...], list[tuple[str, Run]]] = {}
+    for name, trials in sweeps.items():
+        for cell, schedules in trials.held().items():
+            key = tuple(item for item in cell.names.items() if item[0] not in but)
+            runs = [(name, (trials, cell, str(one))) for one in schedules]
+            found.setdefault(key, []).extend(runs)
+    yield from ((dict(key), runs) for key, runs in found.items())
+
+
+def read_runs(runs: Mapping[str, Run], columns: Sequence[str]) -> Iterator[Batch]:
+    """Read runs side by side, by their names, as if they were schedules of one cell."""
+    cells: dict[tuple[int, Cell], tuple[Trials, dict[str, str]]] = {}
+    for run, (trials, cell, schedule) in runs.items():
+        cells.setdefault((id(trials), cell), (trials, {}))[1][schedule] = run
+    streams = {
+        key: trials.batches(key[1], list(names), columns) for key, (trials, names) in cells.items()
+    }
+    for batches in side_by_side(streams):
+        yield {
+            cells[key][1][name]: rows
+            for key, batch in batches.items()
+            for name, rows in batch.items()
+        }
 
 
 class Passes:
