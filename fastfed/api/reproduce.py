@@ -9,7 +9,9 @@ from fastfed import console
 from fastfed.analysis.verdicts import Claim
 from fastfed.api.progress import watch
 from fastfed.files import checked_folder
-from fastfed.paper.experiments import measure_errors, plan, write
+from fastfed.paper.experiments import DATA_SETS, plan, write
+from fastfed.paper.true_errors import read_or_measure
+from fastfed.sweeps.run import iterate
 from fastfed.validation import checked_seed, checked_threads, checked_trials
 
 
@@ -76,19 +78,17 @@ def reproduce(
     folder = checked_folder(out)
     count = None if threads is None else checked_threads(threads)
     number = checked_seed(seed)
-    plans = plan(
-        folder,
+    grids = plan(
         trials=None if trials is None else checked_trials(trials),
         only=only,
         quick=quick,
         seed=number,
     )
     say = console.say if progress else lambda _: None
-    for one in plans:
-        say(f"{one.name}: {one.spec.trials:,} trials of each cell")
-        watch(one.parts(count), progress).refuse_failures()
-    measured = measure_errors(
-        folder, only=only, quick=quick, seed=number, threads=count, report=say
-    )
+    for name, grid in grids.items():
+        say(f"{name}: {grid.spec.trials:,} trials of each cell")
+        watch(iterate(grid, folder / name, threads=count), progress).refuse_failures()
+    data_sets = DATA_SETS if only is None else (only,)
+    measured = read_or_measure(folder, data_sets, quick, number, count, say)
     claims, outlook, files = write(folder, measured, say)
     return Reproduction(folder, claims, outlook, files)

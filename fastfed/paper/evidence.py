@@ -12,9 +12,10 @@ look better than it is.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 from fastfed.analysis.check import CellCheck, judge
@@ -24,9 +25,10 @@ from fastfed.analysis.prices import PULLS, Prices
 from fastfed.analysis.trials import Passes, Trials, collect, samples
 from fastfed.analysis.verdicts import Cell, comparison
 from fastfed.model.goals import Best
+from fastfed.model.instance import Instance
 from fastfed.model.schedules import Schedule
 from fastfed.paper.doubling import TRIALS as TRIALS_DOUBLED
-from fastfed.paper.doubling import Doubling, doubling
+from fastfed.paper.doubling import doubling
 from fastfed.paper.good_event import good_event
 from fastfed.paper.optimum import LIMITS, improvements, limit_of_fedelim0, limits, tightness
 from fastfed.storage.folder import Store
@@ -35,42 +37,50 @@ from fastfed.theory.lower_bounds import error_information
 
 COST = 10.0  # the C of the paper's panels (b) and (c)
 COSTS = (0.0, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
-TWIN = "gaussian:movielens"
 PAPER, PAIRS = "paper", "mixture-pairs"
 RADII = (PAPER, "stitched", "mixture", "stitched-pairs", PAIRS)
 PRICES = {"fedelim": Prices.total(COST), "fedelim0": PULLS}
 """What a schedule costs in the paper's panels (a), and in the study of radii."""
-RUNS = {(name, radius): f"{name} {radius}" for radius in (PAPER, PAIRS) for name in PRICES}
-"""The runs of the study of T*, by schedule and radius."""
+RUNS = tuple(f"{name} {radius}" for radius in (PAPER, PAIRS) for name in PRICES)
+"""Schedules with their radii, in the study of T*."""
 # The good event is followed step by step, at up to a microsecond for a step of one walk: so there
 # are limits to its runs, and to the walks (arms x clients) of all of them together.
 MOST_RUNS = 1_000
 MOST_WALKS = 40_000
 WALKS_A_TRIAL = 40
 
+Evidence = Mapping[str, Sequence[Any]]
+"""Places and cells by the names that ``cells`` has in `claims.toml`.
+
+    panels        places of every data set at its own confidence scale, over delta
+    scales        places of the paper's data sets, with other confidence scales, too
+    studies       places of one delta, with many bases and periods
+    gaps          places of the synthetic instance with its gaps multiplied
+    radii         places of FedElim and FedElim0 under every radius
+    optimum       places of FedElim and FedElim0 beside the least pulls
+    checked       lines of `fastfed check` on the panels
+    good_event, doubling, tightness, improvements, limits    cells
+"""
+
 
 @dataclass(frozen=True, eq=False)
 class Place:
     """The trials of all schedules at one place, and what theory says of it.
 
-    In the studies of radii, the names of the sums are radii, or schedules with radii.
+    In the studies of radii and of T*, the names of the sums are schedules with their radii.
     """
 
     instance: str
     delta: float
     sigma: float
     halves: Halves
-    costs: tuple[float, ...] = COSTS
-    """Those of an uplink that are looked at."""
     condition: Mapping[float, bool] = field(default_factory=dict)
-    """By cost: whether Theorem 4's condition, C ln T_k <= T_k for every arm, is met."""
+    """Map the costs of an uplink to Theorem 4's condition: C ln T_k <= T_k for every arm."""
     T: float = 0.0
     gap: float = 0.0
     """The smallest local gap."""
     best_period: int = 0
     """The whole H whose bound is least, at C = 10."""
-    schedule: str | None = None
-    """That of all sums, where their names are radii."""
     least: float = 0.0
     """T* kl(delta, 1 - delta), in the study of T*."""
     proportions: float = 0.0
@@ -81,18 +91,7 @@ class Place:
 
     @property
     def head(self) -> Cell:
-        found = {"instance": self.instance, "delta": self.delta}
-        return found if self.schedule is None else {**found, "schedule": self.schedule}
-
-    @property
-    def label(self) -> str:
-        """The coordinate that the names of the sums stand for."""
-        return "schedule" if self.schedule is None else "radius"
-
-    @property
-    def price(self) -> Prices:
-        """The cost of the schedule."""
-        return PRICES[self.schedule or "fedelim"]
+        return {"instance": self.instance, "delta": self.delta}
 
     @cached_property
     def whole(self) -> Moments:
@@ -163,8 +162,8 @@ class Place:
         is wider than in the limit. None if one of the runs ended no trial.
         """
         own, pairs, every = (
-            self.factor(RUNS[run])
-            for run in (("fedelim", PAPER), ("fedelim", PAIRS), ("fedelim0", PAIRS))
+            self.factor(run)
+            for run in (f"fedelim {PAPER}", f"fedelim {PAIRS}", f"fedelim0 {PAIRS}")
         )
         if own is None or pairs is None or every is None:
             return None
@@ -176,60 +175,35 @@ class Place:
         }
 
 
-@dataclass
-class Evidence:
-    """Evidence by which the claims are judged; any field may be empty."""
-
-    panels: list[Place] = field(default_factory=list)
-    """Every data set at its own confidence scale, over delta."""
-    scales: list[Place] = field(default_factory=list)
-    """The paper's data sets, with other confidence scales, too."""
-    studies: list[Place] = field(default_factory=list)
-    """One delta, many bases and periods."""
-    gaps: list[Place] = field(default_factory=list)
-    """The synthetic instance with its gaps multiplied."""
-    checked: list[Cell] = field(default_factory=list)
-    """The lines of `fastfed check` on the panels."""
-    good_event: list[Cell] = field(default_factory=list)
-    tightness: list[Cell] = field(default_factory=list)
-    radii: list[Place] = field(default_factory=list)
-    """FedElim and FedElim0 under every radius."""
-    doubling: Doubling | None = None
-    improvements: list[Cell] = field(default_factory=list)
-    """T* over 2 M times Theorem 3."""
-    limits: list[Cell] = field(default_factory=list)
-    """FedElim0 over T* as delta -> 0."""
-    optimum: list[Place] = field(default_factory=list)
-    """FedElim and FedElim0 beside the least pulls."""
+def named(run: str) -> dict[str, str]:
+    """Return the coordinates of a cell that the name of a sum stands for."""
+    return dict(zip(("schedule", "radius"), run.split(), strict=False))
 
 
 def read_evidence(stores: Mapping[str, Store]) -> Evidence:
     """Read the evidence of the finished sweeps, which are by the names of their specs."""
-    found = Evidence()
-    for name in ("panels", "twin"):
-        if name in stores:
-            places = _checked_places(stores[name])
-            found.panels += [place for place, _ in places]
-            lines = [line for place, one in places for line in one.lines(place.whole)]
-            found.checked += judge(lines).lines
-            found.good_event += _good_event(stores[name])
-    found.scales = [place for place in found.panels if place.instance != TWIN]
+    found: dict[str, list[Any]] = defaultdict(list)
     for name, store in stores.items():
-        if name == "scales":
-            found.scales += places_of(store)
-        elif name == "gaps":
-            found.gaps = places_of(store)
-        elif name.startswith("study-"):
-            found.studies += places_of(store)
-        elif name.startswith("optimum"):
-            found.optimum += optimum_places(store)
+        kind = name.partition("-")[0]
+        if kind == "optimum":
+            found[kind] += run_places(store)
+        if kind not in ("panels", "twin", "scales", "gaps", "study"):
+            continue
+        places = _checked_places(store)
+        found[{"twin": "panels", "study": "studies"}.get(kind, kind)] += [one for one, _ in places]
+        if kind == "panels":
+            found["scales"] += [one for one, _ in places]
+        if kind in ("panels", "twin"):
+            lines = [line for place, one in places for line in one.lines(place.whole)]
+            found["checked"] += judge(lines).lines
+            found["good_event"] += _good_event(store)
     if {"panels", "radii"} <= stores.keys():
-        found.radii = radius_places(stores["panels"], stores["radii"])
-    if any(place.instance == "synthetic" for place in found.panels):
+        found["radii"] += run_places(stores["panels"], stores["radii"])
+    if any(place.instance == "synthetic" for place in found["panels"]):
         record = stores["panels"].record()
-        trials = min(2 * record.spec.trials, TRIALS_DOUBLED)
-        found.doubling, found.tightness = doubling(trials, record.seed), tightness()
-        found.improvements, found.limits = improvements(), limits()
+        found["doubling"] += doubling(min(2 * record.spec.trials, TRIALS_DOUBLED), record.seed)
+        for computed in (tightness, improvements, limits):
+            found[computed.__name__] += computed()
     return found
 
 
@@ -255,7 +229,6 @@ def _checked_places(trials: Trials) -> list[tuple[Place, CellCheck]]:
             cell.delta,
             cell.sigma,
             halves,
-            COSTS,
             {cost: bool(b.condition[index].all()) for index, cost in enumerate(COSTS)},
             T=float(b.T[0]),
             gap=float(b.local_gaps.min()),
@@ -280,62 +253,38 @@ def _good_event(store: Store) -> Iterator[Cell]:
             yield from good_event(instance, record.spec.delta, runs, seed=record.seed)
 
 
-def radius_places(panels: Trials, others: Trials) -> list[Place]:
-    """Make a place of each schedule, at which the sums are those of all radii.
+def run_places(*sweeps: Trials) -> list[Place]:
+    """Make the places of FedElim and FedElim0 at which sweeps have several radii.
 
-    All radii meet the same rewards, because the seed alone decides the walks. One sweep has the
-    paper's radius, the other sweep has the other radii.
+    All radii meet the same rewards, because the seed alone decides the walks.
     """
-    return [
-        Place(*where, _sums(runs, RADII, lambda _, radius: radius, schedule), schedule=schedule)
-        for where, runs in _by_radius(others, panels).items()
-        for schedule in PRICES
-    ]
-
-
-def optimum_places(trials: Trials) -> list[Place]:
-    """Make a place of each instance and delta, at which the sums are those of `RUNS`."""
-    found = []
-    by_name = {
-        name: characteristic_time(one, Best()).lower for name, one in trials.instances.items()
-    }
-    for (name, delta, sigma), runs in _by_radius(trials).items():
-        instance, least = trials.instances[name], by_name[name]
-        assert least is not None
-        found.append(
-            Place(
-                name,
-                delta,
-                sigma,
-                _sums(runs, tuple(RUNS.values()), lambda *run: RUNS[run], *PRICES),
-                least=least * float(error_information(delta)),
-                proportions=limit_of_fedelim0(instance, LIMITS[PAIRS] * sigma**2) / least,
-            )
-        )
-    return found
-
-
-def _by_radius(first: Trials, *more: Trials) -> dict[tuple[str, float, float], dict[str, Any]]:
-    """Map instance, delta and scale of the first sweep to its radii, and those of the others."""
-    found: dict[tuple[str, float, float], dict[str, Any]] = {}
-    for trials in (first, *more):
+    found: dict[tuple[str, float, float], dict[str, Any]] = defaultdict(dict)
+    for trials in sweeps:
         for cell in trials.held():
-            where = (cell.instance, cell.delta, cell.sigma)
-            if trials is first or where in found:
-                found.setdefault(where, {})[cell.radius] = (trials, cell)
-    return found
+            found[cell.instance, cell.delta, cell.sigma][cell.radius] = (trials, cell)
+    places = []
+    for (name, delta, sigma), radii in found.items():
+        if len(radii) > 1:
+            batch = {
+                f"{schedule} {radius}": samples(trials.batches(cell, [schedule]), schedule)
+                for radius, (trials, cell) in radii.items()
+                for schedule in PRICES
+            }
+            collect([batch], list(batch), halves := Halves(list(batch), list(batch)))
+            star, limit = _of_the_optimum(name)
+            least = star * float(error_information(delta))
+            places.append(
+                Place(name, delta, sigma, halves, least=least, proportions=limit * sigma**2 / star)
+            )
+    return places
 
 
-def _sums(runs: Mapping[str, Any], names: Sequence[str], name_of: Any, *schedules: str) -> Halves:
-    """Add up paired trials of some schedules with several radii."""
-    halves = Halves(names, names)
-    batch = {
-        name_of(schedule, radius): samples(trials.batches(cell, [schedule]), schedule)
-        for radius, (trials, cell) in runs.items()
-        for schedule in schedules
-    }
-    collect([batch], names, halves)
-    return halves
+@cache
+def _of_the_optimum(name: str) -> tuple[float, float]:
+    """Return T* of an instance, and the limit of FedElim0 with a radius per pair, at scale 1."""
+    instance = Instance.load(name)
+    star = characteristic_time(instance, Best()).lower
+    return star or math.nan, limit_of_fedelim0(instance, LIMITS[PAIRS])
 
 
 def in_words(schedule: str) -> str:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -30,35 +29,20 @@ from fastfed.display.figures import chart_figure, contact_sheet, require_matplot
 from fastfed.display.series import with_gaps
 from fastfed.errors import InputError, nearest
 from fastfed.files import make_folder, replacing
-from fastfed.model.spec import Spec, read_spec
+from fastfed.model.spec import read_spec
 from fastfed.paper import page, panels, tables
 from fastfed.paper import true_errors as errors
 from fastfed.paper.evidence import COSTS, Evidence, read_evidence
-from fastfed.paper.panels import Frames
 from fastfed.paper.rules import judge
 from fastfed.storage.folder import Store
 from fastfed.storage.summary_cache import stored_summary
 from fastfed.sweeps.grid import Grid
-from fastfed.sweeps.run import Run, Written, iterate
 from fastfed.theory.bounds_table import plain
 from fastfed.version import ROWS, __version__
 
 DATA_SETS = ("synthetic", "bernoulli", "movielens")
 QUICK_TRIALS = 200  # of every cell
 _SHEET_DPI = 72  # the contact sheet stays below 300 kB
-
-
-@dataclass(frozen=True)
-class Plan:
-    """One sweep of the paper's experiments."""
-
-    name: str
-    folder: Path
-    spec: Spec
-
-    def parts(self, threads: int | None = None) -> Iterator[tuple[Run, Written | None]]:
-        """Run the trials of a plan that its folder lacks, as `fastfed.sweeps.run.iterate` does."""
-        return iterate(Grid.of(self.spec.to_dict()), self.folder, threads=threads)
 
 
 def specs() -> dict[str, dict[str, Any]]:
@@ -68,14 +52,9 @@ def specs() -> dict[str, dict[str, Any]]:
 
 
 def plan(
-    out: Path,
-    *,
-    trials: int | None = None,
-    only: str | None = None,
-    quick: bool = False,
-    seed: int = 0,
-) -> list[Plan]:
-    """List the sweeps in the order in which they run.
+    *, trials: int | None = None, only: str | None = None, quick: bool = False, seed: int = 0
+) -> dict[str, Grid]:
+    """Make the grids of the sweeps, in the order in which they run.
 
     ``trials`` None means those of the specs, or few if ``quick``.
     """
@@ -84,54 +63,23 @@ def plan(
         raise InputError(
             f"only {only!r}{nearest(only, DATA_SETS)}: must be one of {', '.join(DATA_SETS)}"
         )
-    if trials is None and quick:
-        trials = QUICK_TRIALS
-    plans = []
+    grids = {}
     for name, spec in specs().items():
-        chosen = [one for one in spec["instance"] if only is None or only in one]
-        more = {"instance": chosen, "seed": seed, "trials": trials or spec["trials"]}
-        if chosen:
-            plans.append(Plan(name, out / name, Spec.of({**spec, **more})))
-    return plans
+        count = trials or (QUICK_TRIALS if quick else spec["trials"])
+        if chosen := [one for one in spec["instance"] if only is None or only in one]:
+            grids[name] = Grid.of({**spec, "instance": chosen, "seed": seed, "trials": count})
+    return grids
 
 
-def measure_errors(
-    out: Path, *, only: str | None = None, quick: bool = False, **options: Any
-) -> pl.DataFrame:
-    """Measure how often FedElim errs on the data sets.
-
-    The options are those of `fastfed.paper.true_errors.measure`.
-    """
-    return errors.read_or_measure(
-        out,
-        DATA_SETS if only is None else (only,),
-        errors.QUICK_DELTAS if quick else errors.DELTAS,
-        errors.QUICK_TRIALS if quick else errors.TRIALS,
-        **options,
-    )
-
-
-def read(out: Path) -> tuple[Frames, Evidence]:
-    """Read the summaries and the evidence of all sweeps that are finished."""
+def read(out: Path) -> tuple[dict[str, pl.DataFrame], Evidence]:
+    """Read the summaries that are drawn, and the evidence, of all sweeps that are finished."""
     stores = _stores(out)
-    if "panels" not in stores:
-        raise InputError(f"{out}: no finished sweep of the paper's in it")
-    evidence = read_evidence(stores)
-
-    def summary(*names: str) -> pl.DataFrame:
-        some = [stored_summary(stores[name], COSTS) for name in names if name in stores]
-        return pl.concat(some) if some else pl.DataFrame()
-
-    gaps = summary("gaps")
-    frames = Frames(
-        summary("panels"),
-        summary(*(name for name in stores if name.startswith("study-"))),
-        panels.radii_frame(summary("panels"), summary("radii")),
-        with_gaps(gaps, stores["gaps"].instances) if len(gaps) else gaps,
-        evidence.tightness,
-        evidence.optimum,
-    )
-    return frames, evidence
+    frames = {name: stored_summary(stores[name], COSTS) for name in stores}
+    studies = [frame for name, frame in frames.items() if name.startswith("study-")]
+    frames["studies"] = pl.concat(studies)
+    if "gaps" in stores:
+        frames["gaps"] = with_gaps(frames["gaps"], stores["gaps"].instances)
+    return frames, read_evidence(stores)
 
 
 def _stores(out: Path) -> dict[str, Store]:
@@ -148,45 +96,43 @@ def write(
     ``measured`` are the true errors. Returns the claims, the outlook and the files written.
     """
     report("claims, tables and figures")
-    stores = _stores(out)
     frames, evidence = read(out)
+    stores, shown = _stores(out), frames["panels"]
     claims = judge(evidence)
-    every = panels.charts(frames) | errors.charts(measured)
+    every = panels.charts(frames, evidence) | errors.charts(measured)
     rows = {
-        "schemes": tables.schemes(frames.studies),
-        "radii": tables.radii(evidence.radii),
-        "optimum": tables.optimum(evidence.optimum),
+        "schemes": tables.schemes(frames["studies"]),
+        "radii": tables.radii(evidence["radii"]),
+        "optimum": tables.optimum(evidence["optimum"]),
+        "algorithms": tables.algorithms(frames["algorithms"], stores["algorithms"].instances),
+        "errors": errors.errors_table(measured),
     }
-    if "algorithms" in stores:
-        own = stores["algorithms"]
-        rows["algorithms"] = tables.algorithms(stored_summary(own, COSTS), own.instances)
-    rows["errors"] = errors.table(measured)
-    trials = int(frames.panels["trials"].min())  # type: ignore[arg-type]
-    outlook, warning = page.outlook(claims, trials), not_ended_text(frames.panels)
+    trials = int(shown["trials"].min())  # type: ignore[arg-type]
+    outlook, warning = page.outlook(claims, trials), not_ended_text(shown)
     notes = [outlook, *([warning.replace("\n", " ")] if warning else []), *page.texts("notes.md")]
-    slips = page.slips(evidence.doubling)
-    judged = {"trials": trials, "outlook": outlook, "slips": slips}
+    slips = page.texts("errata.md")
+    judged = {"trials": trials, "outlook": outlook, "claims": [one.to_dict() for one in claims]}
     written = {
         "claims.md": page.claims_text(claims, notes, slips),
-        "claims.json": _json({**judged, "claims": [one.to_dict() for one in claims]}),
-        "tables.md": "\n".join(["# Tables\n", *(one.markdown for one in rows.values())]),
-        "tables.json": _json({name: one.rows for name, one in rows.items()}),
+        "claims.json": _json(judged),
+        "tables.md": "\n\n".join(["# Tables", *(one.markdown() for one in rows.values())]) + "\n",
+        "tables.json": _json({name: json.loads(one.json()) for name, one in rows.items()}),
     }
-    paths = [out / errors.FILE]
     for name, text in written.items():
         with replacing(out / name) as file:
             file.write(text.encode())
-        paths.append(out / name)
     about = {
         "trials of each cell": f"{trials:,}",
-        "deltas": ", ".join(f"{delta:g}" for delta in frames.panels["delta"].unique().sort()),
+        "deltas": ", ".join(f"{delta:g}" for delta in shown["delta"].unique().sort()),
         "costs C": ", ".join(f"{cost:g}" for cost in COSTS),
         "seed": stores["panels"].record().seed,
         "version of the rows": ROWS,
         "fastfed": __version__,
     }
-    paths.append(page.write_page(out / "report.html", every, claims, about, notes, slips))
-    return claims, outlook, [*paths, *_write_panels(out, every, frames.names)]
+    report_page = page.write_page(out / "report.html", every, claims, about, notes, slips)
+    names = shown["instance"].unique(maintain_order=True).to_list()
+    paths = [out / name for name in (errors.FILE, *written)]
+    return claims, outlook, [*paths, report_page, *_write_panels(out, every, names)]
 
 
 def _write_panels(out: Path, every: Any, names: Sequence[str]) -> Iterator[Path]:

@@ -19,10 +19,9 @@ from fastfed.analysis.verdict_words import NOT_ENOUGH_TRIALS, NOT_REFUTED, UNDEC
 from fastfed.analysis.verdicts import DOES_NOT_APPLY, HOLDS, LEVEL, VIOLATED, Cell, Claim
 from fastfed.display.figures import chart_figure, svg
 from fastfed.display.report.page import CLAIMS, page
-from fastfed.display.series import Chart, Line
+from fastfed.display.series import Chart
 from fastfed.display.table import Column, Table
 from fastfed.files import replacing
-from fastfed.paper.doubling import Doubling
 from fastfed.paper.panels import PANELS, figure_stem
 from fastfed.paper.rules import claims as all_claims
 from fastfed.text import printable, tidy
@@ -48,7 +47,6 @@ _COLUMNS = {"instance": "data", "delta": "delta", "cost": "C", "sigma": "scale"}
     name: name for name in ("schedule", "radius", "what")
 }
 _TIMES = [2 ** (power / 2) for power in range(1, 41)]  # as many trials, tried in this order
-_MINIMUM = "minimum-map"  # the claim whose cells are also drawn
 
 
 def texts(name: str) -> list[str]:
@@ -57,37 +55,28 @@ def texts(name: str) -> list[str]:
     return [line.removeprefix("- ") for line in content.splitlines() if line]
 
 
-def slips(measured: Doubling | None) -> list[str]:
-    """List the paper's slips, the last one with its measurement."""
-    *most, last = texts("errata.md")
-    return [*most, last if measured is None else f"{last} {measured}"]
-
-
 def outlook(claims: Sequence[Claim], trials: int) -> str:
     """Say which claims have no verdict yet, and how many trials would decide half of their cells.
 
     A comparison is tested as if its trials had been repeated. Elsewhere the logarithm of a p-value
     goes about as the number of trials, and the present one tells when it is small enough.
     """
-    waiting = [one for one in claims if one.verdict in (UNDECIDED, NOT_REFUTED)]
-    parts = []
-    for one in waiting:
+    parts, others = [], 0
+    for one in claims:
         rest = [cell for cell in one.cells if cell["verdict"] in (NOT_ENOUGH_TRIALS, NOT_REFUTED)]
+        if one.verdict not in (UNDECIDED, NOT_REFUTED):
+            others += len(rest)
+            continue
         needed = sorted(_trials_needed(cell, trials, len(one.cells)) for cell in rest)
         half = needed[(len(rest) - 1) // 2]
         words = f"half of its {len(rest)} open cells"
         about = f"about {float(f'{half:.1g}'):,.0f} trials for {words}"
         parts.append(f"{one.key} ({about if half < 1e9 else f'no sign of it yet in {words}'})")
-    decided = f"{len(claims) - len(waiting)} of {len(claims)} claims have a verdict"
-    others = sum(
-        cell["verdict"] in (NOT_ENOUGH_TRIALS, NOT_REFUTED)
-        for one in claims
-        if one not in waiting
-        for cell in one.cells
-    )
-    more = f" More trials would decide: {', '.join(parts)}." if parts else ""
-    cells = f" They would also decide some of {others:,} open cells of the other claims."
-    return f"{decided} from {trials:,} trials of each cell.{more}{cells if others else ''}"
+    said = f"{len(claims) - len(parts)} of {len(claims)} claims have a verdict from {trials:,} "
+    said += "trials of each cell."
+    said += f" More trials would decide: {', '.join(parts)}." if parts else ""
+    more = f" They would also decide some of {others:,} open cells of the other claims."
+    return said + (more if others else "")
 
 
 def _trials_needed(cell: Cell, trials: int, cells: int) -> float:
@@ -152,7 +141,6 @@ def page_data(
     ``charts`` are by name, as in `fastfed.paper.panels.charts`. ``about`` describes the run, and
     ``notes`` explain the verdicts; the first one stands at the top.
     """
-    charts = {**charts, **dict(_minima(claims))}
     figures: list[dict[str, Any]] = [
         {
             "name": name,
@@ -195,38 +183,11 @@ def _printable(content: Any) -> Any:
 def _figures_of(claim: Claim, names: Sequence[str]) -> Iterator[str]:
     """List the figures of a claim's data sets, as far as there are any."""
     instances = dict.fromkeys(figure_stem(cell["instance"]) for cell in claim.cells)
-    row = next((row for row in all_claims() if row["key"] == claim.key), {"figures": ()})
-    for end in row["figures"]:
+    row = next((row for row in all_claims() if row["key"] == claim.key), {})
+    for end in row.get("figures", ()):
         for instance in instances:
-            yield from (
-                name
-                for name in names
-                if name == f"{instance}-{end}" or name.startswith(f"{instance}-{end}-")
-            )
-
-
-def _minima(claims: Sequence[Claim]) -> Iterator[tuple[str, Chart]]:
-    """Chart FedElim's cost over that of the best period, for each data set and scale."""
-    found = [cell for claim in claims if claim.key == _MINIMUM for cell in claim.cells]
-    groups: dict[tuple[str, float], dict[float, dict[float, float]]] = {}
-    for cell in found:
-        if cell["verdict"] != DOES_NOT_APPLY:
-            deltas = groups.setdefault((cell["instance"], cell["sigma"]), {})
-            deltas.setdefault(cell["delta"], {})[cell["cost"]] = cell["value"]
-    for (instance, sigma), deltas in groups.items():
-        costs = sorted({cost for some in deltas.values() for cost in some})
-        lines = [
-            Line(f"delta {delta:g}", list(some), list(some.values()))
-            for delta, some in deltas.items()
-        ]
-        lines.append(Line("as cheap as the best period", costs, [1.0] * len(costs), plain=True))
-        title = (
-            f"{printable(instance)}: FedElim's total cost over the best period's, scale {sigma:g}"
-        )
-        yield (
-            f"{instance}-minimum-{sigma:g}",
-            Chart(lines, "cost C of an uplink", "ratio of total costs", [title]),
-        )
+            if (name := f"{instance}-{end}") in names:
+                yield name
 
 
 def _claim(claim: Claim, figures: Sequence[str]) -> dict[str, Any]:

@@ -8,16 +8,15 @@ go, as they are, into the page (`fastfed.paper.page`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import polars as pl
 
-from fastfed.analysis.verdicts import Cell
 from fastfed.display.series import Chart, Line, chart
-from fastfed.display.styles import EVERY_H, Style, distinct, style_of
+from fastfed.display.styles import EVERY_H, distinct, style_of
 from fastfed.model.schedules import Schedule
-from fastfed.paper.evidence import COST, RUNS, Place
+from fastfed.paper.evidence import COST, PRICES, RADII, RUNS, Evidence, Place
 from fastfed.paper.tables import STUDY_DELTA, study_bounds
 from fastfed.text import plain
 
@@ -28,45 +27,17 @@ _POWERS = [f"periodic:{10**power}" for power in range(6)]  # of panels (c)
 _SCHEMES = ("fedelim", "periodic:100", "superexponential")
 _ADAPTIVE = ("fedelim", "adaptive", "periodic:10", "periodic:100", "periodic:1000")
 _ERRORS = "std"  # as in the paper
-_OWN_COSTS = {"fedelim": COST, "fedelim0": 0.0}  # of an uplink, in the study of radii
-_MARKERS = {
-    "paper": None,
-    "stitched": "^",
-    "mixture": "v",
-    "stitched-pairs": "P",
-    "mixture-pairs": "X",
-}
-"""Of the radii; None: the schedule's own."""
+_MARKERS = dict(zip(RADII, (None, "^", "v", "P", "X"), strict=True))
+"""Markers of the radii; None: the schedule's own."""
 
 
-@dataclass(frozen=True)
-class Frames:
-    """The summaries that are drawn."""
+def charts(frames: Mapping[str, pl.DataFrame], evidence: Evidence) -> dict[str, Chart]:
+    """Make all charts with lines, by name: "synthetic-a" and so on.
 
-    panels: pl.DataFrame
-    """Every data set at its own confidence scale, over delta."""
-    studies: pl.DataFrame
-    """One delta, many bases and periods. May be empty."""
-    radii: pl.DataFrame
-    """FedElim's total and FedElim0's pulls under every radius. May be empty."""
-    gaps: pl.DataFrame
-    """The synthetic instance with its gaps scaled; column gap. May be empty."""
-    clients: Sequence[Cell] = ()
-    """T over the lower bound for ever more clients."""
-    optimum: Sequence[Place] = ()
-    """FedElim and FedElim0 beside the least pulls."""
-
-    @property
-    def names(self) -> list[str]:
-        """The paper's data sets."""
-        return self.panels["instance"].unique(maintain_order=True).to_list()
-
-
-def charts(frames: Frames) -> dict[str, Chart]:
-    """Make all charts with lines, by name: "synthetic-a" and so on."""
+    ``frames`` are the summaries of the sweeps, by name; that of `gaps` has a column gap.
+    """
     found: dict[str, Chart] = {}
-    for name in frames.names:
-        rows = frames.panels.filter(pl.col("instance") == name)
+    for name, rows in _by_instance(frames["panels"]):
         found |= {
             f"{name}-a": panel_a(rows),
             f"{name}-b": _against_delta(rows, _SHORT, "(b)", y="communication"),
@@ -74,20 +45,15 @@ def charts(frames: Frames) -> dict[str, Chart]:
             f"{name}-schemes": _against_delta(rows, _SCHEMES, "three schemes"),
             f"{name}-adaptive": _against_delta(rows, _ADAPTIVE, "adaptive", errors="sem"),
         }
-    for name, rows in _by_instance(frames.studies):
+    for name, rows in _by_instance(frames["studies"]):
         found |= {f"{name}-base": base_study(rows), f"{name}-period": period_study(rows)}
-    for name, rows in _by_instance(frames.radii):
-        found[f"{name}-radii"] = radii_study(rows)
-    if len(frames.gaps):
-        found |= {
-            "synthetic-gap": _gap_study(frames.gaps, "total"),
-            "synthetic-talk": _gap_study(frames.gaps, "communication"),
-        }
-    for name in dict.fromkeys(place.instance for place in frames.optimum):
-        some = [place for place in frames.optimum if place.instance == name]
-        found[f"{figure_stem(name)}-optimum"] = optimum_study(some)
-    if frames.clients:
-        found["synthetic-clients"] = clients_study(frames.clients)
+    for name, places in _of_instances(evidence["radii"]):
+        found[f"{name}-radii"] = radii_study(places)
+    if "gaps" in frames:
+        found["synthetic-gap"] = _gap_study(frames["gaps"], "total")
+        found["synthetic-talk"] = _gap_study(frames["gaps"], "communication")
+    for name, places in _of_instances(evidence["optimum"]):
+        found[f"{figure_stem(name)}-optimum"] = optimum_study(places)
     return found
 
 
@@ -146,28 +112,66 @@ def figure_stem(instance: str) -> str:
 
 def optimum_study(places: Sequence[Place]) -> Chart:
     """Chart mean pulls over the least pulls of any algorithm against delta."""
-    lines = []
-    for (schedule, radius), run in RUNS.items():
-        points = [(place.delta, place.factor(run)) for place in places]
-        known = [(delta, *found) for delta, found in points if found is not None]
-        x, y, spread = (list(column) for column in zip(*known, strict=True))
-        spread = [0.0 if math.isnan(error) else error for error in spread]
-        label = f"{schedule}, {radius}"
-        lines.append(Line(label, x, y, spread, style=_look(schedule, radius)))
-    deltas = sorted(place.delta for place in places)
-    ones = [1.0, 1.0]
-    lines.append(Line("no algorithm below this", [deltas[0], deltas[-1]], ones, plain=True))
-    trials = min(place.whole.trials(run) for place in places for run in RUNS.values())
-    return Chart(
-        lines,
-        "error probability delta",
+    deltas = [place.delta for place in places]
+    lines = _lines_of_runs(places, RUNS, lambda place, run: place.factor(run))
+    least = Line("no algorithm below this", [min(deltas), max(deltas)], [1.0, 1.0], plain=True)
+    return _against_small_delta(
+        [*lines, least],
         "pulls over the least pulls",
-        [
-            f"{places[0].instance}: pulls beside T*",
-            f"the least are T* kl(delta, 1 - delta); mean ± one standard error, {trials:,} trials",
-        ],
+        f"{places[0].instance}: pulls beside T*",
+        places[0],
+        ratio=True,
+    )
+
+
+def radii_study(places: Sequence[Place]) -> Chart:
+    """Chart cost against delta for every radius.
+
+    A schedule keeps its colour and a radius has its marker. With the paper's radius, a schedule
+    looks as in every other figure.
+    """
+
+    def cost(place: Place, run: str) -> tuple[float | None, float | None]:
+        prices = PRICES[run.split()[0]]
+        return place.whole.mean(run, prices), place.whole.sem(run, prices)
+
+    runs = [f"{schedule} {radius}" for radius in RADII for schedule in PRICES]
+    return _against_small_delta(
+        _lines_of_runs(places, runs, cost),
+        "cost (fedelim: total, fedelim0: pulls)",
+        f"{places[0].instance} radii: FedElim's total cost at C = {COST:g}, FedElim0's pulls",
+        places[0],
+    )
+
+
+def _lines_of_runs(
+    places: Sequence[Place],
+    runs: Sequence[str],
+    value: Callable[[Place, str], tuple[float | None, float | None] | None],
+) -> Iterator[Line]:
+    """Make a line of values and standard errors against delta for schedules with their radii."""
+    for run in runs:
+        points = [(place.delta, *(value(place, run) or (None, None))) for place in places]
+        known = [(x, y, error or 0.0) for x, y, error in points if y is not None]
+        schedule, radius = run.split()
+        look, marker = style_of(schedule), _MARKERS[radius]
+        look = look if marker is None else replace(look, marker=marker, filled=False)
+        x, y, spread = ([point[at] for point in known] for at in range(3))
+        spread = [0.0 if math.isnan(error) else error for error in spread]
+        yield Line(f"{schedule}, {radius}", x, y, spread, style=look)
+
+
+def _against_small_delta(
+    lines: Iterable[Line], label: str, title: str, place: Place, ratio: bool = False
+) -> Chart:
+    trials = place.whole.trials(RUNS[0])
+    return Chart(
+        list(lines),
+        "error probability delta",
+        label,
+        [title, f"mean ± one standard error, {trials:,} trials"],
         small_to_the_right=True,
-        log_y=True,
+        log_y=ratio,
     )
 
 
@@ -200,32 +204,6 @@ def base_study(rows: pl.DataFrame) -> Chart:
     )
 
 
-def radii_study(rows: pl.DataFrame) -> Chart:
-    """Chart cost against delta for every radius.
-
-    A schedule keeps its colour and a radius has its marker. With the paper's radius, a schedule
-    looks as in every other figure.
-    """
-    lines = []
-    for radius in _MARKERS:
-        some = rows.filter(pl.col("radius") == radius)
-        for schedule, cost in _OWN_COSTS.items():
-            drawn = _of(some, schedule, cost, "sem")
-            label, look = f"{schedule}, {radius}", _look(schedule, radius)
-            lines += [replace(line, label=label, style=look) for line in drawn.lines]
-    return _titled(
-        replace(drawn, lines=lines),
-        rows,
-        f"radii: FedElim's total cost at C = {COST:g}, FedElim0's pulls",
-    )
-
-
-def _look(schedule: str, radius: str) -> Style:
-    """Return the style of a schedule with a radius."""
-    look, marker = style_of(schedule), _MARKERS[radius]
-    return look if marker is None else replace(look, marker=marker, filled=False)
-
-
 def _gap_study(rows: pl.DataFrame, what: str) -> Chart:
     """Chart the total or the communication cost against the smallest gap."""
     drawn = chart(rows, x="gap", y=what, cost=COST, errors=_ERRORS)
@@ -236,39 +214,16 @@ def _gap_study(rows: pl.DataFrame, what: str) -> Chart:
     )
 
 
-def clients_study(cells: Sequence[Cell]) -> Chart:
-    """Chart T over the lower bound against the number of clients."""
-    line = Line(
-        "T over the lower bound",
-        [float(cell["clients"]) for cell in cells],
-        [cell["value"] for cell in cells],
-    )
-    return Chart(
-        [line],
-        "clients M",
-        "T over the lower bound, relative to the first",
-        ["synthetic, its clients repeated", "computed: no chance in it"],
-    )
-
-
 def _titled(drawn: Chart, rows: pl.DataFrame, what: str, more: str = "") -> Chart:
     """Title a chart with its data set and the paper's panel, and explain points and bars below."""
     return replace(drawn, title=[f"{rows['instance'][0]} {what}", f"{drawn.title[-1]}{more}"])
 
 
-def radii_frame(panels: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """Join the summaries of the paper's radius and of the others, from which the study is drawn."""
-    if not len(others):
-        return pl.DataFrame()
-    own = panels.join(others.select("instance", "delta").unique(), on=["instance", "delta"])
-    every = pl.concat([own, others.select(own.columns)])
-    chosen = [
-        (pl.col("schedule") == name) & (pl.col("cost") == cost) for name, cost in _OWN_COSTS.items()
-    ]
-    return every.filter(pl.any_horizontal(chosen))
+def _by_instance(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    for (name,), some in rows.group_by(["instance"], maintain_order=True):
+        yield str(name), some
 
 
-def _by_instance(rows: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    if not len(rows):
-        return []
-    return [(str(name), some) for (name,), some in rows.group_by(["instance"], maintain_order=True)]
+def _of_instances(places: Sequence[Place]) -> Iterator[tuple[str, list[Place]]]:
+    for name in dict.fromkeys(place.instance for place in places):
+        yield name, [place for place in places if place.instance == name]

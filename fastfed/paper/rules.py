@@ -37,7 +37,7 @@ from fastfed.analysis.verdicts import (
     normal,
 )
 from fastfed.model.schedules import Schedule
-from fastfed.paper.evidence import COST, PAIRS, RUNS, Evidence, Place, in_words
+from fastfed.paper.evidence import COST, PAIRS, PAPER, PRICES, Evidence, Place, in_words, named
 from fastfed.text import number
 
 Row = Mapping[str, Any]
@@ -54,7 +54,7 @@ def claims() -> list[Row]:
 
 def judge(evidence: Evidence) -> list[Claim]:
     """Judge every claim for which there are cells."""
-    found = (judge_claim(row, getattr(evidence, row["cells"])) for row in claims())
+    found = (judge_claim(row, evidence.get(row["cells"], ())) for row in claims())
     return [one for one in found if one is not None]
 
 
@@ -86,7 +86,7 @@ def _costs(row: Row, place: Place) -> list[float | None]:
         return [None]
     chosen = [
         cost
-        for cost in place.costs
+        for cost in place.condition
         if asked == "all" or (cost > 0 if asked == "positive" else cost in asked)
     ]
     if condition == "applies":
@@ -96,8 +96,10 @@ def _costs(row: Row, place: Place) -> list[float | None]:
 
 def _pair(row: Row, place: Place, cost: float | None) -> Iterator[Cell]:
     price = COST if cost is None else cost
-    prices = _price(row["price"], place, price)
-    against = _price(row.get("other_price", row["price"]), place, price)
+    prices, against = (
+        {"pulls": PULLS, "uplinks": UPLINKS}.get(name) or Prices.total(price)
+        for name in (row["price"], row.get("other_price", row["price"]))
+    )
     best = [place.cheapest(_names(row[key], place), price) for key in _CHOSEN if key in row]
     ones = best[:1] if "best_one" in row else _names(row["one"], place)
     others = best[-1:] if "best_other" in row else _names(row["other"], place)
@@ -108,7 +110,7 @@ def _pair(row: Row, place: Place, cost: float | None) -> Iterator[Cell]:
             where: Cell = {} if cost is None else {"cost": cost}
             where |= {"sigma": place.sigma} if row["cells"] == "scales" else {}
             for key, name in (("one", one), ("other", other)):
-                where |= {place.label: name} if isinstance(row.get(key), list) else {}
+                where |= named(name) if isinstance(row.get(key), list) else {}
             where |= {"what": row["what"]} if "what" in row else {}
             note = ", ".join(
                 f"{'best ' if key in row else ''}{in_words(name)}"
@@ -149,10 +151,6 @@ def _names(given: str | Sequence[str], place: Place) -> list[str]:
     return [name for name in found if name in place.schedules]
 
 
-def _price(name: str, place: Place, cost: float) -> Prices:
-    return {"pulls": PULLS, "uplinks": UPLINKS, "own": place.price}.get(name) or Prices.total(cost)
-
-
 def _limit(limit: float | str, cost: float, schedule: str) -> float:
     if limit == "1 + C / H":
         return 1 + cost / (Schedule.parse(schedule).period or math.inf)
@@ -163,7 +161,7 @@ def _errors(row: Row, places: Sequence[Place]) -> Iterator[Cell]:
     for place in places:
         for name in _names(row["one"], place):
             share = error_share(place.whole, name, place.delta)
-            yield {**place.head, place.label: name, **share}
+            yield {**place.head, **named(name), **share}
 
 
 def _checked(row: Row, lines: Sequence[Cell]) -> Iterator[Cell]:
@@ -180,11 +178,10 @@ _OF_CELLS = [
     *("instance", "delta", "cost", "value", "sem", "limit"),
     *("at_most", "p_below", "p_above", "power", "text", "reason"),
 ]
-_MEASURED = (("fedelim", Prices.total(COST)), ("fedelim0", PULLS))
 
 
 def _line(row: Row, places: Sequence[Place]) -> Iterator[Cell]:
-    for name, prices in _MEASURED:
+    for name, prices in PRICES.items():
         for instance in dict.fromkeys(place.instance for place in places):
             some = [one for one in places if one.instance == instance and name in one.schedules]
             if len(some) < 3:
@@ -200,7 +197,7 @@ def _line(row: Row, places: Sequence[Place]) -> Iterator[Cell]:
 
 
 def _exponent(row: Row, places: Sequence[Place]) -> Iterator[Cell]:
-    for name, prices in _MEASURED:
+    for name, prices in PRICES.items():
         some = [place for place in places if name in place.schedules]
         if len(some) < 3:
             continue
@@ -245,7 +242,7 @@ def _split(row: Row, places: Sequence[Place]) -> Iterator[Cell]:
     radius and with `mixture-pairs`, and L the least pulls. The error of ln(rest / radius) is at
     most that of ln(G / F) plus that of ln G.
     """
-    own, pairs = RUNS["fedelim", "paper"], RUNS["fedelim", PAIRS]
+    own, pairs = f"fedelim {PAPER}", f"fedelim {PAIRS}"
     for place in places:
         split = place.split()
         if split is None:

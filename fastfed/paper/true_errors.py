@@ -14,9 +14,10 @@ import numpy as np
 import polars as pl
 
 from fastfed.display.series import Chart, Line
+from fastfed.display.table import Table
 from fastfed.files import make_folder, replacing
 from fastfed.model.instance import Instance
-from fastfed.paper.tables import DELTA, Row, Show, Table, count, text
+from fastfed.paper.tables import Row, Show, count, shown, table
 from fastfed.theory.error_estimates import error_frame
 from fastfed.theory.error_probability import error_probability
 from fastfed.version import ROWS
@@ -34,8 +35,7 @@ FILE = "true-errors.parquet"
 def read_or_measure(
     out: Path,
     instances: Sequence[str],
-    deltas: Sequence[float],
-    trials: int,
+    quick: bool = False,
     seed: int = 0,
     threads: int | None = None,
     report: Callable[[str], object] = lambda _: None,
@@ -44,10 +44,11 @@ def read_or_measure(
 
     There is a row for each instance, delta and answer, with the columns of
     `ErrorProbability.frame`. The rows are written to true-errors.parquet. The estimates of an
-    instance share its ``trials``: one for each client, one for the server, and one for any answer.
+    instance share its trials: one for each client, one for the server, and one for any answer.
     ``report`` is called for each delta.
     """
-    path, asked = out / FILE, repr((ROWS, tuple(instances), tuple(deltas), trials, seed))
+    deltas, trials = (QUICK_DELTAS, QUICK_TRIALS) if quick else (DELTAS, TRIALS)
+    path, asked = out / FILE, repr((ROWS, tuple(instances), deltas, trials, seed))
     try:
         if pl.read_parquet_metadata(path).get(_ASKED) == asked:
             return pl.read_parquet(path)
@@ -56,16 +57,12 @@ def read_or_measure(
     found = []
     for name in instances:
         instance = Instance.load(name)
+        each = max(_LEAST, trials // (instance.shape[1] + 2))
         for delta in deltas:
             report(f"{name}: true errors at delta {delta:g}")
             found.append(
                 error_probability(
-                    instance,
-                    "fedelim",
-                    delta=delta,
-                    trials=max(_LEAST, trials // (instance.shape[1] + 2)),
-                    seed=seed,
-                    threads=threads,
+                    instance, "fedelim", delta=delta, trials=each, seed=seed, threads=threads
                 )
             )
     frame = error_frame(found)
@@ -75,87 +72,76 @@ def read_or_measure(
     return frame
 
 
+def _worst(frame: pl.DataFrame) -> dict[str, dict[str, pl.DataFrame]]:
+    """Select the most probable error of each kind of answer, for each instance and delta."""
+    found = {}
+    for (name,), rows in frame.group_by(["instance"], maintain_order=True):
+        falling = rows.sort("delta", "log10", descending=True)
+        found[str(name)] = {
+            label: falling.filter(pl.col("answer").str.starts_with(start)).unique(
+                "delta", keep="first", maintain_order=True
+            )
+            for label, start in _ANSWERS.items()
+        }
+    return found
+
+
 def charts(frame: pl.DataFrame) -> dict[str, Chart]:
     """Chart the errors of each instance, "synthetic-errors" and so on.
 
     The lines are any answer, the server's, the worst client's, and delta itself.
     """
-    return {
-        f"{name}-errors": _chart(rows)
-        for (name,), rows in frame.group_by(["instance"], maintain_order=True)
-    }
+    found = {}
+    for name, kinds in _worst(frame).items():
+        deltas = kinds["any answer"]["delta"].to_list()
+        lines = [Line("delta, which is allowed", deltas, deltas, plain=True)]
+        for label, rows in kinds.items():
+            seen = rows.filter(pl.col("estimate") > 0)
+            if len(seen):
+                x, y = seen["delta"].to_list(), seen["estimate"].to_list()
+                spread = (1.96 * seen["standard_error"]).to_list()
+                lines.append(Line(f"{label} (delta^{_slope(seen):.1f})", x, y, spread))
+        found[f"{name}-errors"] = Chart(
+            lines,
+            "error probability delta",
+            "probability of a wrong answer",
+            [f"{name}, FedElim: how often it really errs", "estimates with 95 % intervals"],
+            small_to_the_right=True,
+            log_y=True,
+        )
+    return found
 
 
-def _chart(rows: pl.DataFrame) -> Chart:
-    deltas = rows["delta"].unique().sort(descending=True).to_list()
-    lines = [Line("delta, which is allowed", deltas, deltas, plain=True)]
-    for label, answer in _ANSWERS.items():
-        worst = _worst(rows, answer).filter(pl.col("estimate") > 0)
-        if len(worst):
-            x, y = worst["delta"].to_list(), worst["estimate"].to_list()
-            spread = (1.96 * worst["standard_error"]).to_list()
-            lines.append(Line(f"{label} (delta^{_slope(worst):.1f})", x, y, spread))
-    return Chart(
-        lines,
-        "error probability delta",
-        "probability of a wrong answer",
-        [
-            f"{rows['instance'][0]}, FedElim: how often it really errs",
-            "estimates with 95 % intervals",
-        ],
-        small_to_the_right=True,
-        log_y=True,
-    )
-
-
-def _worst(rows: pl.DataFrame, answer: str) -> pl.DataFrame:
-    """Select the most probable error of the answers whose names begin so, for each delta."""
-    some = rows.filter(pl.col("answer").str.starts_with(answer))
-    falling = some.sort("delta", "log10", descending=True)
-    return falling.unique("delta", keep="first", maintain_order=True)
-
-
-def table(frame: pl.DataFrame) -> Table:
+def errors_table(frame: pl.DataFrame) -> Table:
     """Tabulate the errors of each instance and delta."""
     rows: list[Row] = []
-    for (instance,), some in frame.group_by(["instance"], maintain_order=True):
-        worst = [_worst(some, answer) for answer in _ANSWERS.values()]
-        for lines in zip(*(one.to_dicts() for one in worst), strict=True):
-            doubts = [name for name, one in zip(_ANSWERS, lines, strict=True) if one["warning"]]
-            rows.append(
-                {
-                    "instance": instance,
-                    "delta": lines[0]["delta"],
-                    # clients that cannot err have no trials
-                    "trials": lines[list(_ANSWERS).index("server")]["trials"],
-                    **{label: one["estimate"] for label, one in zip(_ANSWERS, lines, strict=True)},
-                    **{
-                        f"{label} sem": one["standard_error"]
-                        for label, one in zip(_ANSWERS, lines, strict=True)
-                    },
-                    "step": lines[0]["step"],
-                    "exponent": _slope(worst[0]),
-                    "doubts": ", ".join(doubts),
-                }
-            )
-    return Table(
+    for kinds in _worst(frame).values():
+        for lines in zip(*(one.to_dicts() for one in kinds.values()), strict=True):
+            by = dict(zip(kinds, lines, strict=True))
+            row = {key: by["any answer"][key] for key in ("instance", "delta", "step")}
+            row["trials"] = by["server"]["trials"]  # clients that cannot err have none
+            row["exponent"] = _slope(kinds["any answer"])
+            row["doubts"] = ", ".join(name for name, one in by.items() if one["warning"])
+            for name, one in by.items():
+                row[name], row[f"{name} sem"] = one["estimate"], one["standard_error"]
+            rows.append(row)
+    return table(
         "True errors of FedElim",
         "Probabilities of a wrong answer by importance sampling, ± one standard error. At step: by "
         "then half of the errors have happened. The exponent is the slope of ln p in ln delta. Not "
         f"to be trusted are estimates with a warning in {FILE}, such as too few effective errors.",
         {
-            **DELTA,
             "trials": count("trials"),
-            **{label: _shown(label) for label in _ANSWERS},
-            "at step": text("step"),
+            **{label: _probability(label) for label in _ANSWERS},
+            "at step": shown("step"),
             "exponent": count("exponent", ".2f"),
-            "not to be trusted": text("doubts"),
+            "not to be trusted": shown("doubts"),
         },
         rows,
     )
 
 
-def _shown(label: str) -> Show:
+def _probability(label: str) -> Show:
     return lambda row: f"{row[label]:.3g} ± {row[f'{label} sem']:.1g}" if row[label] else "0"
 
 

@@ -174,7 +174,7 @@ def test_a_single_trial_decides_nothing() -> None:
         }
         for name in NAMES
     }
-    alone = Place("synthetic", 0.1, 1.0, halves_of(batch, NAMES), COSTS, dict.fromkeys(COSTS, True))
+    alone = Place("synthetic", 0.1, 1.0, halves_of(batch, NAMES), dict.fromkeys(COSTS, True))
     for row in claims():
         if row["cells"] != "panels":
             continue
@@ -190,7 +190,6 @@ def test_a_tie_decides_nothing() -> None:
         0.1,
         1.0,
         halves_of(dict.fromkeys(NAMES, batch), NAMES),
-        COSTS,
         dict.fromkeys(COSTS, True),
     )
     for claim in ("fedelim0-cheaper", "minimum-bernoulli"):
@@ -212,7 +211,6 @@ def test_near_ties_show_the_difference() -> None:
             0.1,
             1.0,
             halves_of({**dict.fromkeys(NAMES, base), "fedelim": more}, NAMES),
-            COSTS,
             dict.fromkeys(COSTS, True),
         )
         one = found("fedelim0-cheaper", [place])
@@ -245,7 +243,7 @@ def test_the_best_is_chosen_by_other_trials_than_judge_it() -> None:
             }
             for name in names
         }
-        place = Place("bernoulli", 0.1, 1.0, halves_of(batch, names), (10.0,), {10.0: True})
+        place = Place("bernoulli", 0.1, 1.0, halves_of(batch, names), {10.0: True})
         alarms += found("minimum-bernoulli", [place]).verdict == "does not hold"
     assert alarms < 6  # at 2.5 % each, 6 of 40 have a probability of 5e-4; without halves it was 9
 
@@ -264,7 +262,6 @@ def test_trials_that_did_not_end_leave_the_mean_alone() -> None:
         0.5,
         1.0,
         halves_of({**dict.fromkeys(NAMES, batch), "fedelim": lost}, NAMES),
-        COSTS,
         dict.fromkeys(COSTS, True),
     )
     one = found("pulls-two", [place])
@@ -281,7 +278,6 @@ def test_a_trial_that_did_not_end_is_neither_right_nor_wrong(wrong: int, verdict
         0.1,
         1.0,
         halves_of(dict.fromkeys(NAMES, lost), NAMES),
-        COSTS,
         dict.fromkeys(COSTS, True),
     )
     one = found("delta-pac", [place])
@@ -301,7 +297,7 @@ def test_a_schedule_that_does_not_end_is_neither_best_nor_compared() -> None:
     periods = ("periodic:10", "periodic:100")
 
     def place() -> Place:
-        return Place("synthetic", 0.1, 1.0, halves_of(batch, tuple(batch)), COSTS, costs, T=1e6)
+        return Place("synthetic", 0.1, 1.0, halves_of(batch, tuple(batch)), costs, T=1e6)
 
     assert place().cheapest(periods, 10.0) == "periodic:100"
     (cell,) = decide([place().compare("fedelim", "periodic:100", PRICES["fedelim"])])

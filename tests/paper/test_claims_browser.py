@@ -103,7 +103,7 @@ def test_every_claim_has_its_figures_and_its_cells(opened: Opened) -> None:
     hrefs = opened.page.eval_on_selector_all(
         "a:not([download])", "all => all.map(one => one.getAttribute('href'))"
     )
-    assert len(hrefs) > 15
+    assert len(hrefs) > 12
     for href in hrefs:
         assert opened.page.evaluate(
             "id => document.getElementById(id) !== null", href.removeprefix("#")
@@ -155,7 +155,7 @@ def test_the_heads_of_the_matrix_are_not_broken(opened: Opened) -> None:
 def test_every_figure_is_its_own_picture(opened: Opened) -> None:
     """Each is drawn, has its own title in it, and can be saved as SVG."""
     pictures = opened.page.locator("figure img")
-    assert pictures.count() == opened.page.locator("figure").count() == 6
+    assert pictures.count() == opened.page.locator("figure").count() == 4
     for picture in pictures.all():
         picture.evaluate("one => one.decode()")
         title = picture.get_attribute("alt").split("; ")[0]

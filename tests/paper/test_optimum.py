@@ -12,7 +12,7 @@ from made_up_claims import found, optimum_place
 import fastfed as ff
 from fastfed.model.instance import Instance
 from fastfed.paper import optimum, tables
-from fastfed.paper.evidence import PAIRS, PAPER, RUNS, optimum_places
+from fastfed.paper.evidence import PAIRS, PAPER, RUNS, run_places
 from fastfed.paper.panels import optimum_study
 from fastfed.storage.folder import Store
 
@@ -72,10 +72,11 @@ def test_places_of_a_sweep(tmp_path: Path) -> None:
         out=tmp_path / "s",
         progress=False,
     )
-    places = optimum_places(Store(tmp_path / "s"))
+    places = run_places(Store(tmp_path / "s"))
     assert [place.delta for place in places] == [0.1, 1e-6]
     for place in places:
-        for (schedule, radius), run in RUNS.items():
+        for run in RUNS:
+            schedule, radius = run.split()
             frame = ff.simulate(
                 "synthetic", schedule, delta=place.delta, trials=40, radius=radius
             ).frame
@@ -95,5 +96,5 @@ def test_places_of_a_sweep(tmp_path: Path) -> None:
         "no algorithm below this",
     ]
     assert np.all(np.array([line.y for line in drawn.lines[:4]]) > 1)
-    text = tables.optimum(places).markdown
+    text = tables.optimum(places).markdown()
     assert text.count("| synthetic |") == 2

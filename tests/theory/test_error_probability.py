@@ -504,12 +504,14 @@ def test_the_command_says_the_law_and_cuts_no_name(tmp_path, capsys):
     assert all(row.startswith(f"client {name} ") for row, name in zip(rows, names, strict=False))
 
 
-def test_the_table_of_true_errors_comes_from_its_rows(tmp_path):
-    frame = true_errors.read_or_measure(tmp_path, ["synthetic"], [0.1, 0.01], trials=1000)
+def test_the_table_of_true_errors_comes_from_its_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(true_errors, "DELTAS", (0.1, 0.01))
+    monkeypatch.setattr(true_errors, "TRIALS", 1000)
+    frame = true_errors.read_or_measure(tmp_path, ["synthetic"])
     assert frame.equals(pl.read_parquet(tmp_path / "true-errors.parquet"))
     assert frame.shape[0] == 10
     assert list(true_errors.charts(frame)) == ["synthetic-errors"]
-    rows = true_errors.table(frame).rows
+    rows = true_errors.errors_table(frame).frame.to_dicts()
     exponent = rows[0]["exponent"]
     ends = frame.filter(pl.col("answer") == "any").sort("delta")["log10"]
     assert exponent == pytest.approx(ends[1] - ends[0], abs=0.01)
