@@ -49,11 +49,10 @@ def time_trials(benchmark: Any, measure: Callable[..., tuple[Any, float]]) -> Ca
         count: int,
         *,
         delta: float = 0.01,
-        engine: str = "auto",
         sigma: float | None = None,
         goal: str = "best",
     ) -> None:
-        job = Job.of(instance, schedules, delta=delta, engine=engine, sigma=sigma, goal=goal)
+        job = Job.of(instance, schedules, delta=delta, sigma=sigma, goal=goal)
         job.run(0, 1)  # compiles
         block, seconds = measure(lambda: job.run(0, count))
         work = Work()

@@ -1,4 +1,4 @@
-"""Generator, normals, reading back, start-up, first compile."""
+"""Generator, normals, start-up, first compile."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from numba import uint64
 
-from fastfed.api.sweep import sweep
 from fastfed.kernels.compiling import kernel
 from fastfed.kernels.random.normal import normal_from
 from fastfed.kernels.random.philox import philox
@@ -52,17 +50,6 @@ def test_generator(benchmark: Any, measure: Any, draw: Callable[[int], float]) -
     total, seconds = measure(lambda: draw(DRAWS))
     benchmark.extra_info["draws_a_second"] = DRAWS / seconds
     assert draw is words or abs(total) < 5 * DRAWS**0.5
-
-
-@pytest.mark.benchmark(group="reading back")
-def test_reading_back(benchmark: Any, measure: Any, tmp_path: Path) -> None:
-    """The mean total cost of every schedule, from the Parquet files of a sweep."""
-    sweep(out=tmp_path, trials=10_000, deltas=[0.01])
-    rows = pl.scan_parquet(tmp_path / "trials" / "*.parquet")
-    means = rows.group_by("schedule").agg((pl.col("pulls") + 10 * pl.col("uplinks")).mean())
-    frame, seconds = measure(means.collect)
-    assert frame.height == 9
-    benchmark.extra_info["rows_a_second"] = rows.select(pl.len()).collect().item() / seconds
 
 
 def fresh(code: str, cache: Path) -> dict[str, float]:

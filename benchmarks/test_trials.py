@@ -1,4 +1,4 @@
-"""Times of a trial on one thread, by schedule, instance, hardness and size; and on more threads."""
+"""Times of a trial on one thread, by schedule, instance, hardness and goal; and on more threads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from work import CORES, EIGHT, Work
 
-from fastfed import Bernoulli, Gaussian, Instance, simulate
+from fastfed import Gaussian, Instance, simulate
 
 Timer = Callable[..., None]
 
@@ -78,18 +78,6 @@ def test_goals(time_trials: Timer, goal: str, factor: float) -> None:
     )
 
 
-@pytest.mark.benchmark(group="scaling in arms, 4 clients, fedelim")
-@pytest.mark.parametrize("arms", [2, 4, 8, 16, 32, 64])
-def test_arms(time_trials: Timer, arms: int) -> None:
-    time_trials(Instance.load(f"random:{arms},4,7"), ["fedelim"], 20)
-
-
-@pytest.mark.benchmark(group="scaling in clients, 4 arms, fedelim")
-@pytest.mark.parametrize("clients", [1, 2, 4, 8, 16, 32, 64])
-def test_clients(time_trials: Timer, clients: int) -> None:
-    time_trials(Instance.load(f"random:4,{clients},7"), ["fedelim"], 20)
-
-
 @pytest.mark.benchmark(group="scaling in threads, synthetic, eight schedules")
 @pytest.mark.parametrize("threads", sorted({2**p for p in range(7) if 2**p <= CORES} | {CORES}))
 def test_threads(benchmark: Any, measure: Any, threads: int) -> None:
@@ -101,23 +89,3 @@ def test_threads(benchmark: Any, measure: Any, threads: int) -> None:
     work = Work()
     work.add(result.block)
     benchmark.extra_info.update({"threads": threads, **work.told(seconds)})
-
-
-@pytest.mark.benchmark(group="engines, bernoulli, fedelim")
-@pytest.mark.parametrize(
-    ("engine", "factor", "count"),
-    [
-        pytest.param("skip", 1.0, 20, id="skip, gaps x 1"),
-        pytest.param("dense", 1.0, 20, id="dense, gaps x 1"),
-        pytest.param("skip", 0.1, 20, id="skip, gaps x 0.1"),
-        pytest.param("dense", 0.1, 1, id="dense, gaps x 0.1"),
-    ],
-)
-def test_engines(time_trials: Timer, engine: str, factor: float, count: int) -> None:
-    means = 0.5 + factor * (Instance.load("bernoulli").means - 0.5)
-    time_trials(
-        Instance(means, Bernoulli(), name=f"bernoulli, gaps x {factor:g}"),
-        ["fedelim"],
-        count,
-        engine=engine,
-    )

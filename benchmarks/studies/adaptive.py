@@ -156,21 +156,6 @@ def print_options(found: list[Measured]) -> None:
         )
 
 
-def print_worse(cells: list[Cell], found: list[Measured], name: str = "adaptive") -> None:
-    """Print the cells in which a schedule needs more pulls, or more uplinks, than FedElim."""
-    print(f"\ncells in which {name} is worse than FedElim: ratio (standard error)")
-    for number, (cell, one) in enumerate(zip(cells, found, strict=True)):
-        for cost, ratio, square in zip(
-            ("pulls", "uplinks"), one.ratios[name], one.squares[name], strict=True
-        ):
-            if ratio > 1.0:
-                arms, clients = cell.instance.shape
-                print(
-                    f"cell {number}, {arms} x {clients}, {cell.shape}, delta {cell.delta:.2g}, "
-                    f"{cell.radius}: {cost} {ratio:.5f} ({math.sqrt(square):.5f})"
-                )
-
-
 def regrets(cells: list[Cell], found: list[Measured]) -> dict[str, Floats]:
     """Return totals over the best fixed schedule of each cell and cost: (cells, costs)."""
     lines: dict[str, Floats] = {}
@@ -229,7 +214,6 @@ def main() -> None:
             print(f"\r{number + 1} of {count} cells", end="", file=sys.stderr, flush=True)
     print(f"{count} cells, {trials} trials each")
     print_options(found)
-    print_worse(cells, found)
     lines = regrets(cells, found)
     print("\ntotal cost over the best fixed schedule in hindsight: mean over cells (worst)")
     print(f"{'schedule':<20} " + " ".join(f"{f'C = {cost:g}':>13}" for cost in COSTS))

@@ -3,9 +3,8 @@
     fastfed reproduce --out paper
     python -m benchmarks.studies.paper paper
 
-Writes docs/figures/contact-sheet.png, true-errors.png and radii.png, the README's sentence on the
-radii, and in docs/explanation the verdicts of paper.md, the savings of radii.md and the true errors
-of error-probability.md.
+Writes docs/figures/contact-sheet.png, true-errors.png, radii.png and optimum.png, the README's
+sentence on the radii, and tables and verdicts on pages of docs/explanation.
 """
 
 from __future__ import annotations
@@ -18,11 +17,10 @@ from typing import Any
 
 import polars as pl
 
-from benchmarks.report import write_between
+from benchmarks.report import table, write_between
 from fastfed.display.figures import chart_figure, contact_sheet, save
-from fastfed.display.series import chart
 from fastfed.display.table import Column, Table
-from fastfed.paper import true_errors
+from fastfed.paper import panels, true_errors
 from fastfed.paper.evidence import COST, PAIRS, PAPER, RADII
 from fastfed.paper.experiments import read
 from fastfed.text import number
@@ -30,30 +28,30 @@ from fastfed.text import number
 OTHERS = [name for name in RADII if name != PAPER]
 ROOT = Path(__file__).resolve().parents[2]
 _SHEET_DPI = 100
-_DPI = 130  # of the README's figure, which stays small
+_DPI = 130
+OF_OPTIMUM = (
+    *("synthetic | 0.01", "synthetic | 1e-12", "bernoulli | 0.01", "random:5,8,1 | 0.01"),
+    *("gaussian:movielens | 0.01", "gaussian:movielens | 1e-12"),
+)
+"""Rows of the table of factors."""
 
 
 def savings(rows: list[dict[str, Any]]) -> str:
     """Write the cost with each radius over that with the paper's, as a Markdown table."""
+    groups: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        if row["delta"] == 0.01:
+            groups.setdefault(f"{row['instance']}, {row['schedule']}", {})[row["radius"]] = row
     lines = [
-        f"| instance, schedule, δ | trials | {' | '.join(f'`{name}`' for name in OTHERS)} |",
-        f"|---|---:|{'---:|' * len(OTHERS)}",
+        [
+            name,
+            f"{some[PAPER]['trials']:,}",
+            *(number(some[one]["ratio"], some[one]["ratio_sem"]) for one in OTHERS),
+        ]
+        for name, some in groups.items()
     ]
-    names = {"fedelim": "FedElim", "fedelim0": "FedElim0"}
-    for instance, schedule, delta in dict.fromkeys(
-        (row["instance"], row["schedule"], row["delta"]) for row in rows if row["delta"] == 0.01
-    ):
-        some = {
-            row["radius"]: row
-            for row in rows
-            if (row["instance"], row["schedule"], row["delta"]) == (instance, schedule, delta)
-        }
-        shown = (number(some[name]["ratio"], some[name]["ratio_sem"]) for name in OTHERS)
-        lines.append(
-            f"| {instance}, {names[schedule]}, {delta:g} | "
-            f"{min(row['trials'] for row in some.values()):,} | {' | '.join(shown)} |"
-        )
-    return "\n".join(lines)
+    heads = [f"`{name}`" for name in OTHERS]
+    return table(["instance, schedule; delta 0.01", "trials", *heads], lines)
 
 
 def saving(rows: list[dict[str, Any]], delta: float = 0.01) -> str:
@@ -64,12 +62,11 @@ def saving(rows: list[dict[str, Any]], delta: float = 0.01) -> str:
         for row in rows
         if all(row[key] == value for key, value in wanted.items())
     ]
-    parts[0] = parts[0].replace(" on ", " of the cost with the paper's radius on ")
     trials = min(row["trials"] for row in rows)
     return (
-        f"With the radius `{PAIRS}` FedElim's error probability is also at most delta. Its "
-        f"total cost is {', '.join(parts[:-1])} and {parts[-1]}. (Ratio and standard error; "
-        f"delta = {delta:g}, C = {COST:g}, at least {trials:,} paired trials.)"
+        f"With the radius `{PAIRS}` FedElim's error probability is also at most delta. Of its "
+        f"total cost with the paper's radius there remain {', '.join(parts[:-1])} and {parts[-1]}. "
+        f"(Ratio and standard error; delta = {delta:g}, C = {COST:g}, {trials:,} paired trials.)"
     )
 
 
@@ -81,29 +78,38 @@ def verdicts(content: dict[str, Any]) -> str:
     return f"{content['outlook']}\n\n{Table(columns).markdown()}"
 
 
+def part(tables: str, title: str, *rows: str) -> str:
+    """Return the rows of a table of tables.md that begin so, or else its text and all rows."""
+    text, body = tables.split(f"## {title}\n\n")[1].split("\n\n## ")[0].strip().split("\n\n")
+    starts = tuple(f"| {one} " for one in rows)
+    kept = [line for line in body.splitlines() if line.startswith(starts)]
+    return "\n".join([*body.splitlines()[:2], *kept]) if rows else f"{text}\n\n{body}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path, help="where `fastfed reproduce` wrote")
     folder = parser.parse_args().folder
-    figures = ROOT / "docs" / "figures"
+    figures, pages = ROOT / "docs" / "figures", ROOT / "docs" / "explanation"
     shutil.copyfile(folder / "contact-sheet.png", figures / "contact-sheet.png")
-    errors = pl.read_parquet(folder / true_errors.FILE)
-    drawn = [chart_figure(one) for one in true_errors.charts(errors).values()]
-    contact_sheet([drawn], figures / "true-errors", _SHEET_DPI)
-    rows = read(folder)[0].radii
-    chosen = (pl.col("instance") == "synthetic") & (pl.col("schedule") == "fedelim")
-    radii = chart(rows.filter(chosen), x="delta", y="total", group="radius", errors="sem")
-    save(chart_figure(radii), figures / "radii", ["png"], _DPI)
-    tables = json.loads((folder / "tables.json").read_text())
-    pages = ROOT / "docs" / "explanation"
-    write_between(ROOT / "README.md", "radii", saving(tables["radii"]))
+    errors = true_errors.charts(pl.read_parquet(folder / true_errors.FILE)).values()
+    contact_sheet([[chart_figure(one) for one in errors]], figures / "true-errors", _SHEET_DPI)
+    every = panels.charts(*read(folder)[1:])
+    for name in ("radii", "optimum"):
+        save(chart_figure(every[f"synthetic-{name}"]), figures / name, ["png"], _DPI)
+    radii = json.loads((folder / "tables.json").read_text())["radii"]
+    tables = (folder / "tables.md").read_text()
+    factors = part(tables, "Pulls over the least pulls of any algorithm", *OF_OPTIMUM)
+    shown = part(tables, "All algorithms side by side", "synthetic", "bernoulli")
+    write_between(ROOT / "README.md", "radii", saving(radii))
     claims = json.loads((folder / "claims.json").read_text())
     write_between(pages / "paper.md", "claims", verdicts(claims))
-    write_between(pages / "radii.md", "savings", savings(tables["radii"]))
-    text = true_errors.table(errors).markdown.partition("\n\n")[2]
-    write_between(pages / "error-probability.md", "errors", text.strip())
+    write_between(pages / "radii.md", "savings", savings(radii))
+    write_between(pages / "optimum.md", "factors", factors)
+    write_between(pages / "algorithms.md", "algorithms", shown)
+    write_between(pages / "error-probability.md", "errors", part(tables, "True errors of FedElim"))
 
 
 if __name__ == "__main__":

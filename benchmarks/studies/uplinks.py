@@ -1,9 +1,8 @@
-"""Costs and savings of messages of a few bits: tables and figure of docs/explanation/uplinks.md.
+"""The best step of a dithered message: table and figure of docs/explanation/uplinks.md.
 
     python -m benchmarks.studies.uplinks [TRIALS] [FIGURE]
 
-The program prints the tables and writes the figure. All uplinks see the same walks. Ratios are of
-mean pulls over paired trials, with the standard error of a ratio of paired means.
+The program prints the table and writes the figure. All uplinks see the same walks.
 """
 
 from __future__ import annotations
@@ -24,10 +23,6 @@ from fastfed.simulation.job import Job
 
 DELTA = 0.01
 _DPI = 150
-KAPPAS = [0.25, 0.5, 1.0, 2.0, 4.0]
-SHARES = [0.05, 0.1, 0.25, 0.5]
-PART = {"synthetic": 1.0, "bernoulli": 0.2, "movielens": 0.01}  # of the trials
-FEW = {"synthetic": 0.1, "bernoulli": 0.002, "movielens": 0.002}  # with FedElim0, which talks often
 BASES = [1.2, 1.5, 2.0, 4.0]
 GRID = [round(2.0 ** (power / 2), 4) for power in range(-10, 7)]
 COSTS = np.geomspace(1e-2, 1e4, 61)
@@ -38,35 +33,7 @@ _Floats = npt.NDArray[np.float64]
 def main() -> None:
     trials = int(float(sys.argv[1])) if len(sys.argv) > 1 else 10_000
     figure = Path(sys.argv[2] if len(sys.argv) > 2 else "docs/figures/uplinks.png")
-    for name in PART:
-        table(name, ["fedelim", "periodic:100"], max(20, int(PART[name] * trials)))
-        table(name, ["fedelim0"], max(20, int(FEW[name] * trials)))
     draw(study(trials), figure, trials)
-
-
-def table(name: str, schedules: list[str], trials: int) -> None:
-    """Print pulls relative to exact messages, and the bits of a message."""
-    instance = ff.Instance.load(name)
-    base = Job.of(instance, schedules, delta=DELTA).run(0, trials).column("pulls").astype(float)
-    print(f"\n{name}, delta {DELTA:g}, {trials:,} trials\n")
-    print(
-        "| uplink | "
-        + " | ".join(f"{one}: pulls | bits a message" for one in schedules)
-        + " | wrong |"
-    )
-    print("|---|" + "---|---|" * len(schedules) + "---|")
-    for uplink in [*(f"dither:{kappa:g}" for kappa in KAPPAS), *(f"round:{c:g}" for c in SHARES)]:
-        block = Job.of(instance, schedules, delta=DELTA, uplink=uplink).run(0, trials)
-        pulls = block.column("pulls").astype(float)
-        cells = []
-        for i in range(len(schedules)):
-            ratio = pulls[i].mean() / base[i].mean()
-            error = (pulls[i] - ratio * base[i]).std(ddof=1) / math.sqrt(trials) / base[i].mean()
-            counted = (block.column("bits")[i] >= 0).all()
-            bits = block.column("bits")[i].sum() / block.column("uplinks")[i].sum()
-            cells += [f"{ratio:.4f} ({error:.4f})", f"{bits:.2f}" if counted else "not counted"]
-        wrong = int((~block.column("correct").astype(np.bool_)).any(axis=0).sum())
-        print(f"| {uplink} | {' | '.join(cells)} | {wrong} |", flush=True)
 
 
 def study(trials: int) -> dict[str, Any]:

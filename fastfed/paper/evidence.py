@@ -189,7 +189,7 @@ def read_evidence(stores: Mapping[str, Store]) -> Evidence:
             found[kind] += run_places(store)
         if kind not in ("panels", "twin", "scales", "gaps", "study"):
             continue
-        places = _checked_places(store)
+        places = checked_places(store)
         found[{"twin": "panels", "study": "studies"}.get(kind, kind)] += [one for one, _ in places]
         if kind == "panels":
             found["scales"] += [one for one, _ in places]
@@ -207,13 +207,8 @@ def read_evidence(stores: Mapping[str, Store]) -> Evidence:
     return found
 
 
-def places_of(trials: Trials) -> list[Place]:
-    """Make the cells of a sweep, with the sums over their trials."""
-    return [place for place, _ in _checked_places(trials)]
-
-
-def _checked_places(trials: Trials) -> list[tuple[Place, CellCheck]]:
-    """Read every cell once: for the claims, and for the theorems."""
+def checked_places(trials: Trials) -> list[tuple[Place, CellCheck]]:
+    """Read every cell of a sweep once: for the claims, and for the theorems."""
     places = []
     at_cost = COSTS.index(COST)
     for cell, schedules in trials.held().items():

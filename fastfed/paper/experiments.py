@@ -71,21 +71,15 @@ def plan(
     return grids
 
 
-def read(out: Path) -> tuple[dict[str, pl.DataFrame], Evidence]:
-    """Read the summaries that are drawn, and the evidence, of all sweeps that are finished."""
-    stores = _stores(out)
-    frames = {name: stored_summary(stores[name], COSTS) for name in stores}
-    studies = [frame for name, frame in frames.items() if name.startswith("study-")]
-    frames["studies"] = pl.concat(studies)
+def read(out: Path) -> tuple[dict[str, Store], dict[str, pl.DataFrame], Evidence]:
+    """Open the sweeps that are finished; read their summaries, and the evidence of the claims."""
+    every = {name: Store(out / name) for name in specs()}
+    stores = {name: store for name, store in every.items() if store.summary_path.exists()}
+    frames = {name: stored_summary(store, COSTS) for name, store in stores.items()}
+    frames["studies"] = pl.concat(frames[name] for name in stores if name.startswith("study-"))
     if "gaps" in stores:
         frames["gaps"] = with_gaps(frames["gaps"], stores["gaps"].instances)
-    return frames, read_evidence(stores)
-
-
-def _stores(out: Path) -> dict[str, Store]:
-    """Open the sweeps that are finished."""
-    found = {name: Store(out / name) for name in specs()}
-    return {name: store for name, store in found.items() if store.summary_path.exists()}
+    return stores, frames, read_evidence(stores)
 
 
 def write(
@@ -96,8 +90,8 @@ def write(
     ``measured`` are the true errors. Returns the claims, the outlook and the files written.
     """
     report("claims, tables and figures")
-    frames, evidence = read(out)
-    stores, shown = _stores(out), frames["panels"]
+    stores, frames, evidence = read(out)
+    shown = frames["panels"]
     claims = judge(evidence)
     every = panels.charts(frames, evidence) | errors.charts(measured)
     rows = {

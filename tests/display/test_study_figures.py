@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastfed.display import figures
-from fastfed.display.series import Chart
 from fastfed.display.styles import style_of
+from fastfed.model.spec import read_spec
+from fastfed.sweeps.grid import Grid
 
 pytest.importorskip("matplotlib")
 
 ROOT = Path(__file__).parents[2]
 STUDIES = sorted(path.stem for path in (ROOT / "benchmarks" / "studies").glob("*.py"))
+SPECS = sorted((ROOT / "benchmarks" / "studies").glob("*.toml"))
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -30,33 +31,12 @@ def study(name: str) -> Any:
     return importlib.import_module(f"benchmarks.studies.{name}")
 
 
-def test_goals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.syspath_prepend(ROOT)
-    goals = study("goals")
-    drawn: list[Chart] = []
-    monkeypatch.setattr(goals, "write_chart", lambda one, stem, kinds: drawn.append(one))
-    points = [[0.01, 40.0, 1.0, 60.0, 2.0], [0.1, 4.0, 0.1, 6.0, 0.2]]
-    best = [[0.0, 50.0, 1.0, 70.0, 2.0]]
-    goals.draw(tmp_path / "one", {"": points, "best": best}, "here", goals.axis("E"))
-    goals.draw(
-        tmp_path / "two",
-        {"E = 1": points, "E = 2": points, "best": best},
-        "here",
-        goals.axis("threshold", linear_x=True),
-    )
-    one, two = drawn
-    assert [line.style for line in one.lines if not line.plain] == [
-        style_of("fedelim0"),
-        style_of("fedelim"),
-    ]
-    assert [list(line.y) for line in one.lines] == [[40, 4], [60, 6], [50, 50], [70, 70]]
-    looks = [line.style for line in two.lines if not line.plain]
-    assert len(set(looks)) == 4
-    assert [look.colour for look in looks] == 2 * [
-        style_of(name).colour for name in ("fedelim0", "fedelim")
-    ]
-    for chart, scale in ((one, "log"), (two, "linear")):
-        assert figures.chart_figure(chart).axes[0].get_xscale() == scale
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
+def test_study_is_a_sweep(path: Path) -> None:
+    """Nothing in it is refused, and a page of the documentation or the README has its results."""
+    assert Grid.of(read_spec(path)).settings
+    page = "README.md" if path.stem == "front" else path.read_text().split("docs/")[1].split(".")[0]
+    assert page == "README.md" or f"studies/{path.name}" in (ROOT / f"docs/{page}.md").read_text()
 
 
 def test_uplinks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

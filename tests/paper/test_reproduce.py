@@ -27,7 +27,7 @@ from fastfed.errors import InputError
 from fastfed.model.spec import Spec
 from fastfed.paper import experiments as reproduce
 from fastfed.paper import panels, tables, true_errors
-from fastfed.paper.evidence import COSTS, places_of
+from fastfed.paper.evidence import COSTS, checked_places
 from fastfed.paper.experiments import DATA_SETS, plan
 from fastfed.storage.folder import Store
 from fastfed.sweeps import task as tasks
@@ -131,7 +131,7 @@ def test_the_study_has_the_best_period_and_base() -> None:
 
 def test_schedules_look_as_in_every_other_figure(paper: Path) -> None:
     """FedElim and FedElim0 have their own styles in all panels, and no two lines are alike."""
-    every = panels.charts(*reproduce.read(paper))
+    every = panels.charts(*reproduce.read(paper)[1:])
     assert {f"{name}-{letter}" for name in DATA_SETS for letter in "abc"} <= set(every)
     for name, chart in every.items():
         looks = [line.style for line in styled(chart.lines)]
@@ -193,7 +193,7 @@ def test_radii_are_compared_on_the_same_trials(paper: Path) -> None:
 
 
 def test_axes_are_named_and_legends_speak(paper: Path) -> None:
-    every = panels.charts(*reproduce.read(paper))
+    every = panels.charts(*reproduce.read(paper)[1:])
     a, b, c = (every[f"bernoulli-{letter}"] for letter in "abc")
     assert a.x_label == "error probability delta"
     assert a.y_label == "total cost (pulls + C x uplinks)"
@@ -327,7 +327,7 @@ def test_another_seed_is_refused(paper: Path, capsys: pytest.CaptureFixture[str]
 def test_ratios_come_from_the_same_trials(paper: Path) -> None:
     place = next(
         one
-        for one in places_of(Store(paper / "panels"))
+        for one, _ in checked_places(Store(paper / "panels"))
         if one.delta == 0.1 and one.instance == "synthetic"
     )
     store = Store(paper / "panels")
