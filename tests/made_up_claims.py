@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import zlib
 from collections.abc import Callable, Sequence
@@ -73,6 +74,12 @@ def columns(
     }
 
 
+def place_of(batch: dict[str, Any], instance: str = "synthetic") -> Place:
+    """Make a place at delta = 0.1 at which every cost meets the condition of Theorem 4."""
+    halves = halves_of(batch, tuple(batch))
+    return Place(instance, 0.1, 1.0, halves, dict.fromkeys(COSTS, True), T=1e6)
+
+
 def frame(
     world: World,
     instances: tuple[str, ...] = ("synthetic", "bernoulli", "movielens"),
@@ -127,17 +134,7 @@ def gaps(power: float, talk: float = 0.0) -> list[Place]:
             return pulls / gap ** (2 * power), uplinks / 100 / gap ** (2 * talk)
 
         for place in frame(world, ("synthetic",), deltas=(0.01,)):
-            found.append(
-                Place(
-                    place.instance,
-                    0.01,
-                    1.0,
-                    place.halves,
-                    place.condition,
-                    T=1e5 / gap**2,
-                    gap=gap,
-                )
-            )
+            found.append(dataclasses.replace(place, T=1e5 / gap**2, gap=gap))
     return found
 
 

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from made_up_claims import (
-    COSTS,
     NAMES,
     changed,
     columns,
     found,
     frame,
     good,
+    place_of,
 )
-from made_up_trials import halves_of
 from scipy.stats import false_discovery_control
 
 from fastfed.analysis.verdict_words import describe, sentence, status
@@ -31,7 +30,7 @@ from fastfed.analysis.verdicts import (
     normal,
     share,
 )
-from fastfed.paper.evidence import PRICES, Place
+from fastfed.paper.evidence import PRICES
 from fastfed.paper.rules import claims, judge_claim
 
 
@@ -174,7 +173,7 @@ def test_a_single_trial_decides_nothing() -> None:
         }
         for name in NAMES
     }
-    alone = Place("synthetic", 0.1, 1.0, halves_of(batch, NAMES), dict.fromkeys(COSTS, True))
+    alone = place_of(batch)
     for row in claims():
         if row["cells"] != "panels":
             continue
@@ -185,13 +184,7 @@ def test_a_single_trial_decides_nothing() -> None:
 def test_a_tie_decides_nothing() -> None:
     """Schedules that cost the same in every trial: no certainty about the trials not seen."""
     batch = columns(np.random.default_rng(1), 100.0, 10.0, 500, 0.01, 0.0)
-    tie = Place(
-        "bernoulli",
-        0.1,
-        1.0,
-        halves_of(dict.fromkeys(NAMES, batch), NAMES),
-        dict.fromkeys(COSTS, True),
-    )
+    tie = place_of(dict.fromkeys(NAMES, batch), "bernoulli")
     for claim in ("fedelim0-cheaper", "minimum-bernoulli"):
         one = found(claim, [tie])
         assert one.verdict.startswith("undecided")
@@ -206,13 +199,7 @@ def test_near_ties_show_the_difference() -> None:
     for trials, verdict in ((1_000, "undecided"), (60_000, "holds")):
         base = columns(np.random.default_rng(1), 1000.0, 10.0, trials, 0.0, 0.0)
         more = {**base, "pulls": base["pulls"] + 3000 * (base["trial"] % 33 == 0)}
-        place = Place(
-            "movielens",
-            0.1,
-            1.0,
-            halves_of({**dict.fromkeys(NAMES, base), "fedelim": more}, NAMES),
-            dict.fromkeys(COSTS, True),
-        )
+        place = place_of({**dict.fromkeys(NAMES, base), "fedelim": more}, "movielens")
         one = found("fedelim0-cheaper", [place])
         assert one.verdict.startswith(verdict)
         assert "difference -9" in one.measured[0]
@@ -243,7 +230,7 @@ def test_the_best_is_chosen_by_other_trials_than_judge_it() -> None:
             }
             for name in names
         }
-        place = Place("bernoulli", 0.1, 1.0, halves_of(batch, names), {10.0: True})
+        place = place_of(batch, "bernoulli")
         alarms += found("minimum-bernoulli", [place]).verdict == "does not hold"
     assert alarms < 6  # at 2.5 % each, 6 of 40 have a probability of 5e-4; without halves it was 9
 
@@ -257,13 +244,7 @@ def test_trials_that_did_not_end_leave_the_mean_alone() -> None:
     batch = columns(np.random.default_rng(2), 5000.0, 20.0, 200, 1e-4, 0.0)
     cut = batch["trial"] == 7
     lost = {**batch, "pulls": np.where(cut, 2**55, batch["pulls"]), "truncated": cut}
-    place = Place(
-        "synthetic",
-        0.5,
-        1.0,
-        halves_of({**dict.fromkeys(NAMES, batch), "fedelim": lost}, NAMES),
-        dict.fromkeys(COSTS, True),
-    )
+    place = place_of({**dict.fromkeys(NAMES, batch), "fedelim": lost})
     one = found("pulls-two", [place])
     assert one.verdict == "holds"
     assert one.value == pytest.approx(1.0, rel=1e-3)
@@ -273,13 +254,7 @@ def test_trials_that_did_not_end_leave_the_mean_alone() -> None:
 def test_a_trial_that_did_not_end_is_neither_right_nor_wrong(wrong: int, verdict: str) -> None:
     batch = columns(np.random.default_rng(2), 5000.0, 20.0, 200, 1e-4, 0.0)
     lost = {**batch, "truncated": batch["trial"] < 50, "correct": batch["trial"] >= 50 + wrong}
-    place = Place(
-        "synthetic",
-        0.1,
-        1.0,
-        halves_of(dict.fromkeys(NAMES, lost), NAMES),
-        dict.fromkeys(COSTS, True),
-    )
+    place = place_of(dict.fromkeys(NAMES, lost))
     one = found("delta-pac", [place])
     assert (one.value, one.verdict) == (wrong / 200, verdict)
     assert one.cells[0]["reason"] == "some trials did not end"
@@ -293,19 +268,15 @@ def test_a_schedule_that_does_not_end_is_neither_best_nor_compared() -> None:
         name: columns(rng, pulls, 10.0, 200, 1e-3, 0.0)
         for name, pulls in (("fedelim", 3.0), ("periodic:10", 2.0), ("periodic:100", 1.0))
     }
-    costs = dict.fromkeys(COSTS, True)
     periods = ("periodic:10", "periodic:100")
 
-    def place() -> Place:
-        return Place("synthetic", 0.1, 1.0, halves_of(batch, tuple(batch)), costs, T=1e6)
-
-    assert place().cheapest(periods, 10.0) == "periodic:100"
-    (cell,) = decide([place().compare("fedelim", "periodic:100", PRICES["fedelim"])])
+    assert place_of(batch).cheapest(periods, 10.0) == "periodic:100"
+    (cell,) = decide([place_of(batch).compare("fedelim", "periodic:100", PRICES["fedelim"])])
     assert cell["verdict"] == VIOLATED
     batch["periodic:100"]["truncated"] = np.arange(200) % 2 == 0
-    assert place().cheapest(periods, 10.0) == "periodic:10"
-    cell = place().compare("fedelim", "periodic:100", PRICES["fedelim"])
+    assert place_of(batch).cheapest(periods, 10.0) == "periodic:10"
+    cell = place_of(batch).compare("fedelim", "periodic:100", PRICES["fedelim"])
     assert cell["verdict"] == DOES_NOT_APPLY
     assert "periodic:100: 50 % of 200 trials did not end" in cell["text"]
-    (best,) = found("almost-best", [place()]).cells
+    (best,) = found("almost-best", [place_of(batch)]).cells
     assert "best H = 10," in best["text"]

@@ -28,13 +28,7 @@ def claims() -> list[Claim]:
     found = []
     for key in ("total-three", "base-two", "minimum-map"):
         cells = [
-            {
-                "instance": name,
-                "delta": delta,
-                "cost": 10.0,
-                "sigma": 1.0,
-                **share(3 * place, 0, 100, 0.1),
-            }
+            {"instance": name, "delta": delta, "cost": 10.0, **share(3 * place, 0, 100, 0.1)}
             for name in NAMES
             for place, delta in enumerate((0.1, 0.01, 1e-3))
         ]
@@ -47,23 +41,14 @@ def claims() -> list[Claim]:
 
 
 def charts() -> dict[str, Chart]:
-    def chart(title: str, log_y: bool = False, **options: Any) -> Chart:
+    def chart(title: str, **options: Any) -> Chart:
         x = [0.1, 0.01, 1e-3]
         lines = [
             Line("FedElim", x, [3.0, 4.0, 5.0], [1.0, 1.0, 4.999], style=style_of("fedelim")),
             Line(EVIL, x, [30.0, 40.0, 50.0], style=style_of("periodic:5")),
-            Line(
-                "level",
-                [0.1, 1e-3],
-                [20.0, 20.0],
-                plain=True,
-                low=[15.0] * 2,
-                high=[25.0] * 2,
-                style=style_of("fedelim0"),
-            ),
             Line("a guide", x, [1.0, 2.0, 3.0], plain=True),
         ]
-        return Chart(lines, "delta", "cost", [title, "a note"], log_y=log_y, **options)
+        return Chart(lines, "delta", "cost", [title, "a note"], **options)
 
     return {
         "synthetic-a": chart("synthetic (a)", small_to_the_right=True),

@@ -16,9 +16,6 @@ import polars as pl
 import pytest
 
 import fastfed as ff
-from fastfed.analysis.intervals import LEAST_DIFFERING
-from fastfed.analysis.moments import Prices
-from fastfed.analysis.trials import samples
 from fastfed.analysis.verdict_words import STATUSES
 from fastfed.cli import app as cli
 from fastfed.display.series import styled
@@ -27,12 +24,10 @@ from fastfed.errors import InputError
 from fastfed.model.spec import Spec
 from fastfed.paper import experiments as reproduce
 from fastfed.paper import panels, tables, true_errors
-from fastfed.paper.evidence import COSTS, checked_places
+from fastfed.paper.evidence import COSTS
 from fastfed.paper.experiments import DATA_SETS, plan
-from fastfed.storage.folder import Store
 from fastfed.sweeps import task as tasks
 from fastfed.sweeps.run import iterate
-from fastfed.text import digits
 
 pytestmark = pytest.mark.slow
 
@@ -96,16 +91,10 @@ def test_the_files_beside_the_sweeps(paper: Path) -> None:
 @pytest.mark.parametrize("name", SPECS)
 def test_a_sweep_runs_every_spec_as_it_is(name: str) -> None:
     """Each file is a whole spec: `fastfed sweep --spec` needs no more."""
-    spec = Spec.of(ff_spec(name))
+    spec = Spec.of(SPECS[name])
     assert (spec.trials, spec.seed) == (10_000, 0)
     assert spec.cost == list(COSTS)
     assert len(spec.settings()) == len(spec.instance) * len(spec.delta) * max(1, len(spec.radius))
-
-
-def ff_spec(name: str) -> dict[str, Any]:
-    from fastfed.model.spec import read_spec
-
-    return read_spec(Path(str(files("fastfed.paper") / "sweeps" / f"{name}.toml")))
 
 
 def test_a_spec_gives_the_rows_of_reproduce(paper: Path, tmp_path: Path) -> None:
@@ -146,6 +135,8 @@ def test_schedules_look_as_in_every_other_figure(paper: Path) -> None:
         ):
             assert own.get(label, style_of(schedule)) == style_of(schedule), (name, label)
     assert sum(len(chart.lines) for chart in every.values()) > 80
+    assert every["bernoulli-b"].y_label == "communication cost (C x uplinks)"
+    assert "mean ± one standard deviation, 3 trials" in every["bernoulli-c"].title[-1]
 
 
 def test_the_page_has_all_panels_and_claims(paper: Path) -> None:
@@ -165,43 +156,27 @@ def test_the_page_has_all_panels_and_claims(paper: Path) -> None:
 
 
 def test_radii_are_compared_on_the_same_trials(paper: Path) -> None:
+    """The rows of the panels and of the other radii are paired by their trials."""
     rows = json.loads((paper / "tables.json").read_text())["radii"]
     assert len(rows) == len(DATA_SETS) * len(FEW) * 2 * 5
-    paper_rows = pl.read_parquet(paper / "panels" / "trials" / "*.parquet")
-    other_rows = pl.read_parquet(paper / "radii" / "trials" / "*.parquet")
     for row in rows:
-        if row["instance"] == "bernoulli" and row["radius"] != "paper":
-            x, y = (
-                frame.filter(
-                    pl.col("instance") == "bernoulli",
-                    pl.col("schedule") == row["schedule"],
-                    pl.col("delta") == row["delta"],
-                    pl.col("sigma") == 1.0,
-                    pl.col("radius") == radius,
-                ).sort("trial")
-                for frame, radius in ((other_rows, row["radius"]), (paper_rows, "paper"))
-            )
-            price = 10 if row["schedule"] == "fedelim" else 0
-            a, b = ((one["pulls"] + price * one["uplinks"]).to_numpy() for one in (x, y))
-            ratio = a.mean() / b.mean()
-            assert row["ratio"] == pytest.approx(ratio)
-            assert row["ratio_sem"] == pytest.approx(
-                (a - ratio * b).std(ddof=1) / 3**0.5 / b.mean()
-            )
         if row["radius"] == "paper":
             assert row["ratio"] == 1
-
-
-def test_axes_are_named_and_legends_speak(paper: Path) -> None:
-    every = panels.charts(*reproduce.read(paper)[1:])
-    a, b, c = (every[f"bernoulli-{letter}"] for letter in "abc")
-    assert a.x_label == "error probability delta"
-    assert a.y_label == "total cost (pulls + C x uplinks)"
-    assert "fedelim, C = 10" in [line.label for line in a.lines]
-    assert b.y_label == "communication cost (C x uplinks)"
-    assert "periodic:5" in [line.label for line in b.lines]
-    assert c.x_label == "period H (steps between uplinks)"
-    assert "mean ± one standard deviation, 3 trials" in c.title[-1]
+        elif row["instance"] == "bernoulli":
+            where = {key: row[key] for key in ("instance", "schedule", "delta")}
+            price = 10 if row["schedule"] == "fedelim" else 0
+            a, b = (
+                pl.read_parquet(paper / folder / "trials" / "*.parquet")
+                .filter(radius=radius, **where)
+                .sort("trial")
+                .select(pl.col("pulls") + price * pl.col("uplinks"))
+                .to_series()
+                .to_numpy()
+                for folder, radius in (("radii", row["radius"]), ("panels", "paper"))
+            )
+            ratio = a.mean() / b.mean()
+            sem = (a - ratio * b).std(ddof=1) / 3**0.5 / b.mean()
+            assert (row["ratio"], row["ratio_sem"]) == pytest.approx((ratio, sem))
 
 
 def test_each_folder_is_a_sweep(paper: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -247,26 +222,15 @@ def test_the_table_has_measured_beside_bounds(paper: Path) -> None:
 
 
 def test_all_algorithms_stand_side_by_side(paper: Path) -> None:
-    """The table has every algorithm on every instance, and the means of the stored rows."""
+    """The table has every algorithm on every instance, as the summary of their sweep."""
     rows = json.loads((paper / "tables.json").read_text())["algorithms"]
     spec = SPECS["algorithms"]
-    names = spec["instance"]
     assert [(row["instance"], row["schedule"]) for row in rows] == [
-        (name, schedule) for name in names for schedule in spec["schedule"]
+        (name, schedule) for name in spec["instance"] for schedule in spec["schedule"]
     ]
-    stored = pl.read_parquet(paper / "algorithms" / "trials" / "*.parquet").filter(
-        pl.col("instance") == "synthetic"
-    )
-    least = ff.bounds("synthetic", delta=0.01).least_pulls
-    for row in rows[: len(spec["schedule"])]:
-        own = stored.filter(pl.col("schedule") == row["schedule"])
-        assert row["trials"] == own.height == 3
-        assert row["error_rate"] == pytest.approx(1 - own["correct"].mean())
-        for column in ("pulls", "uplinks", "rounds"):
-            assert row[f"{column}_mean"] == pytest.approx(own[column].mean())
-    text = (paper / "tables.md").read_text()
-    fedelim = stored.filter(pl.col("schedule") == "fedelim")["pulls"].mean()
-    assert f"| {digits(fedelim / least)} |" in text
+    summary = ff.open_sweep(paper / "algorithms").summary(costs=[0])
+    assert [row["pulls_mean"] for row in rows] == summary["pulls_mean"].to_list()
+    assert (paper / "tables.md").read_text().count("| oracle |") == len(spec["instance"])
 
 
 def test_the_map_covers_delta_cost_and_scale(paper: Path) -> None:
@@ -319,30 +283,6 @@ def test_failures_are_named(
     assert all("no such sum; see it again with: fastfed replay" in line for line in said)
 
 
-def test_another_seed_is_refused(paper: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["reproduce", "--out", str(paper), "--trials", "3"]) == 2
-    assert "seed 5" in capsys.readouterr().err
-
-
-def test_ratios_come_from_the_same_trials(paper: Path) -> None:
-    place = next(
-        one
-        for one, _ in checked_places(Store(paper / "panels"))
-        if one.delta == 0.1 and one.instance == "synthetic"
-    )
-    store = Store(paper / "panels")
-    cells = {piece.cell for part in store.parts() for piece in part.pieces}
-    cell = next(one for one in cells if one.delta == 0.1 and one.instance == "synthetic")
-    fedelim, mine = (
-        samples(store.batches(cell, [name]), name) for name in ("fedelim", "periodic:10")
-    )
-    x, y = (one["pulls"] + 10.0 * one["uplinks"] for one in (mine, fedelim))
-    found = place.compare("periodic:10", "fedelim", Prices.total(10.0))
-    assert found["value"] == pytest.approx(x.mean() / y.mean())
-    assert len(x) < LEAST_DIFFERING
-    assert found["p_below"] == 1.0  # so few trials decide nothing
-
-
 def test_one_data_set_alone(
     small: Any, paper: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -375,12 +315,6 @@ def test_trials_mean_the_same_everywhere() -> None:
         assert {one.spec.trials for one in plan(quick=True, trials=trials).values()} == {trials}
 
 
-def test_the_quick_run_asks_for_what_can_be_had(tmp_path: Path) -> None:
-    """Nothing is refused after the sweeps are done."""
-    frame = true_errors.read_or_measure(tmp_path, ["synthetic"], quick=True)
-    assert frame["delta"].n_unique() == len(true_errors.QUICK_DELTAS) > 1
-
-
 def test_the_paper_s_deltas_and_periods() -> None:
     spec = SPECS["panels"]
     assert (max(spec["delta"]), min(spec["delta"])) == (0.5, 1e-6)
@@ -388,7 +322,9 @@ def test_the_paper_s_deltas_and_periods() -> None:
     assert periods == {10**p for p in range(6)} | {5}
 
 
-def test_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input(paper: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["reproduce", "--out", str(paper), "--trials", "3", "--quiet"]) == 2
+    assert "seed 5" in capsys.readouterr().err
     with pytest.raises(InputError, match="did you mean 'bernoulli'"):
         plan(only="bernouli")
     assert cli.run(["reproduce", "--trials", "0", "--out", str(tmp_path / "x")]) == 2
