@@ -83,6 +83,7 @@ def instance(source: options.InstanceName, file: Values, samples: Values, where:
       fastfed instance trial.csv --columns arm=drug,client=site,reward=y --out inst.toml
     """
     from fastfed.display.instance_table import instance_table
+    from fastfed.model.goals import Best
     from fastfed.model.instance import Instance
     from fastfed.model.observed import with_samples
 
@@ -94,6 +95,10 @@ def instance(source: options.InstanceName, file: Values, samples: Values, where:
         one.name = out.stem
     found = with_samples(one, count, 0) if count else [one]
     console.show(instance_table(one).text())
+    try:
+        Best().check(one)
+    except InputError as error:  # now, and not when it is swept
+        console.say(f"note: {error}")
     for made in found if out is not None else ():
         made.save(out.with_name(f"{made.name}{out.suffix}"))
     if out is not None:

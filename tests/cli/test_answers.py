@@ -292,6 +292,9 @@ def test_a_law_for_files_without_one(folder: Path, capsys: pytest.CaptureFixture
         assert ff.Instance.load("p.csv", rewards=law).rewards == ff.Bernoulli()
     assert "bernouli" in complaint(capsys, "instance", "p.csv", "--rewards", "bernouli")
     assert "takes no option" in complaint(capsys, "instance", "p.csv", "--rewards", "bernoulli:1")
+    Path("tied.csv").write_text("0.9,0.1\n0.9,0.4\n")
+    assert cli.run(["instance", "tied.csv"]) == 0
+    assert "note: tie for the best arm at client 0" in capsys.readouterr().err
     for known in ("synthetic", "bernoulli", "movielens"):
         assert "leave it out" in complaint(capsys, "instance", known, "--rewards", "bernoulli")
 
@@ -358,7 +361,7 @@ def commands(group: Any, before: str = "") -> Iterator[str]:
 def test_help_has_examples_and_readable_names(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown = printed(capsys, *command.split(), "--help")
+    shown = printed(capsys, *command.split(), "-h")
     examples = shown.partition("Examples:\n")[2].splitlines()
     assert sum(line.strip().startswith("fastfed ") for line in examples[:2]) == 2
     options = shown.partition("Options:\n")[2]
@@ -371,7 +374,9 @@ def test_help_has_examples_and_readable_names(
 def test_help_tells_defaults_and_the_grammar_of_schedules(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    shown = " ".join(printed(capsys, "sweep", "--help").split())
+    text = printed(capsys, "sweep", "--help")
+    assert text.count("\n") < 53  # a screen and a half at 80 columns
+    shown = " ".join(text.split())
     for words in (
         "at:1,5,25",
         "exponential:1.5",

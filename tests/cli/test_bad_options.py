@@ -11,84 +11,36 @@ from helpers import SMALL
 from fastfed.cli import app as cli
 
 OPTIONS: dict[str, list[str]] = {
-    "--delta": [
-        "0",
-        "1",
-        "-0.1",
-        "1.5",
-        "nan",
-        "inf",
-        "abc",
-        "",
-        ",",
-        "0.1;0.2",
-        "1e-400",
-        "0.1,x",
-        "10%",
-        "0x1",
-        "5e-324",
-        "1e-301",
-    ],
-    "--cost": ["-1", "nan", "inf", "-inf", "ten", "", "1,,x", "1e308", "1e101"],
-    "--period": ["0", "-5", "1.5", "x", "9007199254740993", "nan", "inf"],
+    "--delta": ["1.5", "abc", "", ",", "0.1;0.2", "0.1,x", "10%", "0x1", "1e-301"],
+    "--cost": ["-1", "nan", "ten", "", "1,,x", "1e308"],
+    "--period": ["0", "1.5", "x", "9007199254740993"],
     "--schedule": [
         "fedelin",
-        "periodic",
         "periodic:",
-        "periodic:0",
-        "periodic:x",
-        "exponential:1",
-        "exponential:0.5",
-        "exponential:abc",
-        "exponential:inf",
-        "exponential:nan",
-        "exponential:1.0000000001",
-        "exponential:1e308",
-        "at:",
-        "at:5,1",
-        "at:0,1",
         "at:1,1",
-        "at:x",
-        "fedelim:3",
-        "superexponential:2",
         "",
         "fedelim,fedelim",
         "Periodic(100)",
-        "at:1.5",
+        "exponential:1e308",
     ],
-    "--trials": ["0", "-1", "1.5", "abc", "1e12", "nan", "inf", "", "1" * 5000],
-    "--seed": ["-1", "1.5", "abc", "18446744073709551616", "nan", ""],
-    "--threads": ["0", "-2", "many", "1.5", "5000", ""],
-    "--engine": ["fast", "SKIP", "", "skip,dense"],
-    "--sigma": ["0", "-1", "nan", "inf", "x"],
-    "--max-steps": ["0", "-1", "abc", "1e17", "0.5", ""],
-    "--target-rse": ["0", "1", "-0.1", "abc", "nan", "2", "inf", ""],
+    "--trials": ["0", "abc", "1e12", "", "1" * 5000],
+    "--seed": ["-1", "18446744073709551616", ""],
+    "--threads": ["0", "many", "5000", ""],
+    "--engine": ["fast", "", "skip,dense"],
+    "--sigma": ["0", "nan", "x"],
+    "--max-steps": ["0", "1e17", "0.5", ""],
+    "--target-rse": ["0", "1", "abc", "nan", ""],
     "--instance": [
         "",
         "syntetic",
         "no such",
         "random:1",
-        "random:a,b,c",
-        "random:0,3,1",
-        "random:3,0,1",
-        "random:2,2,-1",
-        "random:100000,100000,1",
-        "random:2,2,1,1",
         "random:2000,2000,1",
         "random:501,500,1",
-        "random:",
-        "scaled:synthetic",
-        "scaled:synthetic,0",
-        "scaled:synthetic,-1",
-        "scaled:synthetic,x",
         "scaled:nope,1",
         "scaled:,1",
-        "scaled:synthetic,nan",
         "scaled:synthetic,1e-9",
-        "scaled:synthetic,1e400",
-        "scaled:synthetic,1e-400",
         "missing.csv",
-        "missing.toml",
         "folder/missing.toml",
         "file.txt",
         "folder",
@@ -97,7 +49,6 @@ OPTIONS: dict[str, list[str]] = {
     "--spec": ["missing.toml", "missing.json", "", "x" * 5000],
     "--out": [
         "file.txt",
-        "file.txt/below",
         "file.txt/below/deep",
         "/dev/null",
         "/dev/full/results",
@@ -106,13 +57,7 @@ OPTIONS: dict[str, list[str]] = {
         "dangling",
     ],
 }
-
-BOUNDS: dict[str, list[str]] = {
-    "--delta": ["5e-324", "0", "x"],
-    "--cost": ["1e308", "-1"],
-    "--schedule": ["phases", "x"],
-    "--sigma": ["0", "x", "nan"],
-}
+"""What their parsers refuse in more ways is tried there."""
 
 REPLAY: dict[str, list[str]] = {
     "--schedule": ["fedelin", "periodic:0", "fedelim,fedelim0", ""],
@@ -163,12 +108,6 @@ def _cases() -> dict[str, tuple[list[str], str]]:
             cases[f"replay {option} {value[:30]}"] = (
                 ["replay", "synthetic", option, value],
                 _named(option, value),
-            )
-    for option, values in BOUNDS.items():
-        for value in values:
-            cases[f"bounds {option} {value}"] = (
-                ["bounds", "synthetic", option, value],
-                option.removeprefix("--"),
             )
     return cases
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -66,8 +64,9 @@ def test_bounds_command_of_extreme_instances(
     ("options", "message"),
     [
         (["--delta", "0"], "delta = 0: must lie strictly between 0 and 1"),
-        (["--delta", "small"], "delta = 'small'"),
+        (["--delta", "5e-324"], "delta"),
         (["--cost", "-1"], "cost '-1'"),
+        (["--cost", "1e308"], "cost"),
         (["--schedule", "periodic:2.5"], "period H = '2.5'"),
         (["--schedule", "exponential:1"], "base lambda = '1'"),
         (["--schedule", "phases"], "must be periodic:H, exponential:LAMBDA or adaptive"),
@@ -81,18 +80,6 @@ def test_bounds_command_refuses(
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
-
-
-@pytest.mark.process
-def test_help_imports_nothing_heavy() -> None:
-    script = (
-        "import sys; from fastfed.cli import app as cli\n"
-        "for name in ('bounds', 'check', 'plot'):\n"
-        "    assert cli.run([name, '--help']) == 0\n"
-        "heavy = {'numba', 'numpy', 'polars', 'scipy', 'matplotlib'} & set(sys.modules)\n"
-        "assert not heavy, heavy"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
 
 
 # Overlays

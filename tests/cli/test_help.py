@@ -9,67 +9,11 @@ from pathlib import Path
 
 import pytest
 import typer
-from command_line import ENVIRONMENT, fastfed, twice
+from command_line import ENVIRONMENT, twice
 
-import fastfed as ff
 from fastfed.cli import app as cli
 
 COMMANDS = sorted(typer.main.get_command(cli.app).commands)
-
-
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert twice(capsys, "--version") == f"fastfed {ff.__version__}\n"
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("option", ["--help", "-h"])
-def test_help(command: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert f"{command} " in twice(capsys, command, option)
-
-
-def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = twice(capsys, "--help")
-    assert {"sweep", "summary", "plot", "replay", "instances"} <= set(COMMANDS)
-    assert all(command in shown for command in COMMANDS)
-
-
-def test_no_command_is_cut_short(capsys: pytest.CaptureFixture[str]) -> None:
-    """The list of commands has the whole first line of each, at 80 columns."""
-    listed = twice(capsys, "--help").partition("Commands:")[2]
-    assert listed.count("\n") > 10
-    assert "..." not in listed
-
-
-def test_help_of_sweep_names_every_option_and_default(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = " ".join(twice(capsys, "sweep", "--help").replace("│", " ").split())
-    for option in (
-        "instance",
-        "delta",
-        "cost",
-        "period",
-        "schedule",
-        "trials",
-        "seed",
-        "out",
-        "threads",
-        "engine",
-        "sigma",
-        "max-steps",
-        "target-rse",
-        "spec",
-        "quiet",
-    ):
-        assert f"--{option}" in shown
-    for default in ("[10000]", "[0]", "[all cores]", "[auto]"):
-        assert default in shown
-
-
-@pytest.mark.process
-def test_no_command_shows_the_commands() -> None:
-    told = fastfed()
-    assert told.returncode in (0, 2)
-    assert "Traceback" not in told.stderr
-    assert "sweep" in told.stdout + told.stderr
 
 
 @pytest.mark.process

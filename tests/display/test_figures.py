@@ -586,18 +586,6 @@ def test_constants_stand_in_the_title() -> None:
     assert "fedelim" in ax.get_title(loc="left") + ax.get_title()
 
 
-def test_the_group_decides_the_colour() -> None:
-    frame = made_up(schedules=["fedelim", "periodic:5"], sigmas=(1.0, 2.0, 3.0))
-    drawn = chart(frame, group="sigma")
-    colours: dict[str, set[str]] = {}
-    for line in drawn.lines:
-        assert line.style is not None
-        colours.setdefault(line.label.partition(",")[0], set()).add(line.style.colour)
-    assert len(colours) == 3
-    assert all(len(some) == 1 for some in colours.values())
-    assert len(set.union(*colours.values())) == 3
-
-
 @pytest.mark.parametrize(("style", "width"), [("paper", 3.4), ("paper-wide", 7.0)])
 def test_figures_for_a_paper_have_the_width_of_its_columns(style: str, width: float) -> None:
     drawn = chart(made_up(schedules=["fedelim", "fedelim0"], names=["synthetic"]))

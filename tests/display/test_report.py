@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import webbrowser
 from collections.abc import Sequence
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers import SMALL, run, snapshot, typed
-from made_up_trials import CELL, NAMES, envelope_of, moments_of, simulated
+from made_up_trials import NAMES, envelope_of, moments_of, simulated
 
 import fastfed as ff
 import fastfed.display.report as report
@@ -138,29 +137,6 @@ def test_names_are_text() -> None:
 def test_size_does_not_grow_with_the_trials() -> None:
     few, many = (len(page(data_of(cells(trials), {}))) for trials in (50, 5000))
     assert abs(many - few) < 3000
-
-
-@pytest.mark.slow
-def test_a_large_sweep_stays_small() -> None:
-    """60 schedules, 12 deltas, 3 instances."""
-    names = tuple(f"periodic:{period}" for period in range(1, 61))
-    rng = np.random.default_rng(2)
-    found, moments = cell_of(
-        CELL, rng.integers(1000, 2000, (60, 5)), rng.integers(1, 50, (60, 5)), names=names
-    )
-    data = data_of(
-        [
-            (replace(found, cell={"instance": name, "delta": delta, "sigma": 1.0}), moments)
-            for name in "abc"
-            for delta in range(1, 13)
-        ],
-        {},
-    )
-    assert len(page(data)) < 6_000_000
-    looks = {
-        (one["colour"], one["shape"], str(one["dash"]), one["filled"]) for one in data["schedules"]
-    }
-    assert len(looks) == 60
 
 
 def test_styles_are_those_of_the_figures() -> None:
@@ -449,20 +425,3 @@ def test_bounds_are_those_of_the_theorems(tmp_path: Path) -> None:
     for factor in (0.999, 1.001):
         b = bounds(SMALL, 0.1, factor * found["three"])
         assert bool(b.three_T_follows) == (factor < 1)
-
-
-def test_radii_are_cells_of_their_own(tmp_path: Path) -> None:
-    """Rows of two radii are never drawn as one line."""
-    found = ff.sweep(
-        instances=["synthetic"],
-        deltas=[0.1],
-        schedules=["fedelim", "fedelim0"],
-        radii=["paper", "mixture"],
-        trials=20,
-        threads=1,
-        out=tmp_path / "results",
-        progress=False,
-    )
-    text = found.report(tmp_path / "page.html").read_text(encoding="utf-8")
-    for radius in ("paper", "mixture"):
-        assert len(re.findall(rf'"radius": ?"{radius}"', text)) == 1
