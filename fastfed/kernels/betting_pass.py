@@ -49,7 +49,7 @@ from fastfed.kernels.memory import (
     Space,
     make_space,
 )
-from fastfed.kernels.passes import Asked, begin
+from fastfed.kernels.passes import begin
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.rewards.counts import shuffle_steps, weigh
 from fastfed.kernels.server_questions import client_scope, combine, server_scope
@@ -85,7 +85,9 @@ class View(NamedTuple):
     walks: Any
     tree: Any
     schedules: Any
-    asked: Asked
+    arms: Any  # (K,) the candidates,
+    senders: Any  # (K,) and the number of clients that send for each
+    skip: Any
     link: Link
     rules: Any
     ledger: Any
@@ -109,7 +111,7 @@ def make_betting_space(problem: Any, arms: int, clients: int, schedules: int) ->
 def run_pass(view, s):
     """Eliminate arms until schedule s has declared or has no communication time left."""
     frame, state = view.tree.frame, view.schedules.state
-    begin(view.schedules, view.asked, view.link, s)
+    begin(view.schedules, view, view.link, s)
     if state[s, NEXT] < NEVER:
         betting.begin(view, s)
     frame[0, B], frame[0, RIGHT] = 0, ORIGIN
@@ -157,9 +159,7 @@ def _must_open(view, s, depth):
     if state[s, NEXT] == b:
         _compare(view, s, b, frame[depth, RIGHT], depth, depth)
         return False
-    if (
-        not view.asked.skip or state[s, NEXT] >= ledger.marks[CHANGE_AT]
-    ):  # the centres change inside
+    if not view.skip or state[s, NEXT] >= ledger.marks[CHANGE_AT]:  # the centres change inside
         _list_alive(view, s, depth + 1)
         return True
     if _list_unresolved(view, s, depth):
@@ -406,7 +406,7 @@ def _decide(view, s, n):
         marks[first] = 0
     if rule.kind == EPS:
         _accept_near(alive, won[1], marks)
-    carry_out(rule, view.schedules, view.asked.senders, marks, s, n)
+    carry_out(rule, view.schedules, view.senders, marks, s, n)
 
 
 @inner
@@ -438,13 +438,9 @@ def _run_server(problem, times, space, trial, q):
         held.walks,
         held.tree,
         by_reference(_server(problem, times, held, q)),
-        Asked(
-            questions.candidates[q],
-            questions.scales[q],
-            questions.senders[q],
-            problem.skip,
-            np.int64(-1),
-        ),
+        questions.candidates[q],
+        questions.senders[q],
+        problem.skip,
         Link(problem.uplink, held.received),
         rules,
         space.ledger,
@@ -469,13 +465,9 @@ def _run_client(problem, every_step, space, trial, i, m, rows):
         held.walks,
         held.tree,
         schedules,
-        Asked(
-            questions.client_arms[m],
-            questions.client_scales,
-            questions.one_each,
-            problem.skip,
-            np.int64(-1),
-        ),
+        questions.client_arms[m],
+        questions.one_each,
+        problem.skip,
         Link(problem.uplink, held.received),
         rules,
         space.ledger,
