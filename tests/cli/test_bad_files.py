@@ -239,7 +239,7 @@ def observed(place: Path, **columns: Any) -> str:
             {"arm": ["a", "a"], "client": ["x", "x"], "reward": [1.0, 1.0], "count": [-1, 3]},
             "negative",
         ),
-        ({"arm": ["a"], "client": ["x"], "reward": ["1"]}, "column 'reward' holds string"),
+        ({"arm": ["a"], "client": ["x"], "reward": ["much"]}, "'much' is no number"),
         ({"arm": [["a"]], "client": ["x"], "reward": [1.0]}, "column 'arm' holds list"),
         ({"arm": ["a", "b"], "client": ["x", "x"], "reward": [1e308, 0.0]}, "too large"),
         (

@@ -24,7 +24,6 @@ from fastfed.model.instance_files.observed_files import ROLES, from_rewards, rol
 from fastfed.model.instance_files.reading import Reading, named, text_of
 from fastfed.model.rewards import Gaussian
 
-_MISSING = ("", "na", "n/a", "nan", "null", "none")  # a missing number
 NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
 
 
@@ -43,54 +42,21 @@ def read_csv(path: Path, reading: Reading) -> dict[str, Any]:
             raise InputError(f"{path}: row {place} has {len(row)} cells, row 1 has {width}")
 
     heads = roles_of([cell.strip() for cell in rows[0]], reading)
-    needed = {"arm", "client", "reward"}
+    needed = set(ROLES[:3])
     exact = needed <= set(heads) <= set(ROLES) and len(set(heads)) == width
-    if exact or (reading.columns and needed <= set(heads)):
-        return _observed_text(path, heads, rows[1:], reading)
-    _refuse_other_names(path, rows)
+    if not exact and not (reading.columns and needed <= set(heads)):
+        return _means_table(path, rows)
 
-    return _means_table(path, rows)
-
-
-def _refuse_other_names(path: Path, rows: list[list[str]]) -> None:
-    """Refuse a table with a row for each reward whose columns have other names."""
-    width, body = len(rows[0]), rows[1:]
-    if width < 3 or len(body) < 2 or any(map(NUMBER.fullmatch, rows[0])):
-        return
-    texts = [
-        place for place in range(width) if not any(NUMBER.fullmatch(row[place]) for row in body)
-    ]
-    if len(texts) > 1 and len(texts) < width:
-        heads = ", ".join(cell.strip() for cell in rows[0])
-        raise InputError(
-            f"{path}: columns {heads}: a row for each reward needs columns arm, client and "
-            "reward, and may have count; say which is which, as in fastfed instance FILE "
-            "--columns arm=...,client=...,reward=... --out inst.toml"
-        )
-
-
-def _observed_text(
-    path: Path, heads: list[str], rows: list[list[str]], reading: Reading
-) -> dict[str, Any]:
-    """Read the observed rewards of a CSV file, which has one row for each reward."""
     import polars as pl
 
-    columns: dict[str, list[Any]] = {}
-    for place, head in enumerate(heads):
-        if head not in ROLES:
-            continue
-        cells = [row[place].strip() for row in rows]
-        if head in ("reward", "count", "weight"):
-            columns[head] = numbers = []
-            for number, cell in enumerate(cells, 2):
-                missing = cell.lower() in _MISSING
-                if not missing and NUMBER.fullmatch(cell) is None:
-                    raise InputError(f"{path}: row {number}: {head} {cell!r} is not a number")
-                numbers.append(None if missing else float(cell))
-        else:
-            columns[head] = [cell or None for cell in cells]
+    columns = {
+        head: [row[place].strip() or None for row in rows[1:]]
+        for place, head in enumerate(heads)
+        if head in ROLES
+    }
+    table = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
     with named(path):
-        return from_rewards(pl.DataFrame(columns), reading.empty, reading.drop_missing)
+        return from_rewards(table, reading.empty, reading.drop_missing)
 
 
 def _means_table(path: Path, rows: list[list[str]]) -> dict[str, Any]:
@@ -116,16 +82,20 @@ def _means_table(path: Path, rows: list[list[str]]) -> dict[str, Any]:
     body = rows[1:] if header else rows
     if not body:
         raise InputError(f"{path}: a header and no means")
-    named = corner or any(row[0].strip() and not is_number(row[0]) for row in body)
+    named = corner or names([row[0] for row in body])
     weighs = [named and row[0].strip().lower() == "weights" for row in body]
     cells = [row[1:] if named else row for row in body]
     for place, (row, weight) in enumerate(zip(cells, weighs, strict=True), 2 if header else 1):
-        for cell in row:
-            if not is_number(cell) and (weight or cell.strip()):
-                raise InputError(
-                    f"{path}: row {place}: {cell!r} is not a number; leave a cell empty if the "
-                    "client does not have the arm"
+        odd = [cell for cell in row if not is_number(cell) and (weight or cell.strip())]
+        if odd:
+            rule = "leave a cell empty if the client does not have the arm"
+            if header and width > 2:
+                heads = ", ".join(map(str.strip, rows[0]))
+                rule += (
+                    f"; or if each row is a reward, say which of {heads} is what, as in fastfed "
+                    "instance FILE --columns arm=...,client=...,reward=... --out inst.toml"
                 )
+            raise InputError(f"{path}: row {place}: {odd[0]!r} is not a number; {rule}")
     clients = [cell.strip() for cell in (rows[0][1:] if named else rows[0])] if header else None
     values = [[float(cell) if cell.strip() else math.nan for cell in row] for row in cells]
     pays = [not weight for weight in weighs]

@@ -43,7 +43,8 @@ def builtin_names() -> list[str]:
 
 def known_by_name(name: str) -> bool:
     """Tell whether `load` finds the instance by this name in every process."""
-    return name in builtin_names() or name.partition(":")[0] in FAMILIES
+    family, colon, _ = name.partition(":")
+    return name in builtin_names() or (family in FAMILIES and bool(colon))
 
 
 def load(
@@ -53,55 +54,47 @@ def load(
     weights: npt.ArrayLike | None = None,
 ) -> Instance:
     """Load an instance: see `Instance.load`."""
-    loaded = _load(source, rewards, reading)
+    if isinstance(source, str) and known_by_name(source):
+        _refuse_options(source, rewards, reading)
+        loaded = _by_name(source)
+    else:
+        path = Path(source)
+        if path.suffix.lower() not in _READERS:
+            known = [*builtin_names(), *(f"{name}:" for name in FAMILIES)]
+            raise InputError(
+                f"unknown instance {str(source)!r}{nearest(str(source), known)}: a built-in "
+                f"({', '.join(builtin_names())}), {', '.join(FAMILIES.values())}, or a file ending "
+                f"in {', '.join(_READERS)}"
+                + ("; --instance is repeated for several" if "," in str(source) else "")
+            )
+        loaded = _load_file(path, valid_unicode(path.stem), rewards, reading)
     if weights is None:
         return loaded
     with named(loaded.name):
         return loaded.weighted(weights)
 
 
-def _load(source: str | Path, rewards: Rewards | str | None, reading: Reading) -> Instance:
-    if reading.given and (
-        (isinstance(source, str) and known_by_name(source))
-        or Path(source).suffix.lower() not in (".csv", ".parquet")
-    ):
+def _refuse_options(source: object, rewards: object, reading: Reading) -> None:
+    """Refuse a reward distribution for a source that has one, and options of observed rewards."""
+    if reading.given:
         raise InputError(
             f"{source}: no file of observed rewards, for which empty, columns, drop_missing are"
         )
-    if isinstance(rewards, str):
-        rewards = Rewards.parse(rewards)
-    if rewards is not None and not lacks_law(source):
+    if rewards is not None:
         raise InputError(
             f"rewards {rewards!r}: {source} says itself what its rewards are; leave it out"
         )
-    text = str(source)
-    family, colon, arguments = text.partition(":")
-    if isinstance(source, str) and colon and family in FAMILIES:
+
+
+def _by_name(text: str) -> Instance:
+    family, _, arguments = text.partition(":")
+    if family in FAMILIES:
         return {"random": _random, "scaled": _scaled, "gaussian": _gaussian}[family](
             text, arguments
         )
-    if isinstance(source, str) and text in _MOVIELENS:
+    if text in _MOVIELENS:
         return _movielens(text)
-    if isinstance(source, str) and text in builtin_names():
-        return _load_file(data_folder() / f"{text}.toml", text)
-    path = Path(source)
-    if path.suffix.lower() in _READERS:
-        return _load_file(path, valid_unicode(path.stem), rewards, reading)
-    known = [*builtin_names(), *(f"{name}:" for name in FAMILIES)]
-    raise InputError(
-        f"unknown instance {text!r}{nearest(text, known)}: a built-in "
-        f"({', '.join(builtin_names())}), {', '.join(FAMILIES.values())}, or a file ending in "
-        f"{', '.join(_READERS)}" + ("; --instance is repeated for several" if "," in text else "")
-    )
-
-
-def lacks_law(source: str | Path) -> bool:
-    """Tell whether a file has means, and names no reward distribution."""
-    path = Path(source)
-    named = isinstance(source, str) and known_by_name(source)
-    if named or path.suffix.lower() not in (".toml", ".csv"):
-        return False
-    return "rewards" not in _content(path)
+    return _load_file(data_folder() / f"{text}.toml", text)
 
 
 def _random(text: str, arguments: str) -> Instance:
@@ -147,17 +140,16 @@ def _gaussian(text: str, arguments: str) -> Instance:
 def _load_file(
     path: Path,
     name: str,
-    rewards: Rewards | None = None,
+    rewards: Rewards | str | None = None,
     reading: Reading = Reading(),  # noqa: B008
 ) -> Instance:
     content = {"name": name, **_content(path, reading)}
     observed = path.suffix.lower() != ".toml" and "rewards" in content
-    if reading.given and not observed:
-        raise InputError(
-            f"{path}: has means and no observed rewards; leave empty, columns and drop_missing out"
-        )
+    _refuse_options(
+        path, rewards if "rewards" in content else None, Reading() if observed else reading
+    )
     if rewards is not None:
-        content["rewards"] = rewards
+        content["rewards"] = Rewards.parse(rewards)
     with named(path):
         made = Instance(**content)
     filled = reading.empty not in (None, ABSENT)

@@ -24,47 +24,41 @@ if TYPE_CHECKING:
     import polars as pl
 
 ROLES = ("arm", "client", "reward", "count", "weight")  # the last two may be left out
+_NAMES = ROLES[:2]  # columns of names; the others have numbers
+_MISSING = ("na", "n/a", "nan", "null", "none")  # a missing number, as text
 _MOST_ROWS = 100_000_000  # of observed rewards
 
 
 def read_parquet(path: Path, reading: Reading) -> dict[str, Any]:
-    """Read the arguments of `Instance` from a file."""
-    with named(path):
-        return from_rewards(_observed(path, reading), reading.empty, reading.drop_missing)
+    """Read the arguments of `Instance` from a file.
 
-
-def _observed(path: Path, reading: Reading) -> pl.DataFrame:
-    """Read the columns of observed rewards.
-
-    Arrow reads them: it raises an exception for a damaged file, where Polars may panic.
+    Arrow reads it: it raises an exception for a damaged file, where Polars may panic.
     """
     import polars as pl
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     content = pa.BufferReader(read_regular(path, MOST_FILE))
-    try:
-        with pq.ParquetFile(content) as file:
-            schema, rows = file.schema_arrow, file.metadata.num_rows
-            if rows > _MOST_ROWS:
-                raise InputError(
-                    f"{rows:,} rows, at most {_MOST_ROWS:,}; add them up, with a column count"
-                )
-            roles = roles_of(schema.names, reading)
-            _refuse_odd_columns(
-                pa.schema([one.with_name(role) for one, role in zip(schema, roles, strict=True)])
+    with named(path):
+        try:
+            with pq.ParquetFile(content) as file:
+                if file.metadata.num_rows > _MOST_ROWS:
+                    raise InputError(
+                        f"{file.metadata.num_rows:,} rows, at most {_MOST_ROWS:,}; add them up, "
+                        "with a column count"
+                    )
+                wanted = columns_of(file.schema_arrow.names, reading)
+                table = file.read(list(wanted.values()))
+            table.validate(full=True)
+            frame = pl.DataFrame(
+                {role: pl.from_arrow(table[name]) for role, name in wanted.items()}
             )
-            wanted = {
-                role: name for role, name in zip(roles, schema.names, strict=True) if role in ROLES
-            }
-            table = file.read(list(wanted.values()))
-        table.validate(full=True)
-        return pl.DataFrame({role: pl.from_arrow(table[name]) for role, name in wanted.items()})
-    except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError) as error:
-        if isinstance(error, InputError):
+        except InputError:
             raise
-        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise InputError(f"not a Parquet file that can be read ({reason})") from None
+        except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError) as error:
+            reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+            raise InputError(f"not a Parquet file that can be read ({reason})") from None
+        return from_rewards(frame, reading.empty, reading.drop_missing)
 
 
 def roles_of(heads: Sequence[str], reading: Reading) -> list[str]:
@@ -83,34 +77,41 @@ def roles_of(heads: Sequence[str], reading: Reading) -> list[str]:
     return [known.get(head, head.lower()) for head in heads]
 
 
-def _refuse_odd_columns(schema: Any) -> None:
-    """Refuse names that are not text or whole numbers, and other columns without numbers."""
-    from pyarrow import types
-
-    for name in ROLES:
-        fields = [field for field in schema if field.name == name]
-        if len(fields) > 1:
-            raise InputError(f"column {name!r} is there twice")
-        if not fields and name not in ("count", "weight"):
+def columns_of(heads: Sequence[str], reading: Reading) -> dict[str, str]:
+    """Return the name of the column of each role; refuse roles without one, or with two."""
+    roles = roles_of(heads, reading)
+    for role in ROLES:
+        if roles.count(role) > 1:
+            raise InputError(f"column {role!r} is there twice")
+        if role in ROLES[:3] and role not in roles:
             raise InputError(
-                f"no column {name!r}: observed rewards need arm, client and reward, "
-                f"and may have count and weight (found: {', '.join(schema.names)})"
+                f"no column {role!r}: observed rewards need arm, client and reward, and may have "
+                f"count and weight (found: {', '.join(heads)})"
             )
-        for field in fields:
-            kind = field.type.value_type if types.is_dictionary(field.type) else field.type
-            text = (
-                types.is_string(kind) or types.is_large_string(kind) or (types.is_string_view(kind))
+    return {role: heads[roles.index(role)] for role in ROLES if role in roles}
+
+
+def _read_column(column: pl.Series) -> pl.Series:
+    """Read a column as names, or as numbers from numbers or text; NaN is a missing number."""
+    import polars as pl
+
+    name, kind = column.name, column.dtype
+    if name in _NAMES:
+        if not (kind.is_integer() or kind in (pl.String, pl.Categorical, pl.Enum)):
+            raise InputError(
+                f"column {name!r} holds {str(kind).lower()}, must be names or whole numbers"
             )
-            if name in ("arm", "client") and not (text or types.is_integer(kind)):
-                raise InputError(
-                    f"column {name!r} holds {field.type}, must be names or whole numbers"
-                )
-            if name in ("reward", "count", "weight") and not (
-                types.is_integer(field.type)
-                or types.is_floating(field.type)
-                or types.is_decimal128(field.type)
-            ):
-                raise InputError(f"column {name!r} holds {field.type}, must be numbers")
+        return column.cast(pl.String)
+    if not (kind.is_numeric() or kind == pl.String):
+        raise InputError(f"column {name!r} holds {str(kind).lower()}, must be numbers")
+    if kind == pl.String:
+        column = column.set(column.str.to_lowercase().is_in(_MISSING), None)
+    found = column.cast(pl.Float64, strict=False)
+    odd = found.is_null() & column.is_not_null()
+    if odd.any():
+        row = odd.arg_max() or 0
+        raise InputError(f"row {row + 2}, the header included: {name} {column[row]!r} is no number")
+    return found.fill_nan(None)
 
 
 def from_rewards(
@@ -123,18 +124,10 @@ def from_rewards(
     """
     import polars as pl
 
-    count = pl.col("count") if "count" in frame.columns else pl.lit(1)
-    try:
-        each = frame.select(
-            pl.col("arm").cast(pl.String),
-            pl.col("client").cast(pl.String),
-            pl.col("reward").cast(pl.Float64),
-            count=count.cast(pl.Float64),
-            **({"weight": pl.col("weight").cast(pl.Float64)} if "weight" in frame.columns else {}),
-        )
-    except pl.exceptions.PolarsError as error:
-        raise InputError(str(error).splitlines()[0]) from None
-    each = _without_missing(each.with_columns(pl.col(pl.Float64).fill_nan(None)), drop_missing)
+    each = pl.DataFrame([_read_column(frame[name]) for name in ROLES if name in frame.columns])
+    if "count" not in each.columns:
+        each = each.with_columns(count=pl.lit(1.0))
+    each = _without_missing(each, drop_missing)
     if each.height == 0:
         raise InputError("no rewards in it")
     if not each.select((pl.col("count") >= 0).all() & pl.col("count").is_finite().all()).item():

@@ -74,41 +74,29 @@ def _rewards(path: str, table: object) -> Rewards:
 
 def to_toml(instance: Instance) -> str:
     """Write an instance as the text of a TOML file."""
-
-    def strings(names: tuple[str, ...]) -> str:
-        return "[" + ", ".join(map(_toml_string, names)) + "]"
-
-    rows = "".join(f"  [{', '.join(repr(float(x)) for x in row)}],\n" for row in instance.means)
+    questions, rewards = instance.questions, instance.rewards
     # a name that nobody chose is not written: the file's own will do
-    name = "" if instance.name == "custom" else f"name = {_toml_string(instance.name)}\n"
-    return (
-        f"{name}description = {_toml_string(instance.description)}\n"
-        f"arms = {strings(instance.arms)}\n"
-        f"clients = {strings(instance.clients)}\n"
-        f"{_toml_questions(instance)}{_toml_rewards(instance, rows)}"
-    )
+    keys: dict[str, Any] = {} if instance.name == "custom" else {"name": instance.name}
+    keys |= {name: getattr(instance, name) for name in ("description", "arms", "clients")}
+    if not questions.plain:
+        given = questions.given.tolist()
+        keys["weights"] = given[0] if len(given) == 1 else given
+        if questions.own:
+            keys["own"] = True
+        elif not questions.local:
+            keys["local"] = False
+    means = ""
+    if rewards.own_means is None:
+        rows = (f"  {_toml(row)},\n".replace("NaN", "nan") for row in instance.means.tolist())
+        means = f"means = [\n{''.join(rows)}]\n\n"
+    return f"{_lines(keys)}{means}[rewards]\n{_lines({'kind': rewards.family, **rewards.table})}"
 
 
-def _toml_questions(instance: Instance) -> str:
-    questions = instance.questions
-    if questions.plain:
-        return ""
-    given = questions.given.tolist()
-    text = f"weights = {given[0] if len(given) == 1 else given!r}\n"
-    if questions.own:
-        return f"{text}own = true\n"
-    return text if questions.local else f"{text}local = false\n"
+def _lines(keys: dict[str, Any]) -> str:
+    return "".join(f"{name} = {_toml(value)}\n" for name, value in keys.items())
 
 
-def _toml_rewards(instance: Instance, rows: str) -> str:
-    means = "" if instance.rewards.own_means is not None else f"means = [\n{rows}]\n\n"
-    text = f'{means}[rewards]\nkind = "{instance.rewards.family}"\n'
-    for name, value in instance.rewards.table.items():
-        plain = value.tolist() if isinstance(value, np.ndarray) else value
-        text += f"{name} = {_toml_string(plain) if isinstance(plain, str) else plain}\n"
-    return text
-
-
-def _toml_string(text: str) -> str:
-    """Write a TOML basic string: with JSON's escapes, and DEL escaped as well."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _toml(value: Any) -> str:
+    """Write a value in TOML: as JSON, in which DEL is escaped as well."""
+    plain = value.tolist() if isinstance(value, np.ndarray) else value
+    return json.dumps(plain, ensure_ascii=False).replace("\x7f", "\\u007f")
