@@ -281,11 +281,11 @@ def _lay_out_questions(setting: Setting) -> Questions:
     """Lay the questions of the server out for the kernel."""
     instance = setting.instance
     questions, arms, available = instance.questions, instance.shape[0], instance.available
-    asked = questions.asked
+    asked = np.array(questions.asked, order="C")  # another layout would be another kernel
     return Questions(
         np.array(questions.factors, order="C"),
         asked.sum(axis=2),
-        questions.candidates,
+        np.array(questions.candidates, order="C"),
         _pair_scales(setting),
         available.astype(np.float64),
         np.array(available.T, order="C"),

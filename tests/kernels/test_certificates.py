@@ -9,37 +9,19 @@ the rows that another tolerance would give.
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import BOUNDS
 
 import fastfed as ff
 from fastfed import confidence as radius
-from fastfed.kernels import decisions
 from fastfed.kernels import radii as boundary
 from fastfed.kernels.compiling import from_python, kernel
 from fastfed.kernels.memory import (
-    ALIVE,
-    DEPTHS,
-    DRAWN,
-    LEFT,
-    LISTED,
-    NEVER,
-    ORIGIN,
-    RIGHT,
     SKIP_TOLERANCE,
-    A,
-    B,
-    Scope,
-    ints,
 )
 from fastfed.kernels.rewards import counts, finite, finite_pairwise
-from fastfed.kernels.rewards.finite import finite_rewards
-from fastfed.kernels.rewards.permuted import DISTANCES, RANGES, SQUARES
 from fastfed.kernels.uplinks import lattice
-from fastfed.kernels.verdicts import FIRST_MAY, FIRST_STOPS, SECOND_STOPS
 from fastfed.simulation.job import Job
 
 deviations = from_python(counts.deviations)
@@ -76,37 +58,6 @@ def test_the_spread_of_rewards_in_an_interval(kinds):
             reach * reach / 4,
             distances,
         )
-
-
-@pytest.mark.parametrize("clients", [1, 3])
-def test_the_spread_of_arms_that_a_pass_judges_by(clients):
-    """An arm's is the sum over clients, whichever of the three forms is chosen."""
-    rng = np.random.default_rng(7)
-    values = np.array([0.0, 0.5, 1.0, 4.0])
-    seen = set()
-    for length in (8, 64, 1024, 2**16):
-        law = finite_rewards(values, rng.integers(1, 9, (3, clients, 4)) + np.eye(4)[0] * 20)
-        memory = law.memory(ORIGIN + 1, 3, clients)
-        sums = np.zeros((3, 3))
-        for k in range(3):
-            for m in range(clients):
-                counted = rng.multinomial(length, np.diff([0.0, 0.1, 0.2, 0.35, 1.0]))[:-1]
-                memory.counts[1, m, k] = counted
-                rewards = rewards_of(counted, law.rise[k, m], length)
-                away = rewards - rewards.mean()
-                sums[k, SQUARES] += (away**2).sum()
-                sums[k, RANGES] += law.reach[k, m] ** 2 / 4
-                sums[k, DISTANCES] += np.maximum(away, 0.0).sum()
-        frame = ints(DEPTHS, 8)
-        frame[0, A], frame[0, B], frame[0, LEFT], frame[0, RIGHT] = 0, length, ORIGIN, 1
-        frame[0, DRAWN] = 3
-        spread = np.zeros(3)
-        many = np.int64(clients)
-        scope = Scope(np.uint64(0), np.int64(0), np.int64(0), many, np.ones((3, clients)), many)
-        measure(law, memory, scope, frame, np.arange(3, dtype=np.uint32), spread, np.int64(0))
-        form = next(form for form in range(3) if np.allclose(spread, sums[:, form], rtol=1e-9))
-        seen.add(form)
-    assert {SQUARES, DISTANCES} <= seen
 
 
 @kernel
@@ -161,50 +112,6 @@ def test_certificates_of_pairwise_passes_are_counted(instance):
     assert 0.8 * looks < verdicts < 1.2 * looks
 
 
-SIX = ff.Instance([[0.2, 0.1], [0.1, 0.15], [0.0, 0.05]])
-
-
-@pytest.mark.slow
-def test_the_tolerance_is_as_small_as_it_is_booked():
-    """Run 20,000 short trials with every step visited, and with skipping.
-
-    A tolerance of 1e-4 that is counted as 1e-15 makes a dozen of the trials differ.
-    """
-    frames = [
-        ff.simulate(
-            SIX, ["fedelim0"], delta=0.2, trials=20_000, sigma=0.4, max_steps=2**12, engine=engine
-        ).frame
-        for engine in ("skip", "dense")
-    ]
-    assert frames[0]["skip_error"].mean() < 1e-11
-    assert frames[0].drop(BOUNDS).equals(frames[1].drop(BOUNDS))
-
-
-# Certificates of single goals and uplinks, in plain Python
-
-
-def may_stop(listed: list[tuple[int, int, int]], may_lose: list[int]) -> bool:
-    """Ask `eps` whether one of four arms may stop the pass, from verdicts (one, other, flags)."""
-    tree = Job.of(ff.Instance(np.arange(4.0)[:, None]), "fedelim", delta=0.1).space().tree
-    state = np.zeros((1, 16), np.int64)
-    state[0, ALIVE] = 4
-    tree.frame[1, LISTED] = len(listed)
-    tree.verdicts[1, : len(listed)] = listed
-    tree.marks[may_lose] = 1
-    schedules = SimpleNamespace(eliminated_at=np.full((1, 4), NEVER), state=state)
-    return bool(decisions._may_stop.py_func(schedules, tree, 0, 1))
-
-
-def test_a_rival_that_may_fall_holds_no_leader_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arm 1 may reach h over arms 0 and 2, and only arm 3 holds it back."""
-    monkeypatch.setattr(decisions, "_alive", decisions._alive.py_func)
-    leads = [(1, 0, FIRST_STOPS), (1, 2, FIRST_STOPS)]
-    assert not may_stop(leads, [])
-    assert may_stop([*leads, (0, 3, FIRST_MAY | FIRST_STOPS)], [3])
-    stops = [(0, 1, SECOND_STOPS), *leads[1:], (3, 1, SECOND_STOPS)]
-    assert may_stop(stops, [])
-
-
 @pytest.mark.parametrize("clients", [1, 2, 3, 10, 100])
 def test_likely_message_errors_are_as_rare_as_they_are_booked(clients):
     """A message error is uniform: sub-Gaussian with a twelfth of the squared step.
@@ -224,24 +131,3 @@ def test_likely_message_errors_are_as_rare_as_they_are_booked(clients):
         # and not much larger than needed
         assert (sure | (chance > booked - 1e-6 * abs(booked))).all()
         assert (errors <= arms * clients * step / 2 * (1 + 1e-8)).all()
-
-
-def test_messages_that_err_by_more_than_the_boundary_certify_nothing(monkeypatch):
-    """Below the message error, g less that error is no concave curve above its chord."""
-    uplink = lattice.dithered_uplink(1.0, 4)
-    monkeypatch.setattr(lattice, "octave", int.bit_length)
-    tree = SimpleNamespace(g=np.zeros((1, 2)), frame={(0, A): 64, (0, B): 128})
-    pair = float(uplink.errors_of_pair[6]) * 8.0
-    for errors, least in (
-        (lambda: lattice._message_errors(uplink, tree, 0, 7), pair),
-        (
-            lambda: lattice._message_errors_alone(uplink, tree, 0),
-            2 * float(uplink.errors_of_arm[6]) * 8.0,
-        ),
-    ):
-        tree.g[0] = 0.99 * least, 2 * least
-        assert errors() == (math.inf, math.inf)
-        tree.g[0] = 1.01 * least, 2 * least
-        at_a, at_b = errors()
-        assert 0 < at_a < math.inf
-        assert at_b == pytest.approx(at_a * math.sqrt(2))

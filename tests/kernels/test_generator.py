@@ -6,8 +6,6 @@ because the generator is a pure function of its address.
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -211,11 +209,3 @@ def test_neighbouring_addresses_are_independent():
     for what, there in others.items():
         assert abs(np.mean(here * there)) < limit, what
         assert abs(np.mean((here**2 - 1) * (there**2 - 1))) / 2 < 1.2 * limit, what
-
-
-def test_a_pure_function_of_its_address():
-    addresses = list(itertools.product((0, 7), (0, 2), range(9), (1, 6, 2**52)))
-    forward = [standard_normal(np.uint64(3), *address) for address in addresses]
-    backward = [standard_normal(np.uint64(3), *address) for address in addresses[::-1]]
-    assert forward == backward[::-1]
-    assert len(set(forward)) == len(addresses)

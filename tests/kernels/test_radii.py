@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
+from functools import cache
+from typing import Any
 
 import pytest
+from helpers import built_in
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fastfed import confidence as radius
+from fastfed.confidence import Confidence
 from fastfed.kernels import radii as boundary
 from fastfed.kernels.compiling import kernel
+from fastfed.model.radii import Radius
+
+RADII = [name for name in built_in(Radius) if name != "betting"]  # which compares capitals
 
 
 @kernel
@@ -28,48 +35,45 @@ def reaches(lead, n, level, curve):
     return boundary.reaches(curve, lead, n, level)
 
 
+@kernel
+def exact(curve, n):
+    return boundary.exact(curve, n)
+
+
+@cache
+def curve_of(name: str, delta: float, clients: int, scale: float) -> tuple[Confidence, Any]:
+    confidence = Radius.parse(name).at_server(4, clients, delta, scale)
+    return confidence, boundary.make_radius(confidence)
+
+
 def setting(log_c: float, walks: float, scale: float) -> boundary.Boundary:
     paper = radius.Confidence(radius.PAPER, float(walks), scale, False, 0.01, log_c, 0.0)
     curve: boundary.Boundary = boundary.make_radius(paper)
     return curve
 
 
-def forged(curve: boundary.Boundary, log_c: float) -> boundary.Boundary:
-    """Return the curve with another formula and the same bounds."""
-    table = curve.table.copy()
-    table[boundary.CONSTANT] = log_c
-    return curve._replace(table=table)
-
-
 steps = st.one_of(
     st.integers(1, 2**52), st.integers(0, 52).map(lambda t: 2**t), st.integers(1, 1000)
 )
 log_cs = st.floats(math.log(16.0), 60.0)
-scales = st.floats(1e-3, 1e3)
-
-
-@given(n=steps, log_c=log_cs, walks=st.integers(1, 100), scale=scales)
-def test_the_bound_is_below_and_near(n, log_c, walks, scale):
-    curve = setting(log_c, walks, scale)
-    g = radius.boundary(float(n), float(walks), log_c, scale)
-    low = below(n, n.bit_length(), curve)
-    assert g * (1 - 3e-5) < low < g
 
 
 @given(
     n=steps,
-    log_c=log_cs,
-    walks=st.integers(1, 100),
-    scale=scales,
-    off=st.sampled_from([0.0, 1e-15, -1e-15, 1e-10, -1e-10, 3e-6, -3e-6, 1e-3, -1e-3]),
+    name=st.sampled_from([*RADII, "mixture:1", "mixture-pairs:4503599627370496"]),
+    delta=st.sampled_from([0.999, 0.1, 1e-300]),
+    clients=st.sampled_from([1, 3, 100]),
+    scale=st.sampled_from([1e-3, 1.3, 1e3]),
+    off=st.sampled_from([0.0, 1e-15, -1e-15, 1e-10, -1e-10, 3e-6, -3e-6, 3e-5, -3e-5, 1e-3]),
 )
-def test_who_reaches_the_boundary_is_decided_by_the_formula(n, log_c, walks, scale, off):
+def test_the_table_is_below_and_near_and_the_formula_decides(n, name, delta, clients, scale, off):
     """At g itself, the next numbers on either side of it, and further off."""
-    curve = setting(log_c, walks, scale)
-    g = radius.boundary(float(n), float(walks), log_c, scale)
-    for lead in (g * (1 + off), math.nextafter(g, 0.0), math.nextafter(g, math.inf)):
-        decided = reaches(lead, n, n.bit_length(), curve)
-        assert decided == (lead >= g), (lead, g)
+    confidence, curve = curve_of(name, delta, clients, scale)
+    g, level = exact(curve, float(n)), n.bit_length()
+    assert g == pytest.approx(confidence.boundary(float(n)), rel=1e-14)
+    assert g * (1 - 3e-5) < below(n, level, curve) < g
+    for lead in (g * (1 + off), g, math.nextafter(g, 0.0), math.nextafter(g, math.inf)):
+        assert reaches(lead, n, level, curve) == (lead >= g), (lead, g)
 
 
 @given(
@@ -78,7 +82,7 @@ def test_who_reaches_the_boundary_is_decided_by_the_formula(n, log_c, walks, sca
     depth=st.integers(0, 49),
     log_c=log_cs,
     walks=st.integers(1, 100),
-    noise=scales,
+    noise=st.floats(1e-3, 1e3),
 )
 def test_the_bound_in_the_middle_of_an_interval(level, place, depth, log_c, walks, noise):
     """Below g, off by a fifth of the noise of one reward, or by what the table is off."""
@@ -96,16 +100,20 @@ def test_the_bound_in_the_middle_of_an_interval(level, place, depth, log_c, walk
     assert g_middle - low < 0.2 * noise + 3e-5 * g_middle
 
 
-@pytest.mark.parametrize("walks", [1, 38])
-def test_most_decisions_need_no_logarithm(walks):
-    """A lead that is off g by 1e-5 is decided without the formula.
+def test_the_formula_is_asked_only_where_the_table_does_not_decide():
+    """A forged formula would turn every answer round."""
+    for name in RADII:
+        _, curve = curve_of(name, 0.1, 3, 1.3)
+        for n in (1, 3, 200, 12345, 2**40 + 12345):
+            g, level = exact(curve, float(n)), n.bit_length()
+            assert reaches(g * (1 + 3e-5), n, level, forged(curve, n, 1e6))
+            assert not reaches(g * (1 - 3e-5), n, level, forged(curve, n, 1e-6))
 
-    A forged log_c would turn every answer of the formula round.
-    """
-    log_c = 9.0
-    curve = setting(log_c, walks, 1.0)
-    for n in (1, 3, 77, 5000, 10**9 + 7, 2**52 - 1):
-        g = radius.boundary(float(n), float(walks), log_c, 1.0)
-        place = (n, n.bit_length())
-        assert reaches(g * (1 + 1e-5), *place, forged(curve, 1e6))
-        assert not reaches(g * (1 - 1e-5), *place, forged(curve, -log_c))
+
+def forged(curve: boundary.Boundary, n: int, factor: float) -> boundary.Boundary:
+    """Return the curve with another formula and the same bounds."""
+    if curve.kind != radius.PAPER:
+        return curve._replace(unit=factor * curve.unit)
+    table, twice = curve.table.copy(), 2.0 * math.log(n)
+    table[boundary.CONSTANT] = factor * (table[boundary.CONSTANT] + twice) - twice
+    return curve._replace(table=table)

@@ -36,42 +36,6 @@ def made() -> Outside:
     return Outside(np.uint32(7), inside, Alike(1.5, 2.5), np.arange(5))
 
 
-@inner
-def _read(whole: Any) -> Any:
-    inside = whole.inside
-    total = np.float64(whole.first) + whole.alike.x - whole.alike.y
-    if inside.flag:
-        total += inside.numbers[2, 3] * whole.last[4]
-    return total
-
-
-@kernel
-def read(whole: Outside) -> Any:
-    return _read(by_reference(whole)), _read(whole)
-
-
-def test_fields_are_those_of_the_tuple() -> None:
-    assert read(made()) == (50.0, 50.0)
-
-
-@inner
-def _fill(whole: Any, value: Any) -> None:
-    numbers = whole.inside.numbers
-    for k in range(numbers.shape[0]):
-        numbers[k, 0] = value + k
-
-
-@kernel
-def fill(whole: Outside) -> None:
-    _fill(by_reference(whole), 10.0)
-
-
-def test_arrays_are_not_copied() -> None:
-    whole = made()
-    fill(whole)
-    assert whole.inside.numbers[:, 0].tolist() == [10.0, 11.0, 12.0]
-
-
 def same_name() -> tuple[Any, Any]:
     """Make two classes of one name, with the fields the other way round."""
     one = NamedTuple("Twin", [("x", Any), ("y", Any)])  # noqa: UP014

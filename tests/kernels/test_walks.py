@@ -140,33 +140,6 @@ def test_the_construction_as_written(n):
             assert found == pytest.approx(expected, rel=1e-12)
 
 
-def test_a_pure_function_in_any_order():
-    rng = np.random.default_rng(0)
-    places = [
-        (int(t), int(k), int(m), int(n))
-        for t, k, m, n in zip(
-            rng.integers(0, 99, 200),
-            rng.integers(0, 9, 200),
-            rng.integers(0, 9, 200),
-            rng.integers(1, 2**52, 200),
-            strict=True,
-        )
-    ]
-    once = {place: value(np.uint64(8), *place, 0.5, 1.0) for place in places}
-    for i in rng.permutation(len(places)):
-        assert value(np.uint64(8), *places[i], 0.5, 1.0) == once[places[i]]
-    assert len(set(once.values())) == len(once)
-
-
-def test_the_mean_only_shifts_and_the_noise_only_stretches():
-    for n in (1, 3, 8, 1000, 2**30 + 5):
-        plain = value(np.uint64(4), 2, 1, 0, n, 0.0, 1.0)
-        assert value(np.uint64(4), 2, 1, 0, n, 0.0, 2.0) == 2 * plain
-        assert value(np.uint64(4), 2, 1, 0, n, 0.25, 1.0) == pytest.approx(
-            plain + 0.25 * n, rel=1e-12
-        )
-
-
 def test_the_walks_of_this_version():
     """Pin the walks: sweeps are resumed, merged and compared across versions of fastfed.
 

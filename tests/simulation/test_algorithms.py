@@ -50,7 +50,14 @@ def of(frame: pl.DataFrame, schedule: str) -> pl.DataFrame:
     return frame.filter(pl.col("schedule") == schedule)
 
 
-@pytest.mark.parametrize("name", INSTANCES)
+COMPILED = [
+    name if name in ("gaussian", "bernoulli") else pytest.param(name, marks=pytest.mark.slow)
+    for name in INSTANCES
+]
+"""The other rewards are compiled for these tests and a few more."""
+
+
+@pytest.mark.parametrize("name", COMPILED)
 @pytest.mark.parametrize("base", [2, 1.5])
 def test_server_of_rounds_is_that_of_the_schedule(name: str, base: float) -> None:
     """On the same walks both servers eliminate the same arms at the same steps."""
@@ -72,7 +79,28 @@ def test_clients_of_rounds_decide_at_the_next_round() -> None:
     assert (rounds >= every).all()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "pulls", "uplinks", "rounds"),
+    [
+        ("rounds:2", 1_044_480, 762, 94),
+        ("phases", 90_888, 433, 56),
+        ("halving:600", 3_555, 90, 12),
+        ("oracle", 113_862, 549, 61),
+    ],
+)
+def test_plain_rows_are_those_of_this_version(
+    name: str, pulls: int, uplinks: int, rounds: int
+) -> None:
+    """Decisions as Python runs them; what compiled code decides is compared with them below."""
+    frame = ff.simulate(
+        INSTANCES["gaussian"], name, delta=0.1, trials=6, seed=1, engine="python"
+    ).frame
+    assert frame.select("pulls", "uplinks", "rounds").sum().row(0) == (pulls, uplinks, rounds)
+
+
+@pytest.mark.parametrize(
+    "name", ["rounds:2", *(pytest.param(one, marks=pytest.mark.slow) for one in NAMES[1:])]
+)
 @pytest.mark.parametrize("rewards", ["gaussian", "bernoulli"])
 def test_compiled_and_plain_rows_are_equal(name: str, rewards: str) -> None:
     frames = [

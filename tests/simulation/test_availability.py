@@ -11,14 +11,6 @@ import fastfed as ff
 NAN = math.nan
 
 
-def test_absent_cells_are_never_pulled() -> None:
-    chain = ff.Instance([[1.0, NAN], [0.5, 0.5], [NAN, 0.0]])
-    for instance in (chain, chain.own()):
-        done = ff.simulate(instance, ["fedelim", "fedelim0"], delta=0.1, trials=5, keep_pulls=True)
-        assert (done.pulls[:, :, ~instance.available] == 0).all()
-        assert (done.pulls[:, :, instance.available] > 0).all()
-
-
 def test_a_client_with_one_arm_answers_without_a_pull() -> None:
     """The second client pulls for the server alone, and the third for nobody."""
     means = [[1.0, 0.2, NAN], [0.0, NAN, NAN], [NAN, NAN, 0.5]]
@@ -37,14 +29,6 @@ def test_pulls_of_the_chain() -> None:
     ).frame["pulls"]
     error = math.hypot(1.0, float(pulls.std()) / math.sqrt(8_000))  # type: ignore[arg-type]
     assert abs(float(pulls.mean()) - 365.3) < 5.0 * error  # type: ignore[arg-type]
-
-
-def test_a_replay_adds_up_to_its_row() -> None:
-    chain = ff.Instance([[1.0, NAN], [0.5, 0.5], [NAN, 0.0]])
-    for instance in (chain, chain.own()):
-        story = ff.replay(instance, "fedelim", delta=0.1, trial=1)
-        assert story.events[-1].pulls == story.row["pulls"]
-        assert story.events[-1].uplinks == story.row["uplinks"]
 
 
 def test_an_algorithm_that_pulls_an_absent_arm_is_refused() -> None:

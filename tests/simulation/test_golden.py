@@ -25,12 +25,21 @@ from fastfed.model import radii as radius
 KEPT = pl.read_parquet(golden_jobs.FILE)
 
 
+def _of_a_default_kernel(job: dict[str, Any]) -> bool:
+    special = job["instance"] in ("events", "uneven") or job.get("radius") == "betting"
+    return not special and "uplink" not in job
+
+
 @pytest.mark.parametrize(
     "job",
-    golden_jobs.JOBS,
-    ids=lambda job: "-".join(
-        str(job[key]) for key in job if key not in ("trials", "seed", "sigma")
-    ),
+    [
+        pytest.param(
+            job,
+            id="-".join(str(job[key]) for key in job if key not in ("trials", "seed", "sigma")),
+            marks=() if _of_a_default_kernel(job) else pytest.mark.slow,
+        )
+        for job in golden_jobs.JOBS
+    ],
 )
 def test_rows_are_those_of_their_version(job: dict[str, Any]) -> None:
     found = golden_jobs.rows(job)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from as_printed import assert_as_printed
 from helpers import BOUNDS, refused
 from polars.testing import assert_frame_equal
 
@@ -21,6 +20,7 @@ ASKED = ff.Instance(THREE.means, weights=[[1, 1, 1], [3, 1, 0]], name="asked")
 SCHEDULES = ["fedelim", "periodic:7"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("participation", ["wait:1", "random:1"])
 @pytest.mark.parametrize("instance", [THREE, ASKED], ids=str)
 def test_with_probability_1_rows_are_those_of_full(
@@ -43,15 +43,7 @@ def test_with_probability_1_rows_are_those_of_full(
         assert np.array_equal(full.pulls, certain.pulls)
 
 
-def test_waiting_serves_other_rewards_and_the_paper_s_radius() -> None:
-    coins = ff.Instance([[0.9, 0.3], [0.5, 0.2], [0.2, 0.6]], ff.Bernoulli())
-    rows = [
-        ff.simulate(coins, SCHEDULES, delta=0.1, trials=20, participation=one).frame.drop(LESS)
-        for one in ("full", "wait:1")
-    ]
-    assert_frame_equal(*rows)
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(("participation", "power"), [("random:0.5", 1), ("wait:0.5", 3)])
 def test_where_one_pull_decides_the_server_ends_when_it_has_heard_all(
     participation: str, power: int
@@ -86,6 +78,7 @@ def test_clients_take_part_independently_with_the_probability() -> None:
     assert all(presence(3, 0, 1.0)(m, n) for m in range(6) for n in range(1, 200))
 
 
+@pytest.mark.slow
 def test_uplinks_are_what_is_sent() -> None:
     """Clients that take part send every arm until it is decided."""
     job = Job.of(
@@ -110,23 +103,6 @@ def test_uplinks_are_what_is_sent() -> None:
         assert block.column("rounds")[0, trial] == sum(map(bool, present))
 
 
-@pytest.mark.parametrize("instance", [THREE, ASKED], ids=str)
-@pytest.mark.parametrize("participation", ["wait:0.7", "random:0.4"])
-def test_rows_are_those_of_algorithm_1(participation: str, instance: ff.Instance) -> None:
-    for schedule in SCHEDULES:
-        job = Job.of(
-            instance,
-            schedule,
-            delta=0.1,
-            radius="mixture-pairs",
-            participation=participation,
-            max_steps=3000,
-            keep_pulls=True,
-        )
-        for trial in range(2):
-            assert_as_printed(job, trial)
-
-
 def test_common_steps_is_the_weighted_harmonic_mean() -> None:
     ones = np.ones(3)
     assert common_steps(ones, np.array([5, 5, 5])) == 5
@@ -137,27 +113,7 @@ def test_common_steps_is_the_weighted_harmonic_mean() -> None:
     )
 
 
-def test_a_replay_ends_with_the_costs_of_its_row() -> None:
-    for participation in ("wait:0.7", "random:0.5"):
-        for schedule in SCHEDULES:
-            told = ff.replay(
-                THREE,
-                schedule,
-                delta=0.1,
-                trial=3,
-                radius="mixture-pairs",
-                participation=participation,
-            )
-            last = told.events[-1]
-            assert (last.pulls, last.uplinks) == (told.row["pulls"], told.row["uplinks"])
-            for event in told.events:
-                if event.actor == "server" and event.event == "eliminated":
-                    assert event.leader is not None
-                    assert event.mean is not None
-                    assert event.threshold is not None
-                    assert event.leader - event.mean >= event.threshold * (1 - 1e-9)
-
-
+@pytest.mark.slow
 def test_a_sweep_compares_participations(tmp_path: Path) -> None:
     sweep = ff.sweep(
         instances=[THREE],
@@ -214,6 +170,7 @@ def test_more_rounds_than_are_visited_are_refused() -> None:
     )
 
 
+@pytest.mark.slow
 def test_no_theorem_covers_lost_reports() -> None:
     refused(lambda: ff.bounds(THREE, participation="wait:0.8"), "no theorem", "wait:0.8")
     coins = ff.Instance([[0.9, 0.3], [0.5, 0.2]], ff.Bernoulli())

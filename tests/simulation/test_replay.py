@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from helpers import BOUNDS, refused
+from helpers import refused
 
 import fastfed as ff
 from fastfed.confidence import alpha_global, alpha_local
@@ -26,26 +26,6 @@ SCHEDULES = [
     "superexponential",
     "at:1,5,25,125,625,3125",
 ]
-
-
-@pytest.mark.parametrize("engine", ["skip", "dense"])
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_totals_equal_the_row(schedule, engine):
-    result = ff.simulate(NAMED, SCHEDULES, delta=0.1, trials=30, seed=4, engine=engine)
-    for trial in (0, 7, 29):
-        told = ff.replay(NAMED, schedule, delta=0.1, seed=4, trial=trial, engine=engine)
-        row = result.frame.filter((pl.col("schedule") == schedule) & (pl.col("trial") == trial))
-        expected = row.row(0, named=True)
-        for name in BOUNDS:  # which depend on the schedules of a run
-            assert told.row[name] <= expected[name]
-            expected[name] = told.row[name]
-        assert told.row == expected
-        last = told.events[-1]
-        assert (last.step, last.pulls, last.uplinks) == (
-            told.row["steps"],
-            told.row["pulls"],
-            told.row["uplinks"],
-        )
 
 
 @pytest.mark.parametrize("trial", [7312, 2**40])
@@ -228,39 +208,16 @@ def test_a_lone_arm():
     assert "every answer right" in str(told)
 
 
-def test_a_confidence_scale_of_ones_own():
-    row = ff.simulate(NAMED, delta=0.1, trials=3, seed=2, sigma=0.5).frame.row(2, named=True)
-    told = ff.replay(NAMED, delta=0.1, seed=2, trial=2, sigma=0.5)
-    assert told.row == row
-    assert told.events[0].threshold == pytest.approx(
-        2 * alpha_local(told.events[0].step, 3, 2, 0.1, 0.5)
-    )
-
-
-def test_a_long_trial_replays_too():
-    told = ff.replay(ff.Instance.load("scaled:synthetic,0.0001"), "fedelim0", delta=0.01)
-    assert told.row["pulls"] > 10**11
-    assert told.events[-1].pulls == told.row["pulls"]
-    assert told.events[-1].uplinks == told.row["uplinks"]
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"trial": -1}, ["trial = -1", "whole number from 0"]),
         ({"trial": 0.5}, ["trial = 0.5", "whole number"]),
         ({"trial": None}, ["trial = None", "whole number"]),
-        ({"delta": 2}, ["delta = 2", "between 0 and 1"]),
-        ({"schedule": "fedelm"}, ["did you mean 'fedelim'"]),
-        ({"instance": 5}, ["fastfed.Instance"]),
-        ({"sigma": 0}, ["sigma = 0", "above 0"]),
-        ({"engine": "x"}, ["engine 'x'"]),
-        ({"max_steps": 0}, ["max_steps = 0"]),
     ],
 )
 def test_bad_input(options, words):
-    given = {"instance": NAMED, "delta": 0.1, **options}
-    refused(lambda: ff.replay(given.pop("instance"), **given), *words)
+    refused(lambda: ff.replay(NAMED, delta=0.1, **options), *words)
 
 
 def test_means_are_those_of_the_walk():

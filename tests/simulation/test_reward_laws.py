@@ -10,7 +10,6 @@ import math
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 from helpers import BOUNDS, refused
 from polars.testing import assert_frame_equal
@@ -19,8 +18,6 @@ from scipy import stats
 import fastfed as ff
 from fastfed.kernels.compiling import from_python
 from fastfed.kernels.rewards import poisson as poisson_law
-from fastfed.model.schedules import Schedule
-from fastfed.simulation import reference
 from fastfed.simulation.job import Job
 from fastfed.simulation.walks import values_at, walk
 
@@ -37,147 +34,6 @@ SCHEDULES = [
     "superexponential",
     "at:1,5,25,125,3125",
 ]
-
-
-def poisson_instance(seed: int, arms: int, clients: int, unit: float = 1.0) -> ff.Instance:
-    means = np.random.default_rng(seed).uniform(0, 3, (arms, clients)) * unit
-    return ff.Instance(means, ff.Poisson(sigma=math.sqrt(unit)), name=f"poisson {seed}")
-
-
-def cells_instance(seed: int, arms: int, clients: int, unit: float = 1.0) -> ff.Instance:
-    rng = np.random.default_rng(seed)
-    means = rng.uniform(-1, 1, (arms, clients)) * unit
-    noise = unit * 10 ** rng.uniform(-1, 0.3, (arms, clients))
-    return ff.Instance(means, ff.Gaussian(sigma=noise), name=f"cells {seed}")
-
-
-SHAPES = [
-    (2, 1, 1.0),
-    (3, 2, 1.0),
-    (4, 3, 0.1),
-    (5, 2, 10.0),
-    (2, 5, 3.0),
-    (8, 1, 1.0),
-    (3, 3, 0.02),
-    (6, 4, 1.0),
-    (4, 1, 30.0),
-    (2, 2, 0.5),
-]
-INSTANCES = [
-    make(seed, *shape)
-    for make in (poisson_instance, cells_instance)
-    for seed, shape in enumerate(SHAPES)
-]
-
-
-@pytest.mark.parametrize("instance", INSTANCES, ids=lambda one: one.name)
-@pytest.mark.parametrize("scale", [1.0, 0.3])
-def test_skip_is_dense_bit_for_bit(instance: ff.Instance, scale: float) -> None:
-    """At the stated scale, and at one so small that answers are often wrong."""
-    found = [
-        ff.simulate(
-            instance,
-            SCHEDULES,
-            delta=0.1,
-            trials=12,
-            seed=5,
-            engine=engine,
-            sigma=scale * instance.default_sigma,
-            max_steps=2**17,
-            threads=1,
-            keep_pulls=True,
-        )
-        for engine in ("skip", "dense")
-    ]
-    skip, dense = (one.frame.drop(BOUNDS) for one in found)
-    assert_frame_equal(skip, dense)
-    assert np.array_equal(found[0].pulls, found[1].pulls)
-    assert (found[1].frame["skip_error"] == 0).all()
-    assert (found[0].frame["skip_error"] < 1e-9).all()
-
-
-def test_errors_and_skips_are_among_the_rows() -> None:
-    """Or the test above would show little."""
-    wrong = skipped = 0
-    for instance in INSTANCES:
-        job = Job.of(
-            instance,
-            SCHEDULES,
-            delta=0.1,
-            seed=5,
-            engine="skip",
-            sigma=0.3 * instance.default_sigma,
-            max_steps=2**17,
-        )
-        block = job.run(0, 12)
-        wrong += int((block.column("local_errors") > 0).sum())
-        skipped += int((block.column("steps").max(axis=0) > 20 * block.work[:, 1]).sum())
-    assert wrong > 50
-    assert skipped > 5
-
-
-@pytest.mark.parametrize("instance", [INSTANCES[1], INSTANCES[11]], ids=lambda one: one.name)
-@pytest.mark.parametrize("name", ["fedelim", "periodic:7"])
-def test_rows_are_those_of_algorithm_1_on_the_walk(instance: ff.Instance, name: str) -> None:
-    job = Job.of(
-        instance,
-        [name],
-        delta=0.2,
-        seed=3,
-        engine="skip",
-        sigma=0.4 * instance.default_sigma,
-        max_steps=4096,
-    )
-    block = job.run(0, 8)
-    for trial in range(8):
-        told = reference.fedelim(
-            instance,
-            Schedule.parse(name),
-            0.2,
-            reference.walk_rewards(instance, 3, trial),
-            sigma=job.setting.sigma,
-            max_steps=4096,
-        )
-        assert told.pulls.sum() == block.column("pulls")[0, trial]
-        assert told.uplinks == block.column("uplinks")[0, trial]
-        assert told.global_arm == block.column("global_arm")[0, trial]
-
-
-@pytest.mark.parametrize(
-    "instance",
-    [
-        ff.Instance([[4.0, 1.0], [1.0, 6.0]], ff.Poisson(sigma=1.0), name="poisson"),
-        ff.Instance([[1.5, 0.1], [0.2, 1.9]], ff.Gaussian([[1.0, 0.3], [0.5, 2.0]]), name="cells"),
-    ],
-    ids=lambda one: one.name,
-)
-@pytest.mark.parametrize("name", ["fedelim", "periodic:7"])
-def test_rows_are_distributed_as_with_independent_rewards(instance: ff.Instance, name: str) -> None:
-    """Compare 1,000 trials of each by Kolmogorov-Smirnov tests, and the shares of wrong answers.
-
-    The scale is small enough for some answers to be wrong.
-    """
-    count, sigma = 1_000, 0.15 * instance.default_sigma
-    rows = ff.simulate(instance, name, delta=0.3, trials=count, seed=8, sigma=sigma).frame
-    draw = reference.independent_rewards(instance, np.random.default_rng(9))
-    told = [
-        reference.fedelim(instance, Schedule.parse(name), 0.3, draw, sigma=sigma)
-        for _ in range(count)
-    ]
-    wrong = [
-        sum(one.local_arms[m] != best for m, best in enumerate(instance.local_best)) for one in told
-    ]
-    for column, theirs in (
-        ("pulls", [one.pulls.sum() for one in told]),
-        ("uplinks", [one.uplinks for one in told]),
-        ("steps", [one.steps for one in told]),
-        ("local_errors", wrong),
-    ):
-        found = stats.ks_2samp(rows[column].to_numpy(), theirs, method="asymp")
-        assert found.pvalue > ALARM / 5, column
-    table = [[(rows["local_errors"] > 0).sum(), count], [np.count_nonzero(wrong), count]]
-    assert table[0][0] > 10
-    assert stats.fisher_exact([[a, b - a] for a, b in table]).pvalue > ALARM / 5
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.3, 5.0, 15.99, 16.0, 16.5, 47.25, 1e3 + 0.5, 1e6, 2.0**40])
@@ -321,11 +177,3 @@ def test_work_grows_as_a_logarithm_of_the_pulls(make) -> None:
     (pulls, draws), (more, later) = counted[0], counted[-1]
     assert more > 5e3 * pulls
     assert math.log(later / draws) / math.log(more / pulls) < 0.2
-
-
-def test_replay_of_a_new_law_adds_up() -> None:
-    for instance in (INSTANCES[1], INSTANCES[11]):
-        told = ff.replay(instance, "fedelim", delta=0.1, seed=5, trial=3)
-        assert told.events[-1].pulls == told.row["pulls"]
-        assert told.events[-1].uplinks == told.row["uplinks"]
-        assert isinstance(told.frame, pl.DataFrame)

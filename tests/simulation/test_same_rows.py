@@ -15,9 +15,7 @@ from helpers import BOUNDS, EIGHT
 from polars.testing import assert_frame_equal
 
 import fastfed as ff
-from fastfed.model.schedules import Schedule
 from fastfed.simulation.job import Job, run_together
-from fastfed.simulation.replay import departures
 
 # --- rows do not depend on how they are run
 
@@ -175,84 +173,6 @@ def test_seeds_and_trials_differ():
     assert first.n_unique() > 900
     for other in others:
         assert (first != other).mean() > 0.95
-
-
-# --- relations on shared walks
-
-
-@pytest.fixture(scope="module")
-def shared() -> ff.Result:
-    return ff.simulate(
-        ff.Instance.load("synthetic"),
-        [
-            "fedelim",
-            "fedelim0",
-            "periodic:10",
-            "periodic:1000",
-            "periodic:100000",
-            "superexponential",
-        ],
-        delta=0.01,
-        trials=1000,
-        seed=3,
-        keep_pulls=True,
-    )
-
-
-def by_trial(result: ff.Result, column: str) -> pl.DataFrame:
-    return result.frame.pivot("schedule", index="trial", values=column)
-
-
-def test_the_local_part_is_equal_for_all_schedules(shared):
-    for column in ("local_steps", "local_errors"):
-        wide = by_trial(shared, column)
-        for name in wide.columns[2:]:
-            assert wide[name].to_list() == wide["fedelim"].to_list(), (column, name)
-
-
-def test_pulls_are_the_later_of_the_local_and_the_global_end(shared):
-    """Never below the local part, for any period: checked arm by arm, client by client."""
-    inst = ff.Instance.load("synthetic")
-    names = [str(schedule) for schedule in shared.job.schedules]
-    for s, name in enumerate(names):
-        job = Job.of(inst, [name], delta=0.01, seed=3)
-        for trial in range(0, 1000, 50):
-            left = departures(job, trial)
-            assert (shared.pulls[s, trial] >= left.local).all()
-            np.testing.assert_array_equal(
-                shared.pulls[s, trial], np.maximum(left.local, left.server[0][:, None])
-            )
-
-
-def test_rows_add_up(shared):
-    rows = shared.frame
-    assert rows["pulls"].to_list() == shared.pulls.sum(axis=(2, 3)).ravel().tolist()
-    assert rows["steps"].to_list() == shared.pulls.max(axis=(2, 3)).ravel().tolist()
-    assert (
-        rows["steps"] == rows.select(pl.max_horizontal("local_steps", "global_steps")).to_series()
-    ).all()
-    clients = 3
-    assert (rows["uplinks"] % clients == 0).all()
-    sent = rows["uplinks"] / rows["rounds"]
-    assert sent.is_between(2 * clients, 4 * clients).all()
-    assert not rows["truncated"].any()
-
-
-def test_the_server_decides_at_a_communication_time(shared):
-    for name, period in [("periodic:10", 10), ("periodic:1000", 1000), ("periodic:100000", 100000)]:
-        rows = shared.frame.filter(pl.col("schedule") == name)
-        assert (rows["global_steps"] == period * rows["rounds"]).all()
-    for name in ("fedelim", "superexponential"):
-        times = Schedule.parse(name).times(2**52).tolist()
-        rows = shared.frame.filter(pl.col("schedule") == name)
-        assert rows["global_steps"].to_list() == [times[r - 1] for r in rows["rounds"]]
-
-
-def test_talking_at_every_step_decides_no_later_than_fedelim(shared):
-    """On this instance. No theorem: an arm that is out early might have led later."""
-    steps = by_trial(shared, "global_steps")
-    assert (steps["fedelim0"] <= steps["fedelim"]).all()
-    assert (steps["fedelim0"] < steps["fedelim"]).any()
 
 
 EVERY_WAY = """

@@ -13,10 +13,7 @@ from scipy import stats
 
 import fastfed as ff
 from fastfed.model.radii import Radius
-from fastfed.model.schedules import Schedule
 from fastfed.model.uplinks import messages
-from fastfed.simulation import reference
-from fastfed.simulation.job import Job
 from fastfed.simulation.walks import dithers, walk
 
 pytestmark = pytest.mark.statistical
@@ -48,41 +45,6 @@ def test_errors_of_messages_are_uniform_and_independent_of_the_rewards() -> None
     assert stats.spearmanr(by_time[:, 0], by_time[:, 1]).pvalue > ALARM
     assert stats.spearmanr(by_time[:, 3], by_time[:, 4]).pvalue > ALARM
     assert stats.spearmanr(by_time[:-1, 4], by_time[1:, 4]).pvalue > ALARM
-
-
-@pytest.mark.parametrize("uplink", ["dither:2", "round:0.3"])
-@pytest.mark.parametrize("schedule", ["fedelim", "periodic:3"])
-def test_against_independent_rewards_and_dithers_where_errors_happen(
-    uplink: str, schedule: str
-) -> None:
-    """The scale of the radii is a quarter of the noise: about one server in ten is wrong."""
-    rng = np.random.default_rng(31)
-    reward = reference.independent_rewards(INSTANCE, rng)
-    told = [
-        reference.fedelim(
-            INSTANCE,
-            Schedule.parse(schedule),
-            0.3,
-            reward,
-            sigma=0.25,
-            uplink=uplink,
-            dither=reference.independent_dithers(rng),
-        )
-        for _ in range(150)
-    ]
-    block = Job.of(INSTANCE, schedule, delta=0.3, sigma=0.25, uplink=uplink, seed=77).run(0, 20_000)
-    for name, drawn in (
-        ("pulls", [one.pulls.sum() for one in told]),
-        ("uplinks", [one.uplinks for one in told]),
-        ("bits", [one.bits for one in told]),
-        ("rounds", [one.rounds for one in told]),
-    ):
-        assert stats.ks_2samp(block.column(name)[0], drawn).pvalue > ALARM, name
-    wrong = (block.column("global_arm")[0] != 0).sum()
-    wrong_there = sum(one.global_arm != 0 for one in told)
-    assert 0.01 < wrong / 20_000 < 0.5
-    table = [[wrong, 20_000 - wrong], [wrong_there, 150 - wrong_there]]
-    assert stats.fisher_exact(table).pvalue > ALARM
 
 
 @pytest.mark.parametrize("uplink", ["dither:0.5", "dither:4", "round:0.2"])

@@ -1,8 +1,7 @@
 """Clients that do not count alike: weights, and several questions of the server.
 
-The two engines agree bit for bit, the reference (which adds up weighted means) agrees trial by
-trial, and equal weights give the rows without weights. Both are also compared with rewards that a
-NumPy generator draws one by one.
+Equal weights give the rows without weights, and the questions of a server leave each other alone.
+`test_engines.py` compares engines and reference, `test_laws.py` distributions.
 """
 
 from __future__ import annotations
@@ -17,10 +16,7 @@ from helpers import BOUNDS, refused
 from polars.testing import assert_frame_equal
 
 import fastfed as ff
-from fastfed.model.schedules import Schedule
 from fastfed.model.setting import Setting
-from fastfed.simulation import reference
-from fastfed.simulation.walks import dithers
 
 SCHEDULES = ["fedelim", "fedelim0", "periodic:7", "adaptive", "at:3,9,60,500,3000,20000,100000"]
 
@@ -33,20 +29,9 @@ def means(arms: int, clients: int) -> np.ndarray:
     return np.stack(columns, axis=1).round(2)
 
 
-def gaussian(arms: int, clients: int, sigma: Any = 1.0, **more: Any) -> ff.Instance:
+def gaussian(arms: int, clients: int, **more: Any) -> ff.Instance:
     """Make an instance with noise."""
-    return ff.Instance(means(arms, clients), ff.Gaussian(sigma), **more)
-
-
-def finite(arms: int, clients: int, values: list[float], **more: Any) -> ff.Instance:
-    """Make an instance whose cells share these values."""
-    shares = np.random.default_rng(7).dirichlet(np.full(len(values), 0.5), (arms, clients))
-    return ff.Instance(rewards=ff.Finite(values, shares.round(3) + 1e-3), **more)
-
-
-def coins(arms: int, clients: int, **more: Any) -> ff.Instance:
-    """Make an instance with rewards 0 and 1."""
-    return ff.Instance(means(arms, clients) / 2.01, ff.Bernoulli(), **more)
+    return ff.Instance(means(arms, clients), **more)
 
 
 class Case(NamedTuple):
@@ -59,58 +44,7 @@ class Case(NamedTuple):
     uplink: str = "exact"
 
 
-SIGMAS = np.array([[0.5, 1, 2], [1, 1, 1], [2, 0.3, 1]])
-EVENTS = ff.Poisson(sigma=1)
-WEIGHTED = {
-    "3x2": Case(gaussian(3, 2, weights=[3, 1]), 0.5),
-    "4x3": Case(gaussian(4, 3, weights=[6, 3, 1]), 0.5),
-    "4x3 zero": Case(gaussian(4, 3, weights=[2, 0, 1]), 0.5),
-    "2x1": Case(gaussian(2, 1, weights=[7]), 0.5),
-    "5x4 one": Case(gaussian(5, 4, weights=[0, 0, 1, 0]), 0.5),
-    "9x5": Case(gaussian(9, 5, weights=[1, 2, 3, 4, 100]), 0.4),
-    "3x30": Case(gaussian(3, 30, weights=[60] + [1] * 29), 0.8),
-    "no local": Case(gaussian(4, 3, weights=[6, 3, 1], local=False), 0.5),
-    "cells": Case(gaussian(3, 3, SIGMAS, weights=[1, 2, 5]), 0.6),
-    "coins": Case(coins(3, 3, weights=[1, 9, 2]), 0.3),
-    "three values": Case(finite(3, 2, [-1.5, 0.25, 2.0], weights=[1, 3]), 0.5),
-    "ten values": Case(finite(4, 2, [i / 3 for i in range(10)], weights=[0.2, 0.8]), 0.5),
-    "events": Case(ff.Instance([[2.0, 0.5], [0.3, 1.5]], EVENTS, weights=[1, 4]), 0.5),
-    "mixture": Case(gaussian(4, 3, weights=[6, 3, 1]), 0.8, "mixture"),
-    "pairs": Case(gaussian(4, 3, weights=[6, 3, 1]), 0.8, "stitched-pairs"),
-    "top": Case(gaussian(4, 3, weights=[6, 3, 1]), 0.5, goal="top:2"),
-    "eps": Case(gaussian(4, 3, weights=[6, 3, 1]), 0.5, goal="eps:0.3"),
-    "threshold": Case(gaussian(4, 3, weights=[6, 3, 1]), 0.3, goal="threshold:1.03,0.02"),
-    "dither": Case(gaussian(4, 3, weights=[6, 0, 1]), 0.5, uplink="dither:1"),
-    "dither mixture": Case(gaussian(4, 3, weights=[6, 3, 1]), 0.8, "mixture", uplink="dither:2"),
-    "round": Case(gaussian(4, 3, weights=[6, 3, 1]), 0.5, uplink="round:0.2"),
-    "coins dither": Case(coins(3, 3, weights=[1, 9, 2]), 0.3, uplink="dither:1"),
-}
 TWO = [[6.0, 3.0, 1.0], [0.0, 1.0, 5.0]]
-SEVERAL = {
-    "4x3": Case(gaussian(4, 3, weights=TWO), 0.5),
-    "no local": Case(gaussian(4, 3, weights=TWO, local=False), 0.5),
-    "personalised": Case(ff.Instance.personalised(means(4, 3), alpha=0.7), 0.5),
-    "mean and own": Case(gaussian(3, 4, weights=np.vstack([np.ones(4), np.eye(4)])), 0.5),
-    "coins": Case(coins(3, 3, weights=TWO), 0.3),
-    "events": Case(ff.Instance([[2.0, 0.5], [0.3, 1.5]], EVENTS, weights=[[1, 4], [1, 0]]), 0.5),
-    "top": Case(gaussian(4, 3, weights=TWO), 0.5, goal="top:2"),
-    "eps": Case(gaussian(4, 3, weights=TWO), 0.5, goal="eps:0.3"),
-    "pairs": Case(gaussian(4, 3, weights=TWO), 0.8, "mixture-pairs"),
-    "threshold": Case(gaussian(4, 3, weights=TWO), 0.3, goal="threshold:1.03,0.02"),
-    "dither": Case(gaussian(4, 3, weights=TWO), 0.5, uplink="dither:1"),
-    "dither mixture": Case(gaussian(4, 3, weights=TWO), 0.8, "mixture", uplink="dither:2"),
-    "round": Case(gaussian(4, 3, weights=TWO), 0.5, uplink="round:0.2"),
-}
-
-
-def cases(table: dict[str, Case]) -> list[Any]:
-    """List cases; those that need a kernel of their own run with the long tests."""
-    return [
-        name
-        if case[2:] == ("paper", "best", "exact") and type(case.instance.rewards.noise) is float
-        else pytest.param(name, marks=pytest.mark.slow)
-        for name, case in table.items()
-    ]
 
 
 def rows(case: Case, engine: str = "skip", trials: int = 30, **more: Any) -> pl.DataFrame:
@@ -138,41 +72,6 @@ def server_errors(instance: ff.Instance, frame: pl.DataFrame) -> np.ndarray:
     return ((arms >= 0) & (arms != instance.global_best)).astype(np.int64)
 
 
-def assert_engines_agree(case: Case) -> None:
-    skip, dense = rows(case), rows(case, "dense")
-    assert_frame_equal(skip.drop(BOUNDS), dense.drop(BOUNDS), check_exact=True)
-    assert not skip["truncated"].all()
-
-
-@pytest.mark.parametrize("name", cases(WEIGHTED))
-def test_skip_equals_dense_with_weights(name: str) -> None:
-    assert_engines_agree(WEIGHTED[name])
-
-
-@pytest.mark.parametrize("name", cases(SEVERAL))
-def test_skip_equals_dense_with_several_questions(name: str) -> None:
-    assert_engines_agree(SEVERAL[name])
-
-
-def test_the_cases_are_as_wide_as_they_claim() -> None:
-    assert len(WEIGHTED) >= 20
-    assert len(SEVERAL) >= 10
-    for table in (WEIGHTED, SEVERAL):
-        families = {type(case.instance.rewards) for case in table.values()}
-        assert families >= {ff.Gaussian, ff.Bernoulli, ff.Poisson}
-        assert {case.goal.partition(":")[0] for case in table.values()} == {
-            "best",
-            "top",
-            "eps",
-            "threshold",
-        }
-        assert {case.uplink.partition(":")[0] for case in table.values()} == {
-            "exact",
-            "dither",
-            "round",
-        }
-
-
 def test_a_question_has_the_same_radius_beside_another() -> None:
     """With dither it is alpha + D / 2, and was sqrt(E / E') D / 2 beside one with E clients."""
     own = [1.0] + 15 * [0.0]
@@ -192,50 +91,6 @@ def test_a_question_has_the_same_radius_beside_another() -> None:
     assert pulls(own, own) == pulls(own, [1.0] * 16)
 
 
-# ---- the reference -----------------------------------------------------------------------------
-
-
-def assert_as_the_reference(case: Case, trials: int, schedules: list[str]) -> None:
-    found = rows(case, trials=trials, schedules=schedules, max_steps=4000)
-    questions = len(case.instance.questions)
-    for row in found.iter_rows(named=True):
-        out = reference.fedelim(
-            case.instance,
-            Schedule.parse(row["schedule"]),
-            0.2,
-            reference.walk_rewards(case.instance, 5, row["trial"]),
-            sigma=case.sigma,
-            max_steps=4000,
-            radius=case.radius,
-            goal=case.goal,
-            uplink=case.uplink,
-            dither=dithers(5, row["trial"]),
-        )
-        counted = ("uplinks", "rounds", "steps", "busiest", "downlinks")
-        for name in (*counted, "global_arm", "truncated"):
-            assert row[name] == getattr(out, name), (name, row)
-        assert row["pulls"] == out.pulls.sum()
-        if row["bits"] is not None:
-            assert row["bits"] == out.bits
-        if questions > 1 and case.goal in ("best", "eps:0.3"):
-            assert row["server_answers"] == out.server_arms
-        elif questions > 1:
-            arms = case.instance.shape[0]
-            assert row["server_answers"] == [
-                q * arms + k for q, chosen in sorted(out.server_answers.items()) for k in chosen
-            ]
-
-
-@pytest.mark.parametrize("name", cases(WEIGHTED))
-def test_the_reference_agrees_with_weights(name: str) -> None:
-    assert_as_the_reference(WEIGHTED[name], 2, ["fedelim", "periodic:7", "adaptive"])
-
-
-@pytest.mark.parametrize("name", cases(SEVERAL))
-def test_the_reference_agrees_with_several_questions(name: str) -> None:
-    assert_as_the_reference(SEVERAL[name], 2, ["fedelim", "periodic:7"])
-
-
 # ---- equal weights, no weight, all the weight --------------------------------------------------
 
 
@@ -248,17 +103,23 @@ def test_equal_weights_give_the_rows_without(engine: str, equal: Any) -> None:
     assert_frame_equal(without, given, check_exact=True)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["coins", "top", "eps", "threshold", "dither", "round", "mixture"])
-def test_equal_weights_give_the_rows_without_for_every_choice(name: str) -> None:
-    case = WEIGHTED[name]
-    plain = ff.Instance(case.instance.means, case.instance.rewards)
-    given = plain.weighted(np.full(plain.shape[1], 0.7))
-    assert_frame_equal(
-        rows(case._replace(instance=plain)),
-        rows(case._replace(instance=given)),
-        check_exact=True,
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"goal": "top:2"},
+        {"goal": "eps:0.3"},
+        {"goal": "threshold:1.03,0.02"},
+        {"radius": "mixture-pairs"},
+        pytest.param({"uplink": "dither:1"}, marks=pytest.mark.slow),
+        pytest.param({"uplink": "round:0.2"}, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_equal_weights_give_the_rows_without_for_every_choice(choice: dict[str, str]) -> None:
+    without, given = (
+        rows(Case(gaussian(4, 3, weights=weights), 0.5, **choice)) for weights in (None, [0.7] * 3)
     )
+    assert_frame_equal(without, given, check_exact=True)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +164,7 @@ def test_one_client_with_all_the_weight_is_its_own_problem_seen_by_the_server() 
 
 def test_questions_do_not_change_each_other() -> None:
     """Each question of several is decided as if it were alone, with its share of delta."""
-    case = SEVERAL["4x3"]
+    case = Case(gaussian(4, 3, weights=TWO), 0.5)
     several = rows(case, schedules=["fedelim", "periodic:7"], trials=50)
     for q, weights in enumerate(case.instance.questions.given):
         alone = gaussian(4, 3, weights=weights)
@@ -333,7 +194,7 @@ def test_a_schedule_that_is_kept_keeps_its_answers(goal: str) -> None:
 
 
 def test_rows_do_not_depend_on_other_schedules_or_threads() -> None:
-    case = SEVERAL["4x3"]
+    case = Case(gaussian(4, 3, weights=TWO), 0.5)
     whole = rows(case)
     for name in ("fedelim", "periodic:7"):
         alone = rows(case, schedules=[name], threads=2)
@@ -343,7 +204,7 @@ def test_rows_do_not_depend_on_other_schedules_or_threads() -> None:
 
 
 def test_an_adaptive_schedule_has_one_question() -> None:
-    instance = SEVERAL["4x3"].instance
+    instance = gaussian(4, 3, weights=TWO)
     refused(lambda: ff.simulate(instance, "adaptive", delta=0.1, trials=1), "adaptive", "asks 2")
     refused(lambda: ff.replay(instance, "adaptive", delta=0.1), "adaptive", "one row of weights")
 
@@ -365,54 +226,6 @@ def assert_alike(one: pl.DataFrame, other: pl.DataFrame) -> None:
         x, y = (frame[name].cast(pl.Float64).to_numpy() for frame in (one, other))
         spread = np.sqrt(x.var() / len(x) + y.var() / len(y))
         assert abs(x.mean() - y.mean()) <= TOO_FAR * spread + 1e-12, name
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("schedule", "weights"),
-    [
-        (name, weights)
-        for weights in ([6, 3, 1], [0, 1, 2], TWO)
-        for name in ("fedelim", "periodic:3", "adaptive")
-        if name != "adaptive" or weights is not TWO
-    ],
-    ids=str,
-)
-def test_rewards_that_are_drawn_one_by_one_give_the_same_law(schedule: str, weights: Any) -> None:
-    """Radii are narrow, so that errors happen."""
-    instance, delta = gaussian(3, 3, weights=weights), 0.5
-    found = ff.simulate(instance, schedule, delta=delta, sigma=0.35, trials=20_000, seed=8).frame
-    found = with_errors(instance, found)
-    rng = np.random.default_rng(9)
-    drawn = []
-    for _ in range(1500):
-        out = reference.fedelim(
-            instance,
-            Schedule.parse(schedule),
-            delta,
-            reference.independent_rewards(instance, rng),
-            sigma=0.35,
-        )
-        right = instance.local_best
-        drawn.append(
-            {
-                "pulls": out.pulls.sum(),
-                "uplinks": out.uplinks,
-                "rounds": out.rounds,
-                "steps": out.steps,
-                "busiest": out.busiest,
-                "downlinks": out.downlinks,
-                "server_errors": sum(
-                    out.server_arms[q] not in (-1, best)
-                    for q, best in enumerate(instance.server_best)
-                ),
-                "local_errors": sum(arm != right[m] for m, arm in out.local_arms.items()),
-            }
-        )
-    assert_alike(found, pl.DataFrame(drawn))
-    # the first round of `adaptive` comes late, when few errors are left
-    assert (found["server_errors"] > 0).sum() > (5 if schedule == "adaptive" else 100)
-    assert (found["local_errors"] > 0).sum() > 100
 
 
 @pytest.mark.statistical
