@@ -71,11 +71,11 @@ def assert_as_printed(one: Job, trial: int) -> reference.Outcome:
     elif printed.global_answer is not None:
         assert set(row["global_answer"]) == printed.global_answer
     wrong = sum(
-        not one.goal.right_of(one.instance.means[:, m]).allows(answer)
+        not one.goal.right(one.instance.means[:, m]).allows(answer)
         for m, answer in printed.local_answers.items()
     )
     right = all(
-        one.goal.right_of(one.instance.values[q]).allows(answer)
+        one.goal.right(one.instance.values[q]).allows(answer)
         for q, answer in printed.server_answers.items()
     )
     assert row["local_errors"] == wrong

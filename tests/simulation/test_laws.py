@@ -84,11 +84,11 @@ def printed(
             **choices,  # type: ignore[arg-type]
         )
         wrong = sum(
-            not goal.right_of(instance.means[:, m]).allows(answer)
+            not goal.right(instance.means[:, m]).allows(answer)
             for m, answer in out.local_answers.items()
         )
         right = not wrong and all(
-            goal.right_of(instance.values[q]).allows(out.server_answers.get(q, set()))
+            goal.right(instance.values[q]).allows(out.server_answers.get(q, set()))
             for q in range(len(instance.questions))
         )
         for name in COUNTS[:-1]:

@@ -149,7 +149,7 @@ def test_what_is_not_proved_is_refused() -> None:
         if grows:  # from n = 1 on, for a while: rounding n down would narrow it
             refused(lambda asked=asked: run(instance=two, **asked), "smaller delta")  # type: ignore[misc]
         else:
-            run(instance=two, **asked)
+            Job.of(two, "fedelim", **asked)  # type: ignore[arg-type]
     own = ff.Radius(lambda n, a: 20.0, name="twenty")
     refused(lambda: run(participation="random:0.5", radius=own), "twenty", "wait:P")
     refused(lambda: run(participation="wait:0.5", uplink="dither:1"), "dither:1", "exact")
