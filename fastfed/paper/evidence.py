@@ -23,7 +23,7 @@ from fastfed.analysis.comparable import comparable
 from fastfed.analysis.moments import Halves, Moments
 from fastfed.analysis.prices import PULLS, Prices
 from fastfed.analysis.trials import Passes, Trials, collect, samples
-from fastfed.analysis.verdicts import Cell, comparison
+from fastfed.analysis.verdicts import Cell
 from fastfed.model.goals import Best
 from fastfed.model.instance import Instance
 from fastfed.model.schedules import Schedule
@@ -103,38 +103,10 @@ class Place:
         """The names with at least one trial that ended."""
         return tuple(name for name in self.halves.even.schedules if self.whole.ended(name))
 
-    @property
-    def periods(self) -> dict[int, str]:
-        """Map H to its periodic schedule; FedElim0 is H = 1 under another name."""
-        names = [name for name in self.schedules if name.startswith("periodic:")]
-        found = {Schedule.parse(name).period or 0: name for name in names}
-        return {period: found[period] for period in sorted(found)}
-
     def relative_error(self, name: str, prices: Prices) -> float:
         """Return the standard error of a mean over the mean; NaN below two trials."""
         mean, sem = self.whole.mean(name, prices), self.whole.sem(name, prices)
         return math.nan if sem is None or not mean else sem / mean
-
-    def compare(
-        self,
-        one: str,
-        other: str,
-        x: Prices,
-        y: Prices | None = None,
-        *,
-        limit: float = 1.0,
-        note: str = "",
-        judge: Moments | None = None,
-        **where: Any,
-    ) -> Cell:
-        """Compare one schedule's mean cost with another's; the ratio should be at most ``limit``.
-
-        An uplink costs ``x`` for the first schedule and ``y`` for the other (None: the same). All
-        trials judge, or those of ``judge``.
-        """
-        prices = (x, x if y is None else y)
-        found = comparison(self.whole, (one, other), prices, self.delta, limit, note, judge)
-        return {**self.head, **where, **found}
 
     def cheapest(self, names: Iterable[str], cost: float) -> str | None:
         """Choose the schedule with the least mean total cost, by the trials with even numbers.

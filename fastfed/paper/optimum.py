@@ -121,7 +121,6 @@ def tightness() -> list[Cell]:
             "instance": "synthetic",
             "delta": _DELTA,
             "what": f"M = {clients:,}",
-            "clients": clients,
             "value": value / first,
             "text": f"{value / first:.3f}, T over the lower bound {value:,.0f}",
         }

@@ -30,6 +30,7 @@ from fastfed.analysis.verdicts import (
     DOES_NOT_APPLY,
     Cell,
     Claim,
+    comparison,
     computed,
     conclude,
     does_not_apply,
@@ -117,16 +118,13 @@ def _pair(row: Row, place: Place, cost: float | None) -> Iterator[Cell]:
                 for key, name in (("best_one", one), ("best_other", other))
                 if key in row or row.get(key.removeprefix("best_")) == "H_opt"
             )
-            cell = place.compare(
-                one,
-                other,
-                prices,
-                against,
-                limit=_limit(row["limit"], price, one),
-                note=note + ", chosen by the other half of the trials" if best else note,
-                judge=place.halves.odd if best else None,
-                **where,
+            note += ", chosen by the other half of the trials" if best else ""
+            limit = _limit(row["limit"], price, one)
+            judge = place.halves.odd if best else None
+            found = comparison(
+                place.whole, (one, other), (prices, against), place.delta, limit, note, judge
             )
+            cell = {**place.head, **where, **found}
             unmet = cost is not None and "condition" in row and row["condition"] == "applies"
             if unmet and not place.condition[price]:
                 cell = does_not_apply(cell, "C ln T_k > T_k for some arm")
@@ -134,18 +132,17 @@ def _pair(row: Row, place: Place, cost: float | None) -> Iterator[Cell]:
 
 
 _CHOSEN = ("best_one", "best_other")
+_FAMILIES = {"periods": "periodic:", "bases": "exponential:"}
 
 
 def _names(given: str | Sequence[str], place: Place) -> list[str]:
     """List the schedules of a place that a name, or a list of names, stands for."""
     found: list[str] = []
     for name in [given] if isinstance(given, str) else given:
-        if name == "periods":
-            found += place.periods.values()
+        if name in _FAMILIES:
+            found += (one for one in place.schedules if one.startswith(_FAMILIES[name]))
         elif name == "powers":  # those of the paper's panels (c): H = 1, 10, 100, ...
-            found += (one for h, one in place.periods.items() if str(h).rstrip("0") == "1")
-        elif name == "bases":
-            found += (one for one in place.schedules if one.startswith("exponential"))
+            found += (one for one in place.schedules if one.rstrip("0") == "periodic:1")
         else:
             found.append(f"periodic:{place.best_period}" if name == "H_opt" else name)
     return [name for name in found if name in place.schedules]

@@ -30,7 +30,6 @@ from fastfed.analysis.verdicts import (
     normal,
     share,
 )
-from fastfed.paper.evidence import PRICES
 from fastfed.paper.rules import claims, judge_claim
 
 
@@ -271,12 +270,16 @@ def test_a_schedule_that_does_not_end_is_neither_best_nor_compared() -> None:
     periods = ("periodic:10", "periodic:100")
 
     assert place_of(batch).cheapest(periods, 10.0) == "periodic:100"
-    (cell,) = decide([place_of(batch).compare("fedelim", "periodic:100", PRICES["fedelim"])])
-    assert cell["verdict"] == VIOLATED
+    row = {"key": "k", "claim": "t", "where": "w", "criterion": "c", "rule": "compare"}
+    row |= {"cells": "panels", "one": "fedelim", "other": "periodic:100", "price": "total"}
+    first = judge_claim({**row, "limit": 1.0}, [place_of(batch)])
+    assert first is not None
+    assert first.cells[0]["verdict"] == VIOLATED
     batch["periodic:100"]["truncated"] = np.arange(200) % 2 == 0
     assert place_of(batch).cheapest(periods, 10.0) == "periodic:10"
-    cell = place_of(batch).compare("fedelim", "periodic:100", PRICES["fedelim"])
-    assert cell["verdict"] == DOES_NOT_APPLY
-    assert "periodic:100: 50 % of 200 trials did not end" in cell["text"]
+    then = judge_claim({**row, "limit": 1.0}, [place_of(batch)])
+    assert then is not None
+    assert then.cells[0]["verdict"] == DOES_NOT_APPLY
+    assert "periodic:100: 50 % of 200 trials did not end" in then.cells[0]["text"]
     (best,) = found("almost-best", [place_of(batch)]).cells
     assert "best H = 10," in best["text"]
