@@ -130,7 +130,8 @@ class RoundsRunner:
         )
         answers = Answer(batch.targets, batch.sent, batch.local_arms, batch.global_arm)
         if not self._plain:
-            self._run_compiled(active, np.int64(number), seen, self._given, own, answers)
+            given = tuple(self._given)  # Numba joins no named tuples
+            self._run_compiled(active, np.int64(number), seen, given, own, answers)
             return
         for i in active:
             known = (number, *(one[i] for one in seen), *self._given, *(one[i] for one in own))
@@ -241,26 +242,10 @@ def _loop_of(decide: Any) -> Any:
         counts, sums, received_counts, received_sums = seen
         for j in range(active.shape[0]):
             i = active[j]
+            values = (counts[i], sums[i], received_counts[i], received_sums[i])
+            known = (number, *values) + given + (scratch[i], uniforms[i])  # noqa: RUF005
             decide(
-                Seen(
-                    number,
-                    counts[i],
-                    sums[i],
-                    received_counts[i],
-                    received_sums[i],
-                    given.delta,
-                    given.sigma,
-                    given.weights,
-                    given.arm_weights,
-                    given.available,
-                    given.local_radius,
-                    given.global_radius,
-                    given.limit,
-                    given.options,
-                    given.prepared,
-                    scratch[i],
-                    uniforms[i],
-                ),
+                Seen(*known),
                 Answer(
                     answers.targets[i],
                     answers.sent[i],
