@@ -25,6 +25,7 @@ STATUSES = (HOLDS, AS_FAR, IN_PART, FAILS, NOT_REFUTED, UNDECIDED, DOES_NOT_APPL
 
 Cell = Mapping[str, Any]
 _LONGEST = 110  # characters of a description; a longer one gives way to a count
+_LONGEST_LIST = 70  # characters of the values of one coordinate
 _NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
@@ -109,7 +110,7 @@ def _coordinate(chosen: Sequence[Cell], among: Sequence[Cell]) -> str | None:
         if all(key in cell for cell in among):
             inside = {cell[key] for cell in chosen}
             rest = {cell[key] for cell in among if id(cell) not in own}
-            if not inside & rest and len(text := words(inside, rest)) <= _LONGEST:
+            if not inside & rest and len(text := words(inside, rest)) <= _LONGEST_LIST:
                 return text
     return None
 

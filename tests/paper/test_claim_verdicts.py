@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from made_up_claims import (
     NAMES,
-    changed,
     columns,
     found,
     frame,
@@ -57,10 +56,6 @@ def test_one_rule_for_few_trials() -> None:
     (cell,) = decide([share(0, 0, 20, 1e-6)])
     assert cell["verdict"] == NOT_REFUTED
     assert cell["power"] < 1e-4
-    one = conclude("k", "t", "w", "c", [{"instance": "a", "delta": 1e-6, **share(0, 0, 20, 1e-6)}])
-    assert one is not None
-    assert one.verdict == "not refuted"
-    assert one.sentence == "Not refuted, but too few trials to confirm it, on a."
     assert [decide([share(k, 0, 100, 0.1)])[0]["verdict"] for k in (3, 7, 14, 30)] == [
         HOLDS,
         NOT_REFUTED,
@@ -70,33 +65,31 @@ def test_one_rule_for_few_trials() -> None:
     assert decide([{**share(9, 0, 9, 0.1), "verdict": DOES_NOT_APPLY}])[0]["holds"] is None
 
 
-def test_holds_alone_is_said_only_of_all_cells() -> None:
+FEW = "Not refuted, but too few trials to confirm it, on a"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ((0, 0), "Holds on a."),
+        ((0, 0, 0, 0), f"Holds on a at delta >= 0.2. {FEW} at delta <= 0.01."),
+        ((0, 0, 50), "Holds on a, except on a at delta = 0.01."),
+        (
+            (0, 0, 50, 0),
+            f"Holds on a, except on a at delta = 0.01. {FEW} at delta = 0.001.",
+        ),
+        ((0, 14), "Holds on a at delta = 0.5. Undecided on a at delta = 0.2."),
+    ],
+)
+def test_holds_alone_is_said_only_of_all_cells(wrong: tuple[int, ...], said: str) -> None:
     """Trials that could show nothing at small deltas do not make a claim hold there."""
-
-    def verdict(*wrong: int) -> str:
-        one = conclude(
-            "k",
-            "t",
-            "w",
-            "c",
-            [
-                {"instance": "a", "delta": delta, **share(count, 0, 50, delta)}
-                for delta, count in zip((0.5, 0.2, 0.01, 0.001), wrong, strict=False)
-            ],
-        )
-        assert one is not None
-        return one.sentence
-
-    assert verdict(0, 0) == "Holds on a."
-    assert verdict(0, 0, 0, 0) == (
-        "Holds on a at delta >= 0.2. "
-        "Not refuted, but too few trials to confirm it, on a at delta <= 0.01."
-    )
-    assert verdict(0, 0, 50, 0) == (
-        "Holds on a, except on a at delta = 0.01. "
-        "Not refuted, but too few trials to confirm it, on a at delta = 0.001."
-    )
-    assert verdict(0, 0, 50) == "Holds on a, except on a at delta = 0.01."
+    cells = [
+        {"instance": "a", "delta": delta, **share(count, 0, 50, delta)}
+        for delta, count in zip((0.5, 0.2, 0.01, 0.001), wrong, strict=False)
+    ]
+    one = conclude("k", "t", "w", "c", cells)
+    assert one is not None
+    assert one.sentence == said
 
 
 def test_descriptions_are_brief() -> None:
@@ -151,32 +144,12 @@ def test_a_verdict_is_a_sentence_to_quote() -> None:
     )
 
 
-def test_what_is_near_the_limit_is_undecided() -> None:
-    given = frame(changed("fedelim", pulls=2 / 1.4), relative=0.01)
-    assert found("pulls-two", given).verdict.startswith("undecided")
-    some = [
-        {"instance": "a", "delta": d, **normal(v, 1.0, 0.1)}
-        for d, v in ((0.1, 0.5), (0.01, 0.95), (0.001, 1.5))
-    ]
-    one = conclude("k", "t", "w", "c", some)
-    assert one is not None
-    assert one.verdict == "holds in part"
-    assert one.sentence.endswith(" Undecided on a at delta = 0.01.")
-
-
 def test_a_single_trial_decides_nothing() -> None:
-    batch = {
-        name: {
-            key: values[:1]
-            for key, values in columns(np.random.default_rng(1), 100.0, 10.0, 4, 0.0, 0.0).items()
-        }
-        for name in NAMES
-    }
-    alone = place_of(batch)
+    every = columns(np.random.default_rng(1), 100.0, 10.0, 4, 0.0, 0.0)
+    first = {key: values[:1] for key, values in every.items()}
+    alone = place_of(dict.fromkeys(NAMES, first))
     for row in claims():
-        if row["cells"] != "panels":
-            continue
-        one = judge_claim(row, [alone])
+        one = judge_claim(row, [alone]) if row["cells"] == "panels" else None
         assert one is None or one.verdict.startswith(("undecided", "not refuted"))
 
 

@@ -29,7 +29,7 @@
 
   // ---- claims
   const figuresOf = (claim) => (claim.figures.length
-    ? links(claim.figures, figureId, (name) => name) : ["computed"]);
+    ? links(claim.figures, figureId, (name) => name) : ["none"]);
 
   const shown = new Map(); // key of a claim -> its table of cells
 
@@ -43,7 +43,8 @@
 
   function fillClaim(claim) {
     const table = make("table", { className: "texts" }, make("thead"), make("tbody"));
-    const all = `All ${claim.cells.length.toLocaleString("en-US")} cells`;
+    const all = claim.cells.length === 1 ? "The only cell"
+      : `All ${claim.cells.length.toLocaleString("en-US")} cells`;
     const head = make("summary", {}, all);
     const cells = make("details", { id: `cells-${claim.key}` }, head,
       make("div", { className: "scroll", role: "region", tabIndex: 0,
