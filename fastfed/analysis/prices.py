@@ -48,10 +48,10 @@ class Prices:
 
     def spent(self, counts: Mapping[str, npt.NDArray[Any]]) -> _Floats:
         """Return the cost of each trial from its counts, rounded to doubles."""
-        paid = [price * counts[name] for name, price in self.items]
-        if not paid:
-            return np.zeros(next(iter(counts.values())).shape)
-        return np.asarray(sum(paid), dtype=np.float64)
+        total = np.zeros(next(iter(counts.values())).shape)
+        for name, price in self.items:
+            total += price * counts[name]
+        return total
 
     def __str__(self) -> str:
         return ",".join(f"{name}={price:g}" for name, price in self.items)

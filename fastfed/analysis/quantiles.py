@@ -66,10 +66,11 @@ class Quantiles:
         if self._kept is None:
             return {prices: one.quantiles(SHARES) for prices, one in self._buckets.items()}
         counts = {name: np.concatenate([one[name] for one in self._kept]) for name in self._kept[0]}
-        values = np.stack([prices.spent(counts) for prices in self._buckets])
         with np.errstate(over="ignore", invalid="ignore"):
-            found = np.quantile(values, SHARES, axis=1, overwrite_input=True).T.tolist()
-        return dict(zip(self._buckets, found, strict=True))
+            return {
+                prices: np.quantile(prices.spent(counts), SHARES, overwrite_input=True).tolist()
+                for prices in self._buckets
+            }
 
 
 class CellQuantiles:

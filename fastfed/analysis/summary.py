@@ -96,6 +96,10 @@ def paired_moments(
     return Moments([str(one) for one in schedules], partners, columns, paired=paired)
 
 
+_Found = tuple[dict[Prices, list[float]], float]
+"""Quantiles of a schedule, and their largest relative error."""
+
+
 class _Cells(NamedTuple):
     """Sums and quantiles of cells that have the same schedules: arrays of (cell, schedule)."""
 
@@ -113,11 +117,10 @@ class _Cells(NamedTuple):
     quantile_error: _Floats
 
     @classmethod
-    def of(cls, some: Sequence[tuple[Cell, Moments, CellQuantiles]]) -> _Cells:
+    def of(cls, some: Sequence[tuple[Cell, Moments, list[_Found]]]) -> _Cells:
         """Put the sums of several cells side by side."""
-        cells, moments, quantiles = zip(*some, strict=True)
+        cells, moments, found = zip(*some, strict=True)
         sums, names = [one.sums for one in moments], moments[0].schedules
-        found = [[one[name].found() for name in names] for one in quantiles]
         return cls(
             cells,
             names,
@@ -127,10 +130,10 @@ class _Cells(NamedTuple):
             Sums.stacked([one.pairs[0].sums for one in sums]) if moments[0].partners else None,
             moments[0].paired,
             {
-                prices: np.array([[each[prices] for each in cell] for cell in found])
-                for prices in found[0][0]
+                prices: np.array([[each[prices] for each, _ in cell] for cell in found])
+                for prices in found[0][0][0]
             },
-            np.array([[one[name].error for name in names] for one in quantiles]),
+            np.array([[error for _, error in cell] for cell in found]),
         )
 
     def frame(self, costs: Sequence[Cost]) -> pl.DataFrame:
@@ -235,7 +238,8 @@ def summary(
         moments = paired_moments(schedules, columns_of(wanted))
         quantiles = CellQuantiles(moments.schedules, wanted)
         collect(trials.batches(cell, moments.schedules), moments.schedules, moments, quantiles)
-        cells.append((cell, moments, quantiles))
+        found = [(one.found(), one.error) for one in map(quantiles.__getitem__, moments.schedules)]
+        cells.append((cell, moments, found))
     groups = groupby(cells, key=lambda one: one[1].schedules)
     frames = [_Cells.of(list(some)).frame(wanted) for _, some in groups]
     return pl.concat(frames) if frames else to_frame([])
