@@ -18,7 +18,6 @@ from fastfed.analysis.summary import summary, wanted_costs
 from fastfed.analysis.trials import Trials
 from fastfed.api.progress import reporting
 from fastfed.errors import InputError
-from fastfed.model.cell import CELL
 from fastfed.model.counts import checked_prices
 from fastfed.model.instance import Instance
 from fastfed.model.options import takes
@@ -339,7 +338,7 @@ class Answers(ABC):
             "delta", "period", "cost", "schedule", "radius", "goal", "uplink" or "gap" (the
             smallest gap of an instance).
         y
-            "total", "pulls", "communication", "error_rate" or "steps".
+            "total", "pulls", "communication", "error_rate" or "steps" (errors "sem" alone).
         group
             The column that has a line for each of its values: as a rule "schedule".
         cost
@@ -366,7 +365,7 @@ class Answers(ABC):
         """
         from fastfed.display.figures import plot
 
-        frame = self.plot_frame(x, y, None if cost is None else [cost], prices)
+        frame = self.plot_frame(x, None if cost is None else [cost], prices)
         how = {"errors": errors, "schedules": self.every_schedule}
         return plot(frame, ax, x=x, y=y, group=group, cost=cost, **how)
 
@@ -378,15 +377,14 @@ class Answers(ABC):
     def plot_frame(
         self,
         x: str = "delta",
-        y: str = "total",
         costs: Sequence[float] | None = None,
         prices: Mapping[str, float] | None = None,
     ) -> pl.DataFrame:
-        """Return the summary that `plot` draws, with steps or gaps if they are drawn.
+        """Return the summary that `plot` draws, with gaps if they are drawn.
 
         Parameters
         ----------
-        x, y
+        x
             As of `plot`.
         costs
             Costs C of an uplink; None: the usual ones.
@@ -400,31 +398,7 @@ class Answers(ABC):
         from fastfed.display.series import with_gaps
 
         frame = self.summary(self.costs if costs is None else costs, prices=prices)
-        if x == "gap":
-            frame = with_gaps(frame, self.instances)
-        return self._with_steps(frame) if y == "steps" else frame
-
-    def _with_steps(self, frame: pl.DataFrame) -> pl.DataFrame:
-        import polars as pl
-
-        ended = pl.col("steps").filter(~pl.col("truncated"))
-        every = pl.col("steps").cast(pl.Float64)
-        keys = [name for name in (*CELL, "schedule") if name in frame.columns]
-        sums = (
-            self.scan()
-            .group_by(keys)
-            .agg(
-                steps_mean=ended.mean(),
-                steps_std=ended.std(),
-                steps_sem=ended.std() / ended.count().sqrt(),
-                **{
-                    f"steps_{name}": every.quantile(share, "linear")
-                    for name, share in (("q05", 0.05), ("q50", 0.5), ("q95", 0.95))
-                },
-            )
-        )
-        frame = frame.drop("steps_mean", "steps_sem")
-        return frame.join(sums.collect(), on=keys, how="left", maintain_order="left")
+        return with_gaps(frame, self.instances) if x == "gap" else frame
 
     @takes(Where, ALL)
     def replay(

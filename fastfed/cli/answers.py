@@ -198,8 +198,7 @@ def plot(folder: Folder, axes: Values, prices: Values, files: Values, which: Val
     """Draw three standard figures, or one with --x and --y.
 
     The standard figures are total cost against delta, communication cost against delta, and total
-    cost against the period. There is one of each for every cost C. A figure with more than 48 lines
-    is split by delta.
+    cost against the period. There is one of each for every cost C.
 
     \b
     Examples:
@@ -219,7 +218,7 @@ def plot(folder: Folder, axes: Values, prices: Values, files: Values, which: Val
         how["instances"] = sweep.instances
     if how.keys() & {"x", "y", "group"}:
         choice = {"x": "delta", "y": "total", "group": None, "errors": "sem", **how}
-        frame = sweep.plot_frame(choice["x"], choice["y"], costs, prices["price"])
+        frame = sweep.plot_frame(choice["x"], costs, prices["price"])
         paths = _plot_one(frame, choice, target)
     else:
         from fastfed.display.figures import plot_sweep
@@ -232,12 +231,8 @@ def plot(folder: Folder, axes: Values, prices: Values, files: Values, which: Val
 
 
 def _plot_one(frame: pl.DataFrame, choice: Values, out: Path) -> list[Path]:
-    """Draw one figure, or one for each cost; with bounds, one for each setting, which has its own.
-
-    Deltas have a figure each if all of them together would be too many lines.
-    """
+    """Draw one figure, or one for each cost; with bounds, one for each setting."""
     from fastfed.display.figures import file_stem, plot_files
-    from fastfed.display.series import TooManyLines
 
     x, y, group = choice["x"], choice["y"], choice["group"]
     keys, stem = ["cost"], f"{y}-{x}"
@@ -258,22 +253,11 @@ def _plot_one(frame: pl.DataFrame, choice: Values, out: Path) -> list[Path]:
                 "--group out, for one figure each"
             )
     keys = [key for key in keys if key not in (x, group)]
-
-    def draw(rows: pl.DataFrame, keys: list[str], stem: str) -> list[Path]:
-        if not keys:
-            return plot_files(rows, out / stem, **choice)
-        paths = []
-        for values, some in rows.group_by(keys, maintain_order=True):
-            own = file_stem(dict(zip(keys, values, strict=True)))  # empty: all are the defaults
-            paths += draw(some, [], "-".join(filter(None, (stem, own))))
-        return paths
-
-    try:
-        return draw(frame, keys, stem)
-    except TooManyLines:
-        if "delta" in (x, group, *keys):
-            raise
-        return draw(frame, [*keys, "delta"], stem)
+    paths = []
+    for values, rows in frame.group_by(keys, maintain_order=True) if keys else [((), frame)]:
+        own = file_stem(dict(zip(keys, values, strict=True)))  # empty: all are the defaults
+        paths += plot_files(rows, out / "-".join(filter(None, (stem, own))), **choice)
+    return paths
 
 
 @options.takes(

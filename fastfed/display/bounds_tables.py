@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fastfed.display.instance_table import MOST_ARMS, MOST_CLIENTS
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from fastfed.model.instance import Instance
     from fastfed.theory.bounds import Bounds
 
-_COSTS = {"pulls": "pulls", "uplinks": "uplinks", "comm": "C x uplinks", "total": "total"}
-"""Costs of a scheme, and their headings."""
 _VARIANTS = ("as_stated", "summed", "sharp")
 
 
@@ -73,16 +72,23 @@ def _instance_text(instance: Instance) -> str:
     return f"{printable(instance.name)}: {size}, rewards {instance.rewards_text}"
 
 
-def grid_table(b: Bounds) -> Table:
-    """Make a row for each delta, cost and scheme: bounds summed over arms and clients."""
+def schemes_table(found: Sequence[Bounds], variants: Sequence[str] = ("summed",)) -> Table:
+    """Put the schemes side by side, a row for each delta, cost, variant and scheme."""
     import polars as pl
 
-    rows = b.table()
+    rows = pl.concat(
+        b.table(one).with_columns(bound=pl.lit(one.replace("_", " ")))
+        for b in found
+        for one in variants
+    )
     names = [_scheme(*one) for one in rows.select("scheme", "parameter").iter_rows()]
-    heads = {"delta": "delta", "cost": "C", "scheme": "scheme", **_COSTS}
-    shown = rows.with_columns(pl.Series("scheme", names)).select(*heads, "total_over_T")
-    head = f"{_instance_text(b.instance)}; confidence scale sigma {b.sigma:g}"
-    return of_frame(shown.rename({**heads, "total_over_T": "total / T"}), [head])
+    heads = {"cost": "C", "comm": "C x uplinks", "total_over_T": "total / T"}
+    shown = rows.with_columns(pl.Series("scheme", names)).select(
+        *("delta", "cost", "scheme", "bound", "pulls", "uplinks", "comm", "total", "total_over_T")
+    )
+    instance, sigma = found[0].instance, found[0].sigma
+    head = f"{_instance_text(instance)}; confidence scale sigma {sigma:g}"
+    return of_frame(shown.rename(heads), [head])
 
 
 def allocation_table(b: Bounds) -> Table:
@@ -110,18 +116,19 @@ def allocation_table(b: Bounds) -> Table:
 
 def bounds_html(b: Bounds) -> str:
     """Show the schemes' bounds for every delta and cost, and the optimal allocation."""
-    return f"<div>{grid_table(b).html()}{allocation_table(b).html()}</div>"
+    return f"<div>{schemes_table([b]).html()}{allocation_table(b).html()}</div>"
 
 
 def bounds_text(found: Sequence[Bounds]) -> str:
-    """Write every number: arms once for each delta, radius and goal, then schemes."""
-    text: list[str] = []
-    before = None
+    """Write every number: arms for each delta, radius and goal, then schemes at each cost."""
+    groups: dict[object, list[Bounds]] = {}
     for b in found:
-        key = (b.delta, b.radius, b.goal)
-        text += [_arms_table(b).text(), ""] if key != before else []
-        text += [_schemes_table(b).text(), ""]
-        before = key
+        groups.setdefault((b.delta, b.radius, b.goal), []).append(b)
+    text: list[str] = []
+    for some in groups.values():
+        conditions = [line for b in some for line in _conditions(b)]
+        schemes = replace(schemes_table(some, _VARIANTS), above=conditions)
+        text += [_arms_table(some[0]).text(), "", schemes.text(), ""]
     return "\n".join([*text, *BOUNDS])
 
 
@@ -170,27 +177,16 @@ def _arms_table(b: Bounds) -> Table:
     return Table(columns, [*above, *b.notes, ""], [more] if arms > MOST_ARMS else [])
 
 
-def _schemes_table(b: Bounds) -> Table:
-    """Put the schemes side by side at one cost."""
+def _conditions(b: Bounds) -> list[str]:
+    """Say for one cost which schemes are best, and whether FedElim's total <= 3T is known."""
     breaking = len(b.breaking_arms)
     condition = (
         "every arm meets C ln T_k <= T_k"
         if not breaking
         else f"{breaking:,} of {len(b.condition):,} arms break C ln T_k <= T_k"
     )
-    names = [cell for one in b.schemes for cell in (_scheme(one.name, one.parameter), "", "")]
-    costs = [getattr(scheme, variant) for scheme in b.schemes for variant in _VARIANTS]
-    variants = [one.replace("_", " ") for _ in b.schemes for one in _VARIANTS]
-    columns = [
-        Column("scheme", names, left=True),
-        Column("bound", variants, left=True),
-        *(Column(head, [short(getattr(c, one)) for c in costs]) for one, head in _COSTS.items()),
-        Column("total/T", [short(c.total / b.T if b.T else None) for c in costs]),
+    follows = "follows" if b.three_T_follows else "does not follow"
+    return [
+        f"cost C {plain(b.cost)}: H_opt {b.period_opt:.5g}, lambda_opt {b.base_opt:.5g};",
+        f"  {condition}; FedElim's total <= 3T {follows}",
     ]
-    above = [
-        f"delta {plain(b.delta)}, cost C {plain(b.cost)}: H_opt {b.period_opt:.5g}, lambda_opt "
-        f"{b.base_opt:.5g}",
-        f"{condition}; FedElim's total <= 3T "
-        + ("follows" if b.three_T_follows else "does not follow"),
-    ]
-    return Table(columns, above)

@@ -53,10 +53,6 @@ _TITLE_NAME = 120  # characters of an instance's name
 _MOST_NAMED = 3  # schedules in one line of a title
 
 
-class TooManyLines(InputError):
-    """Refusal to draw more lines than can be told apart."""
-
-
 @dataclass(frozen=True)
 class Line:
     """A curve: what it is, where it goes, and how far its error bars reach."""
@@ -188,9 +184,7 @@ def chart(
             + ("no schedule has a period" if x == "period" else "no row has a value")
         )
     if len(lines) > MOST_LINES:
-        raise TooManyLines(
-            f"{len(lines)} lines in one figure, at most {MOST_LINES}: {_fewer(names)}"
-        )
+        raise InputError(f"{len(lines)} lines in one figure, at most {MOST_LINES}: {_fewer(names)}")
     categories = None
     if x in CATEGORIES:
         told = told_apart(

@@ -260,10 +260,10 @@ class Bounds:
         return to_dict(self)
 
     def __str__(self) -> str:
-        from fastfed.display.bounds_tables import bounds_table, grid_table
+        from fastfed.display.bounds_tables import bounds_table, schemes_table
 
         numbers = isinstance(self.delta, float) and isinstance(self.cost, float)
-        return (bounds_table([self]) if numbers else grid_table(self)).text()
+        return (bounds_table([self]) if numbers else schemes_table([self])).text()
 
     __repr__ = __str__
 

@@ -129,28 +129,18 @@ def test_wrong_has_the_trials_that_erred() -> None:
         ("delta", "steps"),
     ],
 )
-@pytest.mark.parametrize("errors", ["sem", "quantiles"])
-def test_plot(held: ff.Result | ff.Sweep, x: str, y: str, errors: str) -> None:
+def test_plot(held: ff.Result | ff.Sweep, x: str, y: str) -> None:
     import matplotlib.pyplot as plt
     from matplotlib.axes import Axes
 
     from fastfed.display.series import X, Y
 
     _, given = plt.subplots()
-    ax = held.plot(x=x, y=y, errors=errors, cost=None if x == "cost" else 7.0, ax=given)
+    ax = held.plot(x=x, y=y, cost=None if x == "cost" else 7.0, ax=given)
     assert ax is given
     assert isinstance(ax, Axes)
     assert (ax.get_xlabel(), ax.get_ylabel()) == (X[x], Y[y])
     plt.close("all")
-
-
-def test_steps_in_a_plot_are_those_of_the_rows(result: ff.Result) -> None:
-    frame = result.plot_frame("delta", "steps")
-    row = frame.filter(delta=0.1, schedule="fedelim", cost=10).row(0, named=True)
-    steps = result.frame.filter(delta=0.1, schedule="fedelim")["steps"]
-    assert row["steps_mean"] == pytest.approx(steps.mean())
-    assert row["steps_sem"] == pytest.approx(steps.std() / np.sqrt(40))
-    assert row["steps_q50"] == pytest.approx(steps.median())
 
 
 def test_report_is_one_page(held: ff.Result | ff.Sweep, tmp_path: Path) -> None:

@@ -110,10 +110,11 @@ def test_a_figure_of_choice(swept: Path, folder: Path, capsys: pytest.CaptureFix
     shown = printed(capsys, *ask, "--x", "cost", "--y", "total", "--cost", "1:1e3:log")
     assert shown.splitlines() == ["f/total-cost.png"]
     shown = printed(
-        capsys, *ask, *typed("--y steps --group schedule --errors quantiles --format svg,pdf")
+        capsys, *ask, *typed("--y pulls --group schedule --errors quantiles --format svg,pdf")
     )
-    assert shown.splitlines() == ["f/steps-delta.svg", "f/steps-delta.pdf"]
-    assert "median" in Path("f/steps-delta.svg").read_text(encoding="utf-8")
+    assert shown.splitlines() == ["f/pulls-delta.svg", "f/pulls-delta.pdf"]
+    assert "median" in Path("f/pulls-delta.svg").read_text(encoding="utf-8")
+    assert "no column 'steps_std'" in complaint(capsys, *ask, "--y", "steps", "--errors", "std")
     shown = printed(capsys, *ask, "--x", "period", "--y", "communication")
     assert shown.splitlines() == ["f/communication-period-C0.png", "f/communication-period-C10.png"]
     assert "did you mean 'delta'" in complaint(capsys, *ask, "--x", "dleta")
@@ -123,13 +124,8 @@ def test_a_figure_of_choice(swept: Path, folder: Path, capsys: pytest.CaptureFix
 def test_too_many_lines_for_one_figure(
     swept: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every delta gets a figure of its own; one that is still too full is refused."""
     monkeypatch.setattr("fastfed.display.series.MOST_LINES", 5)
-    ask = ["plot", str(swept), "--out", "many", "--format", "svg", "--x", "cost"]
-    shown = printed(capsys, *ask).splitlines()
-    assert shown == ["many/total-cost-d0.5.svg", "many/total-cost-d0.1.svg"]
-    assert "delta 0.1" in Path(shown[1]).read_text(encoding="utf-8").replace("\u00a0", " ")
-    told = complaint(capsys, *ask, "--group", "delta")
+    told = complaint(capsys, "plot", str(swept), "--x", "cost")
     assert "6 lines in one figure, at most 5: choose fewer values of --schedule" in told
 
 
