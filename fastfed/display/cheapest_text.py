@@ -165,10 +165,11 @@ def _notes(found: Cheapest, most: int | None = _MOST_NOTES) -> list[str]:
     """List the schedules that were not compared, and why."""
     never = dict.fromkeys(name for one in found.envelopes for name in one.never_right)
     notes = [f"no cost: {printable(listed(list(never)))}, without right answers"] if never else []
-    cut = [one for one in found.envelopes if one.schedules and one.compared < one.trials[1]]
-    if cut:
-        least = min(one.compared for one in cut)
-        notes.append(f"compared over trials that all answered rightly, {least:,} or more a cell")
+    some = [one for one in found.envelopes if one.schedules]
+    if some:
+        cut = [one.compared for one in some if one.compared < one.trials[1]]
+        count = f", {min(cut):,} or more a cell" if cut else ""
+        notes.append(f"compared over trials that all answered rightly{count}")
     notes += found.notes()
     more = 0 if most is None else len(notes) - most
     return notes if more <= 0 else [*notes[:most], f"and {more:,} more notes"]

@@ -63,8 +63,10 @@ def test_screen_lists_one_inseparable_schedule_and_counts_the_others() -> None:
     best = Cheapest((envelope_of(pulls, uplinks, names=names, cell=CELL),))
     rivals = best.at([1.0])["rivals"][0]
     assert len(rivals) == 3
-    assert best_table(best, [1.0]).text().endswith(f"{rivals[0]} and 2 more")
-    assert best_table(best, [1.0], most=None).text().endswith(", ".join(rivals))
+    few, every = (best_table(best, [1.0], most=most).text().splitlines() for most in (22, None))
+    assert few[-2].endswith(f"{rivals[0]} and 2 more")
+    assert every[-2].endswith(", ".join(rivals))
+    assert few[-1] == "compared over trials that all answered rightly"  # which no trial failed
     same = Cheapest((envelope_of(pulls[[0] * 4], uplinks, names=names, cell=CELL),))
     assert "fedelim (= 3 others)" in best_table(same, [1.0]).text()
     assert f"fedelim (= {', '.join(names[1:])})" in best_table(same, [1.0], most=None).text()
@@ -98,7 +100,8 @@ def test_table_for_given_costs() -> None:
     names = ("fedelim0", "periodic:10", "fedelim", "periodic:1")
     cells = (CELL, {**CELL, "delta": 0.01})
     best = Cheapest(tuple(envelope_of(*given, names=names, cell=cell) for cell in cells))
-    above, head, *rows = best_table(best, [0.0, 1000.0]).text().splitlines()
+    above, head, *rows, below = best_table(best, [0.0, 1000.0]).text().splitlines()
+    assert below == "compared over trials that all answered rightly"
     assert above == "all rows: here"
     assert head.split()[:3] == ["delta", "C", "cheapest"]
     assert [row.split()[:3] for row in rows] == [
