@@ -21,7 +21,7 @@ from fastfed.errors import InputError
     scheme={
         "schedule": options.several(
             "LIST",
-            "Also bound these: periodic:H (in place of H_opt), exponential:LAMBDA, adaptive[:8] "
+            "Also bound these: periodic:H (in place of H_opt), exponential:LAMBDA, adaptive "
             "[none].",
             lists.schedules,
         ),
