@@ -12,7 +12,6 @@ import fastfed as ff
 from fastfed.confidence import MAX_STEPS
 from fastfed.model.goals import Goal
 from fastfed.model.radii import Radius
-from fastfed.model.schedules import Schedule
 from fastfed.simulation.reference import next_time
 from fastfed.timegrid import PARTS, place_from, place_until, step_at
 
@@ -28,43 +27,6 @@ def test_the_grid_has_every_small_step_and_64_in_an_octave() -> None:
         assert before <= n <= after
         assert step_at(place_until(n) + 1) > n > step_at(place_from(n) - 1)
         assert after - n <= n / PARTS
-
-
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [
-        ("adaptive", "adaptive"),
-        ("adaptive:4", "adaptive"),
-        ("adaptive:8", "adaptive:8"),
-        ("adaptive:8,1.10", "adaptive:8"),
-        ("adaptive:4,1.25", "adaptive:4,1.25"),
-        ("adaptive:4,1.1,2,0", "adaptive:4,1.1,2,0"),
-    ],
-)
-def test_names_are_canonical(given: str, name: str) -> None:
-    schedule = Schedule.parse(given)
-    assert str(schedule) == name
-    assert Schedule.parse(name) == schedule
-    assert Schedule.parse(schedule) is schedule
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ("adaptive:", ("HI = ''",)),
-        ("adaptive:4,,2", ("LO = ''",)),
-        ("adaptive:4,1.1,2,0.3,1", ("takes HI, LO, FIRST, SHARE, and nothing else",)),
-        ("adaptive:x", ("HI = 'x'", "above 1")),
-        ("adaptive:1", ("HI = '1'", "above 1")),
-        ("adaptive:nan", ("HI = 'nan'", "above 1")),
-        ("adaptive:2,3", ("HI = 2", "LO = 3")),
-        ("adaptive:4,1", ("LO = '1'", "above 1")),
-        ("adaptive:4,1.1,0", ("FIRST = '0'", "above 0")),
-        ("adaptive:4,1.1,2,1.5", ("SHARE = '1.5'", "from 0 to 1")),
-    ],
-)
-def test_bad_options_are_refused(given: str, words: tuple[str, ...]) -> None:
-    refused(lambda: Schedule.parse(given), *words)
 
 
 def test_there_is_no_list_of_times() -> None:

@@ -105,60 +105,6 @@ def test_ties_are_among_the_arms_that_a_client_has() -> None:
     assert ff.Instance([[0.9, 0.9], [0.1, 0.2], [0.2, NAN]]).local_best.tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_toml_keeps_the_mask(tmp_path: Path, own: bool) -> None:
-    chain = ff.Instance(CHAIN, name="chain", weights=[2.0, 1.0])
-    chain = chain.own() if own else chain
-    chain.save(tmp_path / "chain.toml")
-    assert ff.Instance.load(tmp_path / "chain.toml") == chain
-
-
-def test_toml_cells_may_be_empty_text(tmp_path: Path) -> None:
-    (tmp_path / "chain.toml").write_text('means = [[1.0, ""], [0.5, 0.5], [nan, 0.0]]\n')
-    assert ff.Instance.load(tmp_path / "chain.toml") == ff.Instance(CHAIN)
-
-
-def test_csv_keeps_the_mask(tmp_path: Path) -> None:
-    path = tmp_path / "chain.csv"
-    ff.Instance(CHAIN).save(path)
-    assert path.read_text() == "arm,0,1\n0,1.0,\n1,0.5,0.5\n2,,0.0\n"
-    assert ff.Instance.load(path) == ff.Instance(CHAIN)
-
-
-@pytest.mark.parametrize(
-    ("text", "means"),
-    [
-        ("1.0,\n0.5,0.5\n,0.0\n", CHAIN),
-        ("a,b\n1.0,\n0.5,0.5\n,0.0\n", CHAIN),
-        ("x,1.0, \ny,0.5,0.5\nz,,0.0\n", CHAIN),
-        (",0,1\n0,1.0,\n1,0.5,0.5\n2,,0.0\n", CHAIN),
-        ("arm,a,b\nx,1.0,\ny,0.5,0.5\nz,,0.0\nweights,1,2\n", CHAIN),
-    ],
-)
-def test_csv_with_empty_cells(tmp_path: Path, text: str, means: list[list[float]]) -> None:
-    (tmp_path / "x.csv").write_text(text)
-    read = ff.Instance.load(tmp_path / "x.csv")
-    assert np.array_equal(read.means, means, equal_nan=True)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (",0.5\n0.4,0.5\n", ["first cell is empty", "header"]),
-        ("1.0,NA\n0.5,0.5\n", ["a header", "means"]),
-        ("x,1.0,2\ny,0.5,?\n", ["not a number", "empty"]),
-        ("arm,a,b\nx,1.0,\ny,0.5,0.5\nweights,1,\n", ["not a number"]),
-        ("arm,a,b\nx,,\ny,0.5,0.5\n", ["arm 0 (x)", "no client has it"]),
-    ],
-)
-def test_csv_refusals(tmp_path: Path, text: str, words: list[str]) -> None:
-    (tmp_path / "x.csv").write_text(text)
-    if "NA" in text:  # the first line has a name, so it is a header
-        assert ff.Instance.load(tmp_path / "x.csv").clients == ("1.0", "NA")
-        return
-    refused(lambda: ff.Instance.load(tmp_path / "x.csv"), *words)
-
-
 OBSERVED = "arm,client,reward,count\na,x,1,90\na,x,0,10\nb,x,0,50\nb,y,1,50\nc,y,0,50\n"
 
 

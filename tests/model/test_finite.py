@@ -17,7 +17,6 @@ from scipy import stats
 import fastfed as ff
 from fastfed.kernels.random.discrete import VARIATE_ERROR, VARIATE_ERROR_A_SIGMA
 from fastfed.kernels.random.halves import HALF_ERROR, HALF_ERROR_A_SIGMA
-from fastfed.model import schedules as schedule
 from fastfed.simulation import reference
 from fastfed.simulation.job import Job
 from fastfed.simulation.walks import walk
@@ -130,32 +129,6 @@ def test_a_small_range_far_from_zero() -> None:
     assert rows["pulls"].mean() > 1000
 
 
-@pytest.mark.parametrize(
-    "instance",
-    [bernoulli(3, 2, 7), finite(3, 2, 3, 8), finite(2, 2, 10, 9)],
-    ids=lambda one: one.name,
-)
-@pytest.mark.parametrize("name", ["fedelim", "fedelim0", "periodic:7"])
-def test_kernel_is_algorithm_1_on_the_walk(instance: ff.Instance, name: str) -> None:
-    res = ff.simulate(instance, [name], delta=0.2, trials=3, keep_pulls=True, max_steps=3000)
-    for trial in range(3):
-        told = reference.fedelim(
-            instance,
-            schedule.Schedule.parse(name),
-            0.2,
-            reference.walk_rewards(instance, 0, trial),
-            max_steps=3000,
-        )
-        row = res.frame.row(trial, named=True)
-        assert np.array_equal(res.pulls[0, trial], told.pulls)
-        assert (row["uplinks"], row["rounds"], row["steps"], row["truncated"]) == (
-            told.uplinks,
-            told.rounds,
-            told.steps,
-            told.truncated,
-        )
-
-
 EASY = [
     ff.Instance([[0.95, 0.1], [0.4, 0.9]], ff.Bernoulli(), name="two coins"),
     ff.Instance(
@@ -225,24 +198,6 @@ def test_walk_is_one_of_independent_rewards() -> None:
         counts = np.histogram(found, bins=cuts + 0.5)[0]
         keep = expected > 0
         assert stats.chisquare(counts[keep], expected[keep]).pvalue > 2e-7
-
-
-def test_replay_adds_up() -> None:
-    instance = ff.Instance.load("bernoulli")
-    told = ff.replay(instance, "periodic:100", delta=0.1, seed=2, trial=9)
-    row = ff.simulate(instance, ["periodic:100"], delta=0.1, seed=2, trials=10).frame.row(
-        9, named=True
-    )
-    assert told.row == row
-    assert (told.events[-1].pulls, told.events[-1].uplinks) == (row["pulls"], row["uplinks"])
-    for event in told.events:
-        if event.event == "eliminated":
-            assert event.leader - event.mean >= event.threshold * (1 - 1e-12)
-
-
-def test_auto_is_the_engine_that_skips() -> None:
-    for name in ("synthetic", "bernoulli"):
-        assert ff.simulate(ff.Instance.load(name), delta=0.1, trials=1).engine == "skip"
 
 
 def test_scales() -> None:
@@ -339,29 +294,6 @@ def test_observed_rewards(tmp_path: Path) -> None:
     assert one == other
     assert (one.arms, one.clients) == (("a", "b"), ("x",))
     assert one.means.ravel().tolist() == [3.0, 0.5]
-
-
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ({"arm": ["a"], "reward": [1.0]}, "client"),
-        ({"arm": ["a"], "client": ["x"], "reward": ["good"]}, "reward"),
-        ({"arm": ["a", None], "client": ["x", "x"], "reward": [1.0, 2.0]}, "missing"),
-        (
-            {"arm": ["a", "b"], "client": ["x", "y"], "reward": [1.0, 2.0]},
-            "no reward of arm",
-        ),
-        (
-            {"arm": ["a", "b"], "client": ["x", "x"], "reward": [1.0, 2.0], "count": [1, -1]},
-            "negative",
-        ),
-    ],
-)
-def test_bad_observed_rewards(tmp_path: Path, columns: dict[str, list[object]], words: str) -> None:
-    pl.DataFrame(columns).write_parquet(tmp_path / "bad.parquet")
-    with pytest.raises(ff.InputError, match=words) as told:
-        ff.Instance.load(tmp_path / "bad.parquet")
-    assert "bad.parquet" in str(told.value)
 
 
 def test_movielens() -> None:

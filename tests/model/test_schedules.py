@@ -93,30 +93,6 @@ def test_strings_and_back(text, schedule):
     assert text in repr(schedule)
 
 
-@pytest.mark.parametrize("base", [1.1, 1.0000152587890625, 1 / 3 + 1, math.pi, 1e17, 2.5e-7 + 2])
-def test_every_base_reads_back_exactly(base):
-    again = Schedule.parse(str(ff.Exponential(base)))
-    assert again == ff.Exponential(base)
-    assert again.base == base
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        (" fedelim ", "fedelim"),
-        ("periodic:1e5", "periodic:100000"),
-        ("periodic: 10", "periodic:10"),
-        ("periodic:10.0", "periodic:10"),
-        ("exponential:2.0", "exponential:2"),
-        ("exponential:1.50", "exponential:1.5"),
-        ("at: 1, 5", "at:1,5"),
-        ("at:1e0,1e3", "at:1,1000"),
-    ],
-)
-def test_other_spellings(text, name):
-    assert str(Schedule.parse(text)) == name
-
-
 def test_whole_numbers_of_any_type():
     assert ff.Periodic(np.int32(5)) == ff.Periodic(5.0) == ff.Periodic("5") == ff.Periodic(5)
     assert ff.At(np.array([1, 2, 3])) == ff.At([1, 2.0, 3])
@@ -140,18 +116,6 @@ def test_equality():
     assert ff.FedElim() != "fedelim"
 
 
-@pytest.mark.parametrize(
-    "period", [0, -1, 2.5, "2.5", math.nan, math.inf, "x", None, 2**52 + 1, [1], "", "1e400"]
-)
-def test_bad_periods(period):
-    refused(lambda: ff.Periodic(period), f"{period!r}", "whole number from 1")
-
-
-@pytest.mark.parametrize("base", [1, 1.0, 0.5, 0, -2, math.nan, math.inf, "x", None])
-def test_bad_bases(base):
-    refused(lambda: ff.Exponential(base), f"{base!r}", "above 1")
-
-
 def test_a_base_of_one_names_the_fix():
     refused(lambda: ff.Exponential(1), "fedelim0")
     refused(lambda: ff.Exponential(1 + 1e-9), "fedelim0", "1.000000001")
@@ -169,47 +133,11 @@ def test_a_base_of_one_names_the_fix():
         ([1, 2**53], ["9007199254740992", "2^52"]),
         ([1, math.nan], ["nan", "whole numbers"]),
         (["a"], ["time 'a'", "whole numbers"]),
+        (["1", ""], ["time ''", "whole numbers"]),
     ],
 )
 def test_bad_times(times, words):
     refused(lambda: ff.At(times), *words)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("fedelm", ["schedule 'fedelm'", "did you mean 'fedelim'"]),
-        ("FEDELIM", ["did you mean 'fedelim'"]),
-        ("period:5", ["schedule 'period:5'", "did you mean 'periodic'"]),
-        ("superexp", ["did you mean 'superexponential'"]),
-        (
-            "zzz",
-            ["schedule 'zzz'", "fedelim0", "periodic:100", "exponential:1.5", "at:1,5"],
-        ),
-        ("", ["schedule ''"]),
-        ("fedelim:3", ["fedelim:3", "takes no option"]),
-        ("periodic", ["'periodic'", "period H is missing", "periodic:100"]),
-        ("periodic:", ["period H is missing"]),
-        ("exponential", ["base lambda is missing", "exponential:1.5"]),
-        ("at", ["needs a value", "at:1,5,25"]),
-        ("periodic:0", ["'0'", "whole number"]),
-        ("periodic:1.5", ["'1.5'", "whole number"]),
-        ("periodic:ten", ["'ten'", "whole number"]),
-        ("exponential:1", ["'1'", "above 1"]),
-        ("exponential:0.9", ["'0.9'", "above 1"]),
-        ("exponential:x", ["'x'", "above 1"]),
-        ("at:5,3", ["times 5, 3", "increase"]),
-        ("at:1,,2", ["''", "whole numbers"]),
-        ("at:1,x", ["'x'", "whole numbers"]),
-    ],
-)
-def test_bad_names(text, words):
-    refused(lambda: Schedule.parse(text), *words)
-
-
-@pytest.mark.parametrize("thing", [5, None, ["fedelim"], object()])
-def test_what_is_no_schedule(thing):
-    refused(lambda: Schedule.parse(thing), "must be one of fedelim")
 
 
 def test_too_many_times_to_list():

@@ -148,55 +148,11 @@ def test_local_is_a_truth_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "words"),
-    [
-        ("weights = [6, 3]", ("2 in a row for 3 clients",)),
-        ("weights = [6, -3, 1]", ("weights[1] = -3",)),
-        ("weights = [0, 0, 0]", ("all 0",)),
-        ("weights = [nan, 1, 1]", ("weights[0] = nan",)),
-        ('weights = ["6", "3", "1"]', ("must be a number for each client",)),
-        ("weights = 'equal'", ("must be a number for each client",)),
-        ("weights = [[6, 3, 1], [1, 1]]", ("must be a number for each client",)),
-        ("weights = {a = 1}", ("must be a number for each client",)),
-        ("weight = [6, 3, 1]", ("unknown key 'weight'", "weights")),
-        ("local = 0", ("local = 0",)),
-    ],
-)
-def test_malformed_weights_in_toml(tmp_path: Path, lines: str, words: tuple[str, ...]) -> None:
-    file = tmp_path / "some.toml"
-    file.write_text(f"means = {MEANS}\n{lines}\n")
-    refused(lambda: ff.Instance.load(file), "some.toml", *words)
-
-
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ("weights,6,-3,1", ("weights[0, 1] = -3",)),
-        ("weights,6,3,x", ("row 4: 'x' is not a number",)),
-        ("weights,6,3", ("row 4 has 3 cells",)),
-        ("weights,0,0,0", ("all 0",)),
-    ],
-)
-def test_malformed_weights_in_csv(tmp_path: Path, row: str, words: tuple[str, ...]) -> None:
-    file = tmp_path / "some.csv"
-    file.write_text(f"arm,a,b,c\nx,0.9,0.1,0.2\ny,0.5,0.6,0.4\n{row}\n")
-    refused(lambda: ff.Instance.load(file), "some.csv", *words)
-
-
-def test_a_csv_without_means(tmp_path: Path) -> None:
-    file = tmp_path / "some.csv"
-    file.write_text("arm,a,b\nweights,1,2\n")
-    refused(lambda: ff.Instance.load(file), "weights and no means")
-
-
-@pytest.mark.parametrize(
     ("given", "words"),
     [
         (["6,3"], ("2 in a row for 3 clients",)),
         (["6,x,1"], ("--weights '6,x,1'", "'x' is not a number")),
         (["6,,1"], ("--weights '6,,1'", "an empty item")),
-        (["6,-3,1"], ("weights[0, 1] = -3",)),
-        (["0,0,0"], ("all 0",)),
         (["6,3,1", "1,1"], ("weights",)),
     ],
 )
@@ -213,28 +169,6 @@ def test_malformed_weights_as_options(
 
 
 # ---- files -------------------------------------------------------------------------------------
-
-SAVED = [
-    weighted(),
-    weighted([5, 0, 1 / 3]),
-    weighted([[6, 3, 1], [1, 1, 1], [0, 0, 1]]),
-    ff.Instance(MEANS, ff.Bernoulli(), weights=[0.1, 0.2, 0.7]),
-    weighted([[0.1, 0.2, 0.7]], local=False),
-    weighted(None, local=False),
-    ff.Instance.personalised(MEANS, alpha=1 / 3),
-]
-
-
-@pytest.mark.parametrize("instance", SAVED, ids=repr)
-def test_toml_holds_the_questions(instance: ff.Instance, tmp_path: Path) -> None:
-    instance.save(tmp_path / "it.toml")
-    assert ff.Instance.load(tmp_path / "it.toml") == instance
-
-
-@pytest.mark.parametrize("instance", SAVED[:3], ids=repr)
-def test_csv_holds_weights(instance: ff.Instance, tmp_path: Path) -> None:
-    instance.save(tmp_path / "it.csv")
-    assert ff.Instance.load(tmp_path / "it.csv") == instance
 
 
 def test_files_that_cannot_hold_it_say_so(tmp_path: Path) -> None:
