@@ -306,17 +306,7 @@ class Result(Answers):
         )
 
     def __hash__(self) -> int:
-        job = self.job
-        return hash(
-            (
-                job.instance,
-                tuple(map(str, job.schedules)),
-                self.first,
-                self.trials,
-                job.setting.seed,
-                tuple(one.delta for one in self.cells),
-            )
-        )
+        return hash((self.job.instance, self.first, self.trials))
 
     def __repr__(self) -> str:
         deltas = ", ".join(f"{cell.delta:g}" for cell in self.cells)

@@ -16,16 +16,7 @@ from fastfed.errors import InputError
 from fastfed.text import command
 from fastfed.validation import checked_whole
 
-
-def _columns(given: str) -> dict[str, str]:
-    """Read names of columns, as in arm=drug,client=hospital."""
-    pairs = [item.partition("=") for item in given.split(",")]
-    if not all(role.strip() and sign and name.strip() for role, sign, name in pairs):
-        raise InputError(
-            f"--columns {given!r}: must be names of columns, as in "
-            "arm=drug,client=hospital,reward=outcome"
-        )
-    return {role.strip(): name.strip() for role, _, name in pairs}
+_COLUMNS = "arm=drug,client=hospital,reward=outcome"
 
 
 @options.takes(
@@ -41,14 +32,11 @@ def _columns(given: str) -> dict[str, str]:
             "server for several averages [the file's, or equal weights].",
             lists.weights,
         ),
-        "columns": options.Option(
-            options.Text,
-            typer.Option(
-                metavar="NAMES",
-                help="Observed rewards: names of the columns, as in "
-                "arm=drug,client=hospital,reward=outcome [arm, client, reward, count].",
-            ),
-            _columns,
+        "columns": options.several(
+            "NAMES",
+            f"Observed rewards: names of the columns, as in {_COLUMNS} [arm, client, reward, "
+            "count].",
+            lambda given: lists.pairs("columns", given, _COLUMNS),
         ),
         "empty": options.text(
             "NUMBER",

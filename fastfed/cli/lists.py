@@ -60,19 +60,22 @@ def _weight(row: str, item: str) -> float:
         ) from None
 
 
-def prices(values: list[str]) -> dict[str, float]:
-    """Read prices by the names of counts, as in rounds=50,downlinks=1."""
+def pairs(name: str, values: list[str], example: str) -> dict[str, str]:
+    """Read names with their values, as in rounds=50,downlinks=1."""
     found: dict[str, str] = {}
-    for item in split("price", values):
-        name, sign, price = (part.strip() for part in item.partition("="))
-        if not (name and sign and price):
-            raise InputError(
-                f"--price {item!r}: must be a name and a number, as in rounds=50,downlinks=1"
-            )
-        if name in found:
-            raise InputError(f"--price {item!r}: {name} has a price already; give it once")
-        found[name] = price
-    return checked_prices(found)
+    for item in split(name, values):
+        key, _, value = (part.strip() for part in item.partition("="))
+        if not (key and value):
+            raise InputError(f"--{name} {item!r}: must be a name and a value, as in {example}")
+        if key in found:
+            raise InputError(f"--{name} {item!r}: {key} has a value already; give it once")
+        found[key] = value
+    return found
+
+
+def prices(values: list[str]) -> dict[str, float]:
+    """Read prices by the names of counts."""
+    return checked_prices(pairs("price", values, "rounds=50,downlinks=1"))
 
 
 def numbers(name: str, values: list[str], whole: bool = False) -> list[str]:

@@ -14,6 +14,7 @@ OPTIONS: dict[str, list[str]] = {
     "--delta": ["1.5", "abc", "", ",", "0.1;0.2", "0.1,x", "10%", "0x1", "1e-301"],
     "--cost": ["-1", "nan", "ten", "", "1,,x", "1e308"],
     "--period": ["0", "1.5", "x", "9007199254740993"],
+    "--price": ["rounds", "rounds=", "=3", "rounds=1,rounds=2"],
     "--schedule": [
         "fedelin",
         "periodic:",
