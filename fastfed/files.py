@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from fastfed.errors import InputError
+from fastfed.validation import MOST_FILE
 
 PARTIAL = ".partial"
 """How names of files end that are still being written; they begin with a dot."""
@@ -95,6 +96,23 @@ def read_regular(path: Path, most: int = 2**31) -> bytes:
     """Read a regular file of at most ``most`` bytes; raise an OSError for anything else."""
     with open_regular(path, most) as file:
         return file.read()
+
+
+def read_input(path: Path, most: int = MOST_FILE) -> bytes:
+    """Read a file that a user names; refuse one that cannot be read."""
+    try:
+        return read_regular(path, most)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise InputError(f"{path}: cannot be read ({reason})") from None
+
+
+def read_text(path: Path) -> str:
+    """Read UTF-8 text that a user names, with or without the byte order mark of some editors."""
+    try:
+        return read_input(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
 
 
 def valid_unicode(name: str) -> str:

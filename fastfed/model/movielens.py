@@ -27,7 +27,7 @@ from pathlib import Path
 import polars as pl
 
 from fastfed.errors import InputError, nearest
-from fastfed.files import data_folder, read_regular
+from fastfed.files import data_folder, read_input
 from fastfed.model.instance import Instance
 from fastfed.model.instance_files.observed_files import from_rewards
 
@@ -205,10 +205,7 @@ def _read(
     A repeated line counts once. A line with a blank cell is refused, unless `blank` is the text for
     one.
     """
-    try:
-        text = read_regular(path).decode("iso-8859-1")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+    text = read_input(path, 2**31).decode("iso-8859-1")
     header = text.partition("\n")[0].rstrip("\r").split("\t")
     for name in columns:
         if name not in header:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypedDict
 from msgspec import Meta, Struct, defstruct, to_builtins
 
 from fastfed.errors import InputError, nearest
-from fastfed.files import read_regular, valid_unicode
+from fastfed.files import read_text, valid_unicode
 from fastfed.model.cell import Cell
 from fastfed.model.choices import CHOICES, DEFAULTS, GridChoices, base_of
 from fastfed.model.counts import checked_prices
@@ -22,7 +22,6 @@ from fastfed.model.part import Part
 from fastfed.model.schedules import Schedule
 from fastfed.model.setting import RUN, Setting
 from fastfed.validation import (
-    MOST_FILE,
     MOST_TRIALS,
     checked_costs,
     checked_delta,
@@ -126,7 +125,7 @@ class Spec(_Chosen, Struct, omit_defaults=True, forbid_unknown_fields=True):  # 
     @staticmethod
     def of(options: Mapping[str, Any]) -> Spec:
         """Make a spec from the keys of a spec file or the options of a sweep, all checked."""
-        _refuse_unknown(options, lambda key, near: f"unknown key {key!r}{near} in the spec:")
+        _refuse_unknown(options, "spec")
         given = {key: GRID[option_of(key)] for key in KEYS}
         given |= {key: value for key, value in options.items() if value is not None}
         instances = as_list(given["instance"])
@@ -285,13 +284,9 @@ def _checked_truth(given: Any) -> bool:
 
 def read_spec(path: Path) -> dict[str, Any]:
     """Read the keys of a spec file: TOML, or the sweep.json of an earlier sweep."""
+    text = read_text(path)
     try:
-        text = read_regular(path, MOST_FILE).decode("utf-8-sig")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not UTF-8 text") from None
     except (ValueError, RecursionError) as error:
         kind = "JSON" if path.suffix == ".json" else "TOML"
         raise InputError(f"{path}: not valid {kind}: {error}") from None
@@ -307,7 +302,7 @@ def read_spec(path: Path) -> dict[str, Any]:
             )
     if not isinstance(content, dict):
         raise InputError(f"{path}: no sweep's spec in it")
-    _refuse_unknown(content, lambda key, near: f"{path}: unknown key {key!r}{near};")
+    _refuse_unknown(content, path)
     return content
 
 
@@ -316,12 +311,12 @@ def spec_hash(spec: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
 
 
-def _refuse_unknown(content: Mapping[str, Any], text: Callable[[str, str], str]) -> None:
-    """Refuse a key that no spec has; ``text`` names it, with the nearest one that there is."""
-    unknown = sorted(set(content) - set(KEYS))
-    if unknown:
-        named = text(unknown[0], nearest(unknown[0], KEYS))
-        raise InputError(f"{named} known are {', '.join(KEYS)}")
+def _refuse_unknown(content: Mapping[str, Any], source: object) -> None:
+    """Refuse a key that no spec has."""
+    for key in sorted(set(content) - set(KEYS)):
+        raise InputError(
+            f"{source}: unknown key {key!r}{nearest(key, KEYS)}; known are {', '.join(KEYS)}"
+        )
 
 
 def as_list(value: Any) -> list[Any]:

@@ -71,7 +71,7 @@ def instances(draw: st.DrawFn) -> ff.Instance:
             local=draw(st.booleans()),
             own=draw(st.booleans()) and rows < 2,
             name=draw(st.sampled_from(["custom", "mine"])),
-            description=draw(TEXT),
+            description=draw(st.just("one\ntwo \x7f") | TEXT),
         )
     except ff.InputError:  # an arm without clients, a client without arms, or without weights
         assume(False)

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from fastfed.errors import InputError
+from fastfed.files import read_text
 from fastfed.model.instance import Instance
 from fastfed.model.instance_files.observed_files import ROLES, from_rewards, roles_of
-from fastfed.model.instance_files.reading import Reading, named, text_of
+from fastfed.model.instance_files.reading import Reading, named
 from fastfed.model.rewards import Gaussian
 
 NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
@@ -29,7 +30,7 @@ NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
 
 def read_csv(path: Path, reading: Reading) -> dict[str, Any]:
     """Read the arguments of `Instance` from a file."""
-    with io.StringIO(text_of(path), newline="") as file:
+    with io.StringIO(read_text(path), newline="") as file:
         try:
             rows = [row for row in csv.reader(file, strict=True) if any(map(str.strip, row))]
         except csv.Error as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +17,8 @@ from fastfed.files import data_folder, replacing, valid_unicode
 from fastfed.model.instance import Instance, changed
 from fastfed.model.instance_files.csv_files import NUMBER, read_csv, to_csv
 from fastfed.model.instance_files.observed_files import from_rewards, read_parquet, to_histogram
-from fastfed.model.instance_files.reading import Reading, named, text_of
-from fastfed.model.instance_files.toml_files import parse_toml, to_toml
+from fastfed.model.instance_files.reading import Reading, named
+from fastfed.model.instance_files.toml_files import read_toml, to_toml
 from fastfed.model.observed import doubtful_gaps
 from fastfed.model.rewards import Gaussian, Rewards
 from fastfed.model.rewards.finite import ABSENT
@@ -143,7 +142,7 @@ def _load_file(
     rewards: Rewards | str | None = None,
     reading: Reading = Reading(),  # noqa: B008
 ) -> Instance:
-    content = {"name": name, **_content(path, reading)}
+    content = {"name": name, **_READERS[path.suffix.lower()](path, reading)}
     observed = path.suffix.lower() != ".toml" and "rewards" in content
     _refuse_options(
         path, rewards if "rewards" in content else None, Reading() if observed else reading
@@ -156,23 +155,6 @@ def _load_file(
     if observed and (doubt := doubtful_gaps(made, filled)):
         warnings.warn(doubt, UncertainWarning, stacklevel=5)
     return made
-
-
-def _content(path: Path, reading: Reading = Reading()) -> dict[str, Any]:  # noqa: B008
-    """Read a file; refuse one that cannot be read, in one line."""
-    try:
-        return _READERS[path.suffix.lower()](path, reading)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from None
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise InputError(f"{str(path)!r}: cannot be read ({reason})") from None
-
-
-def _read_toml(path: Path, reading: Reading) -> dict[str, Any]:
-    return parse_toml(text_of(path), str(path))
 
 
 def _movielens(name: str) -> Instance:
@@ -201,4 +183,4 @@ def save(instance: Instance, path: Path) -> None:
             file.write(text.encode("utf-8", "backslashreplace"))
 
 
-_READERS = {".toml": _read_toml, ".csv": read_csv, ".parquet": read_parquet}
+_READERS = {".toml": read_toml, ".csv": read_csv, ".parquet": read_parquet}

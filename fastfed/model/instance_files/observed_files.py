@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastfed.errors import InputError, UncertainWarning, nearest
-from fastfed.files import read_regular
+from fastfed.files import read_input
 from fastfed.model.instance import Instance
 from fastfed.model.instance_files.reading import Reading, named
 from fastfed.model.rewards import Finite
-from fastfed.validation import MOST_FILE, refuse_many_weights, shown
+from fastfed.validation import refuse_many_weights, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,7 +38,7 @@ def read_parquet(path: Path, reading: Reading) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    content = pa.BufferReader(read_regular(path, MOST_FILE))
+    content = pa.BufferReader(read_input(path))
     with named(path):
         try:
             with pq.ParquetFile(content) as file:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from fastfed.errors import InputError
-from fastfed.files import read_regular
 from fastfed.model.rewards.finite import ABSENT
-from fastfed.validation import MOST_FILE, number
+from fastfed.validation import number
 
 
 class Reading(NamedTuple):
@@ -42,8 +40,3 @@ def named(source: object) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
-
-
-def text_of(path: Path) -> str:
-    """Decode UTF-8, with or without the byte order mark of some editors."""
-    return read_regular(path, MOST_FILE).decode("utf-8-sig")

@@ -8,16 +8,23 @@ from __future__ import annotations
 import json
 import math
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fastfed.errors import InputError, nearest
+from fastfed.files import read_text
 from fastfed.model.instance import Instance
-from fastfed.model.instance_files.reading import named
+from fastfed.model.instance_files.reading import Reading, named
 from fastfed.model.rewards import Rewards
 
 _KEYS = ("name", "means", "rewards", "weights", "local", "own", "arms", "clients", "description")
+
+
+def read_toml(path: Path, reading: Reading) -> dict[str, Any]:
+    """Read the arguments of `Instance` from a file."""
+    return parse_toml(read_text(path), str(path))
 
 
 def from_toml(text: str, name: str) -> Instance:
