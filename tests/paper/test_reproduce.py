@@ -323,7 +323,7 @@ def test_the_paper_s_deltas_and_periods() -> None:
 
 
 def test_bad_input(paper: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["reproduce", "--out", str(paper), "--trials", "3", "--quiet"]) == 2
+    assert cli.run(["reproduce", "--out", str(paper), "--trials", "3"]) == 2
     assert "seed 5" in capsys.readouterr().err
     with pytest.raises(InputError, match="did you mean 'bernoulli'"):
         plan(only="bernouli")
