@@ -78,7 +78,7 @@ class Store:
         self._record: Record | None = None
         self._parts: list[PartFile] | None = None
         self._spans: dict[Cell, list[Span]] = {}
-        self._group = lru_cache(_MOST_HELD)(_arrays)
+        self._held_columns = lru_cache(_MOST_HELD)(_no_columns)
 
     # What the folder says
 
@@ -293,6 +293,15 @@ class Store:
             return pieces[0]
         return {name: np.concatenate([one[name] for one in pieces]) for name in pieces[0]}
 
+    def _group(self, part: PartFile, group: int, columns: tuple[str, ...]) -> Columns:
+        """Return those of some columns that a row group has; each is read once."""
+        held = self._held_columns(part, group)
+        if missing := [name for name in columns if name not in held]:
+            table = part.read(group, missing)
+            there = {*table.column_names}
+            held |= {name: array_of(table, name) if name in there else None for name in missing}
+        return {name: held[name] for name in columns if held[name] is not None}
+
     def tables(self, part: PartFile) -> Iterator[tuple[Piece, Any]]:
         """Read all rows of a part, piece by piece, as tables of pyarrow."""
         import pyarrow as pa
@@ -381,10 +390,8 @@ def _refuse_other_sweep(part: PartFile, record: Record, cells: set[Cell]) -> Non
             )
 
 
-def _arrays(part: PartFile, group: int, columns: tuple[str, ...]) -> Columns:
-    """Read those of some columns that a row group has."""
-    table = part.read(group, columns)
-    return {name: array_of(table, name) for name in columns if name in table.column_names}
+def _no_columns(part: PartFile, group: int) -> dict[str, Any]:
+    return {}
 
 
 @contextmanager

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
 from helpers import typed
-from msgspec.structs import replace
 
 from fastfed.analysis.check import Check
 from fastfed.analysis.intervals import clopper_pearson
@@ -27,11 +25,10 @@ from fastfed.analysis.verdicts import (
 from fastfed.api.sweep import check
 from fastfed.cli import app as cli
 from fastfed.display.tables import check_table
-from fastfed.errors import InputError
 from fastfed.model.cell import Cell
 from fastfed.model.instance import Instance
 from fastfed.model.spec import Spec
-from fastfed.storage import checked_parquet
+from fastfed.storage import checked_parquet, manifest
 from fastfed.storage.folder import Store
 from fastfed.storage.manifest import Piece
 from fastfed.storage.summary_cache import stored_summary
@@ -71,8 +68,17 @@ def made_up(
             }
         )
         store.write_part([Piece(cell, (schedule,), 0, count)], checked_parquet.encode(table))
-    record = msgspec.structs.replace(Store(folder).record(), spec=spec, spec_hash=spec.hash)
-    store.write_record(record)
+    one_for_all = {name: getattr(spec, name) for name in manifest.ONE_FOR_ALL}
+    store.write_record(
+        manifest.Record(
+            spec=spec,
+            spec_hash=spec.hash,
+            versions=manifest.versions(),
+            cells=(cell,),
+            instances={},
+            **one_for_all,
+        )
+    )
     return folder
 
 
@@ -503,23 +509,13 @@ def test_check_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_instance_that_cannot_be_had(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "two.toml"
-    file.write_text("means = [[1.0], [0.0]]")
-    sample = {"fedelim": {"pulls": np.full(10, 100)}}
-    made_up(tmp_path / "r", sample, instance=str(file), digest=Instance.load(file).digest)
-    spec = Store(tmp_path / "r").record().spec  # the spec has the path, rows have the name
-    made_up(tmp_path / "s", sample, instance="two", digest=Instance.load(file).digest)
-    store = Store(tmp_path / "s")
-    store.write_record(replace(store.record(), spec=spec, spec_hash=spec.hash))
-    assert check(tmp_path / "s").frame["instance"].unique().to_list() == ["two"]
-    file.write_text("means = [[1.0], [0.5]]")
-    with pytest.raises(InputError, match=r"'two' cannot be had any more \(two now has other"):
-        check(tmp_path / "s")
-    file.unlink()
+    """As if a later version had changed a built-in instance."""
+    other = Instance([[1.0], [0.5]])
+    folder = made_up(tmp_path / "r", {"fedelim": {"pulls": np.full(10, 100)}}, digest=other.digest)
     for command in (["check"], ["plot", "--bounds"]):
-        assert cli.run([*command, str(tmp_path / "s")]) == 2
+        assert cli.run([*command, str(folder)]) == 2
         message = capsys.readouterr().err
-        assert "instance 'two' cannot be had any more" in message
+        assert "instance 'synthetic' cannot be had any more (it now has other means" in message
         assert message.count("\n") == 1
 
 
