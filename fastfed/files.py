@@ -2,11 +2,13 @@
 
 Everything that fastfed writes goes through `replacing`. The content is complete in memory first.
 Then it is written to a file with a random temporary name and synced to the disk, and only then the
-file gets its name. So a full disk, a kill or a power cut leaves the old file or the new one.
+file gets its name. So a full disk, a kill or a power cut leaves the old file or the new one. A
+kill may also leave a temporary file, which the next writer of that name removes.
 """
 
 from __future__ import annotations
 
+import glob
 import io
 import os
 import secrets
@@ -45,14 +47,14 @@ def replacing(path: Path, before: Callable[[], object] | None = None) -> Iterato
     yield buffer
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
     try:
-        with os.fdopen(os.open(partial, _WRITE, 0o666), "wb") as file:
-            file.write(buffer.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        if before is not None:
-            before()
-        partial.replace(path)
-        _sync_folder(path.parent)
+        with _writing(path):
+            with os.fdopen(os.open(partial, _WRITE, 0o666), "wb") as file:
+                file.write(buffer.getbuffer())
+                file.flush()
+                os.fsync(file.fileno())
+            if before is not None:
+                before()
+            partial.replace(path)
     except BaseException as error:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
@@ -61,15 +63,35 @@ def replacing(path: Path, before: Callable[[], object] | None = None) -> Iterato
         raise
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the new name itself survive a power cut."""
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Remove what killed processes left half written of a file; make a new name survive a crash.
+
+    Who writes holds a shared lock of the folder. Who gets the exclusive one writes there alone, and
+    all that is left is of processes that ended.
+    """
     if os.name == "nt":  # folders cannot be opened there
+        yield
         return
-    number = os.open(folder, os.O_RDONLY)
+    import fcntl
+
+    number = os.open(path.parent, os.O_RDONLY)
     try:
+        with suppress(OSError):  # others are writing, or the file system has no flock
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for left in leftovers(path.parent, glob.escape(path.name)):
+                left.unlink()
+        with suppress(OSError):
+            fcntl.flock(number, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield
         os.fsync(number)
     finally:
         os.close(number)
+
+
+def leftovers(folder: Path, name: str) -> Iterator[Path]:
+    """Yield the temporary files of all files whose names match a pattern."""
+    return folder.glob(f".{name}.{'[0-9a-f]' * 8}{PARTIAL}")
 
 
 @contextmanager

@@ -66,6 +66,36 @@ def test_two_writers_of_one_name_do_not_mix(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.process
+@pytest.mark.skipif(os.name == "nt", reason="needs flock")
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    """Also by names with brackets, and not what a living one is writing, or others made."""
+    path = tmp_path / "x[1].html"
+    killed = (
+        "import os, sys; from pathlib import Path; from fastfed.files import replacing\n"
+        "with replacing(Path(sys.argv[1]), lambda: os.kill(os.getpid(), 9)) as file: "
+        "file.write(b'x')"
+    )
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", killed, str(path)], check=False)
+    others = [tmp_path / f".{name}.partial" for name in ("x[1].html", "x1.html.01234567")]
+    for other in others:
+        other.write_bytes(b"mine")
+    left = {*tmp_path.iterdir()} - {*others}
+    assert len(left) == 1, "the second has removed what the first left"
+
+    def write_again() -> None:
+        with replacing(path) as file:
+            file.write(b"beside")
+        assert left < {*tmp_path.iterdir()}, "a living process may be writing it"
+
+    with replacing(tmp_path / "y", write_again) as file:
+        file.write(b"y")
+    with replacing(path) as file:
+        file.write(b"alone")
+    assert {*tmp_path.iterdir()} == {path, tmp_path / "y", *others}
+
+
 def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("mine")

@@ -26,7 +26,7 @@ import numpy as np
 
 from fastfed.analysis.trials import BATCH_COLUMNS, Batch
 from fastfed.errors import InputError
-from fastfed.files import PARTIAL, make_folder, refuse_nul
+from fastfed.files import leftovers, make_folder, refuse_nul
 from fastfed.model.cell import Cell
 from fastfed.model.instance import Instance
 from fastfed.model.instance_files.toml_files import from_toml
@@ -363,13 +363,12 @@ class Store:
 
     def _remove_leftovers(self) -> None:
         """Remove what a killed run of ours left half written in our two folders, nothing else."""
-        mark = "[0-9a-f]" * 8
         for folder, name in (
             (self.folder, "sweep.json"),
             (self.folder, "summary.parquet"),
             (self.trials, "*.parquet"),
         ):
-            for left in folder.glob(f".{name}.{mark}{PARTIAL}"):
+            for left in leftovers(folder, name):
                 with suppress(OSError):
                     left.unlink()
 
