@@ -21,6 +21,8 @@ import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -155,6 +157,25 @@ class CellSums:
     pairs: tuple[Pairs, ...]
     """With each partner."""
 
+    @classmethod
+    def of(
+        cls,
+        trials: Aligned,
+        usable: _Truths,
+        partners: Sequence[int],
+        columns: Sequence[str],
+        paired: Sequence[str],
+    ) -> CellSums:
+        """Sum a block of trials, of which the usable ones have a cost."""
+        values, beside = trials.values(columns), trials.values(paired)
+        return cls(
+            trials.present.sum(axis=1),
+            trials.wrong.sum(axis=1),
+            Sums.of(usable, values),
+            kept(values, usable).max(axis=-1, initial=0.0),
+            tuple(Pairs.of(beside, usable, row) for row in partners),
+        )
+
     def __add__(self, other: CellSums) -> CellSums:
         """Add the sums of two sets of trials."""
         return CellSums(
@@ -164,6 +185,13 @@ class CellSums:
             np.maximum(self.most, other.most),
             tuple(one + two for one, two in zip(self.pairs, other.pairs, strict=True)),
         )
+
+
+@lru_cache(maxsize=16)
+def _none(schedules: tuple[str, ...], *more: Any) -> CellSums:
+    """Return the sums of no trials, which take as long to make as those of a few."""
+    trials = Aligned.of({}, schedules)
+    return CellSums.of(trials, trials.ended, *more)
 
 
 class Moments:
@@ -187,27 +215,17 @@ class Moments:
         self.paired = self.columns if paired is None else tuple(paired)
         self._row = {name: row for row, name in enumerate(self.schedules)}
         self.partners = tuple(name for name in dict.fromkeys(partners) if name in self._row)
+        self._rows = tuple(self._row[name] for name in self.partners)
         self._common = None if common is None else [self._row[name] for name in common]
-        self.sums = self._of(Aligned.of({}, self.schedules))
+        self.sums = _none(self.schedules, self._rows, self.columns, self.paired)
 
     def add(self, trials: Aligned) -> None:
         """Add a block of trials; other schedules are left out."""
-        self.sums += self._of(trials)
-
-    def _of(self, trials: Aligned) -> CellSums:
-        """Sum a block of trials."""
         trials = trials.only(self.schedules)
         usable = trials.ended
         if self._common is not None:
             usable = usable & trials.right[self._common].all(axis=0)
-        values, paired = trials.values(self.columns), trials.values(self.paired)
-        return CellSums(
-            trials.present.sum(axis=1),
-            trials.wrong.sum(axis=1),
-            Sums.of(usable, values),
-            kept(values, usable).max(axis=-1, initial=0.0),
-            tuple(Pairs.of(paired, usable, self._row[name]) for name in self.partners),
-        )
+        self.sums += CellSums.of(trials, usable, self._rows, self.columns, self.paired)
 
     def __add__(self, other: Moments) -> Moments:
         """Add up the sums of two sets of trials."""

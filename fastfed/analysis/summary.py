@@ -20,8 +20,8 @@ over them is enough, memory stays flat, and every bit of the result is independe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -69,6 +69,9 @@ SUMMARY_COLUMNS = (
     "ratio_sem",
 )
 """``quantile_error`` is the largest relative error of the quantiles: 0 up to 262,144 trials."""
+
+_AT_ONCE = 2_000
+"""Cells whose sums are in memory at a time: 40 MB."""
 
 _Floats = npt.NDArray[np.float64]
 _Integers = npt.NDArray[np.int64]
@@ -232,17 +235,31 @@ def summary(
     """Summarise all cells: one row per cell, schedule and cost."""
     import polars as pl
 
+    frames = [*summaries(trials, costs, bit_costs, prices)]
+    return pl.concat(frames) if frames else to_frame([])
+
+
+def summaries(
+    trials: Trials,
+    costs: Sequence[float],
+    bit_costs: Sequence[float] = (),
+    prices: Given = None,
+) -> Iterator[pl.DataFrame]:
+    """Summarise some cells after the other, so that memory does not grow with their number."""
     wanted = costs_of(costs, bit_costs, prices)
-    cells = []
+    for _, cells in groupby(_summed(trials, wanted), key=lambda one: one[1].schedules):
+        while some := [*islice(cells, _AT_ONCE)]:
+            yield _Cells.of(some).frame(wanted)
+
+
+def _summed(trials: Trials, wanted: Sequence[Cost]) -> Iterator[tuple[Cell, Moments, list[_Found]]]:
+    """Yield the sums and quantiles of every cell."""
     for cell, schedules in trials.held().items():
         moments = paired_moments(schedules, columns_of(wanted))
         quantiles = CellQuantiles(moments.schedules, wanted)
         collect(trials.batches(cell, moments.schedules), moments.schedules, moments, quantiles)
         found = [(one.found(), one.error) for one in map(quantiles.__getitem__, moments.schedules)]
-        cells.append((cell, moments, found))
-    groups = groupby(cells, key=lambda one: one[1].schedules)
-    frames = [_Cells.of(list(some)).frame(wanted) for _, some in groups]
-    return pl.concat(frames) if frames else to_frame([])
+        yield cell, moments, found
 
 
 def relative_error(moments: Moments, schedule: str, prices: Prices) -> float | None:

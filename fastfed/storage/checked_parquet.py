@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -73,8 +74,8 @@ class Opened:
     about: bytes
 
 
-def encode(table: pa.Table) -> Encoded:
-    """Encode rows, a row group for every `GROUP_ROWS` of them."""
+def encode(table: pa.Table, more: Iterable[pa.Table] = ()) -> Encoded:
+    """Encode rows, and more of them as they come, a row group for every `GROUP_ROWS` of each."""
     import pyarrow.parquet as pq
 
     sink = io.BytesIO()
@@ -89,11 +90,12 @@ def encode(table: pa.Table) -> Encoded:
         store_schema=False,
     ) as writer:
         start = 0
-        for first in range(0, max(1, table.num_rows), GROUP_ROWS):
-            writer.write_table(table.slice(first, GROUP_ROWS), GROUP_ROWS)
-            with sink.getbuffer() as written:
-                groups.append(Group(len(written), hashlib.sha256(written[start:]).hexdigest()))
-            start = groups[-1].end
+        for one in chain([table], more):
+            for first in range(0, max(1, one.num_rows), GROUP_ROWS):
+                writer.write_table(one.slice(first, GROUP_ROWS), GROUP_ROWS)
+                with sink.getbuffer() as written:
+                    groups.append(Group(len(written), hashlib.sha256(written[start:]).hexdigest()))
+                start = groups[-1].end
     data = sink.getvalue()
     return Encoded(data[:start], groups, data[start:])
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastfed.analysis.summary import SUMMARY_COLUMNS, summary, wanted_costs
+from fastfed.analysis.summary import SUMMARY_COLUMNS, summaries, summary, to_frame, wanted_costs
 from fastfed.storage import checked_parquet
 from fastfed.storage.folder import Store
 
@@ -47,9 +47,11 @@ def write_summary(store: Store) -> None:
     if _kept(store, key) is None:
         import polars as pl
 
-        frame = summary(store, store.costs, store.bit_costs, store.prices)
-        table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())  # types every reader knows
-        rows = checked_parquet.encode(table)
+        plain = pl.CompatLevel.oldest()  # types that every reader knows
+        frames = summaries(store, store.costs, store.bit_costs, store.prices)
+        tables = (one.to_arrow(compat_level=plain) for one in frames)
+        none = to_frame([]).to_arrow(compat_level=plain)
+        rows = checked_parquet.encode(next(tables, none), tables)
         checked_parquet.write(store.summary_path, rows, key, store.check_lock)
 
 
