@@ -245,7 +245,8 @@ def advance(
     """Advance the first ``going`` active trials by a round; return how many of them go on.
 
     ``trials`` has the numbers of the batch's trials. A decision that breaks a rule is reported in
-    ``batch.fault``, and -1 is returned.
+    ``batch.fault``, and -1 is returned. Trials that go on come first in ``batch.active``. All of
+    ``batch`` may be written but the declarations, ``local_arms`` and ``global_arm``.
     """
     rewards, memory = by_reference(rewards), by_reference(memory)
     terms, batch = by_reference(terms), by_reference(batch)

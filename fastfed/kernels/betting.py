@@ -365,7 +365,10 @@ def certified(ledger, terms, above, k, begin, spread):
 
 @inlined
 def _stays(ledger, terms, begin, spread, g, d1, d2):
-    """Tell whether the capital of a bet stays below a level, from its distances at both ends."""
+    """Tell whether a bet's logarithm stays below a level that is d1 and d2 above it at the ends.
+
+    As `permuted.stays_below`: a slack below 0 is the form that is certain, which has none.
+    """
     one, other, up, down = spread[0], spread[1], ledger.steep[g], ledger.steep[begin + g]
     if terms.slack < 0.0:
         return smaller(d1, d2) > terms.least * (up * one + down * other)

@@ -17,7 +17,7 @@ import numpy as np
 from fastfed.kernels import betting
 from fastfed.kernels import schedules as times_of
 from fastfed.kernels.betting import CHANGE_AT, Ledger, fill_logs
-from fastfed.kernels.clients import _note_answer, _schedules_of
+from fastfed.kernels.clients import client_schedules, note_answer
 from fastfed.kernels.compiling import entry_point, inlined, inner
 from fastfed.kernels.decisions import carry_out
 from fastfed.kernels.extremes import larger
@@ -59,14 +59,14 @@ from fastfed.kernels.trials import (
     Problem,
     Rows,
     Times,
-    _keep_departures,
-    _server,
-    _write_answers,
-    _write_row,
+    keep_departures,
+    server_schedules,
+    write_answers,
+    write_row,
 )
 from fastfed.kernels.tuple_references import by_reference
 from fastfed.kernels.uplinks import hooks as uplinks
-from fastfed.kernels.verdicts import ALL, _append
+from fastfed.kernels.verdicts import ALL, list_functional
 
 
 class BettingSpace(NamedTuple):
@@ -352,7 +352,7 @@ def _list_pair(view, s, terms, depth, j, k, near):
     if betting.certified(ledger, terms, above, k, begin, (variance[j], variance[k])):
         view.schedules.state[s, CERTIFICATES] += 1
         return
-    _append(view.tree, depth + 1, j, k, near)
+    list_functional(view.tree, depth + 1, j, k, near)
 
 
 @inner
@@ -437,7 +437,7 @@ def _run_server(problem, times, space, trial, q):
         by_reference(server_scope(questions, problem.seed, trial, q)),
         held.walks,
         held.tree,
-        by_reference(_server(problem, times, held, q)),
+        by_reference(server_schedules(problem, times, held, q)),
         questions.candidates[q],
         questions.senders[q],
         problem.skip,
@@ -457,7 +457,7 @@ def _run_server(problem, times, space, trial, q):
 def _run_client(problem, every_step, space, trial, i, m, rows):
     """Run the pass of a client, and keep what it declares; return its certificates."""
     held, rules, questions = space.trial, problem.local_radius, problem.questions
-    schedules = by_reference(_schedules_of(problem, every_step, held, m))
+    schedules = by_reference(client_schedules(problem, every_step, held, m))
     view = View(
         problem.rewards,
         held.rewards,
@@ -477,7 +477,7 @@ def _run_client(problem, every_step, space, trial, i, m, rows):
         True,
     )
     run_pass(by_reference(view), np.int64(0))
-    _note_answer(problem.goal, schedules.state, held, m, i, rows)
+    note_answer(problem.goal, schedules.state, held, m, i, rows)
     for k in range(held.local_eliminated_at.shape[0]):
         held.local_eliminated_at[k, m] = schedules.eliminated_at[0, k]
     return schedules.state[0, CERTIFICATES]
@@ -515,15 +515,15 @@ def run_betting_trials(
         if questions.local:
             for m in range(clients):
                 certificates += _run_client(problem, every_step, space, trial, i, np.int64(m), rows)
-        server = by_reference(_server(problem, times, held, np.int64(0)))
+        server = by_reference(server_schedules(problem, times, held, np.int64(0)))
         for s in range(times.times.shape[0]):
             bits = uplinks.bits_sent(problem.uplink, server, s)
-            _write_row(s, i, problem, times, limits, held, bits, rows)
-            _write_answers(s, i, held.state, rows)
+            write_row(s, i, problem, times, limits, held, bits, rows)
+            write_answers(s, i, held.state, rows)
             used = certificates + held.state[0, s, CERTIFICATES]
             rows.skip_error[s, i] = SKIP_TOLERANCE * float(used)
             rows.draws[s, i] = held.walks.work[1]
         if rows.local_eliminated_at.shape[0] > 0:
-            _keep_departures(i, held, rows)
+            keep_departures(i, held, rows)
         rows.work[i, 0], rows.work[i, 1] = held.walks.work[0], held.walks.work[1]
         control.done[0] += 1

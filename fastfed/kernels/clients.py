@@ -59,7 +59,7 @@ def run_clients(problem, every_step, limits, space, trial, i, rows):
     lazily = problem.skip and rows.local_eliminated_at.shape[0] == 0
     certificates, in_vain = np.int64(0), np.int64(0)
     for m in range(clients):
-        client = by_reference(_schedules_of(problem, every_step, space, np.int64(m)))
+        client = by_reference(client_schedules(problem, every_step, space, np.int64(m)))
         scope = by_reference(client_scope(questions, problem.seed, trial, np.int64(m)))
         if m == 0 or not questions.alike:
             _set_due(questions, space.state, space.eliminated_at, limits.horizon, lazy, m)
@@ -92,12 +92,12 @@ def run_clients(problem, every_step, limits, space, trial, i, rows):
             certificates += _follow(problem, space, scope, client)
         elif taken > 0:
             certificates += _locate(problem, space, scope, client, first)
-        _note_answer(problem.goal, client.state, space, np.int64(m), i, rows)
+        note_answer(problem.goal, client.state, space, np.int64(m), i, rows)
     return certificates
 
 
 @inner
-def _note_answer(goal, state, space, m, i, rows):
+def note_answer(goal, state, space, m, i, rows):
     """Note the answer of client m in trial i, from the state of its pass."""
     space.winners[m] = state[0, WINNER]
     space.wrong[m] = 1 if client_errs(goal, m, state) else 0
@@ -129,7 +129,7 @@ def _set_due(questions, state, eliminated_at, horizon, lazy, m):
 
 
 @inlined
-def _schedules_of(problem, every_step, space, m):
+def client_schedules(problem, every_step, space, m):
     """Return the one schedule of client m, which compares at every step."""
     return Schedules(
         every_step.times,
@@ -245,7 +245,7 @@ def find_last(problem, every_step, space, trial):
         m = _likeliest(problem, space, latest)
         if m < 0:
             break
-        client = by_reference(_schedules_of(problem, every_step, space, m))
+        client = by_reference(client_schedules(problem, every_step, space, m))
         scope = by_reference(client_scope(problem.questions, problem.seed, trial, m))
         for k in range(arms):
             lazy.taken[k] = lazy.hi[k, m] > larger(lazy.low[m], latest)

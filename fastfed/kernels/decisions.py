@@ -273,7 +273,11 @@ def is_near(rule, schedules, tree, sums, scales, g_below, at):
 
 @inner
 def mark(rule, schedules, tree, sums, scales, bar, at):
-    """Mark the arms that are decided if g is ``bar``; return their number."""
+    """Mark the arms that are decided if g is ``bar``; return their number.
+
+    All arms that are left count if the pass is over, though `top` marks only some of them. Nothing
+    but ``tree.marks``, ``tree.leaders`` and ``tree.led`` is written.
+    """
     s, marks = at.s, tree.marks
     arms = schedules.eliminated_at.shape[1]
     for k in range(arms):

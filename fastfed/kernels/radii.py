@@ -153,11 +153,11 @@ def boundary_at_node(radius, level):
 def boundary_between(radius, a, b, g_a, g_b, level, noise):
     """Return a lower bound on g in the middle of (a, b], given lower bounds at its ends.
 
-    ``noise`` is that of a step, and bounds need not be much nearer than it. For the paper's radius
-    g'' = -g (L^2 + 4) / (4 n^2 L^2), so |g''| >= g / (4 n^2), which falls with n: the arc stands at
-    least (b - a)^2 g(b) / (32 b^2) above its chord. That is off by a further factor (b - a) / b;
-    where that is more than ``noise``, and so might matter, the table gives the bound: it costs a
-    division and a root more.
+    ``noise`` is that of a step: a bound that is wrong by less costs next to nothing. For the
+    paper's radius g'' = -g (L^2 + 4) / (4 n^2 L^2), so |g''| >= g / (4 n^2), which falls with
+    n: the arc stands at least (b - a)^2 g(b) / (32 b^2) above its chord. That is off by a
+    further factor (b - a) / b; where that is more than ``noise``, and so might matter, the
+    table gives the bound: it costs a division and a root more.
     """
     if radius.kind == PAPER:
         share = float(b - a) / float(b)
@@ -211,7 +211,7 @@ def boundary_above(radius, n):
 
 @entry_point
 def tabulate(radius):
-    """Fill the table of a radius other than the paper's, whose numbers are there."""
+    """Fill the table of any radius but the paper's, from its formula's numbers, which are in it."""
     radius = by_reference(radius)
     table = radius.table
     for j in range(_NODE_COUNT):

@@ -137,7 +137,7 @@ class Control(NamedTuple):
 
 
 @inner
-def _write_row(s, i, problem, times, limits, space, bits, rows):
+def write_row(s, i, problem, times, limits, space, bits, rows):
     """Write row i of schedule s.
 
     A trial that cannot end, or is not followed to its end, is cut off at its horizon: pulls until
@@ -217,7 +217,7 @@ def _last_needed(state, limits):
 
 
 @inner
-def _write_answers(s, i, state, rows):
+def write_answers(s, i, state, rows):
     """Write the answers of the server to all questions, where the caller asks for them."""
     for q in range(state.shape[0]):
         if rows.server_arms.shape[0] > 0:
@@ -228,7 +228,7 @@ def _write_answers(s, i, state, rows):
 
 
 @inner
-def _keep_departures(i, space, rows):
+def keep_departures(i, space, rows):
     """Keep the steps at which arms left, and the declarations of the clients, of trial i."""
     arms, clients = space.local_eliminated_at.shape
     for m in range(clients):
@@ -245,7 +245,7 @@ def _keep_departures(i, space, rows):
 
 
 @inlined
-def _server(problem, times, space, q):
+def server_schedules(problem, times, space, q):
     """Return the schedules of the server's pass for question q."""
     return Schedules(
         times.times,
@@ -267,7 +267,9 @@ def _run_server(problem, times, space, trial, q):
         space.rewards,
         by_reference(server_scope(questions, problem.seed, trial, q)),
         by_reference(boundary_of(problem.question_radii, q)),
-        PassMemory(space.walks, space.tree, by_reference(_server(problem, times, space, q))),
+        PassMemory(
+            space.walks, space.tree, by_reference(server_schedules(problem, times, space, q))
+        ),
         by_reference(
             Asked(
                 questions.candidates[q],
@@ -351,7 +353,7 @@ def run_trials(
         for q in range(questions.weights.shape[0]):
             _run_server(problem, times, space, trial, q)
             if several:
-                server = by_reference(_server(problem, times, space, q))
+                server = by_reference(server_schedules(problem, times, space, q))
                 uplinks.end_question(problem.uplink, space.received, server, questions.weights[q])
         if several:
             combine(questions, times, space.state, space.eliminated_at)
@@ -370,19 +372,19 @@ def run_trials(
             certificates += around * clients * most_certificates(goal.kind, arms)
         local_draws = walks.work[1] - server_draws
         spine_used = space.lazy.notes[SPINE_USED]
-        server = by_reference(_server(problem, times, space, np.int64(0)))
+        server = by_reference(server_schedules(problem, times, space, np.int64(0)))
         errors = uplinks.errors_per_certificate(problem.uplink)
         for s in range(times.times.shape[0]):
             bits = uplinks.bits_sent(problem.uplink, server, s)
             in_all = certificates + errors * space.state[0, s, CERTIFICATES]
-            _write_row(s, i, problem, times, limits, space, bits, rows)
-            _write_answers(s, i, space.state, rows)
+            write_row(s, i, problem, times, limits, space, bits, rows)
+            write_answers(s, i, space.state, rows)
             rows.skip_error[s, i] = SKIP_TOLERANCE * float(in_all)
             # clients use spine nodes that the server drew, perhaps for another schedule
             shared = smaller(server_draws, space.state[0, s, DRAWS] + spine_used)
             rows.draws[s, i] = local_draws + shared
         if rows.local_eliminated_at.shape[0] > 0:
-            _keep_departures(i, space, rows)
+            keep_departures(i, space, rows)
         rows.work[i, 0], rows.work[i, 1] = walks.work[0], walks.work[1]
         control.done[0] += 1
 

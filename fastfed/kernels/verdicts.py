@@ -136,7 +136,7 @@ def count_flags(flags):
 
 
 @inlined
-def _append(tree, depth, i, j, flags):
+def list_functional(tree, depth, i, j, flags):
     """List a functional at ``depth``; ALL, if the list is full."""
     place = tree.frame[depth, LISTED]
     if place == tree.verdicts.shape[1]:
@@ -168,7 +168,7 @@ def judge(terms, tree, total, depth):
         if asked & DOES == 0:
             flags = verdict(terms.radius, terms, tree, total, depth, (i, j), asked)
             issued += count_flags(asked) - count_flags(flags)
-        if flags != 0 and not _append(tree, below, i, j, flags):
+        if flags != 0 and not list_functional(tree, below, i, j, flags):
             break
     return issued
 
@@ -231,7 +231,7 @@ def _judge_all(terms, tree, total, depth):
             flags = verdict(terms.radius, terms, tree, total, depth, (i, j), asked)
             if flags != 0:
                 issued -= count_flags(flags)
-                if not _append(tree, depth + 1, i, j, flags):
+                if not list_functional(tree, depth + 1, i, j, flags):
                     return issued
     return issued
 
@@ -256,7 +256,7 @@ def _judge_arms(terms, tree, total, depth):
         if g_a < 0.0 or not _certified_alone(terms, tree, h_a + beyond_a, h_b + beyond_b, k):
             flags |= SECOND_MAY
         issued += 2 - count_flags(flags)
-        if flags != 0 and not _append(tree, depth + 1, k, k, flags):
+        if flags != 0 and not list_functional(tree, depth + 1, k, k, flags):
             return issued
     return issued
 

@@ -98,7 +98,7 @@ def _trials_needed(cell: Cell, trials: int, cells: int) -> float:
 
 
 def claims_text(claims: Sequence[Claim], notes: Sequence[str], slips: Sequence[str]) -> str:
-    """Write claims.md. The page has the matrix of verdicts."""
+    """Return the text of claims.md, which unlike the page has no matrix of verdicts."""
     keys, sentences = [one.key for one in claims], [one.sentence for one in claims]
     short = Table([Column("claim", keys, left=True), Column("verdict", sentences, left=True)])
     parts = ["# The paper's claims", *notes, short.markdown()]

@@ -245,7 +245,7 @@ def shortfall(z):
 
 @inlined
 def _log_rise(c, square):
-    """Return H(c, t) - H(c, 0), by Stirling's series."""
+    """Return H(c, t) - H(c, 0) by Stirling's series, from the square of t."""
     w = 1.0 / c
     q = square * w * w
     main = 1 / 45 + q * (1 / 66 + q * (1 / 91 + q * (1 / 120 + q / 153)))

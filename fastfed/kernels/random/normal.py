@@ -1,4 +1,4 @@
-"""The standard normal as a pure function of (seed, trial, arm, client, n).
+"""The standard normal as a pure function of (seed, trial, client, arm, n).
 
 Marsaglia and Tsang's ziggurat ("The ziggurat method for generating random variables", J. Stat.
 Software 5(8), 2000) with 256 layers, fed by Philox: bits 0-7 of a word choose the layer, bits

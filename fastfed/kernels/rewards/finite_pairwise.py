@@ -94,7 +94,11 @@ def _address(pair, arm, n):
 
 @inlined
 def _middle_sum(memory, which, address, half, place):
-    """Return the sum of an arm in the middle of an interval; its counts go to slot depth + 2."""
+    """Return the sum of an arm in the middle of an interval.
+
+    Its counts go to slot depth + 2, and words for the middles of its halves may go to
+    ``memory.words[depth]``.
+    """
     seed, trial, client, arm, n = address
     slot, depth, kinds = place.depth + 2, place.depth, memory.kinds[which]
     counts, words = memory.counts, memory.words

@@ -60,7 +60,7 @@ def message_errors(uplink: Any, tree: Tree, depth: Int, level: Int) -> Any:
     """Bound the distance of a pair's received lead from its true lead in the interval at ``depth``.
 
     Return (e_a, e_b) so that g - e is concave in the interval, with e_a and e_b at its ends.
-    Infinite, if there is no such bound; exceeded with a probability of at most
+    Both are infinite if there is no such bound. The bound is exceeded with a probability of at most
     (errors_per_certificate - 1) x SKIP_TOLERANCE for each pair and interval.
     """
     return 0.0, 0.0
@@ -103,7 +103,7 @@ def begin_trial(uplink: Any, received: Any) -> None:
 
 @generic_with_default
 def begin_reports(uplink: Any, received: Any, scope: Scope, s: Int) -> None:
-    """Forget the reports of the trial before, or of another schedule."""
+    """Prepare ``received.uplink`` for the reports of schedule s: counts and noise are 0 already."""
 
 
 @generic_with_default

@@ -42,7 +42,7 @@ class LaplaceUplink(NamedTuple):
     charges: Any  # (slopes,) the negative logarithms of their weights
     rate: Any  # the variance proxy of a step of the lead, or of the sum of one arm
     budget: Any  # a
-    arms: Any  # the noisy arms of a comparison: 2, or 1 against a line
+    pulled: Any  # the noisy arms of a comparison: 2, or 1 against a line
     # the boundary of a lead, over that of what is compared: goals without leads compare with g / 2
     factor: Any
 
@@ -56,7 +56,9 @@ def _begin_reports(uplink, received, scope, s):
     costs, slopes = received.uplink.costs, uplink.slopes
     for m in range(scope.lo, scope.hi):
         for j in range(slopes.shape[0]):
-            costs[m, j] = uplink.arms * laplace_cost(slopes[j], scope.weights[0, m] * uplink.scale)
+            costs[m, j] = uplink.pulled * laplace_cost(
+                slopes[j], scope.weights[0, m] * uplink.scale
+            )
 
 
 @hooks.add_noise.of(LaplaceUplink)

@@ -167,7 +167,10 @@ def _receive(uplink, received, rewards, scope, radius, held, at_n):
 
 @inner
 def _receive_all(uplink, received, scope, walks, schedules, at_n, listed, step):
-    """Receive a message of every client with a weight, for every arm of the list that is alive."""
+    """Receive a message of every client with a weight, for every arm of the list that is alive.
+
+    Writes ``walks.total[RECEIVED]`` and, if bits are counted, ``means`` and the BITS of the state.
+    """
     s, n = at_n.s, at_n.n
     arms, count = listed
     state, eliminated_at, means = schedules.state, schedules.eliminated_at, received.means

@@ -40,7 +40,7 @@ def cheapest(needs: Any, leaders: Any, weights: Any, variance: float, steps: int
     """Return counts (K, M) that satisfy all needs, nearly the cheapest.
 
     ``needs`` is (M + 1, K), the server's in the last row, 0 where nothing is needed; ``leaders``,
-    (M + 1,), has the arms that rivals are compared with.
+    (M + 1,), has the arms that rivals are compared with. ``steps`` is the number of iterations.
     """
     arms, clients = needs.shape[1], needs.shape[0] - 1
     asked = _programme(needs, leaders, weights, variance)
