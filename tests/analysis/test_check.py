@@ -509,7 +509,7 @@ def test_check_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_instance_that_cannot_be_had(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As if a later version had changed a built-in instance."""
+    """Rows of a built-in instance that a later version has changed, it seems."""
     other = Instance([[1.0], [0.5]])
     folder = made_up(tmp_path / "r", {"fedelim": {"pulls": np.full(10, 100)}}, digest=other.digest)
     for command in (["check"], ["plot", "--bounds"]):
