@@ -345,7 +345,7 @@ print(sorted(set(sys.modules) - before - {"__future__"}))
     done = subprocess.run(
         [sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=True
     )
-    assert done.stdout == "['fastfed', 'fastfed.__main__', 'fastfed.version']\n"
+    assert done.stdout == "['fastfed', 'fastfed.__main__']\n"
 
 
 def test_ctrl_c_stops_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,12 +197,12 @@ def test_what_is_rejected_begins_where_it_must(marked, length):
     rng = np.random.default_rng(marked)
     found = 0
     for trial in range(400):
-        word = int(rng.integers(0, 2**64, dtype=np.uint64))
+        word = rng.integers(0, 2**64, dtype=np.uint64)
         k, rejected = first_rejected(
             lambda spare, at=(marked, length, word), trial=trial: one(*at, spare, trial)
         )
         if bits:
-            assert k == (word >> (64 - marked)).bit_count()
+            assert k == (int(word) >> (64 - marked)).bit_count()
             share = accepted_bits(marked, length, k)
         else:
             z = normal_from(np.uint64(word), np.uint64(5), trial, 0, 1, length + FIRST)

@@ -80,10 +80,11 @@ def _instance(kernel: Kernel, rng: np.random.Generator) -> ff.Instance:
     else:
         means = rng.uniform(0, 1, shape) * (3.0 if kernel.rewards == "poisson" else 1.0)
     rewards = _rewards(kernel.rewards, unit, means, rng)
-    if kind == 0 and clients > 1 and isinstance(rewards, ff.Gaussian | ff.Bernoulli):
-        masked = ff.Instance(np.where(_mask(rng, *shape), means, np.nan), rewards)
+    masked = kind == 0 and clients > 1 and kernel.participation == "full"
+    if masked and isinstance(rewards, ff.Gaussian | ff.Bernoulli):
+        some = ff.Instance(np.where(_mask(rng, *shape), means, np.nan), rewards)
         own = kernel.times == "fixed" and rng.random() < 0.5
-        return masked.own() if own else masked
+        return some.own() if own else some
     questions = 1 if kernel.times == "chosen" or kind < 4 else 2
     weights = None if kind < 3 else rng.integers(0, 4, (questions, clients)) + np.eye(1, clients)
     given: Any = {"rewards": rewards, "weights": weights}

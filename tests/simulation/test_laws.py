@@ -64,6 +64,18 @@ CASES: list[tuple[ff.Instance, str, float, float, dict[str, str]]] = [
 ]
 
 
+def independent_presence(probability: float, rng: np.random.Generator) -> reference.Presence:
+    """Return a function of (client, n) that draws from a NumPy generator who takes part."""
+    drawn: dict[tuple[int, int], bool] = {}
+
+    def presence(m: int, n: int) -> bool:
+        if (m, n) not in drawn:
+            drawn[m, n] = bool(rng.random() < probability)
+        return drawn[m, n]
+
+    return presence
+
+
 def printed(
     instance: ff.Instance, schedule: str, delta: float, scale: float, choices: dict[str, str]
 ) -> Sample:
@@ -80,7 +92,7 @@ def printed(
             reward,
             sigma=scale * instance.default_sigma,
             dither=reference.independent_dithers(rng),
-            presence=reference.independent_presence(probability, rng),
+            presence=independent_presence(probability, rng),
             **choices,  # type: ignore[arg-type]
         )
         wrong = sum(

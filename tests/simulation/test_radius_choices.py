@@ -76,8 +76,8 @@ def test_bad_radii_are_one_line(tmp_path):
         return lambda: ff.simulate(SMALL, "fedelim", delta=0.1, trials=1, radius=radius)
 
     refused(simulate("mixtur"), "radius 'mixtur'", "'mixture'")
-    refused(simulate("mixture:0"), "mixture:0", "1 to 2^52")
-    refused(simulate("mixture:x"), "mixture:x", "1 to 2^52")
+    refused(simulate("mixture:0"), "mixture: N = '0'", "1 to 2^52")
+    refused(simulate("mixture:x"), "mixture: N = 'x'", "1 to 2^52")
     refused(simulate("stitched:3"), "stitched takes no option")
     refused(simulate(3), "radius 3")
     refused(simulate(ff.Radius(lambda n, a: math.nan)), "L(1) = nan")
