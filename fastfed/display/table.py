@@ -96,13 +96,16 @@ class Table:
         """Show the first rows, as many as fit, and say what has the ``rest``; None: show all."""
         return replace(self, most=most, rest=rest)
 
-    def on_a_screen(self) -> Table:
-        """Return the table as it is shown: lines wrapped, and no more rows than fit."""
+    def on_a_screen(self, wrapped: bool = True) -> Table:
+        """Return the table as it is shown: lines wrapped, and no more rows than fit.
+
+        A browser wraps lines itself.
+        """
         above, below = (
             [piece for line in some for piece in _wrapped(line)]
             for some in (self.above, self.below)
         )
-        whole = replace(self, above=above, below=below)
+        whole = replace(self, above=above, below=below) if wrapped else self
         if self.most is None or self.rows <= min(self.most, LINES - 1 - len(above) - len(below)):
             return whole
         room = max(_LEAST_ROWS, min(self.most, LINES - 2 - len(above) - len(below)))
@@ -110,7 +113,7 @@ class Table:
             return whole
         kept = [replace(one, cells=one.cells[:room]) for one in self.columns]
         line = f"{room} of {self.rows:,} rows; all of them: {self.rest}"
-        return replace(whole, columns=kept, below=[line, *below])
+        return replace(whole, columns=kept, below=[line, *whole.below])
 
     def written(self, form: str) -> str:
         """Write the table in one of `FORMATS`."""
@@ -193,7 +196,7 @@ class Table:
 
         Names are escaped, so that markup in them is shown and not obeyed. Best arms are bold.
         """
-        shown = self.on_a_screen()
+        shown = self.on_a_screen(wrapped=False)
 
         def cell(tag: str, one: Column, text: str, shade: float = 0.0) -> str:
             look = f"text-align:{'left' if one.left else 'right'}"
