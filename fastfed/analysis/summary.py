@@ -70,8 +70,8 @@ SUMMARY_COLUMNS = (
 )
 """``quantile_error`` is the largest relative error of the quantiles: 0 up to 262,144 trials."""
 
-_AT_ONCE = 2_000
-"""Cells whose sums are in memory at a time: 40 MB."""
+_AT_ONCE = 1_000
+"""Cells whose sums are in memory at a time: 20 MB."""
 
 _Floats = npt.NDArray[np.float64]
 _Integers = npt.NDArray[np.int64]

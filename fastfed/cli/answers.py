@@ -30,7 +30,12 @@ def show_table(table: Table, how: Values) -> None:
 
 
 def most_rows(how: Values) -> int | None:
-    """Return the number of rows to show; None: all, which is meant for programs and papers."""
+    """Return the number of rows to show; None: all, which is meant for papers.
+
+    Programs get all rows of the frame, and none of the cells.
+    """
+    if how["format"] in ("csv", "json"):
+        return MOST
     return None if how["all"] or how["format"] != "text" else MOST
 
 

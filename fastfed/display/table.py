@@ -86,11 +86,14 @@ class Table:
     """Rows that text and HTML show; None: all."""
     rest: str = ""
     """The way to all rows."""
+    total: int | None = None
+    """The number of rows, where columns have the cells of the first ones only."""
 
     @property
     def rows(self) -> int:
         """Return the number of rows."""
-        return len(self.columns[0].cells) if self.columns else 0
+        cells = len(self.columns[0].cells) if self.columns else 0
+        return cells if self.total is None else self.total
 
     def first(self, most: int | None, rest: str) -> Table:
         """Show the first rows, as many as fit, and say what has the ``rest``; None: show all."""
@@ -113,7 +116,7 @@ class Table:
             return whole
         kept = [replace(one, cells=one.cells[:room]) for one in self.columns]
         line = f"{room} of {self.rows:,} rows; all of them: {self.rest}"
-        return replace(whole, columns=kept, below=[line, *whole.below])
+        return replace(whole, columns=kept, below=[line, *whole.below], total=None)
 
     def written(self, form: str) -> str:
         """Write the table in one of `FORMATS`."""

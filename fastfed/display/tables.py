@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fastfed.display.legends import CHECK, summary_legend
@@ -39,10 +40,21 @@ def summary_table(
 
     if not len(frame):
         return Table([], ["no rows yet"], frame=frame)
-    shared, columns = summary_cells(frame, instances)
+    shared, columns = summary_cells(_telling(frame, most), instances)
+    columns = [replace(one, cells=one.cells[:most]) for one in columns]
     above = [*not_ended_text(frame).splitlines(), *laws_text(instances, frame), shared]
     legend = summary_legend([column.head for column in columns])
-    return Table(columns, [*filter(None, above)], legend, frame).first(most, rest)
+    table = Table(columns, [*filter(None, above)], legend, frame, total=len(frame))
+    return table.first(most, rest)
+
+
+def _telling(frame: pl.DataFrame, most: int | None) -> pl.DataFrame:
+    """Keep the first rows, and for each key the first row that has another value than they."""
+    if most is None:
+        return frame
+    keys = (frame[key] for key in (*_SUMMARY_KEYS, "trials") if key in frame.columns)
+    others = (one.ne_missing(one[0]).arg_max() or 0 for one in keys)
+    return frame[sorted({*range(min(most, len(frame))), *others})]
 
 
 def summary_text(

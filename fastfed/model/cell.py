@@ -18,7 +18,7 @@ CELL = ("instance", "delta", "sigma", *DEFAULTS)
 """The columns that tell the cells of a sweep apart, in rows as in summaries."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cell(ChosenNames):
     """A setting by names: one point of a grid, as rows and files identify it."""
 

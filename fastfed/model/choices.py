@@ -105,7 +105,7 @@ class ChoiceFilters(TypedDict, total=False):
     participation: str | Participation | Sequence[str | Participation] | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ChosenNames:
     """The choices of a cell, by name."""
 

@@ -123,6 +123,10 @@ RUN: dict[str, Any] = {"seed": 0, "engine": "auto", "sigma": None, "max_steps": 
 """Defaults of `Options`."""
 
 
+_LAST = 64
+"""Settings whose radii and kernels are remembered, those that were used last: 1 kB each."""
+
+
 @dataclass(frozen=True)
 class Setting(ChosenParts):
     """All that the rows of a run depend on, besides schedules and trials."""
@@ -187,7 +191,8 @@ class Setting(ChosenParts):
         """The step at which a trial is cut off, or beyond which it cannot be followed."""
         return self.instance.most_steps if self.max_steps is None else self.max_steps
 
-    @cached_property
+    @property
+    @lru_cache(maxsize=_LAST)  # noqa: B019 - it holds few settings, and a grid may have 100,000
     def radii(self) -> Radii:
         """The radii at a client and at the server."""
         (arms, clients), questions = self.instance.shape, self.instance.questions
@@ -220,7 +225,8 @@ class Setting(ChosenParts):
         """The choices as compiled code takes them."""
         return {kind: getattr(self, kind).kernel(self) for kind in DEFAULTS}
 
-    @cached_property
+    @property
+    @lru_cache(maxsize=_LAST)  # noqa: B019
     def reward_kernel(self) -> Any:
         """The rewards as compiled code takes them, made once."""
         return self.instance.rewards.kernel(self)

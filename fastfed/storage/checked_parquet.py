@@ -25,7 +25,7 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 from msgspec import Raw, Struct
 
-from fastfed.files import open_regular, replacing
+from fastfed.files import open_regular, read_regular, replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,6 +141,16 @@ def read_group(opened: Opened, number: int, columns: Sequence[str] | None = None
             wanted = there if columns is None else [one for one in columns if one in there]
             groups = [number] if opened.groups else range(about.num_row_groups)
             return rows.read_row_groups(groups, wanted, use_threads=False)
+
+
+def read_whole(path: Path) -> tuple[Opened, IO[bytes]]:
+    """Read a file into memory and verify all of it."""
+    content = io.BytesIO(read_regular(path, _MOST_BYTES))
+    opened = _open(path, content)[0]
+    for number in range(len(opened.groups)):
+        _verify(content, opened, number)
+    content.seek(0)
+    return opened, content
 
 
 def verify(opened: Opened) -> None:

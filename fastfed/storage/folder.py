@@ -40,8 +40,8 @@ from fastfed.storage.part_file import Columns, PartFile, array_of, open_part, pa
 from fastfed.text import printable
 from fastfed.version import ROWS
 
-_MOST_HELD = 32
-"""So many row groups stay in memory, which are 100 MB; others are read again."""
+_MOST_HELD = 8
+"""So many row groups stay in memory, which are 20 MB; others are read again."""
 
 Gaps = tuple[tuple[int, int], ...]
 """Ranges [first, end) of trials, in order."""
@@ -116,9 +116,9 @@ class Store:
             cells = {*record.cells} if record is not None else set()
 
             def opened(path: Path) -> PartFile:
-                part = open_part(path)
+                part, index = open_part(path)
                 if record is not None:
-                    _refuse_other_sweep(part, record, cells)
+                    _refuse_other_sweep(part, index, record, cells)
                 return part
 
             found = _each(opened, self._files())
@@ -333,7 +333,7 @@ class Store:
             path = stem.with_stem(f"{stem.stem}-{number}")
             number += 1
         opened = checked_parquet.write(path, rows, msgspec.json.encode(index), self.check_lock)
-        part = part_of(opened, index, pieces)
+        part = part_of(opened, pieces)
         if self._parts is not None:
             self._parts.append(part)
             self._add(part)
@@ -373,13 +373,11 @@ class Store:
                     left.unlink()
 
 
-def _refuse_other_sweep(part: PartFile, record: Record, cells: set[Cell]) -> None:
+def _refuse_other_sweep(part: PartFile, index: Index, record: Record, cells: set[Cell]) -> None:
     """Refuse a part that does not fit the record, whose cells are given as a set."""
-    if part.index.rows != record.rows:
-        raise Unfit(
-            f"version {part.index.rows} of the rows, sweep.json has another; move the file away"
-        )
-    if changed := manifest.changed_part(part.index.own_parts, record.own_parts):
+    if index.rows != record.rows:
+        raise Unfit(f"version {index.rows} of the rows, sweep.json has another; move the file away")
+    if changed := manifest.changed_part(index.own_parts, record.own_parts):
         raise Unfit(f"rows of another version of your own {changed}; move the file away")
     for cell in (piece.cell for piece in part.pieces):
         if cell not in cells:

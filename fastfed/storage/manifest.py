@@ -55,11 +55,11 @@ class Packed(Struct, frozen=True):
     def of(cls, cells: Sequence[Cell]) -> Packed:
         """Pack cells."""
         columns: dict[str, Any] = {}
-        for name in Cell.__dataclass_fields__:
+        for name, field in Cell.__dataclass_fields__.items():
             values = [getattr(cell, name) for cell in cells]
             places = {value: place for place, value in enumerate(dict.fromkeys(values))}
             if len(places) == 1:
-                if values[0] != getattr(Cell, name, ...):
+                if values[0] != field.default:
                     columns[name] = values[0]
             elif 2 * len(places) > len(values):
                 columns[name] = values

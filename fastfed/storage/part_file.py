@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ class PartFile:
     """A file of trial rows, opened."""
 
     opened: Opened
-    index: Index
     pieces: list[Piece]
     starts: list[int]
     """The row at which each piece begins, and the number of all rows."""
@@ -89,20 +88,20 @@ def part_stem(pieces: Sequence[Piece]) -> str:
     return f"{first.cell.id}-{first.first:010d}-and-{len(pieces) - 1}-more-{mark}"
 
 
-def open_part(path: Path) -> PartFile:
+def open_part(path: Path) -> tuple[PartFile, Index]:
     """Open a file and verify its index: OSError, `Damaged` or `Unfit` if it is no part."""
     opened = checked_parquet.open_file(path)
     index, pieces = manifest.read_index(opened.about)
-    return part_of(opened, index, pieces)
+    return part_of(opened, pieces), index
 
 
-def part_of(opened: Opened, index: Index, pieces: list[Piece]) -> PartFile:
+def part_of(opened: Opened, pieces: list[Piece]) -> PartFile:
     """Make a part of a file and its pieces."""
     starts = np.cumsum([0, *(piece.rows for piece in pieces)]).tolist()
     groups = len(opened.groups)
     if groups and groups != max(1, -(-starts[-1] // GROUP_ROWS)):
         raise Damaged("damaged (other rows than its index says)")
-    return PartFile(opened, index, pieces, starts)
+    return PartFile(replace(opened, about=b""), pieces, starts)  # it would stay in memory
 
 
 def array_of(table: Any, name: str) -> npt.NDArray[Any]:

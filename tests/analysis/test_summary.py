@@ -168,8 +168,12 @@ def test_batches_do_not_matter(exact: int, monkeypatch: pytest.MonkeyPatch) -> N
     }
 
 
-def test_cells_that_are_added_up_together_are_as_if_alone() -> None:
+@pytest.mark.parametrize("at_once", [1, 3, 1000])
+def test_cells_that_are_added_up_together_are_as_if_alone(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Bit for bit: whole cells, some of another size, and some that did not end or lack a trial."""
+    monkeypatch.setattr("fastfed.analysis.summary._AT_ONCE", at_once)
     rng = np.random.default_rng(21)
     names, costs = ["fedelim", "fedelim0", "at:1,9"], [0.0, 0.3, 1e4]
     cells = []

@@ -90,6 +90,18 @@ class Elements(HTMLParser):
         self.inside = False
 
 
+def test_a_page_of_too_many_cells_is_refused(
+    good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("fastfed.display.report.write.MOST_CELLS", 0)
+    assert cli.run(["report", str(good), "--out", str(tmp_path / "page.html")]) == 2
+    assert capsys.readouterr().err == (
+        f"fastfed: {good}: 1 cells, and a page shows at most 0; name some of them, as in `fastfed "
+        "report DIR --delta 0.1`\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_page_is_one_file_that_asks_for_nothing() -> None:
     text = page(data_of(cells(), {"seed": 0}))
     found = Elements(text)

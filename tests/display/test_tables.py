@@ -11,7 +11,7 @@ import fastfed as ff
 from fastfed.display.bounds_tables import bounds_text
 from fastfed.display.legends import SUMMARY
 from fastfed.display.table import MOST, Column, Table, table_text
-from fastfed.display.tables import summary_text
+from fastfed.display.tables import summary_table, summary_text
 from fastfed.display.wording import told_apart
 from fastfed.text import number, parameters, plain, printable, rate
 
@@ -53,6 +53,21 @@ def test_rows_that_differ_can_be_told_apart(column: str, one: object, other: obj
     rows = body(summary_text(summary_frame({column: one}, {column: other})))
     assert len(set(rows)) == 2
     assert max(map(len, rows)) <= 100
+
+
+@pytest.mark.parametrize("column", ["delta", "cost", "trials", "schedule"])
+def test_a_long_table_is_as_if_everyits_rows_were_written(column: str) -> None:
+    """A value that differs far below the screen has its column, and cells are of the first rows."""
+    last = {"delta": 0.05, "cost": 20.0, "trials": 7, "schedule": "periodic:9"}[column]
+    frame = summary_frame(*[{"schedule": "fedelim"}] * 60, {column: last})
+    found, whole = (summary_table(frame, most=most) for most in (20, None))
+    assert {"cost": "C"}.get(column, column) in [one.head for one in found.columns]
+    assert [one.head for one in found.columns] == [one.head for one in whole.columns]
+    assert all(
+        one.cells == every.cells[:20]
+        for one, every in zip(found.columns, whole.columns, strict=True)
+    )
+    assert "20 of 61 rows; all of them: --all" in found.text().splitlines()
 
 
 def test_what_is_constant_is_said_once_above() -> None:

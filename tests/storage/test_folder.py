@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,7 @@ def test_a_part_says_what_made_it(store: Store) -> None:
 
 def test_pieces_of_many_cells_share_a_file(store: Store) -> None:
     """They are read back piece by piece, by the row groups that have them alone."""
-    cells = [Cell(**{**vars(CELL), "delta": 0.1 / (1 + at)}) for at in range(300)]
+    cells = [replace(CELL, delta=0.1 / (1 + at)) for at in range(300)]
     names = [("fedelim",) if at % 3 else ("fedelim", "fedelim0") for at in range(300)]
     given = [Piece(cell, names[at], at, 200 + at) for at, cell in enumerate(cells)]
     rows = pa.concat_tables([table(one.schedules, one.first, one.count) for one in given])
@@ -161,12 +162,12 @@ def test_different_cells_have_different_names() -> None:
         "engine": "dense",
         "max_steps": 10,
     }
-    names = {Cell(**{**vars(CELL), field: value}).id for field, value in others.items()}
+    names = {replace(CELL, **{field: value}).id for field, value in others.items()}
     assert len({CELL.id, *names}) == 1 + len(others)
 
 
 def test_name_of_a_cell_is_a_file_name() -> None:
-    odd = Cell(**{**vars(CELL), "instance": "../random:3,4,5 é\n" + "x" * 300})
+    odd = replace(CELL, instance="../random:3,4,5 é\n" + "x" * 300)
     assert "/" not in odd.id
     assert odd.id.isascii()
     assert len(odd.id) < 100
@@ -238,12 +239,12 @@ def test_a_file_is_synced_before_it_gets_its_name(
         seen.append(("sync", path.exists()))
         real_sync(number)
 
-    def replace(*names: object) -> None:
+    def rename(*names: object) -> None:
         seen.append(("rename", path.exists()))
         real_replace(*names)
 
     monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr(os, "replace", replace)
+    monkeypatch.setattr(os, "replace", rename)
     with replacing(path) as file:
         file.write(b"x" * 100_000)
     names = [name for name, _ in seen]
@@ -274,7 +275,7 @@ def test_missing_ranges_against_sets(store: Store, seed: int) -> None:
 
 
 def test_missing_looks_at_one_cell_and_one_schedule(store: Store) -> None:
-    other = Cell(**{**vars(CELL), "delta": 0.01})
+    other = replace(CELL, delta=0.01)
     add(store, 0, 10, ("fedelim", "periodic:5"))
     add(store, 0, 4, ("fedelim0",))
     names = ["periodic:5", "fedelim0", "periodic:50", "periodic:51"]

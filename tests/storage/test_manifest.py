@@ -10,6 +10,7 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -237,9 +238,7 @@ def test_ids_of_cells_outlive_new_fields() -> None:
     """A field with its default is no part of the id: adding one changes no older cell."""
     cell = Cell("small", "0" * 64, 0.1, 1.0, 0, "skip")
     assert cell == Cell("small", "0" * 64, 0.1, 1.0, 0, "skip", None, **DEFAULTS)
-    ids = {cell.id} | {
-        Cell(**{**vars(cell), name: "other"}).id for name in ("radius", "goal", "uplink")
-    }
+    ids = {cell.id} | {replace(cell, **{name: "other"}).id for name in ("radius", "goal", "uplink")}
     assert len(ids) == 4
 
 

@@ -30,6 +30,9 @@ from fastfed.model.schedules import Schedule
 from fastfed.validation import checked_costs
 from fastfed.version import __version__
 
+MOST_CELLS = 3_000
+"""Cells of a page, which then has 10 MB and takes 400 MB to make: both are in proportion."""
+
 
 def write_report(
     trials: Trials,
@@ -56,6 +59,11 @@ def write_report(
     held = trials.held()
     if not held:
         raise InputError(f"{trials.source}: nothing to report, the sweep has no rows yet")
+    if len(held) > MOST_CELLS:
+        raise InputError(
+            f"{trials.source}: {len(held):,} cells, and a page shows at most {MOST_CELLS:,}; name "
+            "some of them, as in `fastfed report DIR --delta 0.1`"
+        )
     if path.is_dir():
         raise InputError(f"{path}: is a folder; name the file to write, as in report.html")
     make_folder(path.parent)
