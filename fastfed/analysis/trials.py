@@ -175,8 +175,7 @@ def blocks(batches: Iterable[Batch]) -> Iterator[Batch]:
     waiting: list[Batch] = []
     now = -1
     for batch in batches:
-        ends = [rows["trial"][[0, -1]] // BLOCK for rows in batch.values() if len(rows["trial"])]
-        for number in range(*_span(ends)):
+        for number in _numbers(batch):
             if number != now and waiting:
                 yield _joined(waiting)
                 waiting = []
@@ -186,9 +185,10 @@ def blocks(batches: Iterable[Batch]) -> Iterator[Batch]:
         yield _joined(waiting)
 
 
-def _span(ends: Sequence[_Integers]) -> tuple[int, int]:
-    """Return the first block of a batch, and the end of its blocks."""
-    return (int(np.min(ends)), int(np.max(ends)) + 1) if ends else (0, 0)
+def _numbers(batch: Batch) -> list[int]:
+    """List the blocks of which a batch has rows, in order; trials may have gaps."""
+    every = (rows["trial"] // BLOCK for rows in batch.values())
+    return sorted({n for one in every for n in one[np.diff(one, prepend=-1) != 0].tolist()})
 
 
 def _part(rows: Mapping[str, npt.NDArray[Any]], number: int) -> Mapping[str, npt.NDArray[Any]]:

@@ -14,6 +14,7 @@ from fastfed.api.answers import Answers
 from fastfed.api.progress import watch
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
+from fastfed.model.choices import DEFAULTS
 from fastfed.model.options import takes
 from fastfed.model.spec import GRID, KEYS, GridOptions, option_of
 from fastfed.storage.folder import Store
@@ -26,6 +27,7 @@ from fastfed.sweeps.run import Run, Written, iterate
 from fastfed.sweeps.shards import Shard
 from fastfed.text import printable
 from fastfed.validation import checked_threads
+from fastfed.version import ROWS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -96,11 +98,15 @@ class Sweep(Answers):
         of_instances = {
             frozenset(piece.cell.instance for piece in part.pieces): part.path for part in parts
         }
-        if any("server_answers" in pl.read_parquet_schema(path) for path in of_instances.values()):
-            # cells in which the server has one question lack the columns of several
+        several = any(
+            "server_answers" in pl.read_parquet_schema(path) for path in of_instances.values()
+        )
+        if several or self._store.record().rows != ROWS:
+            # cells in which the server has one question lack the columns of several, and rows of
+            # an older version those that were added since
             found = pl.scan_parquet(
-                paths, glob=False, schema=schema(several=True), missing_columns="insert"
-            )
+                paths, glob=False, schema=schema(several=several), missing_columns="insert"
+            ).with_columns(pl.col(name).fill_null(value) for name, value in DEFAULTS.items())
         if self._selection is None:
             return found
         return found.filter(

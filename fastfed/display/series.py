@@ -275,6 +275,8 @@ def _validate(frame: pl.DataFrame, x: str, group: str, measure: _Measure) -> Non
         raise InputError("nothing to plot: the summary has no rows")
     column = "schedule" if x == "period" else x
     for name in (column, group, *filter(None, measure.columns)):
+        if name == f"{measure.y}_{measure.errors}" and name not in frame.columns:
+            raise InputError(f"errors = {measure.errors!r}: {measure.y} has sem only; use sem")
         if name not in frame.columns:
             raise InputError(f"nothing to plot: the summary has no column {name!r}")
 

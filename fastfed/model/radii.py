@@ -78,12 +78,17 @@ class Radius(Part):
     function: Exponent | None
     """L(n) of a user's own radius; None for a formula that the kernels know."""
 
+    @classmethod
+    def known(cls) -> str:
+        return f"{super().known()}, or fastfed.Radius(function)"
+
     covered = True  # if the function is delta-PAC, as it promises
 
     def __init__(self, function: Exponent, *, pairs: bool = False, name: str = "own") -> None:
         if not callable(function):
             raise InputError(
-                f"radius {shown(function)}: must be a function of (n, a), or one of {self.known()}"
+                f"radius {shown(function)}: must be a function of (n, a), or one of "
+                f"{super().known()}"
             )
         if not isinstance(name, str) or not name.isprintable() or not name.strip() or "," in name:
             raise InputError(

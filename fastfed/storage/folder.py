@@ -35,7 +35,7 @@ from fastfed.model.spec import COSTS, loaded
 from fastfed.storage import checked_parquet, manifest
 from fastfed.storage.checked_parquet import Damaged, Encoded
 from fastfed.storage.lock import Lock
-from fastfed.storage.manifest import Index, Piece, Record, Unfit
+from fastfed.storage.manifest import ONE_FOR_ALL, Index, Piece, Record, Unfit
 from fastfed.storage.part_file import Columns, PartFile, array_of, open_part, part_of, part_stem
 from fastfed.text import printable
 from fastfed.version import ROWS
@@ -76,6 +76,7 @@ class Store:
         self.summary_path = folder / "summary.parquet"
         self._lock: Lock | None = None
         self._record: Record | None = None
+        self._writes = False  # the record is one that we write, not one that was read
         self._parts: list[PartFile] | None = None
         self._spans: dict[Cell, list[Span]] = {}
         self._held_columns = lru_cache(_MOST_HELD)(_no_columns)
@@ -86,33 +87,56 @@ class Store:
         """Return the content of sweep.json; refuse a folder without it, or one that is damaged."""
         found = self.record_if_any()
         if found is None:
-            what = "no sweep.json in it" if self.folder.exists() else "no such folder"
+            what, rest = "no such folder", ""
+            if self.folder.exists():
+                what, rest = "no sweep.json in it", ", and takes over the trials that are there"
             raise InputError(
                 f"{self.folder}: not a sweep's folder ({what}); `fastfed sweep --out DIR` makes "
-                "one, and takes over the trials that are there"
+                f"one{rest}"
             )
         return found
 
     def record_if_any(self) -> Record | None:
         """Return the record; None if the folder has none."""
-        if self._record is None and self.manifest_path.exists():
-            with _refused(self.manifest_path):
+        if self._record is None:
+            with _refused(self.manifest_path), suppress(FileNotFoundError, NotADirectoryError):
                 self._record = manifest.read_record(self.manifest_path)
         return self._record
 
     def write_record(self, record: Record) -> None:
         """Write sweep.json, if it is new and all parts are sound and fit it."""
         old, self._record, self._parts = self.record_if_any(), record, None
+        self._writes = True
         self.verify()
         if record != old:
             manifest.write_record(self.manifest_path, record, self.check_lock)
+
+    def with_cells_of_parts(self, record: Record) -> Record:
+        """Add to a record what the parts of a folder say of themselves whose own is lost."""
+        opened = _each(open_part, self._files())
+        cells = dict.fromkeys(record.cells)
+        cells |= dict.fromkeys(
+            piece.cell
+            for part, _ in opened
+            for piece in part.pieces
+            if all(getattr(piece.cell, name) == getattr(record, name) for name in ONE_FOR_ALL)
+        )
+        instances, own = record.instances, record.own_parts
+        for _, index in opened:
+            instances, own = index.instances | instances, index.own_parts | own
+        return msgspec.structs.replace(
+            record, cells=tuple(cells), instances=instances, own_parts=own
+        )
 
     # What the folder holds
 
     def parts(self) -> list[PartFile]:
         """Open the parts by their indices; refuse a file that is none of this sweep's."""
         if self._parts is None:
-            record, self._spans = self.record_if_any(), {}
+            files, self._spans = self._files(), {}
+            if not self._writes:  # who adds cells writes the record before their parts
+                self._record = None
+            record = self.record_if_any()
             cells = {*record.cells} if record is not None else set()
 
             def opened(path: Path) -> PartFile:
@@ -121,7 +145,7 @@ class Store:
                     _refuse_other_sweep(part, index, record, cells)
                 return part
 
-            found = _each(opened, self._files())
+            found = _each(opened, files)
             for part in found:
                 self._add(part)
             self._refuse_overlaps()

@@ -342,11 +342,13 @@ def record_of(
     It asks for all that was ever asked for, and holds every cell that the folder has seen and the
     instances that no name brings back, as TOML.
     """
-    from fastfed.model.instance_files.load import known_by_name
+    from fastfed.model.instance_files.load import brought_back_by_name
     from fastfed.model.instance_files.toml_files import to_toml
 
     distinct = {one.instance.name: one.instance for one in settings}
-    instances = {name: to_toml(one) for name, one in distinct.items() if not known_by_name(name)}
+    instances = {
+        name: to_toml(one) for name, one in distinct.items() if not brought_back_by_name(one)
+    }
     cells, spec = [one.key for one in settings], asked
     if before is not None:
         cells, instances = [*before.cells, *cells], {**before.instances, **instances}

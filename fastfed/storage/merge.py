@@ -19,7 +19,7 @@ import msgspec
 from fastfed.errors import InputError
 from fastfed.files import checked_folder
 from fastfed.model.cell import Cell
-from fastfed.model.instance_files.load import known_by_name
+from fastfed.model.instance_files.load import brought_back_by_name
 from fastfed.model.radii import Radius
 from fastfed.model.spec import Spec
 from fastfed.simulation import rows
@@ -98,7 +98,7 @@ def save(folder: str | Path, jobs: Sequence[Job], blocks: Sequence[Block]) -> No
     name = setting.instance.name
     spec = Spec.of(
         {
-            "instance": [name if known_by_name(name) else setting.instance],
+            "instance": [name if brought_back_by_name(setting.instance) else setting.instance],
             "delta": [one.delta for one in settings],
             "schedule": job.schedules,
             "trials": block.first + block.trials,
@@ -134,7 +134,8 @@ def record_of(
     before = store.record_if_any()
     if before is not None:
         _refuse_other_rows(store.folder, before, manifest.record_of(spec, settings, own, None))
-    return manifest.record_of(spec, settings, own, before)
+    found = manifest.record_of(spec, settings, own, before)
+    return found if before is not None else store.with_cells_of_parts(found)
 
 
 def _join(target: Store, record: Record, given: Iterable[Rows]) -> int:

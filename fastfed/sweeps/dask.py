@@ -161,9 +161,11 @@ def _connected(cluster: Any) -> Iterator[Any]:
         client = asked.result(_CONNECT_SECONDS + 2)
     except Exception as error:
         text = " ".join(f"{type(error).__name__} {error}".split())[:160]
+        fix = "start one with `dask scheduler`, or mend the address"
+        if cluster.startswith(("tls:", "wss:")):
+            fix = "tls needs certificates in Dask's configuration (distributed.comm.tls)"
         raise InputError(
-            f"Dask address {shown(cluster)}: no scheduler answers there ({text}); tls needs "
-            "certificates in Dask's configuration (distributed.comm.tls)"
+            f"Dask address {shown(cluster)}: no scheduler answers there ({text}); {fix}"
         ) from None
     try:
         yield client

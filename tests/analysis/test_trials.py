@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from fastfed.analysis.trials import Aligned, Batch, Passes
+from fastfed.analysis.trials import BLOCK, Aligned, Batch, Passes, blocks
 
 NAMES = ("fedelim", "fedelim0")
 
@@ -42,3 +42,9 @@ def test_small_batches_are_read_once_and_large_ones_are_not_kept(
         rows.collect(*collectors)
         assert [one.trials for one in collectors] == [list(range(10))] * len(collectors)
     assert count == reads
+
+
+def test_blocks_without_rows_are_left_out() -> None:
+    trials = np.array([0, 1, 5 * BLOCK, 10**8])
+    found = [*blocks([{NAMES[0]: {"trial": trials}}])]
+    assert [one[NAMES[0]]["trial"].tolist() for one in found] == [[0, 1], [5 * BLOCK], [10**8]]

@@ -53,7 +53,7 @@ def test_other_names_of_columns(capsys: pytest.CaptureFixture[str]) -> None:
     wrong = {**ROLES, "reward": "outcom"}
     refused(lambda: ff.Instance.load(path, columns=wrong), "outcom", "did you mean 'outcome'")
     refused(lambda: ff.Instance.load(path, columns={"am": "drug"}), "am=drug", "'arm'")
-    refused(lambda: ff.Instance.load("synthetic", columns=ROLES), "no file of observed rewards")
+    refused(lambda: ff.Instance.load("synthetic", columns=ROLES), "no observed rewards")
     text = ",".join(f"{role}={name}" for role, name in ROLES.items())
     assert cli.run(["instance", "trial.csv", "--columns", text]) == 0
     assert "2 arms, 2 clients" in capsys.readouterr().out
@@ -105,7 +105,7 @@ def test_missing_values_are_counted_and_left_out_on_request(ending: str) -> None
     kept = ff.Instance.load("kept.csv", columns=ROLES)
     assert one.means.tolist() == kept.means.tolist()
     assert one.rewards == kept.rewards
-    refused(lambda: ff.Instance.load("synthetic", drop_missing=True), "no file of observed")
+    refused(lambda: ff.Instance.load("synthetic", drop_missing=True), "no observed rewards")
 
 
 def test_doubtful_gaps_are_warned_of(capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,6 +46,11 @@ def known_by_name(name: str) -> bool:
     return name in builtin_names() or (family in FAMILIES and bool(colon))
 
 
+def brought_back_by_name(instance: Instance) -> bool:
+    """Tell whether the name of an instance loads it, anywhere: not a file that has such a name."""
+    return known_by_name(instance.name) and _by_name(instance.name).digest == instance.digest
+
+
 def load(
     source: str | Path,
     rewards: Rewards | str | None = None,
@@ -77,7 +82,8 @@ def _refuse_options(source: object, rewards: object, reading: Reading) -> None:
     """Refuse a reward distribution for a source that has one, and options of observed rewards."""
     if reading.given:
         raise InputError(
-            f"{source}: no file of observed rewards, for which empty, columns, drop_missing are"
+            f"{source}: has means and no observed rewards, for which empty, columns and "
+            "drop_missing are; leave them out"
         )
     if rewards is not None:
         raise InputError(

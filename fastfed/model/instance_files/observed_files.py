@@ -107,7 +107,7 @@ def _read_column(column: pl.Series) -> pl.Series:
     if kind == pl.String:
         column = column.set(column.str.to_lowercase().is_in(_MISSING), None)
     found = column.cast(pl.Float64, strict=False)
-    odd = found.is_null() & column.is_not_null()
+    odd = column.is_not_null() & (found.is_null() | found.is_infinite())
     if odd.any():
         row = odd.arg_max() or 0
         raise InputError(f"row {row + 2}, the header included: {name} {column[row]!r} is no number")
