@@ -114,7 +114,9 @@ def test_a_figure_of_choice(swept: Path, folder: Path, capsys: pytest.CaptureFix
     )
     assert shown.splitlines() == ["f/pulls-delta.svg", "f/pulls-delta.pdf"]
     assert "median" in Path("f/pulls-delta.svg").read_text(encoding="utf-8")
-    assert "no column 'steps_std'" in complaint(capsys, *ask, "--y", "steps", "--errors", "std")
+    assert "steps has sem only; use sem" in complaint(
+        capsys, *ask, "--y", "steps", "--errors", "std"
+    )
     shown = printed(capsys, *ask, "--x", "period", "--y", "communication")
     assert shown.splitlines() == ["f/communication-period-C0.png", "f/communication-period-C10.png"]
     assert "did you mean 'delta'" in complaint(capsys, *ask, "--x", "dleta")
