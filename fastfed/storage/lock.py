@@ -1,21 +1,20 @@
 """Lock of a folder: one writer at a time, and a writer that notices if its lock is lost.
 
 The file .lock is locked with flock, which ends with its process, however the process ends. The file
-holds the owner (a random token), its process and its host. They are named to whoever comes second,
-and are a second guard: a writer whose file was removed or overwritten stops before its next file.
+names the process and its host, for whoever comes second, and a random token. The token is a second
+guard, where hosts do not see each other's flock: a writer whose file was removed or overwritten
+stops before its next file.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import secrets
 import socket
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from fastfed.errors import InputError
 
@@ -34,7 +33,8 @@ class Lock:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.path = folder, folder / ".lock"
-        self._owner = secrets.token_hex(8)
+        here = f"process {os.getpid()} on {socket.gethostname()}"
+        self._owner = f"{here}\n{secrets.token_hex(8)}\n".encode()
         self._file = -1
 
     def __enter__(self) -> Lock:
@@ -84,16 +84,17 @@ class Lock:
             os.close(self._file)
         else:
             raise InputError(f"{self.path}: others keep taking it; try again")
-        content = {"owner": self._owner, "pid": os.getpid(), "host": socket.gethostname()}
         os.ftruncate(self._file, 0)
         os.lseek(self._file, 0, os.SEEK_SET)
-        os.write(self._file, json.dumps(content).encode())
+        os.write(self._file, self._owner)
 
     def _refuse_others(self) -> None:
         """Take the flock; refuse a file that is none, and one that another process holds."""
         found = os.fstat(self._file)
         if not stat.S_ISREG(found.st_mode):
             raise InputError(f"{self.path}: not a file; remove it")
+        if hasattr(os, "getuid") and found.st_uid != os.getuid():
+            raise InputError(f"{self.path}: belongs to another user; sweep into a folder of yours")
         if found.st_nlink > 1:  # writing would overwrite the file under its other name
             raise InputError(
                 f"{self.path}: a hard link; remove it, a lock must be a file of its own"
@@ -107,9 +108,8 @@ class Lock:
                     "would keep two sweeps apart; sweep into a folder on another disk, and copy "
                     "the folder when the sweep has ended"
                 ) from None
-            holder = _content(self._file)
-            named = {"pid", "host"} <= set(holder)
-            who = f" (process {holder['pid']} on {holder['host']})" if named else ""
+            holder = _content(self._file).decode(errors="replace").partition("\n")[0]
+            who = f" ({holder[:100]})" if holder.startswith("process ") else ""
             raise InputError(
                 f"{self.folder}: another sweep is writing here{who}; wait for it, or "
                 "give this one its own --out"
@@ -123,7 +123,7 @@ class Lock:
         return os.path.samestat(there, os.fstat(self._file))
 
     def _is_ours(self) -> bool:
-        return self._same_file() and _content(self._file).get("owner") == self._owner
+        return self._same_file() and _content(self._file) == self._owner
 
 
 def _flock(file: int) -> None:
@@ -139,11 +139,6 @@ def _flock(file: int) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _content(file: int) -> dict[str, Any]:
-    """Read a lock file; return an empty dictionary if it cannot be understood."""
-    try:
-        os.lseek(file, 0, os.SEEK_SET)
-        found = json.loads(os.read(file, 4096))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+def _content(file: int) -> bytes:
+    os.lseek(file, 0, os.SEEK_SET)
+    return os.read(file, 1000)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import socket
 import subprocess
@@ -23,8 +22,9 @@ import fastfed as ff
 from fastfed.errors import InputError
 from fastfed.storage.folder import Store
 from fastfed.storage.lock import Lock
+from fastfed.text import printable
 
-ELSEWHERE = {"owner": "another", "pid": 4711, "host": "elsewhere"}
+ELSEWHERE = "process 4711 on elsewhere\nanother\n"
 
 
 def tried(folder: Path) -> str:
@@ -36,18 +36,10 @@ def tried(folder: Path) -> str:
         return str(error)
 
 
-def made(folder: Path, content: object) -> Path:
-    path = folder / ".lock"
-    path.write_text(json.dumps(content))
-    return path
-
-
 def test_who_holds_it_is_said(tmp_path: Path) -> None:
     with Lock(tmp_path):
         said = tried(tmp_path)
-        content = json.loads((tmp_path / ".lock").read_text())
     assert f"another sweep is writing here (process {os.getpid()} on {socket.gethostname()}" in said
-    assert (content["pid"], content["host"]) == (os.getpid(), socket.gethostname())
     assert list(tmp_path.iterdir()) == []
     assert tried(tmp_path) == ""
 
@@ -88,7 +80,7 @@ def test_of_many_one_at_a_time_gets_it(tmp_path: Path) -> None:
 
 def test_what_a_dead_process_left_is_no_reason_to_wait(tmp_path: Path) -> None:
     """A flock ends with its process, on this host or another."""
-    made(tmp_path, ELSEWHERE)
+    (tmp_path / ".lock").write_text(ELSEWHERE)
     assert tried(tmp_path) == ""
 
 
@@ -96,6 +88,26 @@ def test_what_a_dead_process_left_is_no_reason_to_wait(tmp_path: Path) -> None:
 def test_a_lock_file_that_says_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / ".lock").write_bytes(content)
     assert tried(tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"process \x1b[31m1\xff\nforged", r"(process \x1b[31m1�)"), (b"0" * 2000, "here; wait")],
+)
+def test_a_holder_that_forges_its_name(tmp_path: Path, content: bytes, said: str) -> None:
+    with Lock(tmp_path):
+        (tmp_path / ".lock").write_bytes(content)
+        assert said in printable(tried(tmp_path))
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs owners of files")
+def test_the_file_of_another_user_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".lock").write_text("theirs")
+    monkeypatch.setattr(os, "getuid", lambda: 4711)
+    assert ".lock: belongs to another user; sweep into a folder of yours" in tried(tmp_path)
+    assert (tmp_path / ".lock").read_text() == "theirs"
 
 
 def test_a_symbolic_link_is_not_followed_and_its_target_not_emptied(tmp_path: Path) -> None:
@@ -136,7 +148,7 @@ def test_a_lost_lock_stops_its_sweep_before_the_next_file(tmp_path: Path, loss: 
     parts = ff.sweep_parts(**options)
     first = next(part for _, part in parts if part is not None)
     if loss == "overwritten":
-        (out / ".lock").write_text(json.dumps(ELSEWHERE))
+        (out / ".lock").write_text(ELSEWHERE)
     else:
         (out / ".lock").unlink()
     if loss == "replaced":
@@ -160,5 +172,5 @@ def test_second_process_sees_a_live_owner_after_a_kill(tmp_path: Path) -> None:
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
-    assert json.loads((tmp_path / ".lock").read_text())["host"] == socket.gethostname()
+    assert f" on {socket.gethostname()}" in (tmp_path / ".lock").read_text()
     assert tried(tmp_path) == ""
