@@ -148,6 +148,17 @@ def refuse_nul(path: Path) -> None:
         raise InputError(f"path {str(path)!r}: a NUL character cannot be part of a file's name")
 
 
+def within(folder: Path, name: str) -> Path:
+    """Return a folder within another one; refuse a link, through which others would send files."""
+    path = folder / name
+    if path.is_symlink():
+        raise InputError(
+            f"{path}: a symbolic link, so files elsewhere would be written and moved; make it a "
+            "folder, or name the folder that the link leads to"
+        )
+    return path
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder and those above it, or say in one line what stands in the way."""
     try:

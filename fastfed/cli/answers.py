@@ -16,7 +16,7 @@ from fastfed.display.compare_table import compare_table
 from fastfed.display.table import MOST, Table
 from fastfed.display.tables import check_table, laws_text, summary_table
 from fastfed.errors import InputError
-from fastfed.files import checked_folder
+from fastfed.files import checked_folder, within
 
 if TYPE_CHECKING:
     import polars as pl
@@ -216,7 +216,7 @@ def plot(folder: Folder, axes: Values, prices: Values, files: Values, which: Val
     kinds = lists.split("format", [usual if form is None else form])
     how = {"formats": kinds, "size": size, **options.given(axes)}
     how |= {"schedules": sweep.every_schedule, "title": files["title"]}
-    target, costs = files["out"] or folder / "figures", prices["cost"] or sweep.costs
+    target, costs = files["out"] or within(folder, "figures"), prices["cost"] or sweep.costs
     if files["bounds"]:
         if prices["price"]:
             raise InputError("--bounds with --price: the bounds are those of pulls + C x uplinks")

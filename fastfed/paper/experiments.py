@@ -28,7 +28,7 @@ from fastfed.analysis.verdicts import Claim
 from fastfed.display.figures import chart_figure, contact_sheet, require_matplotlib, save
 from fastfed.display.series import with_gaps
 from fastfed.errors import InputError, nearest
-from fastfed.files import make_folder, replacing
+from fastfed.files import make_folder, replacing, within
 from fastfed.model.spec import read_spec
 from fastfed.paper import page, panels, tables
 from fastfed.paper import true_errors as errors
@@ -131,7 +131,7 @@ def write(
 
 def _write_panels(out: Path, every: Any, names: Sequence[str]) -> Iterator[Path]:
     """Write the paper's panels, each as PDF and all on one sheet. The page has all figures."""
-    make_folder(out / "figures")
+    make_folder(within(out, "figures"))
     rows = []
     for name in names:
         stems = [f"{name}-{letter}" for letter in panels.PANELS]

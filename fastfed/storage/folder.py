@@ -26,7 +26,7 @@ import numpy as np
 
 from fastfed.analysis.trials import BATCH_COLUMNS, Batch
 from fastfed.errors import InputError
-from fastfed.files import leftovers, make_folder, refuse_nul
+from fastfed.files import leftovers, make_folder, refuse_nul, within
 from fastfed.model.cell import Cell
 from fastfed.model.instance import Instance
 from fastfed.model.instance_files.toml_files import from_toml
@@ -366,12 +366,7 @@ class Store:
     @contextmanager
     def lock(self) -> Iterator[Store]:
         """Make the folder and hold it: a second process is told so and stops."""
-        if self.trials.is_symlink():
-            raise InputError(
-                f"{self.trials}: a symbolic link, so files elsewhere would be written and moved; "
-                "make it a folder, or name the folder that the link leads to"
-            )
-        make_folder(self.trials)
+        make_folder(within(self.folder, "trials"))
         with Lock(self.folder) as lock:
             self._lock = lock
             self._remove_leftovers()

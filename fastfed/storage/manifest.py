@@ -322,46 +322,50 @@ def _checksum(head: bytes, tail: bytes) -> bytes:
     return hashlib.sha256(head + tail).hexdigest().encode()
 
 
-def own_parts(settings: Sequence[Setting], schedules: Sequence[Schedule]) -> dict[str, str]:
-    """Return the fingerprints of all families of a sweep that are not built in."""
-    parts = [*schedules, *(getattr(one, kind) for one in settings for kind in DEFAULTS)]
-    named = {f"{one.kind} {one.family}": one for one in parts if hasattr(one, "family")}
-    return {name: code for name, one in named.items() if (code := one.code_fingerprint())}
-
-
 def changed_part(one: dict[str, str], other: dict[str, str]) -> str | None:
     """Return the first name that stands for other code in two records."""
     return next((name for name in one if other.get(name, one[name]) != one[name]), None)
 
 
-def record_of(
-    asked: Spec, settings: Sequence[Setting], own: dict[str, str], before: Record | None
-) -> Record:
-    """Make the record of a sweep into a folder whose record was ``before``.
+def record_of(spec: Spec, settings: Sequence[Setting], schedules: Sequence[Schedule]) -> Record:
+    """Make the record of a sweep.
 
-    It asks for all that was ever asked for, and holds every cell that the folder has seen and the
-    instances that no name brings back, as TOML.
+    It holds the instances that no name brings back, as TOML, and the fingerprints of all families
+    that are not built in.
     """
     from fastfed.model.instance_files.load import brought_back_by_name
     from fastfed.model.instance_files.toml_files import to_toml
 
     distinct = {one.instance.name: one.instance for one in settings}
-    instances = {
-        name: to_toml(one) for name, one in distinct.items() if not brought_back_by_name(one)
-    }
-    cells, spec = [one.key for one in settings], asked
-    if before is not None:
-        cells, instances = [*before.cells, *cells], {**before.instances, **instances}
-        spec, own = _united(before.spec, asked), {**before.own_parts, **own}
+    parts = [*schedules, *(getattr(one, kind) for one in settings for kind in DEFAULTS)]
+    families = {f"{one.kind} {one.family}": one for one in parts if hasattr(one, "family")}
     return Record(
         spec=spec,
         spec_hash=spec.hash,
         versions=versions(),
-        cells=tuple(dict.fromkeys(cells)),
-        instances=instances,
-        own_parts=own,
-        last_spec=None if spec == asked else asked,
+        cells=tuple(dict.fromkeys(one.key for one in settings)),
+        instances={
+            name: to_toml(one) for name, one in distinct.items() if not brought_back_by_name(one)
+        },
+        own_parts={
+            name: code for name, one in families.items() if (code := one.code_fingerprint())
+        },
         **{name: getattr(spec, name) for name in ONE_FOR_ALL},
+    )
+
+
+def joined(before: Record, new: Record) -> Record:
+    """Join two records: of all that was ever asked for, and every cell that was seen."""
+    spec, asked = _united(before.spec, new.spec), new.asked_last
+    return msgspec.structs.replace(
+        new,
+        format=FORMAT,
+        spec=spec,
+        spec_hash=spec.hash,
+        cells=tuple(dict.fromkeys([*before.cells, *new.cells])),
+        instances={**before.instances, **new.instances},
+        own_parts={**before.own_parts, **new.own_parts},
+        last_spec=None if spec == asked else asked,
     )
 
 

@@ -27,7 +27,6 @@ from fastfed.storage import checked_parquet, manifest
 from fastfed.storage.folder import Span, Store
 from fastfed.storage.manifest import FORMAT, ONE_FOR_ALL, Piece, Record
 from fastfed.storage.summary_cache import write_summary
-from fastfed.version import ROWS
 
 if TYPE_CHECKING:
     from fastfed.model.schedules import Schedule
@@ -70,10 +69,9 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Merged:
     for source in sources:
         source.verify()
     with target.lock():
-        there = target.record_if_any()
-        if there is not None:
-            _refuse_format_2(target.folder, there)
-        record = _common_record(sources if there is None else [target, *sources])
+        _refuse_format_2(target)
+        there = [] if target.record_if_any() is None else [target]
+        record = _common_record([*there, *sources])
         given = (
             (piece, table, part.path)
             for source in sources
@@ -130,12 +128,13 @@ def record_of(
     store: Store, spec: Spec, settings: Sequence[Setting], schedules: Sequence[Schedule]
 ) -> Record:
     """Make the record of a folder to which a sweep adds; refuse one whose rows do not fit."""
-    own = manifest.own_parts(settings, schedules)
+    new = manifest.record_of(spec, settings, schedules)
     before = store.record_if_any()
-    if before is not None:
-        _refuse_other_rows(store.folder, before, manifest.record_of(spec, settings, own, None))
-    found = manifest.record_of(spec, settings, own, before)
-    return found if before is not None else store.with_cells_of_parts(found)
+    if before is None:
+        return store.with_cells_of_parts(new)
+    record = _joined(store.folder, before, new, "this sweep")
+    _refuse_format_2(store)
+    return record
 
 
 def _join(target: Store, record: Record, given: Iterable[Rows]) -> int:
@@ -232,114 +231,52 @@ def _rows_of(piece: Piece, table: Any, schedule: str, first: int, end: int) -> A
     return table.slice(begin + first - piece.first, end - first)
 
 
-def _refuse_other_rows(folder: Path, before: Record, new: Record) -> None:
-    """Refuse to extend a folder by rows that do not fit it.
+def _common_record(stores: Sequence[Store]) -> Record:
+    """Return the record of several folders together; refuse those that cannot be one."""
+    record = msgspec.structs.replace(stores[0].record(), format=FORMAT)
+    for store in stores[1:]:
+        record = _joined(stores[0].folder, record, store.record(), str(store.folder))
+    return record
+
+
+def _joined(folder: Path, before: Record, new: Record, source: str) -> Record:
+    """Join the record of a folder and that of more rows; refuse rows that do not fit.
 
     A folder holds one version of the rows, one seed, one engine, one max_steps, and for each
     name one instance and one version of a user's own code.
     """
-    if before.rows != ROWS:
-        raise InputError(
-            f"{folder}: holds version {before.rows} of the rows, this fastfed makes version "
-            f"{ROWS}; give it another --out, or use fastfed "
-            f"{before.versions.get('fastfed', 'of then')}"
-        )
-    _refuse_format_2(folder, before)
-    for name in ONE_FOR_ALL:
-        old, asked = getattr(before, name), getattr(new, name)
+    values = ((name, getattr(before, name), getattr(new, name)) for name in ("rows", *ONE_FOR_ALL))
+    for name, old, asked in values:
         if old != asked:
+            what = {"rows": "version"}.get(name, name)
             raise InputError(
-                f"{folder}: holds rows with {name} {old}, this sweep has "
-                f"{name} {asked}; give it another --out"
+                f"{folder}: holds rows with {what} {old}, {source} has {what} {asked}; give it "
+                "another --out"
             )
     if changed := manifest.changed_part(before.own_parts, new.own_parts):
         raise InputError(
-            f"{folder}: holds rows of another version of your own {changed} (its code or a "
-            "constant changed, or Python's version); give it another --out, or the class another "
-            "family"
+            f"{folder}: holds rows of another version of your own {changed} than {source} (its "
+            "code or a constant changed, or Python's version); give it another --out, or the "
+            "class another family"
         )
-    if other := _other_instance(before, new):
-        raise InputError(
-            f"{folder}: holds rows of another instance called {other!r} (other means or rewards); "
-            "give this sweep another --out, or the instance another name"
-        )
+    digests = {cell.instance: cell.digest for cell in before.cells}
+    for cell in new.cells:
+        if digests.get(cell.instance, cell.digest) != cell.digest:
+            raise InputError(
+                f"{folder}: holds rows of another instance called {cell.instance!r} than {source} "
+                "(other means or rewards); give it another --out, or the instance another name"
+            )
+    return manifest.joined(before, new)
 
 
-def _refuse_format_2(folder: Path, record: Record) -> None:
+def _refuse_format_2(store: Store) -> None:
     """Refuse to write into a folder of an older format."""
-    if record.format != FORMAT:
+    record = store.record_if_any()
+    if record is not None and record.format != FORMAT:
         raise InputError(
-            f"{folder}: has format {record.format}, and new rows would have format {FORMAT}; "
-            f"`fastfed merge {folder} --out DIR` rewrites it, and the sweep goes on in DIR"
+            f"{store.folder}: has format {record.format}, and new rows would have format {FORMAT}; "
+            f"`fastfed merge {store.folder} --out DIR` rewrites it, and the sweep goes on in DIR"
         )
-
-
-def _other_instance(one: Record, other: Record) -> str | None:
-    """Return the name that stands for two instances in two records."""
-    known = {cell.instance: cell.digest for cell in one.cells}
-    return next(
-        (
-            cell.instance
-            for cell in other.cells
-            if known.get(cell.instance, cell.digest) != cell.digest
-        ),
-        None,
-    )
-
-
-def _common_record(stores: list[Store]) -> Record:
-    """Return the record of folders that belong together; refuse all others."""
-    records = [store.record() for store in stores]
-    first, folder = records[0], stores[0].folder
-    own: dict[str, str] = {}
-    for here, record in zip((store.folder for store in stores), records, strict=True):
-        if other := _other_instance(first, record):
-            raise InputError(
-                f"{here}: its instance {other!r} is not the one of {folder} (other means or "
-                "rewards); only folders of one sweep can be merged"
-            )
-        ours, theirs = _about(first), _about(record)
-        for name in ours:
-            if theirs[name] != ours[name]:
-                raise InputError(
-                    f"{here}: a sweep with {name} {_text(theirs[name])}, but {folder} has {name} "
-                    f"{_text(ours[name])}; only folders of one sweep can be merged"
-                )
-        if changed := manifest.changed_part(own, record.own_parts):
-            raise InputError(
-                f"{here}: has rows of another version of your own {changed} than "
-                f"{folder}; only rows of the same code can be merged"
-            )
-        own |= record.own_parts
-    every = {
-        name: [*dict.fromkeys(one for record in records for one in getattr(record.spec, name))]
-        for name in _COSTS
-    }
-    spec = msgspec.structs.replace(first.spec, **every)
-    return msgspec.structs.replace(
-        first,
-        format=FORMAT,
-        spec=spec,
-        spec_hash=spec.hash,
-        cells=tuple(dict.fromkeys(cell for record in records for cell in record.cells)),
-        instances={name: text for one in records for name, text in one.instances.items()},
-        own_parts=own,
-    )
-
-
-def _about(record: Record) -> dict[str, Any]:
-    """Return the fields of a record on which rows depend, and those of its request."""
-    found: dict[str, Any] = {"version of the rows": record.rows}
-    for name in (*ONE_FOR_ALL, *Spec.__struct_fields__):
-        if name not in (*_COSTS, "instance"):
-            value = getattr(record.spec, name)
-            found[name] = sorted(value, key=str) if isinstance(value, list) else value
-    found["instance"] = sorted({cell.instance for cell in record.cells})
-    return found
-
-
-def _text(value: Any) -> str:
-    return (",".join(map(str, value)) or "default") if isinstance(value, list) else str(value)
 
 
 def _missing(target: Store, record: Record) -> int:

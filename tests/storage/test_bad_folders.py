@@ -139,6 +139,9 @@ def test_trials_that_are_a_symbolic_link_are_not_written_through(
         assert "trials: a symbolic link" in capsys.readouterr().err
     with pytest.raises(ff.InputError, match="a symbolic link"):
         ff.simulate([[0.9], [0.1]], "fedelim", delta=0.1, trials=2, threads=1).save(linked)
+    (folder / "figures").symlink_to(elsewhere)
+    assert cli.run(["plot", str(folder)]) == 2
+    assert "figures: a symbolic link" in capsys.readouterr().err
     assert [path.name for path in elsewhere.iterdir()] == ["x.parquet"]
 
 

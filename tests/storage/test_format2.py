@@ -78,7 +78,7 @@ def test_the_folder_is_not_gone_on_with(
     command = ["sweep", "--spec", f"{old}/sweep.json", "--quiet", "--trials", "30"]
     assert cli.run([*command, "--out", str(old)]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"fastfed: {old}: holds version 4 of the rows")
+    assert error.startswith(f"fastfed: {old}: holds rows with version 4, this sweep has version ")
     assert error.count("\n") == 1
     assert before == {path: path.read_bytes() for path in old.rglob("*") if path.is_file()}
     assert cli.run([*command, "--out", str(tmp_path / "new")]) == 0

@@ -81,7 +81,7 @@ def test_lost_record_and_merged_folders_keep_the_fingerprint(tmp_path: Path) -> 
     sweep(one, algorithm(), 2)
     assert Store(one).record().own_parts == kept
     sweep(two, algorithm(other), 2)
-    refused(lambda: ff.merge([one, two], tmp_path / "both"), "two: has rows", "same code")
+    refused(lambda: ff.merge([one, two], tmp_path / "both"), "one: holds rows", "two (its code")
 
 
 def test_fingerprint_follows_what_rows_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
