@@ -56,6 +56,7 @@ from fastfed.validation import LEAST_DELTA, MOST_COST
 if TYPE_CHECKING:
     import polars as pl
 
+    from fastfed.display.table import Table
     from fastfed.theory.characteristic import Characteristic
 
 _Floats: TypeAlias = npt.NDArray[np.float64]
@@ -259,18 +260,20 @@ class Bounds:
 
         return to_dict(self)
 
-    def __str__(self) -> str:
-        from fastfed.display.bounds_tables import bounds_table, schemes_table
+    def _table(self) -> Table:
+        from fastfed.display.bounds_tables import MOST, bounds_table, schemes_table
 
-        numbers = isinstance(self.delta, float) and isinstance(self.cost, float)
-        return (bounds_table([self]) if numbers else schemes_table([self])).text()
+        if isinstance(self.delta, float) and isinstance(self.cost, float):
+            return bounds_table([self], rest=".to_frame()")
+        return schemes_table([self]).first(MOST, ".table()")
+
+    def __str__(self) -> str:
+        return self._table().text()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from fastfed.display.bounds_tables import bounds_html
-
-        return bounds_html(self)
+        return self._table().html()
 
 
 @takes(Choices, DEFAULTS)
