@@ -92,6 +92,13 @@ def schemes_table(found: Sequence[Bounds], variants: Sequence[str] = ("summed",)
     return of_frame(shown.rename(heads), [head])
 
 
+def table_of(b: Bounds) -> Table:
+    """Show the bounds for one delta and cost, or the schemes for all of several."""
+    if isinstance(b.delta, float) and isinstance(b.cost, float):
+        return bounds_table([b], rest=".to_frame()")
+    return schemes_table([b]).first(MOST, ".table()")
+
+
 def bounds_text(found: Sequence[Bounds]) -> str:
     """Write every number: arms for each delta, radius and goal, then schemes at each cost."""
     groups: dict[object, list[Bounds]] = {}

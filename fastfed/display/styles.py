@@ -70,7 +70,7 @@ def styles(schedules: Iterable[str | Schedule]) -> dict[str, Style]:
     """Give each schedule a style, by name; no two are alike, and the order does not matter."""
     parsed = sorted({Schedule.parse(one) for one in schedules}, key=lambda one: one.sort_key)
     order = sorted(parsed, key=lambda one: one.period is not None)  # periods are many: last
-    times = {str(one): _times(one) for one in order}
+    times = {str(one): times_of(one) for one in order}
     places: dict[object, int] = {("base", 2.0): 0, 1.0: 1}  # the times of FedElim and FedElim0
     free = [place for one, place in places.items() if one not in times.values()]
     # beyond the colours of the first turn all eight are dealt again
@@ -88,7 +88,7 @@ def style_of(schedule: str | Schedule) -> Style:
     return style
 
 
-def _times(one: Schedule) -> object:
+def times_of(one: Schedule) -> object:
     """Return a key that schedules with the same communication times share."""
     if one.period is not None:
         return float(one.period)

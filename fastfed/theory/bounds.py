@@ -56,7 +56,6 @@ from fastfed.validation import LEAST_DELTA, MOST_COST
 if TYPE_CHECKING:
     import polars as pl
 
-    from fastfed.display.table import Table
     from fastfed.theory.characteristic import Characteristic
 
 _Floats: TypeAlias = npt.NDArray[np.float64]
@@ -260,20 +259,17 @@ class Bounds:
 
         return to_dict(self)
 
-    def _table(self) -> Table:
-        from fastfed.display.bounds_tables import MOST, bounds_table, schemes_table
-
-        if isinstance(self.delta, float) and isinstance(self.cost, float):
-            return bounds_table([self], rest=".to_frame()")
-        return schemes_table([self]).first(MOST, ".table()")
-
     def __str__(self) -> str:
-        return self._table().text()
+        from fastfed.display.bounds_tables import table_of
+
+        return table_of(self).text()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return self._table().html()
+        from fastfed.display.bounds_tables import table_of
+
+        return table_of(self).html()
 
 
 @takes(Choices, DEFAULTS)

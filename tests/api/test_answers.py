@@ -151,7 +151,6 @@ def test_report_is_one_page(held: ff.Result | ff.Sweep, tmp_path: Path) -> None:
     for word in (
         "seed",
         "version of the rows",
-        "skip_error",
         "error rate \\u003c= delta",
         '"bounds"',
     ):

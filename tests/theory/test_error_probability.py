@@ -498,9 +498,9 @@ def test_the_command_says_the_law_and_cuts_no_name(tmp_path, capsys):
     file.write_text(f"arm,{','.join(names)}\na,0.9,0.1\nb,0.1,0.4\n")
     ff.Instance.load(file, "bernoulli").save(tmp_path / "p.toml")
     assert cli.run(["errors", str(tmp_path / "p.toml"), "--trials", "100", "--delta", "0.3"]) == 0
-    law, title, _, *rows = capsys.readouterr().out.splitlines()
+    law, title, _, _, _, _, *rows = capsys.readouterr().out.splitlines()
     assert law == "rewards: Bernoulli()"
-    assert title.startswith("p, fedelim, delta 0.3")
+    assert title == "Probability of a wrong answer: p, fedelim"
     assert all(row.startswith(f"client {name} ") for row, name in zip(rows, names, strict=False))
 
 
