@@ -21,7 +21,7 @@ COUNTS = {
     "downlinks": "messages of the server",
 }
 ADDED = ("busiest", "downlinks")
-"""Columns that rows before version 8 lack."""
+"""Columns that older folders lack."""
 
 
 def checked_prices(prices: object) -> dict[str, float]:

@@ -24,11 +24,7 @@ from fastfed.kernels import numba_internals, trials
 from fastfed.kernels.compiling import EntryCache, kernel
 from fastfed.kernels.memory import BAR, DRAWN, LEFT, MIDDLE, RIGHT, STEP, A, B
 from fastfed.kernels.random.binomial import binomial
-from fastfed.kernels.random.discrete import (
-    VARIATE_ERROR,
-    VARIATE_ERROR_A_SIGMA,
-    hypergeometric,
-)
+from fastfed.kernels.random.discrete import VARIATE_ERROR, VARIATE_ERROR_A_SIGMA, hypergeometric
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.sums import add_client
 from fastfed.model.rewards.base import Floats, Rewards
@@ -101,6 +97,7 @@ def _extend_spine(rewards, memory, scope, walks, tree, level):
             for t in range(walks.known[k, m], level + 1):
                 before, steps = (0.0, 1) if t == 0 else (walks.value[t - 1, k, m], 1 << (t - 1))
                 address = (scope.seed, scope.trial, m, k, np.int64(1) << t)
+                walks.work[1] += 1
                 walks.value[t, k, m] = before + further(rewards.up[k, m], np.int64(steps), address)
             walks.known[k, m] = max(walks.known[k, m], level + 1)
             total = add_client(scope.weights[k], total, m, walks.value[level, k, m])
@@ -122,6 +119,7 @@ def _split_interval(rewards, memory, scope, walks, tree, depth):
                 (scope.seed, scope.trial, m, k, (a + b) >> 1),
             )
             walks.value[MIDDLE + depth, k, m] = x
+            walks.work[1] += 1
             total = add_client(scope.weights[k], total, m, x)
         walks.total[MIDDLE + depth, k] = total
 
@@ -141,6 +139,7 @@ def _walk_interval(rewards, memory, scope, walks, tree, depth):
                 (scope.seed, scope.trial, m, k, a + 1),
             )
             walks.value[STEP + 1, k, m] = x
+            walks.work[1] += 1
             total = add_client(scope.weights[k], total, m, x)
         walks.total[STEP + 1, k] = total
 
@@ -241,6 +240,7 @@ def test_skip_is_dense_and_algorithm_1() -> None:
         for engine in ("skip", "dense")
     )
     assert_frame_equal(skip.drop(BOUNDS), dense.drop(BOUNDS))
+    assert (skip["draw_error"] > 0).all()
     told = reference.fedelim(INSTANCE, ff.FedElim(), 0.1, reference.walk_rewards(INSTANCE, 4, 3))
     assert told.pulls.sum() == skip["pulls"][3]
 
@@ -262,6 +262,8 @@ def test_everything_else_works_with_it() -> None:
     told = ff.replay(INSTANCE, "fedelim", delta=0.1, seed=4, trial=3)
     assert told.events[-1].pulls == told.row["pulls"]
     assert ff.bounds(INSTANCE, delta=0.1, cost=10).T > 0
+    above = ff.simulate(INSTANCE, delta=0.1, trials=3, goal="threshold:0.2", threads=1).frame
+    assert above["global_answer"].to_list() == [[0, 1]] * 3
     refused(lambda: ff.error_probability(INSTANCE, delta=0.1), "signs", "tilt")
 
 

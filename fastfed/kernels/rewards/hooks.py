@@ -5,7 +5,7 @@ Rewards are a NamedTuple class with the numbers that their walks are made of (me
 
 * ``longest_walk``, the number of steps of the longest interval that is walked step by step;
 * ``origin``, (M,), the number that is taken off every reward of a client before summation: it is
-  the same for all arms and drops out of comparisons;
+  the same for all arms and drops out of comparisons. Laws may lack it, and `left_out`: it is 0;
 * ``memory(slots, arms, clients)``, which makes their scratch memory as another NamedTuple;
 * ``kept_spine(trials, arms, clients)``, memory in which `walk_value_later` keeps the spines of many
   trials. Laws may lack it, as they may lack that function;

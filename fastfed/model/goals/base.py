@@ -201,7 +201,7 @@ class Goal(Part):
         questions, (rule, settled, line, slack) = instance.questions, self.numbers
         tau = np.zeros(instance.shape[1])
         if not self.compares:
-            tau += line - setting.reward_kernel.origin
+            tau += line - getattr(setting.reward_kernel, "origin", 0.0)
         return goal.Goal(
             np.int64(getattr(goal, rule.upper())),
             np.int64(settled),
