@@ -11,11 +11,7 @@ from typing import Any
 import numpy as np
 from made_up_trials import halves_of
 
-from fastfed.analysis.verdicts import (
-    Claim,
-    computed,
-    share,
-)
+from fastfed.analysis.verdicts import Claim, computed, share
 from fastfed.model.instance import Instance
 from fastfed.paper.evidence import RADII, RUNS, Evidence, Place
 from fastfed.paper.good_event import good_event

@@ -17,6 +17,7 @@ from fastfed.analysis.trials import BATCH_COLUMNS, Batch, Passes, collect
 from fastfed.model.cell import CELL as COLUMNS_OF_A_CELL
 from fastfed.model.cell import Cell
 from fastfed.model.choices import DEFAULTS
+from fastfed.model.instance import Instance
 from fastfed.model.schedules import Schedule
 
 CELL = {"instance": "here", "delta": 0.1, "sigma": 1.0}
@@ -120,15 +121,26 @@ def summarise(frame: pl.DataFrame, costs: Sequence[float]) -> pl.DataFrame:
 class Cells:
     """Trials of cells with the same schedules, each given as batches."""
 
-    def __init__(self, cells: Sequence[Iterable[Batch]], schedules: Sequence[str]) -> None:
+    source = "made up"
+
+    def __init__(
+        self, cells: Sequence[Iterable[Batch]], schedules: Sequence[str], instance: str = "here"
+    ) -> None:
         deltas = [0.1 / (1 + place) for place in range(len(cells))]
-        keys = [Cell("here", "", delta, 1.0, 0, "auto") for delta in deltas]
+        keys = [Cell(instance, "", delta, 1.0, 0, "auto") for delta in deltas]
         self._cells, self._schedules = dict(zip(keys, cells, strict=True)), schedules
+
+    @property
+    def instances(self) -> dict[str, Instance]:
+        return {cell.instance: Instance.load(cell.instance) for cell in self._cells}
+
+    def choices(self, cell: Cell) -> dict[str, str]:
+        return cell.choices
 
     def held(self) -> dict[Cell, list[Schedule]]:
         return dict.fromkeys(self._cells, Schedule.parse_all(self._schedules))
 
-    def batches(self, cell: Cell, schedules: Sequence[str]) -> Iterator[Batch]:
+    def batches(self, cell: Cell, *_: Any) -> Iterator[Batch]:
         return iter(self._cells[cell])
 
 

@@ -25,9 +25,7 @@ def draw(target: Path, trials: int = 10_000) -> None:
         charts = opened.page.locator("#charts").bounding_box()
         height = charts["y"] + charts["height"] + 12
         opened.page.screenshot(
-            path=target,
-            full_page=True,
-            clip={"x": 0, "y": 0, "width": WIDTH, "height": height},
+            path=target, full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height}
         )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import typed
 
 ROOT = Path(__file__).resolve().parents[1]
 OLD = (
@@ -56,20 +57,9 @@ def report(tmp_path: Path, spread: float, *more: str) -> tuple[int, str, str]:
     page = tmp_path / "page.md"
     page.write_text(OLD)
     (tmp_path / "bench.json").write_text(json.dumps(content(spread)))
-    done = subprocess.run(
-        [
-            sys.executable,
-            str(ROOT / "benchmarks" / "report.py"),
-            str(tmp_path / "bench.json"),
-            "--readme",
-            str(page),
-            "--page",
-            str(page),
-            *more,
-        ],
-        capture_output=True,
-        text=True,
-    )
+    given = [tmp_path / "bench.json", "--readme", page, "--page", page, *more]
+    command = [sys.executable, ROOT / "benchmarks" / "report.py", *given]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True)
     return done.returncode, page.read_text(), done.stderr
 
 
@@ -132,20 +122,6 @@ def test_a_run_stands_beside_the_history(tmp_path: Path) -> None:
 @pytest.mark.process
 def test_benchmarks_can_be_collected() -> None:
     """They run on demand only, so nothing else would notice a name that has moved."""
-    found = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "--collect-only",
-            "-q",
-            "-n",
-            "0",
-            str(ROOT / "benchmarks"),
-        ],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
+    collect = [*typed("-m pytest --collect-only -q -n 0"), str(ROOT / "benchmarks")]
+    found = subprocess.run([sys.executable, *collect], capture_output=True, text=True, cwd=ROOT)
     assert found.returncode == 0, found.stdout[-2000:]

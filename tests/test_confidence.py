@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-import numpy as np
 import pytest
 from helpers import built_in
 
@@ -28,25 +27,6 @@ def test_radii_as_printed(n, delta):
     )
 
 
-def test_radii_by_hand():
-    """K = 4, M = 3, n = 100, delta = 0.01: ln(9.6e7) and ln(3.2e7)."""
-    assert radius.alpha_local(100, 4, 3, 0.01) == pytest.approx(
-        math.sqrt(2 * 18.37985874943211 / 100), rel=1e-12
-    )
-    assert radius.alpha_global(100, 4, 3, 0.01) == pytest.approx(
-        math.sqrt(2 * 17.281246460764 / 300), rel=1e-12
-    )
-
-
-def test_sigma_is_a_scale():
-    assert radius.alpha_local(7, 4, 3, 0.1, 2.5) == pytest.approx(
-        2.5 * radius.alpha_local(7, 4, 3, 0.1)
-    )
-    assert radius.alpha_global(7, 4, 3, 0.1, 2.5) == pytest.approx(
-        2.5 * radius.alpha_global(7, 4, 3, 0.1)
-    )
-
-
 @pytest.mark.parametrize("n", [1, 3, 1000, 2**52])
 def test_boundaries_are_radii_in_sums(n):
     """A lead of g(n) in sums is a lead of 2 alpha(n) in means."""
@@ -57,33 +37,6 @@ def test_boundaries_are_radii_in_sums(n):
     assert server / (n * M) == pytest.approx(
         2 * radius.alpha_global(n, K, M, delta, sigma), rel=1e-14
     )
-
-
-@pytest.mark.parametrize("log_c", [math.log(8 / 0.999), 5.0, 40.0])
-def test_boundaries_rise_and_are_concave(log_c):
-    """Skipping rests on this: between two steps the boundary lies above its chord."""
-    rng = np.random.default_rng(2)
-    for _ in range(2000):
-        a, b = np.sort(np.exp(rng.uniform(0, math.log(2.0**52), 2)))
-        share = rng.uniform()
-        middle = radius.boundary(a + share * (b - a), 3, log_c, 1.0)
-        ends = [radius.boundary(x, 3, log_c, 1.0) for x in (a, b)]
-        assert ends[0] <= ends[1]
-        assert middle >= ((1 - share) * ends[0] + share * ends[1]) * (1 - 1e-12)
-
-
-@pytest.mark.parametrize("gap", [3.0, 1.0, 0.3, 0.02, 1e-3, 1e-5])
-@pytest.mark.parametrize("walks", [1, 6])
-@pytest.mark.parametrize("sigma", [0.5, 1.0, 2.0])
-def test_resolved_by_is_the_first_step_that_resolves(gap, walks, sigma):
-    log_c = radius.local_log(4, 3, 0.01)
-    n = radius.resolved_by(gap, walks, log_c, sigma)
-    assert n == int(n) >= 1
-    assert radius.radius(n, walks, log_c, sigma) <= gap / 4
-    if n > 1:
-        assert radius.radius(n - 1, walks, log_c, sigma) > gap / 4
-    # and from there on
-    assert all(radius.radius(n * f, walks, log_c, sigma) <= gap / 4 for f in (1.5, 2, 10, 1e6))
 
 
 def test_resolved_by_at_the_edges():
@@ -142,9 +95,10 @@ def test_the_budgets_add_up_to_delta():
         assert (local.walks, server.walks) == (1, clients)
 
 
-@pytest.mark.parametrize("name", [*OTHERS, "mixture:1", "mixture-pairs:1000000000"])
+@pytest.mark.parametrize("name", ["paper", *OTHERS, "mixture:1", "mixture-pairs:1000000000"])
 @pytest.mark.parametrize("delta", [0.999, 0.01, 1e-300])
 def test_every_boundary_is_positive_and_concave(name, delta):
+    """Skipping rests on this: between two steps the boundary lies above its chord."""
     for at in (radii.Radius.parse(name).at_client, radii.Radius.parse(name).at_server):
         g = at(2, 1, delta, 1.0).boundary
         radii._refuse_bent(name, radius.grid(), [g(n) for n in radius.grid()], delta)
@@ -156,7 +110,7 @@ def test_the_check_finds_a_bend():
         radii._refuse_bent("x", [1.0, 1.5, 2.0], [1.0, 1.4, 2.0], 0.1)
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", ["paper", *OTHERS])
 @pytest.mark.parametrize("gap", [8.0, 1.0, 0.03, 1e-4])
 def test_resolved_by_is_where_the_radius_passes_a_quarter_of_the_gap(name, gap):
     confidence = radii.Radius.parse(name).at_server(3, 2, 0.05, 1.5)
@@ -169,9 +123,8 @@ def test_resolved_by_is_where_the_radius_passes_a_quarter_of_the_gap(name, gap):
 
 
 def test_names():
-    assert [
-        str(one) for one in radii.Radius.parse_all(["mixture:1000", "mixture", " mixture:1e3"])
-    ] == ["mixture"]
+    same = ["mixture:1000", "mixture", " mixture:1e3"]
+    assert [str(one) for one in radii.Radius.parse_all(same)] == ["mixture"]
     assert str(radii.Radius.parse("mixture-pairs:5000")) == "mixture-pairs:5000"
     assert (
         radii.Radius.parse("paper") == radii.Radius.parse("paper") != radii.Radius.parse("stitched")

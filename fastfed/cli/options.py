@@ -171,10 +171,15 @@ class _Choice(NamedTuple):
     read: Callable[[list[str]], Any]
     complete: Complete | None = None
 
+    def several(self, name: str, help: str) -> Option:
+        """Make the option that takes several values of the choice."""
+        metavar = "NAME" if name == "instance" else "LIST"
+        return several(metavar, help, self.read, self.complete)
+
 
 _CHOICES = {
     "instance": _Choice(
-        "Names, files or patterns of files",
+        "Name, file or pattern of files; repeat it for several",
         lists.instances,
         completion.instances,
     ),
@@ -199,9 +204,8 @@ _CHOICES = {
 def choices(defaults: Mapping[str, str]) -> dict[str, Option]:
     """Make options of choices that take several values; ``defaults`` names what is the default."""
     return {
-        name: several("LIST", f"{one.what} [{default}].", one.read, one.complete)
+        name: _CHOICES[name].several(name, f"{_CHOICES[name].what} [{default}].")
         for name, default in defaults.items()
-        if (one := _CHOICES[name])
     }
 
 
@@ -217,7 +221,7 @@ FILTERS: Group = {
     name: several(
         "LIST",
         f"Only rows with this {name}.",
-        lists.names if name == "instance" else one.read,
+        list if name == "instance" else one.read,
         None if name == "instance" else one.complete,
         _FILTERS,
     )

@@ -18,7 +18,7 @@ from fastfed.model.choices import DEFAULTS
 from fastfed.text import command
 
 if TYPE_CHECKING:
-    from fastfed.api.sweep import Sweep
+    import polars as pl
 
 _HELD = "in a folder with only one, that one"
 
@@ -89,7 +89,7 @@ def _replay_folder(
 
     sweep = open_sweep(folder)
     if wrong:
-        _show_wrong(sweep, which, form)
+        _show_wrong(sweep.wrong(**which), laws_text(sweep.instances), folder, form)
     else:
         _show_story(sweep.replay(trial or 0, **which), form)  # type: ignore[arg-type]
 
@@ -99,17 +99,11 @@ def _show_story(story: Any, form: str) -> None:
     console.show(replay_table(story, framed).written(form))
 
 
-def _show_wrong(sweep: Sweep, which: dict[str, Any], form: str) -> None:
-    import polars as pl
-
-    rows = sweep.wrong(**which)
+def _show_wrong(rows: pl.DataFrame, laws: list[str], folder: Path, form: str) -> None:
     table, below = wrong_table(rows), []
     if len(rows):
-        keys = ("schedule", "delta", "instance", "sigma", *DEFAULTS)
-        held = sweep.scan().select(pl.col(keys).n_unique()).collect().row(0, named=True)
         first = rows.row(0, named=True)
-        asked = {key: first[key] for key in ("trial", *keys) if held.get(key) != 1}
-        again = command("replay", sweep.folder, **asked)
+        keys = ("trial", "schedule", "delta", "instance", "sigma", *DEFAULTS)
+        again = command("replay", folder, **{key: first[key] for key in keys})
         below = [f"{len(rows):,} rows erred; the first one's story:", f"  {again}"]
-    above = [*laws_text(sweep.instances), *table.above]
-    console.show(replace(table, above=above, below=below).written(form))
+    console.show(replace(table, above=[*laws, *table.above], below=below).written(form))

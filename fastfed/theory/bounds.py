@@ -260,16 +260,17 @@ class Bounds:
         return to_dict(self)
 
     def __str__(self) -> str:
-        from fastfed.display.bounds_tables import table_of
+        from fastfed.display.bounds_tables import bounds_table, schemes_table
 
-        return table_of(self).text()
+        numbers = isinstance(self.delta, float) and isinstance(self.cost, float)
+        return (bounds_table([self]) if numbers else schemes_table([self])).text()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from fastfed.display.bounds_tables import table_of
+        from fastfed.display.bounds_tables import bounds_html
 
-        return table_of(self).html()
+        return bounds_html(self)
 
 
 @takes(Choices, DEFAULTS)

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 import pytest
-from helpers import typed
+from helpers import SMALL, run, typed
+from made_up_trials import Cells
 
+import fastfed as ff
 from fastfed.analysis.check import Check
+from fastfed.analysis.check import check as check_trials
 from fastfed.analysis.intervals import clopper_pearson
 from fastfed.analysis.verdicts import (
     DOES_NOT_APPLY,
@@ -22,64 +24,31 @@ from fastfed.analysis.verdicts import (
     NOT_REFUTED,
     VIOLATED,
 )
-from fastfed.api.sweep import check
 from fastfed.cli import app as cli
 from fastfed.display.tables import check_table
-from fastfed.model.cell import Cell
-from fastfed.model.instance import Instance
-from fastfed.model.spec import Spec
-from fastfed.storage import checked_parquet, manifest
-from fastfed.storage.folder import Store
-from fastfed.storage.manifest import Piece
-from fastfed.storage.summary_cache import stored_summary
 from fastfed.theory.bounds import bounds
 
-DELTA = 0.1
-SYNTHETIC = Instance.load("synthetic")
-B = bounds(SYNTHETIC, DELTA, 10.0)
+B = bounds("synthetic", 0.1, 10.0)
 
 
 def made_up(
-    folder: Path,
     samples: dict[str, dict[str, Any]],
-    *,
     costs: Sequence[float] = (10.0,),
-    sigma: float = 1.0,
     instance: str = "synthetic",
-    digest: str = SYNTHETIC.digest,
-) -> Path:
-    """Make the folder of a sweep from given trials.
+) -> Check:
+    """Check trials that are given.
 
-    The trials of a schedule are its ``pulls``, ``uplinks``, ``correct`` and ``truncated``. Each is
-    one number, or one number for each trial.
+    Those of a schedule are its ``pulls``, ``uplinks``, ``correct`` and ``truncated``: each is one
+    number, or one number for each trial.
     """
-    store = Store(folder)
-    store.trials.mkdir(parents=True)
-    cell = Cell(instance, digest, DELTA, sigma, 0, "skip", None)
-    spec = Spec([instance], [DELTA], list(costs), list(samples), 100, 0, "skip")
+    batch = {}
     for schedule, given in samples.items():
-        columns = {"uplinks": 12, "bits": 768, "rounds": 3, "steps": 9, **given}
-        columns = {"correct": True, "truncated": False, "skip_error": 0.0, **columns}
+        columns = {"uplinks": 12, "correct": True, "truncated": False, **given}
         count = max(np.size(values) for values in columns.values())
-        table = pa.table(
-            {
-                "trial": np.arange(count),
-                **{name: np.broadcast_to(values, count).copy() for name, values in columns.items()},
-            }
-        )
-        store.write_part([Piece(cell, (schedule,), 0, count)], checked_parquet.encode(table))
-    one_for_all = {name: getattr(spec, name) for name in manifest.ONE_FOR_ALL}
-    store.write_record(
-        manifest.Record(
-            spec=spec,
-            spec_hash=spec.hash,
-            versions=manifest.versions(),
-            cells=(cell,),
-            instances={},
-            **one_for_all,
-        )
-    )
-    return folder
+        rows = {name: np.broadcast_to(values, count) for name, values in columns.items()}
+        batch[schedule] = {"trial": np.arange(count), **rows}
+    trials: Any = Cells([[batch]], list(samples), instance)
+    return check_trials(trials, costs)
 
 
 def line(found: Check, claim: str, **where: object) -> dict[str, Any]:
@@ -119,10 +88,10 @@ def test_the_default_grid_holds(default: Path, capsys: pytest.CaptureFixture[str
     assert cli.run(["check", str(default), "--all"]) == 0
     table = capsys.readouterr().out
     # per delta: 9 schedules x 10 claims, 4 ratios of FedElim; 3 lines on H are for information
-    counts = check(default).counts()
+    counts = ff.check(default).counts()
     assert (counts[VIOLATED], counts[NOT_ENOUGH_TRIALS], counts[DOES_NOT_APPLY]) == (0, 0, 15)
     assert counts[HOLDS] + counts[NOT_REFUTED] == 470
-    unsure = check(default).frame.filter(verdict=NOT_REFUTED)
+    unsure = ff.check(default).frame.filter(verdict=NOT_REFUTED)
     assert unsure["delta"].unique().to_list() == [0.001]
     assert unsure["power"].is_between(0.3, 0.35).all()
     assert f"holds: {counts[HOLDS]}\nviolated: 0\nnot refuted: " in table
@@ -130,37 +99,8 @@ def test_the_default_grid_holds(default: Path, capsys: pytest.CaptureFixture[str
     assert max(map(len, table.splitlines())) <= 120
 
 
-def test_tightness_is_mean_over_bound(default: Path) -> None:
-    found = check(default)
-    means = stored_summary(default, [0.0, 10.0, 100.0])
-    for delta in (0.1, 0.01, 0.001):
-        b = bounds(SYNTHETIC, delta, 100.0, period=1000)
-        for schedule, claim, cost, what, bound in (
-            ("fedelim", "pulls <= 2T", None, "pulls", 2 * b.T),
-            ("fedelim", "pulls <= sharp", None, "pulls", b.fedelim.sharp.pulls),
-            ("fedelim", "total <= 3T", 100.0, "total", 3 * b.T),
-            ("fedelim0", "pulls <= T", None, "pulls", b.T),
-            ("fedelim0", "mean pulls >= Theorem 3", None, "pulls", b.lower),
-            ("fedelim0", "mean pulls >= T* kl", None, "pulls", b.least_pulls),
-            ("periodic:1000", "pulls <= T + HMK", None, "pulls", b.T + 12_000),
-            ("periodic:1000", "total <= summed", 100.0, "total", b.periodic.summed.total),
-        ):
-            row = found.frame.filter(delta=delta, schedule=schedule, claim=claim)
-            row = row if cost is None else row.filter(cost=cost)
-            mean = means.filter(delta=delta, schedule=schedule, cost=cost or 0.0)[f"{what}_mean"]
-            assert row["bound"].item() == pytest.approx(bound, rel=1e-12)
-            assert row["mean"].item() == pytest.approx(mean.item(), rel=1e-12)
-            assert row["tightness"].item() == pytest.approx(mean.item() / bound, rel=1e-12)
-        ratio = means.filter(delta=delta, schedule="fedelim", cost=0.0)["ratio_to_fedelim0"]
-        found_ratio = found.frame.filter(delta=delta, claim="pulls / FedElim0 <= 2")["mean"]
-        assert found_ratio.item() == pytest.approx(ratio.item(), rel=1e-12)
-    # T is loose by a factor of about 6 here, 2T by 8: the reader is to see that
-    loose = found.frame.filter(pl.col("claim").is_in(["pulls <= T", "pulls <= 2T"]))["tightness"]
-    assert loose.is_between(0.1, 0.2).all()
-
-
 def test_best_period_stands_beside_the_optimum(default: Path) -> None:
-    found = check(default).frame.filter(schedule="periodic", delta=0.1)
+    found = ff.check(default).frame.filter(schedule="periodic", delta=0.1)
     assert found["cost"].to_list() == [0.0, 10.0, 100.0]
     assert found["mean"].to_list() == [1.0, 100.0, 1000.0]
     assert found["bound"].to_list() == pytest.approx([0.0, 436.769, 1381.185], abs=1e-3)
@@ -188,14 +128,14 @@ def test_a_tenth_of_the_scale_is_violated(
     )
     assert cli.run(["check", out]) == 0  # no theorem promises anything of such a scale
     assert "no theorem applies: scale 0.1, these rewards need 1" in capsys.readouterr().out
-    found = check(tmp_path)
+    found = ff.check(tmp_path)
     assert found.violated
     assert not found.contradicted
     errors = found.frame.filter(claim="error rate <= delta", sigma=0.1)
     assert errors.height == 18
     assert set(errors["verdict"]) == {VIOLATED}
     # bounds are those of the small scale, and the lower bound says nothing of such a run
-    T = bounds(SYNTHETIC, 0.01, sigma=0.1).T
+    T = bounds("synthetic", 0.01, sigma=0.1).T
     assert found.frame.filter(delta=0.01, claim="pulls <= 2T")["bound"].item() == 2 * T
     assert set(found.frame.filter(claim="mean pulls >= Theorem 3")["reason"]) == {
         "scale 0.1, these rewards need 1: not delta-PAC"
@@ -217,16 +157,12 @@ def test_a_tenth_of_the_scale_is_violated(
         (100, VIOLATED),
     ],
 )
-def test_shares_of_trials(tmp_path: Path, outside: int, verdict: str) -> None:
+def test_shares_of_trials(outside: int, verdict: str) -> None:
     # of 100: 4 have the interval 0.011 - 0.0993, 5 0.016 - 0.113, 16 0.094 - 0.247,
     # 17 0.102 - 0.258
     over = first(outside, 2 * B.T + 1, 2 * B.T - 1).astype(int)
-    found = check(made_up(tmp_path / "a", {"fedelim": {"pulls": over}}))
-    wrong = check(
-        made_up(
-            tmp_path / "b", {"fedelim": {"pulls": 50_000, "correct": first(outside, False, True)}}
-        )
-    )
+    found = made_up({"fedelim": {"pulls": over}})
+    wrong = made_up({"fedelim": {"pulls": 50_000, "correct": first(outside, False, True)}})
     for row in (line(found, "pulls <= 2T"), line(wrong, "error rate <= delta")):
         assert row["verdict"] == verdict
         assert row["outside"] == outside / 100
@@ -237,7 +173,6 @@ def test_shares_of_trials(tmp_path: Path, outside: int, verdict: str) -> None:
     assert wrong.violated == wrong.contradicted == (verdict == VIOLATED)
     if verdict == VIOLATED:
         assert line(wrong, "error rate <= delta")["reason"] == "contradicts a theorem that applies"
-        assert cli.run(["check", str(tmp_path / "b")]) == 1
 
 
 @pytest.mark.parametrize(
@@ -275,10 +210,8 @@ def test_shares_of_trials(tmp_path: Path, outside: int, verdict: str) -> None:
         ),
     ],
 )
-def test_each_scheme_has_its_own_bounds(
-    tmp_path: Path, schedule: str, claims: dict[str, float]
-) -> None:
-    found = check(made_up(tmp_path, {schedule: {"pulls": np.full(100, 50_000)}}))
+def test_each_scheme_has_its_own_bounds(schedule: str, claims: dict[str, float]) -> None:
+    found = made_up({schedule: {"pulls": np.full(100, 50_000)}})
     for claim, bound in claims.items():
         row = line(found, claim)
         assert row["bound"] == pytest.approx(bound, rel=1e-12)
@@ -286,31 +219,30 @@ def test_each_scheme_has_its_own_bounds(
     assert (line(found, claim)["cost"] == 10.0) == claim.startswith("total")
 
 
-def test_costs_on_the_bound_are_within(tmp_path: Path) -> None:
-    at = {"pulls": np.full(100, 12 * 15000), "uplinks": 12 * 15000}
-    above = {"pulls": np.full(100, 12 * 15000 + 1), "uplinks": 12 * 15000 + 1}
-    for name, sample, verdict in (("at", at, HOLDS), ("above", above, VIOLATED)):
-        found = check(made_up(tmp_path / name, {"fedelim0": sample}))
+def test_costs_on_the_bound_are_within() -> None:
+    for more, verdict in ((0, HOLDS), (1, VIOLATED)):
+        count = 12 * 15000 + more
+        found = made_up({"fedelim0": {"pulls": np.full(100, count), "uplinks": count}})
         assert line(found, "pulls <= sharp")["verdict"] == verdict
         assert line(found, "uplinks <= sharp")["verdict"] == verdict
         assert line(found, "pulls <= T")["verdict"] == HOLDS
 
 
-def test_listed_times_have_no_bound(tmp_path: Path) -> None:
-    found = check(made_up(tmp_path, {"at:1,100,10000": {"pulls": np.full(100, 50_000)}}))
+def test_listed_times_have_no_bound() -> None:
+    found = made_up({"at:1,100,10000": {"pulls": np.full(100, 50_000)}})
     assert line(found, "pulls <= bound")["verdict"] == DOES_NOT_APPLY
     assert line(found, "pulls <= bound")["mean"] == 50_000
     assert line(found, "error rate <= delta")["verdict"] == HOLDS
 
 
 @pytest.mark.usefixtures("terminal")
-def test_lines_of_a_table_can_be_told_apart(tmp_path: Path) -> None:
+def test_lines_of_a_table_can_be_told_apart() -> None:
     """Two schedules that begin alike, and costs in one notation; 100 columns, aligned."""
     names = [
         f"at:1,5,25,125,625,3125,15625,78125,390625,{last},5000000" for last in (1953125, 1953126)
     ]
     samples = {name: {"pulls": np.full(100, 50_000)} for name in (*names, "fedelim", "fedelim0")}
-    found = check(made_up(tmp_path, samples, costs=(10.0, 1000.0)))
+    found = made_up(samples, costs=(10.0, 1000.0))
     text = check_table(found, every=True).text()
     assert max(map(len, text.splitlines())) <= 100
     assert "total <= 3T, C 1,000" in text
@@ -321,13 +253,13 @@ def test_lines_of_a_table_can_be_told_apart(tmp_path: Path) -> None:
     assert len(str(found).splitlines()) <= 30
 
 
-def test_three_T_only_where_it_follows(tmp_path: Path) -> None:
+def test_three_T_only_where_it_follows() -> None:
     # Theorem 4's condition holds up to C = 1935, its conclusion follows up to about 1190
     sample = {
         "fedelim": {"pulls": np.full(100, 50_000), "uplinks": 180},
         "fedelim0": {"pulls": np.full(100, 40_000)},
     }
-    found = check(made_up(tmp_path, sample, costs=(1100.0, 1900.0)))
+    found = made_up(sample, costs=(1100.0, 1900.0))
     for claim, low, high in (
         ("total <= 3T", HOLDS, DOES_NOT_APPLY),
         ("total / FedElim0 <= 3", VIOLATED, DOES_NOT_APPLY),
@@ -340,42 +272,35 @@ def test_three_T_only_where_it_follows(tmp_path: Path) -> None:
     )
 
 
-def test_trials_that_did_not_end_decide_nothing(tmp_path: Path) -> None:
+def test_trials_that_did_not_end_decide_nothing() -> None:
     """Trials that did not end neither refute nor confirm a claim.
 
     A sweep that was cut off early does not refute Theorem 1. A sweep that also errs does.
     """
 
-    def verdicts(name: str, truncated: int, pulls: object, wrong: int = 0) -> tuple[str, str]:
-        cut = first(truncated, True, False)
-        found = check(
-            made_up(
-                tmp_path / name,
-                {
-                    "fedelim": {
-                        "pulls": first(truncated, pulls, 50_000),
-                        "truncated": cut,
-                        "correct": first(truncated + wrong, False, True),
-                    }
-                },
-            )
-        )
-        return (
-            line(found, "error rate <= delta")["verdict"],
-            line(found, "pulls <= 2T")["verdict"],
-        )
+    def checked(truncated: int, pulls: int = 1000, wrong: int = 0) -> Check:
+        given = {
+            "pulls": first(truncated, pulls, 50_000),
+            "truncated": first(truncated, True, False),
+            "correct": first(truncated + wrong, False, True),
+        }
+        return made_up({"fedelim": given})
 
-    assert verdicts("few", 4, 1000) == (HOLDS, HOLDS)
-    assert verdicts("many", 50, 1000) == (NOT_ENOUGH_TRIALS, NOT_ENOUGH_TRIALS)
-    assert verdicts("all", 100, 1000) == (NOT_ENOUGH_TRIALS, NOT_ENOUGH_TRIALS)
-    assert verdicts("dear", 50, 2 * int(B.T) + 5) == (NOT_ENOUGH_TRIALS, VIOLATED)
-    assert verdicts("wrong", 50, 1000, wrong=40) == (VIOLATED, NOT_ENOUGH_TRIALS)
-    found = check(tmp_path / "few")
-    assert line(found, "error rate <= delta")["mean"] == 0.0
-    assert line(found, "error rate <= delta")["high"] == pytest.approx(clopper_pearson(4, 100)[1])
-    assert stored_summary(tmp_path / "few", [10.0])["error_rate"].to_list() == [0.04]
+    for given, error, pulls in (
+        ((4,), HOLDS, HOLDS),
+        ((50,), NOT_ENOUGH_TRIALS, NOT_ENOUGH_TRIALS),
+        ((100,), NOT_ENOUGH_TRIALS, NOT_ENOUGH_TRIALS),
+        ((50, 2 * int(B.T) + 5), NOT_ENOUGH_TRIALS, VIOLATED),
+        ((50, 1000, 40), VIOLATED, NOT_ENOUGH_TRIALS),
+    ):
+        found = checked(*given)
+        assert line(found, "error rate <= delta")["verdict"] == error
+        assert line(found, "pulls <= 2T")["verdict"] == pulls
+    found = checked(4)
+    row = line(found, "error rate <= delta")
+    assert (row["mean"], row["high"]) == (0.0, pytest.approx(clopper_pearson(4, 100)[1]))
     assert "some trials did not end, up to 4 of a line" in str(found)
-    assert "some trials did not end" in line(found, "error rate <= delta")["reason"]
+    assert "some trials did not end" in row["reason"]
 
 
 @pytest.mark.parametrize(
@@ -389,32 +314,19 @@ def test_trials_that_did_not_end_decide_nothing(tmp_path: Path) -> None:
         (np.full(100, 250), 1, HOLDS),
     ],
 )
-def test_lower_bound(tmp_path: Path, pulls: np.ndarray, truncated: int, verdict: str) -> None:
+def test_lower_bound(pulls: np.ndarray, truncated: int, verdict: str) -> None:
     cut = first(truncated, True, False, len(pulls))
-    row = line(
-        check(made_up(tmp_path, {"fedelim": {"pulls": pulls, "truncated": cut}})),
-        "mean pulls >= Theorem 3",
-    )
+    found = made_up({"fedelim": {"pulls": pulls, "truncated": cut}})
+    row = line(found, "mean pulls >= Theorem 3")
     assert row["verdict"] == verdict
     assert row["tightness"] == pytest.approx(pulls[~cut].mean() / B.lower)
 
 
-def test_lower_bound_is_about_gaussian_rewards(tmp_path: Path) -> None:
-    row = line(
-        check(
-            made_up(
-                tmp_path,
-                {"fedelim": {"pulls": np.full(100, 180)}},
-                instance="bernoulli",
-                digest=Instance.load("bernoulli").digest,
-            )
-        ),
-        "mean pulls >= Theorem 3",
-    )
-    assert (row["verdict"], row["reason"]) == (
-        DOES_NOT_APPLY,
-        "Theorem 3 is about Gaussian rewards of one variance",
-    )
+def test_lower_bound_is_about_gaussian_rewards() -> None:
+    found = made_up({"fedelim": {"pulls": np.full(100, 180)}}, instance="bernoulli")
+    row = line(found, "mean pulls >= Theorem 3")
+    reason = "Theorem 3 is about Gaussian rewards of one variance"
+    assert (row["verdict"], row["reason"]) == (DOES_NOT_APPLY, reason)
 
 
 @pytest.mark.parametrize(
@@ -426,14 +338,9 @@ def test_lower_bound_is_about_gaussian_rewards(tmp_path: Path) -> None:
         (np.array([1900]), NOT_ENOUGH_TRIALS),
     ],
 )
-def test_ratio_of_pulls(tmp_path: Path, pulls: np.ndarray, verdict: str) -> None:
+def test_ratio_of_pulls(pulls: np.ndarray, verdict: str) -> None:
     """A measured ratio is no theorem: a violated one contradicts nothing."""
-    found = check(
-        made_up(
-            tmp_path,
-            {"fedelim": {"pulls": pulls}, "fedelim0": {"pulls": np.full(len(pulls), 1000)}},
-        )
-    )
+    found = made_up({"fedelim": {"pulls": pulls}, "fedelim0": {"pulls": np.full(len(pulls), 1000)}})
     row = line(found, "pulls / FedElim0 <= 2")
     assert row["verdict"] == verdict
     assert row["mean"] == pulls.mean() / 1000
@@ -441,79 +348,54 @@ def test_ratio_of_pulls(tmp_path: Path, pulls: np.ndarray, verdict: str) -> None
     assert line(found, "total / FedElim0 <= 3")["mean"] == pytest.approx(pulls.mean() / 1000 + 0.12)
 
 
-def test_ratios_are_over_trials_that_both_ended(tmp_path: Path) -> None:
-    alone = check(made_up(tmp_path / "alone", {"fedelim": {"pulls": np.full(100, 1900)}}))
-    row = line(alone, "pulls / FedElim0 <= 2")
+def test_ratios_are_over_trials_that_both_ended() -> None:
+    row = line(made_up({"fedelim": {"pulls": np.full(100, 1900)}}), "pulls / FedElim0 <= 2")
     assert (row["verdict"], row["reason"]) == (DOES_NOT_APPLY, "the sweep has no fedelim0")
-    cut = check(
-        made_up(
-            tmp_path / "cut",
-            {
-                "fedelim": {"pulls": first(1, 1950, 1900)},
-                "fedelim0": {"pulls": np.full(100, 1000), "truncated": first(1, True, False)},
-            },
-        )
-    )
+    ended = {"pulls": np.full(100, 1000), "truncated": first(1, True, False)}
+    cut = made_up({"fedelim": {"pulls": first(1, 1950, 1900)}, "fedelim0": ended})
     row = line(cut, "pulls / FedElim0 <= 2")
     assert (row["mean"], row["verdict"]) == (1.9, HOLDS)
     assert str(cut).startswith("note: some trials did not end")
     # 50 trials of fedelim0 stand beside the first 50 of fedelim
-    half = check(
-        made_up(
-            tmp_path / "half",
-            {
-                "fedelim": {"pulls": first(50, 1900, 9000)},
-                "periodic:1": {"pulls": np.full(50, 1000)},
-            },
-        )
-    )
+    fewer = {"pulls": np.full(50, 1000)}
+    half = made_up({"fedelim": {"pulls": first(50, 1900, 9000)}, "periodic:1": fewer})
     assert line(half, "pulls / FedElim0 <= 2")["mean"] == 1.9
     assert "all rows: synthetic, delta 0.1, 50 to 100 trials" in str(half)
 
 
-def test_lone_arm(tmp_path: Path) -> None:
-    Instance([[0.3, 0.4]]).save(tmp_path / "lone.toml")
-    lone = str(tmp_path / "lone.toml")
-    out = tmp_path / "results"
-    assert (
-        cli.run(
-            [
-                "sweep",
-                "--instance",
-                lone,
-                *typed(
-                    "--delta 0.1 --trials 50 --period 1,10 --schedule fedelim,fedelim0 --out "
-                    f"{out} --quiet"
-                ),
-            ]
-        )
-        == 0
-    )
-    found = check(out)
+def test_lone_arm() -> None:
+    names = ["fedelim", "fedelim0", "periodic:10"]
+    found = ff.simulate([[0.3, 0.4]], names, delta=0.1, trials=50, threads=1).check()
     assert not found.violated
-    assert set(found.frame.filter(~pl.col("claim").str.contains("FedElim0|H_opt"))["verdict"]) == {
-        HOLDS
-    }
+    theorems = found.frame.filter(~pl.col("claim").str.contains("FedElim0|H_opt"))
+    assert set(theorems["verdict"]) == {HOLDS}
 
 
 # Commands
 
 
-def test_check_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = made_up(tmp_path / "r", {"fedelim": {"pulls": np.array([1900])}})
-    assert cli.run(["check", str(folder), "--format", "json", "--cost", "7"]) == 0
+def test_check_as_json(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["check", str(good), "--format", "json", "--cost", "7"]) == 0
     read = json.loads(capsys.readouterr().out)
-    assert read == check(folder, [7.0]).frame.to_dicts()
+    assert read == ff.check(good, [7.0]).frame.to_dicts()
     assert {row["cost"] for row in read} == {None, 7.0}
-    assert {row["verdict"] for row in read} == {NOT_REFUTED, NOT_ENOUGH_TRIALS, DOES_NOT_APPLY}
 
 
-def test_instance_that_cannot_be_had(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Rows of a built-in instance that a later version has changed, it seems."""
-    other = Instance([[1.0], [0.5]])
-    folder = made_up(tmp_path / "r", {"fedelim": {"pulls": np.full(10, 100)}}, digest=other.digest)
+def test_a_contradiction_is_the_status_of_the_command(
+    good: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Check, "contradicted", True)
+    assert cli.run(["check", str(good)]) == 1
+
+
+def test_instance_that_cannot_be_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A built-in instance has another digest than the rows have."""
+    run(tmp_path, instances=["synthetic"], trials=2)
+    monkeypatch.setattr("fastfed.storage.folder.loaded", lambda name: SMALL)
     for command in (["check"], ["plot", "--bounds"]):
-        assert cli.run([*command, str(folder)]) == 2
+        assert cli.run([*command, str(tmp_path)]) == 2
         message = capsys.readouterr().err
         assert "instance 'synthetic' cannot be had any more (it now has other means" in message
         assert message.count("\n") == 1
@@ -521,13 +403,12 @@ def test_instance_that_cannot_be_had(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("prepare", ["absent", "empty"])
 def test_folder_without_rows(
-    tmp_path: Path, prepare: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, prepare: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if prepare == "empty":
-        made_up(tmp_path / "r", {"fedelim": {"pulls": 1}})
-        for path in (tmp_path / "r" / "trials").iterdir():
+        for path in (folder / "trials").iterdir():
             path.unlink()
-    assert cli.run(["check", str(tmp_path / "r")]) == 2
+    assert cli.run(["check", str(folder if prepare == "empty" else folder / "r")]) == 2
     message = capsys.readouterr().err
     assert ("not a sweep's folder" if prepare == "absent" else "no rows yet") in message
     assert message.count("\n") == 1

@@ -11,14 +11,14 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 from helpers import OTHER, SMALL, refused
+from made_up_trials import moments_of
 from scipy import stats
 
 import fastfed as ff
 from fastfed.analysis.compare import estimates
-from fastfed.analysis.moments import Moments
 from fastfed.analysis.paired import Paired
 from fastfed.analysis.prices import PULLS
-from fastfed.analysis.trials import BLOCK, Aligned, side_by_side
+from fastfed.analysis.trials import BLOCK, side_by_side
 from fastfed.display.compare_table import ratio_text
 
 GRID: dict[str, Any] = {
@@ -158,21 +158,8 @@ def test_streams_of_batches_are_aligned() -> None:
 
 
 def paired(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64]) -> Paired:
-    trial = np.arange(len(x))
-    rows = {
-        name: {
-            "trial": trial,
-            "pulls": values,
-            "uplinks": 0 * trial,
-            "bits": 0 * trial,
-            "correct": trial >= 0,
-            "truncated": trial < 0,
-        }
-        for name, values in (("x", x), ("y", y))
-    }
-    moments = Moments(["x", "y"], ["y"])
-    moments.add(Aligned.of(rows, ["x", "y"]))
-    return moments.pair("x", "y", PULLS)
+    sums = moments_of([x, y], np.zeros((2, len(x))))
+    return sums.pair(*sums.schedules, PULLS)
 
 
 @pytest.mark.parametrize(("share", "trials"), [(1.0, 200), (0.3, 400), (0.02, 1000)])

@@ -3,48 +3,18 @@
 from __future__ import annotations
 
 import math
-import threading
 
 import numpy as np
 import polars as pl
 import pytest
 from helpers import refused
 from polars.testing import assert_frame_equal
-from scipy import stats
 
 import fastfed as ff
+from fastfed.model.counts import COUNTS
 from fastfed.model.schedules import Schedule
 from fastfed.simulation import reference
 from fastfed.simulation.job import Job, new_control, run_all_blocks
-
-COLUMNS = {
-    "instance": pl.String,
-    "schedule": pl.String,
-    "delta": pl.Float64,
-    "seed": pl.UInt64,
-    "trial": pl.Int64,
-    "pulls": pl.Int64,
-    "uplinks": pl.Int64,
-    "bits": pl.Int64,
-    "rounds": pl.Int64,
-    "steps": pl.Int64,
-    "busiest": pl.Int64,
-    "downlinks": pl.Int64,
-    "local_steps": pl.Int64,
-    "global_steps": pl.Int64,
-    "global_arm": pl.Int32,
-    "local_errors": pl.Int32,
-    "correct": pl.Boolean,
-    "truncated": pl.Boolean,
-    "skip_error": pl.Float64,
-    "draw_error": pl.Float64,
-    "sigma": pl.Float64,
-    "radius": pl.String,
-    "goal": pl.String,
-    "uplink": pl.String,
-    "participation": pl.String,
-    "global_answer": pl.List(pl.Int32),
-}
 
 
 def small(**options) -> ff.Result:
@@ -61,38 +31,29 @@ def small(**options) -> ff.Result:
 # --- rows
 
 
-def test_columns_and_types():
+def test_only_the_answer_of_several_arms_may_be_missing():
+    """Types of columns are those of the reference page (`tests/test_docs.py`)."""
     frame = small(schedules=["fedelim", "periodic:3"]).frame
-    assert dict(frame.schema) == COLUMNS
     assert frame.drop("global_answer").null_count().sum_horizontal().item() == 0
     assert frame["global_answer"].null_count() == frame.height  # one answer, in global_arm
 
 
 def test_one_row_per_schedule_and_trial_in_order():
     inst = ff.Instance([[1.0, 0.0], [0.0, 2.0]], ff.Gaussian(0.5), name="two")
-    frame = small(
-        instance=inst, schedules=["periodic:3", "fedelim"], trials=4, seed=2**64 - 1, delta=0.05
-    ).frame
+    options = {"instance": inst, "schedules": ["periodic:3", "fedelim"], "trials": 4}
+    frame = small(**options, seed=2**64 - 1, delta=0.05).frame
     assert frame["schedule"].to_list() == ["periodic:3"] * 4 + ["fedelim"] * 4
     assert frame["trial"].to_list() == [0, 1, 2, 3] * 2
-    assert frame["instance"].unique().to_list() == ["two"]
-    assert frame["seed"].unique().to_list() == [2**64 - 1]
-    assert frame["delta"].unique().to_list() == [0.05]
-    assert frame["sigma"].unique().to_list() == [0.5]
+    expected = {"instance": "two", "seed": 2**64 - 1, "delta": 0.05, "sigma": 0.5}
+    assert frame.select(*expected).unique().rows(named=True) == [expected]
     assert small(instance=inst, sigma=0.7).frame["sigma"].unique().to_list() == [0.7]
 
 
 def test_schedules_as_objects_names_or_one():
-    names = ["fedelim", "fedelim0", "periodic:5", "exponential:1.5", "superexponential", "at:1,9"]
-    objects = [
-        ff.FedElim(),
-        ff.FedElim0(),
-        ff.Periodic(5),
-        ff.Exponential(1.5),
-        ff.SuperExponential(),
-        ff.At([1, 9]),
-    ]
-    assert_frame_equal(small(schedules=names).frame, small(schedules=objects).frame)
+    objects = [ff.FedElim(), ff.FedElim0(), ff.Periodic(5), ff.Exponential(1.5), ff.At([1, 9])]
+    assert_frame_equal(
+        small(schedules=[str(one) for one in objects]).frame, small(schedules=objects).frame
+    )
     assert_frame_equal(small(schedules="fedelim").frame, small(schedules=ff.FedElim()).frame)
     inst = ff.Instance([[1.0, 0.0], [0.0, 2.0]])
     assert_frame_equal(ff.simulate(inst, delta=0.1, trials=5).frame, small().frame)
@@ -107,7 +68,7 @@ def test_pulls_are_kept_only_when_asked():
 
 def test_the_busiest_client_is_that_of_the_kept_pulls():
     """Rows with kept pulls have the most pulls of a client, and lazy rows have the same."""
-    schedules = ["fedelim", "periodic:7", "adaptive", "phases"]
+    schedules = ["fedelim", "periodic:7", "adaptive", "rounds:2"]
     kept = ff.simulate("synthetic", schedules, delta=0.1, trials=40, seed=2, keep_pulls=True)
     expected = kept.pulls.sum(axis=2).max(axis=2)
     assert kept.frame["busiest"].to_list() == expected.ravel().tolist()
@@ -162,22 +123,10 @@ def test_a_lone_arm_is_declared_without_a_pull(schedule, engine):
     inst = ff.Instance([[0.3, 0.4, -2.0]])
     result = small(instance=inst, schedules=schedule, engine=engine, keep_pulls=True)
     frame = result.frame
-    for column in (
-        "pulls",
-        "uplinks",
-        "rounds",
-        "steps",
-        "busiest",
-        "downlinks",
-        "local_steps",
-        "global_steps",
-        "global_arm",
-        "local_errors",
-    ):
-        assert frame[column].to_list() == [0] * 5, column
+    zeros = (*COUNTS, "local_steps", "global_steps", "global_arm", "local_errors", "skip_error")
+    assert not frame.select(zeros).to_numpy().any()
     assert frame["correct"].all()
     assert not frame["truncated"].any()
-    assert (frame["skip_error"] == 0).all()
     assert result.pulls.sum() == 0
     printed = reference.fedelim(inst, Schedule.parse(schedule), 0.1, lambda k, m, n: 1 / 0)
     assert (printed.pulls.sum(), printed.uplinks, printed.steps, printed.truncated) == (0, 0, 0, 0)
@@ -193,23 +142,14 @@ def test_max_steps_cuts_trials_off(max_steps, engine):
     """With gaps that take hundreds of steps: everything is pulled until the cut, and counted."""
     inst = ff.Instance([[0.3, 0.0], [0.0, 0.4], [-0.2, 0.1]])
     names = ["fedelim", "fedelim0", "periodic:5", "superexponential", "at:2,3,1000"]
-    result = small(
-        instance=inst,
-        schedules=names,
-        max_steps=max_steps,
-        delta=1e-6,
-        engine=engine,
-        keep_pulls=True,
-    )
+    options = {"instance": inst, "schedules": names, "max_steps": max_steps, "delta": 1e-6}
+    result = small(**options, engine=engine, keep_pulls=True)
     frame = result.frame
-    assert frame["truncated"].all()
-    assert not frame["correct"].any()
-    assert (frame["global_arm"] == -1).all()
-    assert (frame["local_errors"] == 0).all()
-    for column in ("steps", "local_steps", "global_steps"):
-        assert (frame[column] == max_steps).all(), column
+    columns = ("truncated", "correct", "global_arm", "local_errors", "pulls")
+    columns += ("steps", "local_steps", "global_steps")
+    every = (True, False, -1, 0, 6 * max_steps, *3 * [max_steps])
+    assert frame.select(columns).unique().rows() == [every]
     assert (result.pulls == max_steps).all()
-    assert (frame["pulls"] == 6 * max_steps).all()
     for name in names:
         talked = len(Schedule.parse(name).times(max_steps))
         rows = frame.filter(pl.col("schedule") == name)
@@ -267,34 +207,6 @@ def test_the_server_may_decide_and_a_client_not():
     assert not frame["correct"].any()
     assert (frame["global_steps"] < 64).all()
     assert (frame["local_steps"] == 64).all()
-
-
-@pytest.mark.parametrize("schedule", ["fedelim", "fedelim0", "superexponential"])
-def test_arms_that_tie_below_the_best_are_given_up(schedule):
-    """Algorithm 1 could run for ever once the best arm is lost and the other arms tie.
-
-    Such a trial is abandoned and reported, as the reference does.
-    """
-    inst = ff.Instance([[0.1], [0.0], [0.0]])
-    frame = small(instance=inst, schedules=schedule, trials=200, sigma=0.3, seed=1, delta=0.5).frame
-    endless = frame.filter("truncated")
-    assert 0 < len(endless) < 200
-    assert not endless["correct"].any()
-    undecided = endless.filter(pl.col("global_arm") < 0)
-    assert len(undecided) > 0
-    assert (undecided["steps"] < 2**20).all()
-    for row in undecided.head(3).iter_rows(named=True):
-        if row["steps"] < 5_000:
-            told = reference.fedelim(
-                inst,
-                Schedule.parse(schedule),
-                0.5,
-                reference.walk_rewards(inst, 1, row["trial"]),
-                sigma=0.3,
-            )
-            assert (told.truncated, told.global_arm) == (True, -1)
-            assert told.pulls.sum() == row["pulls"]
-            assert told.uplinks == row["uplinks"]
 
 
 TIED = ff.Instance([[1.0, 1.0], [0.9, 0.9], [0.9, 0.9], [0.9, 0.9]], name="tied")
@@ -373,20 +285,16 @@ def test_a_scale_that_the_gap_dwarfs():
     [
         ({"delta": 0}, ["delta = 0", "between 0 and 1"]),
         ({"delta": 1}, ["delta = 1", "between 0 and 1"]),
-        ({"delta": -0.1}, ["delta = -0.1", "between 0 and 1"]),
-        ({"delta": 1.5}, ["delta = 1.5", "between 0 and 1"]),
         ({"delta": math.nan}, ["delta = nan", "between 0 and 1"]),
         ({"delta": "small"}, ["delta = 'small'", "number"]),
         ({"delta": None}, ["delta = None", "number"]),
         ({"sigma": 0}, ["sigma = 0", "above 0"]),
-        ({"sigma": -1.0}, ["sigma = -1.0", "above 0"]),
         ({"sigma": math.nan}, ["sigma = nan", "above 0"]),
         ({"sigma": math.inf}, ["sigma = inf", "finite"]),
         ({"sigma": 1e-170}, ["sigma = 1e-170", "from 1e-100 to 1e+100", "another unit"]),
         ({"sigma": 1e101}, ["sigma = 1e+101", "from 1e-100 to 1e+100", "another unit"]),
         ({"sigma": "x"}, ["sigma = 'x'", "number"]),
         ({"trials": 0}, ["trials = 0", "whole number from 1"]),
-        ({"trials": -5}, ["trials = -5", "whole number from 1"]),
         ({"trials": 2.5}, ["trials = 2.5", "whole number from 1"]),
         ({"trials": "many"}, ["trials = 'many'", "whole number from 1"]),
         ({"trials": None}, ["trials = None", "whole number from 1"]),
@@ -396,26 +304,14 @@ def test_a_scale_that_the_gap_dwarfs():
         ({"seed": 2**64}, ["seed = 18446744073709551616", "whole number"]),
         ({"seed": 0.5}, ["seed = 0.5", "whole number"]),
         ({"threads": 0}, ["threads = 0", "whole number from 1"]),
-        ({"threads": -2}, ["threads = -2", "whole number from 1"]),
         ({"max_steps": 0}, ["max_steps = 0", "whole number from 1"]),
         ({"max_steps": 2**52 + 1}, ["max_steps", "2^52"]),
         ({"max_steps": 1.5}, ["max_steps = 1.5", "whole number"]),
         ({"engine": "fast"}, ["engine 'fast'", "auto, skip, dense"]),
         ({"engine": "dence"}, ["did you mean 'dense'"]),
         ({"schedules": []}, ["no schedules"]),
-        ({"schedules": "fedelm"}, ["schedule 'fedelm'", "did you mean 'fedelim'"]),
-        ({"schedules": ["fedelim", "period:3"]}, ["'period:3'", "did you mean 'periodic'"]),
-        ({"schedules": "periodic:0"}, ["'0'", "whole number from 1"]),
-        ({"schedules": "periodic:2.5"}, ["'2.5'", "whole number from 1"]),
-        ({"schedules": "exponential:1"}, ["'1'", "above 1"]),
-        ({"schedules": "exponential:0.5"}, ["'0.5'", "above 1"]),
-        ({"schedules": "at:3,2"}, ["times 3, 2", "increase"]),
-        ({"schedules": "at:2,2"}, ["times 2, 2", "increase"]),
         ({"schedules": ["fedelim", "fedelim"]}, ["fedelim", "twice"]),
-        ({"schedules": [5]}, ["schedule 5", "must be one of"]),
-        ({"instance": "synthetik"}, ["'synthetik'", "did you mean 'synthetic'"]),
         ({"instance": 5}, ["fastfed.Instance", "a name, a file"]),
-        ({"instance": [1.0, 2.0]}, ["means", "1-dimensional"]),
     ],
 )
 def test_bad_input_is_one_clear_line(options, words):
@@ -474,20 +370,6 @@ def test_a_bar_goes_to_stderr(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_an_interrupt_stops_the_threads():
-    """Ctrl-C in the waiting thread: it is passed on, and no kernel goes on behind its back."""
-
-    def interrupt(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        small(instance=ff.Instance.load("synthetic"), trials=2**32, threads=2, progress=interrupt)
-    for thread in threading.enumerate():
-        if thread.name.startswith("fastfed"):  # it may be compiling
-            thread.join(300)
-            assert not thread.is_alive()
-
-
 def test_leaving_early_tells_the_kernels_to_stop(monkeypatch):
     """The flag that kernels read after each trial is up once nobody waits for their rows."""
     controls = []
@@ -515,74 +397,3 @@ def test_kernels_obey_the_flag_and_count_what_they_did():
     stopped = job.run(0, 7, control)
     assert control.done[0] == 7
     assert not stopped.ints.any()
-
-
-# --- summary
-
-
-def test_summary_against_numpy():
-    names = ["fedelim", "fedelim0"]
-    result = small(instance=ff.Instance.load("synthetic"), schedules=names, trials=200)
-    summary = result.summary(costs=[0, 10])
-    assert len(summary) == 4
-    for row in summary.iter_rows(named=True):
-        rows = result.frame.filter(pl.col("schedule") == row["schedule"])
-        pulls, uplinks = rows["pulls"].to_numpy(), rows["uplinks"].to_numpy()
-        base = result.frame.filter(pl.col("schedule") == "fedelim0")
-        for name, values in [
-            ("pulls", pulls),
-            ("communication", row["cost"] * uplinks),
-            ("total", pulls + row["cost"] * uplinks),
-        ]:
-            assert row[f"{name}_mean"] == pytest.approx(values.mean())
-            assert row[f"{name}_std"] == pytest.approx(values.std(ddof=1))
-            assert row[f"{name}_sem"] == pytest.approx(values.std(ddof=1) / math.sqrt(200))
-            for q in (5, 50, 95):
-                assert row[f"{name}_q{q:02}"] == pytest.approx(np.quantile(values, q / 100))
-        yardstick = (base["pulls"] + row["cost"] * base["uplinks"]).to_numpy()
-        total = pulls + row["cost"] * uplinks
-        ratio = total.mean() / yardstick.mean()
-        assert row["ratio_to_fedelim0"] == pytest.approx(ratio)
-        spread = (total - ratio * yardstick).std(ddof=1) / math.sqrt(200) / yardstick.mean()
-        assert row["ratio_sem"] == pytest.approx(spread, abs=1e-15)
-        assert (row["trials"], row["delta"], row["truncated"]) == (200, 0.1, 0)
-    assert summary.filter(pl.col("schedule") == "fedelim0")["ratio_to_fedelim0"].to_list() == [1, 1]
-    assert summary["cost"].to_list() == [0, 10, 0, 10]
-
-
-def test_summary_error_rates_are_never_a_bare_zero():
-    rash = small(trials=300, sigma=0.1)
-    row = rash.summary(costs=[1]).row(0, named=True)
-    errors = int((~rash.frame["correct"]).sum())
-    assert 0 < errors < 300
-    interval = stats.binomtest(errors, 300).proportion_ci(0.95, method="exact")
-    assert row["error_rate"] == errors / 300
-    assert (row["error_low"], row["error_high"]) == pytest.approx((interval.low, interval.high))
-    row = small(trials=300).summary(costs=[1]).row(0, named=True)
-    assert (row["error_rate"], row["error_low"]) == (0, 0)
-    assert row["error_high"] == pytest.approx(1 - 0.025 ** (1 / 300))
-
-
-def test_summary_counts_truncated_trials():
-    row = small(max_steps=2, trials=7).summary().row(0, named=True)
-    assert row["truncated"] == 7
-
-
-def test_summary_of_a_lone_trial_and_without_a_yardstick():
-    row = small(trials=1).summary(costs=[5]).row(0, named=True)
-    assert row["pulls_std"] is None
-    assert row["ratio_to_fedelim0"] is None
-
-
-@pytest.mark.parametrize(
-    ("costs", "words"),
-    [
-        ([-1], ["-1", "from 0"]),
-        ([math.nan], ["nan"]),
-        (["x"], ["'x'", "number"]),
-        ([], ["no costs"]),
-        ([math.inf], ["inf", "1e+100"]),
-    ],
-)
-def test_bad_costs(costs, words):
-    refused(lambda: small().summary(costs=costs), *words)

@@ -22,6 +22,9 @@ hat, box, guess, exact_share = map(
 )
 
 
+pytestmark = pytest.mark.statistical
+
+
 @kernel
 def draw(count, p, seed, out):
     for trial in range(out.shape[0]):

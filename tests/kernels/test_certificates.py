@@ -17,9 +17,7 @@ import fastfed as ff
 from fastfed import confidence as radius
 from fastfed.kernels import radii as boundary
 from fastfed.kernels.compiling import from_python, kernel
-from fastfed.kernels.memory import (
-    SKIP_TOLERANCE,
-)
+from fastfed.kernels.memory import SKIP_TOLERANCE
 from fastfed.kernels.rewards import counts, finite, finite_pairwise
 from fastfed.kernels.uplinks import lattice
 from fastfed.simulation.job import Job

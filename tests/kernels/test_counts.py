@@ -96,6 +96,7 @@ def test_every_order_of_single_steps_is_as_likely_as_it_should_be():
     assert chi_square(np.bincount(code, minlength=81), expected) > FALSE_ALARM / 2
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("top", [256, 2048, 2**15, 2**24, 2**41])
 def test_counts_of_disjoint_intervals_after_three_splits(top):
     """Each eighth of (top / 2, top] is an independent multinomial.

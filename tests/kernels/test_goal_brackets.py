@@ -134,8 +134,4 @@ def test_a_step_depends_on_the_arms_that_may_be_in_when_its_bracket_begins() -> 
     lazy = make_lazy(3, 1)
     lazy.lo[:, 0], lazy.hi[:, 0] = [2, 3, -1], [8, 16, 4]  # (4, 8], (8, 16] and (0, 4]
     depend_on_undecided(lazy, 0)
-    assert lazy.by[0].tolist() == [
-        [False, True, False],
-        [False, False, False],
-        [True, True, False],
-    ]
+    assert lazy.by[0].tolist() == [[False, True, False], [False, False, False], [True, True, False]]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,18 +44,6 @@ def test_elements_and_views(dtype: Any) -> None:
 
 
 @kernel
-def fill_part(arrays: Any, i: int, value: Any) -> None:
-    fill(by_reference(arrays).out[i], value)
-
-
-def test_fill_sets_a_view_and_nothing_else() -> None:
-    out = np.zeros((3, 2, 2), np.int64)
-    fill_part(Arrays(out, out), 1, 7)
-    assert out[1].tolist() == [[7, 7], [7, 7]]
-    assert out[0].sum() == out[2].sum() == 0
-
-
-@kernel
 def write_beside(arrays: Any, n: int) -> Any:
     """Write integers to memory that is read again afterwards, as elements and by a tuple."""
     held = by_reference(arrays)
@@ -86,16 +71,6 @@ def test_an_array_with_strides_stays_numbas() -> None:
     assert strided(Arrays(np.arange(12.0).reshape(3, 4).T, 0)) == 1.0
 
 
-@pytest.mark.parametrize("index", [0.5, (0, 0, 0)])
-def test_wrong_indices_are_refused(index: Any) -> None:
-    @kernel
-    def element(arrays: Any) -> Any:
-        return by_reference(arrays).cube[index]
-
-    with pytest.raises(TypingError, match="KernelArray"):
-        element(Arrays(np.zeros((2, 2)), 0))
-
-
 @kernel
 def set_first(arrays: Any) -> None:
     by_reference(arrays).out[0] = 1.0
@@ -112,37 +87,3 @@ def test_read_only_arrays_are_not_written(write: Any) -> None:
     kept.flags.writeable = False
     with pytest.raises(TypingError, match="readonly KernelArray"):
         write(Arrays(kept, kept[0]))
-
-
-CHECKED = """
-import numpy as np
-from typing import Any, NamedTuple
-from fastfed.kernels.compiling import kernel
-from fastfed.kernels.tuple_references import by_reference
-
-class Holder(NamedTuple):
-    array: Any
-
-@kernel
-def element(holder, i, j):
-    return by_reference(holder).array[i, j]
-
-holder = Holder(np.arange(6.0).reshape(2, 3))
-for place in ((1, 2), (1, 3), (2, 0), (-1, 0)):
-    try:
-        print(element(holder, *place))
-    except IndexError:
-        print("refused")
-"""
-
-
-@pytest.mark.process
-def test_indices_are_checked_on_request() -> None:
-    told = subprocess.run(
-        [sys.executable, "-c", CHECKED],
-        env={**os.environ, "NUMBA_BOUNDSCHECK": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert told.stdout.split() == ["5.0", "refused", "refused", "refused"]

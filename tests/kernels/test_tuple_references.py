@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytest
-from numba.core.errors import TypingError
 
 from fastfed.kernels.compiling import inlined, inner, kernel
-from fastfed.kernels.dispatch import generic
 from fastfed.kernels.tuple_references import by_reference
 
 
@@ -90,46 +87,3 @@ def rows(whole: Outside) -> Any:
 def test_a_reference_may_be_held_by_a_tuple_and_made_anew_in_an_inlined_loop() -> None:
     sums = made().inside.numbers.sum(axis=1)
     assert rows(made()) == (sums[0], 100.0 * sums[0] + 10.0 * sums[1] + sums[2])
-
-
-@generic
-def name_of(whole: Any) -> Any:
-    """Return a number for the class."""
-
-
-@name_of.of(Outside)
-def _outside(whole: Any) -> Any:
-    return 1
-
-
-@name_of.of(Inside)
-def _inside(whole: Any) -> Any:
-    return 2
-
-
-@kernel
-def names(whole: Outside) -> Any:
-    reference = by_reference(whole)
-    return name_of(whole), name_of(reference), name_of(whole.inside), name_of(reference.inside)
-
-
-def test_generic_functions_choose_by_the_class_of_the_tuple() -> None:
-    assert names(made()) == (1, 1, 2, 2)
-
-
-def test_other_names_are_no_fields() -> None:
-    @kernel
-    def wrong(whole: Outside) -> Any:
-        return by_reference(whole).second
-
-    with pytest.raises(TypingError, match="second"):
-        wrong(made())
-
-
-def test_a_class_without_an_implementation_is_refused() -> None:
-    @kernel
-    def wrong(whole: Outside) -> Any:
-        return name_of(by_reference(whole).alike)
-
-    with pytest.raises(TypingError, match="name_of"):
-        wrong(made())

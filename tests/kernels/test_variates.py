@@ -11,15 +11,7 @@ from decimal import Decimal, getcontext
 
 import numpy as np
 import pytest
-from goodness_of_fit import (
-    FALSE_ALARM,
-    LARGE,
-    SEED,
-    law_fits,
-    log_factorial,
-    moments_fit,
-    smirnov,
-)
+from goodness_of_fit import FALSE_ALARM, LARGE, SEED, law_fits, log_factorial, moments_fit, smirnov
 from scipy import stats
 from scipy.special import gammaln
 
@@ -33,6 +25,9 @@ binomial_cells, hypergeometric_cells, log_ratio, hat_width = map(
     from_python,
     (compiled_cells, variates.hypergeometric_cells, variates.log_ratio, variates.hat_width),
 )
+
+
+pytestmark = pytest.mark.statistical
 
 
 @kernel

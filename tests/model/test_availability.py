@@ -153,7 +153,8 @@ def test_movielens_available() -> None:
 def test_few_arms_are_all_the_answer_of_top() -> None:
     """A client with N arms or fewer accepts all of them, as a lone arm is the best."""
     goal = ff.Top(2)
-    instance = ff.Instance([[0.9, NAN], [0.5, 0.5], [0.1, 0.2], [0.0, NAN]])
+    means = [[0.9, NAN], [0.5, 0.5], [0.1, 0.2], [0.0, NAN]]
+    instance = ff.Instance(means, ff.Bernoulli())
     goal.check(instance)
     assert goal.right(instance.means).must.T.tolist() == [
         [True, True, False, False],

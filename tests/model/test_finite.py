@@ -1,6 +1,6 @@
-"""Rewards with finite support: distributions, files, and both engines.
+"""Rewards with finite support: units, means, files, and what rounding may do.
 
-The engines are compared with each other and with Algorithm 1 on independent draws.
+`tests/simulation` compares engines (`test_engines.py`) and distributions (`test_laws.py`).
 """
 
 from __future__ import annotations
@@ -12,24 +12,12 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers import BOUNDS, refused
-from scipy import stats
 
 import fastfed as ff
 from fastfed.kernels.random.discrete import VARIATE_ERROR, VARIATE_ERROR_A_SIGMA
 from fastfed.kernels.random.halves import HALF_ERROR, HALF_ERROR_A_SIGMA
-from fastfed.simulation import reference
 from fastfed.simulation.job import Job
 from fastfed.simulation.walks import walk
-
-KINDS = [
-    "fedelim",
-    "fedelim0",
-    "periodic:7",
-    "periodic:1000",
-    "exponential:1.3",
-    "superexponential",
-    "at:3,50,700,9000,100000",
-]
 
 
 def finite(arms: int, clients: int, support: int, seed: int) -> ff.Instance:
@@ -37,67 +25,6 @@ def finite(arms: int, clients: int, support: int, seed: int) -> ff.Instance:
     values = np.sort(rng.choice(np.arange(-10, 11) / 4, support, replace=False))
     weights = rng.integers(0, 9, (arms, clients, support)) + 0.5
     return ff.Instance(rewards=ff.Finite(values, weights), name=f"finite {support}")
-
-
-def bernoulli(arms: int, clients: int, seed: int) -> ff.Instance:
-    rng = np.random.default_rng(seed)
-    return ff.Instance(rng.random((arms, clients)), ff.Bernoulli(), name="coins")
-
-
-def odd_cells(arms: int, clients: int, support: int, seed: int) -> ff.Instance:
-    """Make cells with irrational values of both signs.
-
-    Some cells have one value, a value of probability 1e-6, or values of probability 0.
-    """
-    rng = np.random.default_rng(seed)
-    values = np.sort(rng.normal(size=support) * 2**0.5)
-    weights = rng.integers(0, 4, (arms, clients, support)) + rng.random((arms, clients, support))
-    weights *= rng.random((arms, clients, support)) < 0.7
-    weights[0, 0] = 0.0
-    weights[0, 0, -1] = 1.0
-    weights[1, 0] = np.eye(support)[0] * (1 - 1e-6) + np.eye(support)[1] * 1e-6
-    weights[weights.sum(axis=2) == 0] = 1.0
-    return ff.Instance(rewards=ff.Finite(values, weights), name=f"odd {support}")
-
-
-INSTANCES = [
-    (ff.Instance.load("bernoulli"), 0.1, 20),
-    (bernoulli(2, 1, 0), 0.5, 100),
-    (bernoulli(4, 3, 1), 0.01, 30),
-    (bernoulli(6, 2, 2), 1e-6, 10),
-    (ff.Instance([[0.0, 1.0], [1.0, 0.3], [1e-6, 0.5]], ff.Bernoulli(), name="sure"), 0.1, 20),
-    (finite(3, 2, 3, 3), 0.1, 30),
-    (finite(4, 4, 3, 4), 0.01, 10),
-    (finite(2, 3, 10, 5), 0.2, 20),
-    (finite(5, 2, 10, 6), 0.05, 10),
-    *((finite(3, 2, support, 20 + support), 0.1, 6) for support in range(2, 13)),
-    *((odd_cells(3, 2, support, 40 + support), 0.1, 6) for support in range(2, 13)),
-    (ff.Instance.load("movielens"), 0.1, 2),
-]
-
-
-@pytest.mark.parametrize(
-    ("instance", "delta", "trials"),
-    INSTANCES,
-    ids=[f"{i} {one.name}" for i, (one, _, _) in enumerate(INSTANCES)],
-)
-def test_skip_is_dense_bit_for_bit(instance: ff.Instance, delta: float, trials: int) -> None:
-    skip, dense = (
-        ff.simulate(
-            instance,
-            KINDS,
-            delta=delta,
-            trials=trials,
-            engine=engine,
-            keep_pulls=True,
-            max_steps=2**16,
-        )
-        for engine in ("skip", "dense")
-    )
-    assert np.array_equal(skip.pulls, dense.pulls)
-    assert skip.frame.drop(BOUNDS).equals(dense.frame.drop(BOUNDS))
-    assert dense.frame["skip_error"].max() == 0
-    assert skip.frame["skip_error"].max() < 1e-9
 
 
 def two_coins(low: float, high: float, p: float = 0.5, q: float = 0.49) -> ff.Instance:
@@ -129,77 +56,6 @@ def test_a_small_range_far_from_zero() -> None:
     assert rows["pulls"].mean() > 1000
 
 
-EASY = [
-    ff.Instance([[0.95, 0.1], [0.4, 0.9]], ff.Bernoulli(), name="two coins"),
-    ff.Instance(
-        rewards=ff.Finite([0.0, 1.0, 3.0], [[[1, 1, 8], [9, 1, 0.2]], [[4, 4, 2], [0, 1, 9]]]),
-        name="three values",
-    ),
-    ff.Instance(
-        rewards=ff.Finite(
-            np.arange(10) / 2.0,
-            np.stack([np.tile(np.arange(10) + 0.1, (2, 1)), np.tile(10.1 - np.arange(10), (2, 1))]),
-        ),
-        name="ten values",
-    ),
-]
-
-
-@pytest.mark.parametrize("instance", EASY, ids=lambda one: one.name)
-@pytest.mark.parametrize("engine", ["skip", "dense"])
-def test_rows_are_distributed_as_with_independent_rewards(
-    instance: ff.Instance, engine: str
-) -> None:
-    """Compare pulls, uplinks, steps and one arm's pulls by two-sample Kolmogorov-Smirnov tests.
-
-    The false-alarm probability is 4e-8 for each of 3 instances x 2 engines x 4 tests: 1e-6 in all.
-    """
-    sigma = 0.3 * instance.proxy_sigma  # radii so small that wrong answers occur
-    kernel = ff.simulate(
-        instance,
-        ["periodic:3"],
-        delta=0.3,
-        trials=4000,
-        seed=5,
-        engine=engine,
-        sigma=sigma,
-        keep_pulls=True,
-    )
-    rng = np.random.default_rng(6)
-    rewards = reference.independent_rewards(instance, rng)
-    told = [
-        reference.fedelim(instance, ff.Periodic(3), 0.3, rewards, sigma=sigma) for _ in range(1000)
-    ]
-    for found, expected in (
-        (kernel.frame["pulls"], [one.pulls.sum() for one in told]),
-        (kernel.frame["uplinks"], [one.uplinks for one in told]),
-        (kernel.frame["steps"], [one.steps for one in told]),
-        (kernel.pulls[0, :, 0, 0], [one.pulls[0, 0] for one in told]),
-    ):
-        assert stats.ks_2samp(np.asarray(found), expected).pvalue > 4e-8
-
-
-def test_walk_is_one_of_independent_rewards() -> None:
-    """Compare increments over disjoint intervals with binomials.
-
-    The intervals lie inside and across powers of two. The false-alarm probability is 2e-7 for each
-    of 5 chi-square tests: 1e-6 in all.
-    """
-    instance = ff.Instance([[0.3], [0.8]], ff.Bernoulli())
-    for first, last in ((0, 5), (5, 7), (64, 96), (100, 131), (1000, 1040)):
-        found = []
-        for trial in range(1000):
-            sums = walk(instance, 11, trial)
-            found.append(sums(0, 0, last) - (sums(0, 0, first) if first else 0.0))
-        law = stats.binom(last - first, 0.3)
-        edges = [int(law.ppf(q)) for q in (0.1, 0.3, 0.5, 0.7, 0.9)]
-        cuts = np.array([-1, *sorted(set(edges)), last - first])
-        expected = np.diff(law.cdf(cuts)) * 1000
-        counts = np.histogram(found, bins=cuts + 0.5)[0]
-        keep = expected > 0
-        assert stats.chisquare(counts[keep], expected[keep]).pvalue > 2e-7
-
-
 def test_scales() -> None:
     instance = ff.Instance.load("bernoulli")
     assert (instance.default_sigma, instance.proxy_sigma) == (1.0, 0.5)
@@ -215,18 +71,8 @@ def test_scales() -> None:
 def test_a_range_without_a_scale_is_refused(top: float) -> None:
     """The scale was 0, or had the square 0, and schedule adaptive divided by it."""
     law = ff.Finite(sorted({0.0, top}), [[[1] * len({0.0, top})]] * 2)
-    refused(
-        lambda: ff.simulate(
-            ff.Instance(rewards=law),
-            "adaptive",
-            delta=0.1,
-            trials=1,
-            sigma="proxy",
-            goal="threshold:0.5",
-            max_steps=4,
-        ),
-        "sigma = ",
-    )
+    given = {"delta": 0.1, "trials": 1, "sigma": "proxy", "goal": "threshold:0.5", "max_steps": 4}
+    refused(lambda: ff.simulate(ff.Instance(rewards=law), "adaptive", **given), "sigma = ")
 
 
 def test_means_follow_from_weights() -> None:

@@ -79,12 +79,6 @@ def test_a_lone_arm_is_allowed():
     assert np.isinf(inst.global_gaps).all()
 
 
-def test_a_lone_client():
-    inst = ff.Instance([[0.3], [0.4]])
-    assert inst.local_best.tolist() == [inst.global_best] == [1]
-    np.testing.assert_array_equal(inst.local_gaps[:, 0], inst.global_gaps)
-
-
 def test_names():
     inst = ff.Instance(
         [[1, 0], [0, 2]],
@@ -98,11 +92,6 @@ def test_names():
     assert (inst.name, inst.description, inst.default_sigma) == ("mine", "two by two", 2.0)
     assert "mine" in repr(inst)
     assert "2 arms x 2 clients" in repr(inst)
-
-
-@pytest.mark.parametrize("make", [np.array, tuple])
-def test_names_in_any_sequence(make):
-    assert ff.Instance([[1, 0], [0, 2]], arms=make(["a", "b"])).arms == ("a", "b")
 
 
 def test_equality_is_of_rewards_and_names():
@@ -224,37 +213,26 @@ def test_scaled_of_a_family_and_of_a_file(tmp_path):
     ("name", "words"),
     [
         ("sinthetic", ["unknown instance 'sinthetic'", "did you mean 'synthetic'"]),
-        ("SYNTHETIC", ["did you mean 'synthetic'"]),
         ("randm:3,2,1", ["did you mean 'random:'"]),
         ("zzzz", ["unknown instance 'zzzz'", "synthetic", ".toml", ".csv"]),
         ("", ["unknown instance ''"]),
         ("synthetic,bernoulli", ["--instance is repeated for several"]),
         ("random:3,2", ["random:3,2", "K,M,SEED"]),
-        ("random:3,x,1", ["random:3,x,1", "K,M,SEED"]),
         ("random:0,2,1", ["random:0,2,1", "at least 1"]),
-        ("random:3,-2,1", ["at least 1"]),
         ("random:100000,100000,1", ["at most"]),
         ("random:3,2,-1", ["seed"]),
         ("random:3,2,18446744073709551616", ["seed"]),
         ("scaled:synthetic", ["NAME,FACTOR"]),
-        ("gaussian:nowhere", ["unknown instance 'nowhere'"]),
         ("scaled:synthetic,x", ["NAME,FACTOR"]),
-        ("scaled:synthetic,nan", ["NAME,FACTOR"]),
         ("scaled:synthetic,0", ["above 0"]),
-        ("scaled:synthetic,-1", ["above 0"]),
         ("scaled:synthetic,1e400", ["finite"]),
-        ("scaled:synthetic,1e-330", ["above 0"]),
         ("scaled:synthetik,0.1", ["unknown instance 'synthetik'", "did you mean 'synthetic'"]),
         ("no/such/file.toml", ["file.toml", "cannot be read"]),
-        ("no/such/file.csv", ["file.csv", "cannot be read"]),
         ("instance.xlsx", ["unknown instance", ".toml", ".csv"]),
     ],
 )
 def test_bad_names(name, words):
     refused(lambda: ff.Instance.load(name), *words)
-
-
-# --- refused
 
 
 # --- bad matrices
@@ -265,17 +243,13 @@ def test_bad_names(name, words):
     [
         ([1.0, 2.0], ["1-dimensional", "K x M", "[[a], [b], ...]"]),
         (3.0, ["0-dimensional", "K x M"]),
-        ([[[1.0]]], ["3-dimensional", "K x M"]),
         ([[1.0, 2.0], [3.0]], ["equally long"]),
         ([["a", "b"]], ["numbers"]),
         ("synthetic", ["numbers"]),
-        (None, ["means"]),
-        ([], ["dimensional"]),
         ([[]], ["empty", "1 x 0"]),
         (np.zeros((0, 3)), ["empty", "0 x 3"]),
         ([[math.nan, math.nan], [0.0, 1.0]], ["arm 0", "no client has it"]),
         ([[1.0, 0.0], [math.inf, 1.0]], ["means[1, 0] = inf", "finite"]),
-        ([[1.0, 0.0], [-math.inf, 1.0]], ["means[1, 0] = -inf", "finite"]),
     ],
 )
 def test_bad_means(means, words):
@@ -298,25 +272,11 @@ def test_a_tie_names_the_client_and_the_arms():
     for name in ("local_best", "global_best", "local_gaps", "global_gaps"):
         refused(lambda name=name: getattr(tied, name), "tie", "client 0", "arms 0, 1")
     assert tied.local_ties.tolist() == [[1, 2], [1, 0], [0, 1]]
-    refused(
-        lambda: (
-            ff.Instance(
-                [[1, 2], [0, 2], [3, 2]], arms=["x", "y", "z"], clients=["north", "south"]
-            ).local_best
-        ),
-        "tie",
-        "client 1 (south)",
-        "0 (x), 1 (y), 2 (z)",
-    )
-
-
-def test_a_global_tie_names_the_arms():
-    refused(
-        lambda: ff.Instance([[1, 0], [0, 1], [0.2, 0.2]]).global_best,
-        "tie",
-        "mean over clients",
-        "arms 0, 1",
-    )
+    names = {"arms": ["x", "y", "z"], "clients": ["north", "south"]}
+    named = ff.Instance([[1, 2], [0, 2], [3, 2]], **names)
+    refused(lambda: named.local_best, "tie", "client 1 (south)", "0 (x), 1 (y), 2 (z)")
+    apart = ff.Instance([[1, 0], [0, 1], [0.2, 0.2]])
+    refused(lambda: apart.global_best, "tie", "mean over clients", "arms 0, 1")
 
 
 def test_ties_that_rounding_hides():
@@ -338,10 +298,6 @@ def test_small_gaps_are_no_ties():
     assert ff.Instance([[1e-30], [2e-30]]).global_best == 1
 
 
-def test_all_zero_means_are_a_tie():
-    refused(lambda: ff.Instance([[0.0], [0.0]]).global_best, "tie")
-
-
 @pytest.mark.parametrize(
     ("names", "words"),
     [
@@ -360,17 +316,14 @@ def test_bad_arm_names(names, words):
 # --- rewards
 
 
-@pytest.mark.parametrize("sigma", [0, -1, -0.0, math.nan, math.inf, -math.inf, "x", None, [1]])
+@pytest.mark.parametrize("sigma", [0, -1, math.nan, math.inf, "x", None, [1]])
 def test_bad_sigma(sigma):
     refused(lambda: ff.Gaussian(sigma), f"sigma = {sigma!r}", "must be")
 
 
-@pytest.mark.parametrize("sigma", [1e-170, 1e154])
-def test_sigma_whose_square_is_no_number(sigma):
-    refused(lambda: ff.Gaussian(sigma), f"sigma = {sigma!r}", "from 1e-100 to 1e+100")
-
-
 def test_rewards():
+    for square in (1e-170, 1e154):  # is no number
+        refused(lambda square=square: ff.Gaussian(square), "from 1e-100 to 1e+100")
     assert ff.Gaussian() == ff.Gaussian(1) == ff.Gaussian(sigma=1.0)
     assert isinstance(ff.Gaussian(2).sigma, float)
     assert ff.Gaussian(1) != ff.Gaussian(2)

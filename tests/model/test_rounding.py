@@ -29,7 +29,9 @@ def rows(means: np.ndarray, noise: object = 1.0, **options: object) -> pl.DataFr
     ).frame
 
 
-@pytest.mark.parametrize("noise", [1.0, NOISE], ids=["one noise", "a noise for each cell"])
+@pytest.mark.parametrize(
+    "noise", [1.0, pytest.param(NOISE, marks=pytest.mark.slow)], ids=["one noise", "of each cell"]
+)
 @pytest.mark.parametrize("shift", [1e3, -1e6, 1e9, [[1e9, -1e9]]])
 def test_what_the_means_of_a_client_share_does_not_matter(noise: object, shift: object) -> None:
     """With sums of the rewards as they are, 24 of 4,000 rows changed for 1e9."""
@@ -101,6 +103,7 @@ def test_rows_tell_where_rounding_matters() -> None:
     assert near["draw_error"].mean() < 1e-6
 
 
+@pytest.mark.slow
 def test_messages_keep_what_means_share() -> None:
     """A lattice is one of means as they are, so that a large one leaves it fewer digits."""
     near, far = (

@@ -61,15 +61,14 @@ def test_names_and_objects_make_equal_settings() -> None:
 
 
 def test_a_setting_travels() -> None:
-    """To a worker of a cluster, with the same rows there; the kernels are those of other tests."""
-    goal, uplink = {"goal": "top:1"}, {"uplink": "dither:1"}
-    for chosen in (goal, uplink, goal | uplink):
-        setting = Setting.of(SMALL, delta=0.1, radius="stitched", **chosen)
+    """To a worker of a cluster, with the same rows there."""
+    for uplink in ("exact", "dither:1"):
+        setting = Setting.of(SMALL, delta=0.1, radius="stitched", goal="top:1", uplink=uplink)
         task = Task(setting, (FedElim(),), 0, 5)
         again = pickle.loads(pickle.dumps(task))
         assert again == task
         assert again.setting.key.id == setting.key.id
-        if len(chosen) == 1:
+        if uplink == "exact":  # the other kernel is not compiled for this
             assert frame(compute(again)[0]).equals(frame(compute(task)[0]))
 
 

@@ -88,11 +88,11 @@ CASES = [
     (squares, "squares", {}),
     (union, "union", {"radius": "union"}),
     (nearly, "nearly", {"goal": "nearly"}),
-    (coarse, "coarse:5", {"uplink": "coarse:5"}),
+    pytest.param(coarse, "coarse:5", {"uplink": "coarse:5"}, marks=pytest.mark.slow),
 ]
 
 
-@pytest.mark.parametrize(("define", "name", "choice"), CASES, ids=[case[1] for case in CASES])
+@pytest.mark.parametrize(("define", "name", "choice"), CASES)
 def test_a_part_of_ones_own_is_known_everywhere(
     define: object, name: str, choice: dict[str, str], tmp_path: Path
 ) -> None:

@@ -7,14 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_up_claims import (
-    NAMES,
-    columns,
-    found,
-    frame,
-    good,
-    place_of,
-)
+from made_up_claims import NAMES, columns, found, frame, good, place_of
 from scipy.stats import false_discovery_control
 
 from fastfed.analysis.verdict_words import describe, sentence, status
@@ -74,10 +67,7 @@ FEW = "Not refuted, but too few trials to confirm it, on a"
         ((0, 0), "Holds on a."),
         ((0, 0, 0, 0), f"Holds on a at delta >= 0.2. {FEW} at delta <= 0.01."),
         ((0, 0, 50), "Holds on a, except on a at delta = 0.01."),
-        (
-            (0, 0, 50, 0),
-            f"Holds on a, except on a at delta = 0.01. {FEW} at delta = 0.001.",
-        ),
+        ((0, 0, 50, 0), f"Holds on a, except on a at delta = 0.01. {FEW} at delta = 0.001."),
         ((0, 14), "Holds on a at delta = 0.5. Undecided on a at delta = 0.2."),
     ],
 )

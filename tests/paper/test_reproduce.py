@@ -155,30 +155,6 @@ def test_the_page_has_all_panels_and_claims(paper: Path) -> None:
         assert set(shown["figures"]) <= names
 
 
-def test_radii_are_compared_on_the_same_trials(paper: Path) -> None:
-    """The rows of the panels and of the other radii are paired by their trials."""
-    rows = json.loads((paper / "tables.json").read_text())["radii"]
-    assert len(rows) == len(DATA_SETS) * len(FEW) * 2 * 5
-    for row in rows:
-        if row["radius"] == "paper":
-            assert row["ratio"] == 1
-        elif row["instance"] == "bernoulli":
-            where = {key: row[key] for key in ("instance", "schedule", "delta")}
-            price = 10 if row["schedule"] == "fedelim" else 0
-            a, b = (
-                pl.read_parquet(paper / folder / "trials" / "*.parquet")
-                .filter(radius=radius, **where)
-                .sort("trial")
-                .select(pl.col("pulls") + price * pl.col("uplinks"))
-                .to_series()
-                .to_numpy()
-                for folder, radius in (("radii", row["radius"]), ("panels", "paper"))
-            )
-            ratio = a.mean() / b.mean()
-            sem = (a - ratio * b).std(ddof=1) / 3**0.5 / b.mean()
-            assert (row["ratio"], row["ratio_sem"]) == pytest.approx((ratio, sem))
-
-
 def test_each_folder_is_a_sweep(paper: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in SPECS:
         frame = pl.read_parquet(paper / name / "trials" / "*.parquet")
@@ -313,13 +289,6 @@ def test_trials_mean_the_same_everywhere() -> None:
     assert {one.spec.trials for one in plan().values()} == {10_000}
     for trials in (7, 200):  # what is asked for is what is run
         assert {one.spec.trials for one in plan(quick=True, trials=trials).values()} == {trials}
-
-
-def test_the_paper_s_deltas_and_periods() -> None:
-    spec = SPECS["panels"]
-    assert (max(spec["delta"]), min(spec["delta"])) == (0.5, 1e-6)
-    periods = {int(one[9:]) for one in spec["schedule"] if one.startswith("periodic:")}
-    assert periods == {10**p for p in range(6)} | {5}
 
 
 def test_bad_input(paper: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

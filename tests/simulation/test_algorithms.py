@@ -13,15 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from algorithms import (
-    NAMES,
-    WRONG,
-    Reckless,
-    Uniform,
-    misspells,
-    target_falls,
-    writes_into_sums,
-)
+from algorithms import NAMES, WRONG, Reckless, Uniform, misspells, target_falls, writes_into_sums
 from helpers import BOUNDS, SMALL, refused
 from lucb import LUCB
 
@@ -98,18 +90,22 @@ def test_plain_rows_are_those_of_this_version(
     assert frame.select("pulls", "uplinks", "rounds").sum().row(0) == (pulls, uplinks, rounds)
 
 
+def rows_by_engine(instance: ff.Instance, schedules: Any, trials: int) -> list[pl.DataFrame]:
+    """Run compiled and plain decisions."""
+    options = {"delta": 0.1, "trials": trials, "seed": 1}
+    return [
+        ff.simulate(instance, schedules, engine=engine, **options).frame
+        for engine in ("auto", "python")
+    ]
+
+
 @pytest.mark.parametrize(
     "name", ["rounds:2", *(pytest.param(one, marks=pytest.mark.slow) for one in NAMES[1:])]
 )
 @pytest.mark.parametrize("rewards", ["gaussian", "bernoulli"])
 def test_compiled_and_plain_rows_are_equal(name: str, rewards: str) -> None:
-    frames = [
-        ff.simulate(
-            INSTANCES[rewards], ["fedelim", name], delta=0.1, trials=12, seed=1, engine=engine
-        ).frame
-        for engine in ("auto", "python")
-    ]
-    assert frames[0].equals(frames[1])
+    compiled, plain = rows_by_engine(INSTANCES[rewards], ["fedelim", name], 12)
+    assert compiled.equals(plain)
 
 
 def test_sums_are_those_of_the_walks() -> None:
@@ -152,7 +148,7 @@ RATED = ff.Finite(
 )
 
 
-@pytest.mark.parametrize("schedule", ["rounds:2", "oracle"])
+@pytest.mark.parametrize("schedule", ["rounds:2", pytest.param("oracle", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "instance", [ff.Instance(rewards=RATED), INSTANCES["bernoulli"]], ids=["finite", "bernoulli"]
 )
@@ -233,6 +229,7 @@ def test_compiled_code_is_refused_in_one_line() -> None:
         refused(lambda made=made: ff.simulate(SMALL, made, delta=0.1, trials=2), str(made))
 
 
+@pytest.mark.slow
 def test_indices_and_casts_of_compiled_code_are_checked() -> None:
     """Code without checks writes beyond its arrays, and makes integers of what is none."""
 
@@ -283,9 +280,8 @@ def test_gaps_whose_squares_vanish_make_no_warning(gap: float) -> None:
     """The oracle's needs were infinite, and T* overflowed with a warning of NumPy."""
     instance = ff.Instance([[gap, 0.3], [0.0, 0.1]])
     with warnings.catch_warnings(action="error"):
-        rows = ff.simulate(
-            instance, ["oracle", "rounds:2", "halving:1000"], delta=0.1, trials=2, max_steps=100
-        )
+        names = ["oracle", "rounds:2", "halving:1000"]
+        rows = ff.simulate(instance, names, delta=0.1, trials=2, max_steps=100, engine="python")
         text = str(rows)
     assert rows.frame["truncated"].to_list()[:4] == [True] * 4
     assert "x T*" not in text
@@ -378,12 +374,7 @@ def test_replay_goes_round_by_round() -> None:
 
 def test_lucb_of_a_reader_of_the_page_runs() -> None:
     """LUCB, written from the page alone in under 60 lines."""
-    frames = [
-        ff.simulate(
-            INSTANCES["gaussian"], ["fedelim", LUCB()], delta=0.1, trials=8, engine=engine
-        ).frame
-        for engine in ("auto", "python")
-    ]
+    frames = rows_by_engine(INSTANCES["gaussian"], ["fedelim", LUCB()], 8)
     assert frames[0].equals(frames[1])
     assert of(frames[0], "lucb")["correct"].all()
     refused(

@@ -17,7 +17,6 @@ from scipy.stats import binom
 import fastfed as ff
 from fastfed.capital import bets as bets_of
 from fastfed.model.schedules import Schedule
-from fastfed.simulation.job import Job
 from fastfed.simulation.reference import fedelim, walk_rewards
 from fastfed.simulation.reference_betting import Capitals, mixture
 
@@ -38,6 +37,7 @@ def random_instance(rng: np.random.Generator) -> ff.Instance:
     return instance.own() if rng.random() < 0.25 else instance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("delta", "steps"), [(0.01, 12), (1e-6, 26)])
 @pytest.mark.parametrize("engine", ["skip", "dense"])
 def test_arms_that_always_pay_1_and_0(delta, steps, engine):
@@ -128,6 +128,7 @@ def assert_skip_is_dense(goal: str, settings: range) -> None:
     assert skipped > len(settings) // 2, "equality without skipping would show nothing"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", ["best", "top", "eps"])
 def test_skipping_and_stepping_give_the_rule_as_stated(goal):
     """Rows are equal; seeds are fixed."""
@@ -177,26 +178,7 @@ def test_a_loose_tolerance_is_booked_as_it_is(tmp_path):
         assert binom.sf(differ - 1, 1000, min(1.0, bound)) > 5e-7
 
 
-def test_long_trials_are_skipped():
-    """Ten times smaller gaps take a hundred times the steps, and as many intervals more each."""
-    looks = []
-    for gap in (0.1, 0.01, 0.001, 0.0001):
-        job = Job.of(
-            ff.Instance([[0.5 + gap / 2], [0.5 - gap / 2]], ff.Bernoulli()),
-            "fedelim0",
-            delta=0.01,
-            radius="betting:24",
-            max_steps=2**40,
-        )
-        block = job.run(0, 20)
-        looks.append((block.column("steps").mean(), block.work[:, 0].mean()))
-        assert block.skip_error.mean() < 1e-11
-    steps, work = np.array(looks).T
-    assert (steps[1:] > 50 * steps[:-1]).all()
-    assert work[0] < 250
-    assert (np.diff(work) < 800).all()
-
-
+@pytest.mark.slow
 def test_two_close_arms_take_as_long_as_a_plain_stepper():
     """Means .55 and .45, a = 0.01 / 12, 20 bets: 971 +- 24 steps (a stepper written apart).
 
@@ -225,6 +207,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("weights", [None, [5, 1, 1]])
 def test_errors_are_rarer_than_delta(case, weights):
@@ -233,12 +216,7 @@ def test_errors_are_rarer_than_delta(case, weights):
     if weights:
         instance = ff.Instance(*CASES[case], weights=weights[: instance.shape[1]])
     done = ff.simulate(
-        instance,
-        ["fedelim", "fedelim0"],
-        delta=0.2,
-        trials=2000,
-        radius="betting",
-        max_steps=2**14,
+        instance, ["fedelim", "fedelim0"], delta=0.2, trials=2000, radius="betting", max_steps=2**14
     ).frame
     for _, one in done.group_by("schedule"):
         declared = one["global_arm"] >= 0
@@ -246,6 +224,7 @@ def test_errors_are_rarer_than_delta(case, weights):
         assert wrong.sum() <= binom.isf(1e-6, 2000, 0.2)
 
 
+@pytest.mark.slow
 def test_ties_are_seldom_separated():
     """One client, a = 0.1, both orders of two tied arms: at most 2 a, in fact about 0.03 each.
 

@@ -65,8 +65,14 @@ def _rewards(family: str, unit: float, means: np.ndarray, rng: np.random.Generat
         return ff.Poisson(sigma=1.2)
     if rng.random() < 0.5:
         return ff.Bernoulli()
-    values = rng.choice([-1.0, 0.25, 1.0, 3.5, 1000.0, 1000.7], rng.integers(2, 6), replace=False)
-    return ff.Finite(values, rng.random((*means.shape, len(values))) ** 2 + 0.02)
+    values = [-1.0, 0.25, 1.0, 3.5, 1000.0, 1000.7, *(2**0.5 * rng.normal(size=6))]
+    some = rng.choice(values, rng.integers(2, 13), replace=False)
+    weights = rng.random((*means.shape, len(some))) ** 2 + 0.02
+    if rng.random() < 0.5:  # values that are rare or never seen, and a cell with one value
+        weights *= rng.random(weights.shape) < 0.7
+        weights[..., [0, -1]] += 1e-6 * rng.random((*means.shape, 2))
+        weights[0, 0] = np.eye(len(some))[0]
+    return ff.Finite(some, weights)
 
 
 def _instance(kernel: Kernel, rng: np.random.Generator) -> ff.Instance:
@@ -81,7 +87,8 @@ def _instance(kernel: Kernel, rng: np.random.Generator) -> ff.Instance:
         means = rng.uniform(0, 1, shape) * (3.0 if kernel.rewards == "poisson" else 1.0)
     rewards = _rewards(kernel.rewards, unit, means, rng)
     masked = kind == 0 and clients > 1 and kernel.participation == "full"
-    if masked and isinstance(rewards, ff.Gaussian | ff.Bernoulli):
+    if masked and (kernel.rewards == "cells" or isinstance(rewards, ff.Bernoulli)):
+        # Gaussian arms that some clients lack have the kernel of cells
         some = ff.Instance(np.where(_mask(rng, *shape), means, np.nan), rewards)
         own = kernel.times == "fixed" and rng.random() < 0.5
         return some.own() if own else some

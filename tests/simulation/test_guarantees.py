@@ -8,7 +8,6 @@ engine from its own walks, so the two samples are independent.
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 import pytest
 from scipy import stats
 
@@ -76,11 +75,3 @@ def test_trials_of_one_run_are_independent():
     limit = stats.norm.isf(ALARM / 3 / 2) / np.sqrt(8000)
     for x, y in [(a[1:], a[:-1]), (a[2:], a[:-2]), (a, b)]:
         assert abs(np.corrcoef(x, y)[0, 1]) < limit
-
-
-def test_shared_rewards_make_schedules_move_together():
-    """Common random numbers: two schedules on the same trials are strongly correlated."""
-    wide = ff.simulate(
-        ff.Instance.load("synthetic"), ["periodic:10", "fedelim0"], delta=0.1, trials=2000, seed=1
-    ).frame.pivot("schedule", index="trial", values="pulls")
-    assert wide.select(pl.corr("periodic:10", "fedelim0")).item() > 0.9

@@ -38,6 +38,11 @@ VALUES = ff.Instance(
     ),
     name="values",
 )
+COINS = ff.Instance([[0.95, 0.1], [0.4, 0.9]], ff.Bernoulli(), name="coins")
+RISING = np.arange(10) + 0.1
+TEN = ff.Instance(
+    rewards=ff.Finite(np.arange(10) / 2, [[RISING] * 2, [RISING[::-1]] * 2]), name="ten"
+)
 ASKED = FOUR.weighted([[2, 1], [0, 1]])
 
 CASES: list[tuple[ff.Instance, str, float, float, dict[str, str]]] = [
@@ -51,6 +56,8 @@ CASES: list[tuple[ff.Instance, str, float, float, dict[str, str]]] = [
     (EVENTS, "fedelim", 0.3, 0.15, {}),
     (CELLS, "periodic:7", 0.3, 0.15, {}),
     (VALUES, "periodic:3", 0.3, 0.25, {}),
+    (COINS, "periodic:3", 0.3, 0.15, {}),
+    (TEN, "periodic:3", 0.3, 0.7, {}),
     (TWO, "fedelim", 0.3, 0.3, {"radius": "stitched"}),
     (TWO, "fedelim", 0.3, 0.3, {"radius": "mixture"}),
     (TWO, "fedelim", 0.3, 0.4, {"radius": "stitched-pairs"}),

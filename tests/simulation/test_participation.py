@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from helpers import BOUNDS, refused
@@ -113,27 +111,6 @@ def test_common_steps_is_the_weighted_harmonic_mean() -> None:
     )
 
 
-@pytest.mark.slow
-def test_a_sweep_compares_participations(tmp_path: Path) -> None:
-    sweep = ff.sweep(
-        instances=[THREE],
-        deltas=[0.1],
-        costs=[10],
-        schedules=["fedelim"],
-        radii="mixture-pairs",
-        participations=["full", "random:0.8"],
-        trials=20,
-        threads=1,
-        out=tmp_path,
-        progress=False,
-    )
-    assert set(sweep.summary()["participation"]) == {"full", "random:0.8"}
-    assert "random:0.8" in str(sweep.compare(by="participation", cost=10))
-    assert set(sweep.filter(participation="full").summary()["participation"]) == {"full"}
-    again = ff.open_sweep(tmp_path).replay(trial=2, participation="random:0.8")
-    assert again.row["participation"] == "random:0.8"
-
-
 def test_what_is_not_proved_is_refused() -> None:
     def run(**options: object) -> None:
         given: dict[str, object] = {"delta": 0.1, "trials": 1, "radius": "mixture", **options}
@@ -160,6 +137,7 @@ def test_what_is_not_proved_is_refused() -> None:
     refused(lambda: ff.Wait(True), "wait")
 
 
+@pytest.mark.slow
 def test_more_rounds_than_are_visited_are_refused() -> None:
     refused(
         lambda: ff.simulate(

@@ -65,10 +65,7 @@ def test_tables_of_all_radii_are_compiled(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_all_radii_share_their_kernels() -> None:
     kinds = set()
-    for radius in (
-        *RADII,
-        Radius(lambda n, a: math.log(4.0 / a) + 2.0 * math.log(n), name="own"),
-    ):
+    for radius in (*RADII, Radius(lambda n, a: math.log(4.0 / a) + 2.0 * math.log(n), name="own")):
         job = Job.of(ff.Instance([[1.0], [0.0]]), "fedelim", delta=0.1, radius=radius)
         kinds.add(typeof(job._problem))
     assert len(kinds) == 1

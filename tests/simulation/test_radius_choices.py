@@ -1,20 +1,19 @@
-"""Every radius through the engine: skip = dense = Algorithm 1 as printed, and what it promises."""
+"""Radii of users and built-in ones: rows, replays and refusals.
+
+`test_engines.py` compares engines with every radius; `test_validity.py` tests their promise.
+"""
 
 from __future__ import annotations
 
 import math
 
-import polars as pl
 import pytest
-from helpers import BOUNDS, SMALL, built_in, refused, rows, run
+from helpers import BOUNDS, SMALL, refused, run
 from polars.testing import assert_frame_equal
 
 import fastfed as ff
 from fastfed.model.radii import Radius
 
-pytestmark = pytest.mark.statistical
-
-OTHERS = [name for name in built_in(Radius) if name not in ("paper", "betting")]
 SCHEDULES = ["fedelim", "fedelim0", "periodic:7", "exponential:1.5"]
 
 
@@ -30,28 +29,6 @@ def test_an_own_radius_with_the_papers_formula_gives_the_papers_rows():
     ]
     assert_frame_equal(*(frame.drop("radius", *BOUNDS) for frame in same))
     assert same[1]["radius"].unique().to_list() == ["union"]
-
-
-def test_a_sweep_over_radii(tmp_path):
-    summary = run(tmp_path, radii=["paper", "mixture-pairs", "mixture:1000", "mixture"])
-    assert summary["radius"].unique(maintain_order=True).to_list() == [
-        "paper",
-        "mixture-pairs",
-        "mixture",
-    ]
-    means = dict(
-        summary.filter(pl.col("cost") == 0, pl.col("schedule") == "fedelim0")
-        .select("radius", "pulls_mean")
-        .iter_rows()
-    )
-    assert means["mixture-pairs"] < 0.5 * means["mixture"] < 0.5 * means["paper"]
-    alone = ff.simulate(
-        SMALL, ["fedelim", "fedelim0"], delta=0.1, trials=20, threads=1, radius="mixture-pairs"
-    ).frame
-    stored = rows(tmp_path).filter(pl.col("radius") == "mixture-pairs")
-    assert_frame_equal(stored.sort("schedule", "trial"), alone.sort("schedule", "trial"))
-    again = run(tmp_path, radii=["paper", "mixture-pairs", "mixture"])
-    assert_frame_equal(again, summary)
 
 
 def test_a_replay_names_its_radius_and_adds_up():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import polars as pl
 import pytest
-from helpers import refused
 
 import fastfed as ff
 from fastfed.confidence import alpha_global, alpha_local
@@ -49,12 +50,11 @@ def test_uplinks_counted_by_hand(schedule):
         told = ff.replay(NAMED, schedule, delta=0.1, seed=9, trial=trial)
         left_at = {e.arm: e.step for e in told.events if e.actor == "server"}
         end = told.row["global_steps"]
-        uplinks = rounds = 0
-        for n in Schedule.parse(schedule).times(end).tolist():
-            considered = [arm for arm in NAMED.arms if left_at.get(arm, end) >= n]
-            uplinks += len(NAMED.clients) * len(considered)
-            rounds += 1
-        assert (told.row["uplinks"], told.row["rounds"]) == (uplinks, rounds)
+        active = [
+            sum(left_at.get(arm, end) >= n for arm in NAMED.arms)
+            for n in Schedule.parse(schedule).times(end).tolist()
+        ]
+        assert (told.row["uplinks"], told.row["rounds"]) == (2 * sum(active), len(active))
 
 
 def test_pulls_counted_by_hand():
@@ -63,19 +63,14 @@ def test_pulls_counted_by_hand():
         told = ff.replay(NAMED, "periodic:10", delta=0.1, seed=9, trial=trial)
         left = {(e.actor, e.arm): e.step for e in told.events}
         assert len(left) == len(told.events) == 3 * 3  # two clients and the server, three arms
-        pulls = sum(
+        ends = [
             max(left[f"client {m}", arm], left["server", arm])
             for m in NAMED.clients
             for arm in NAMED.arms
-        )
-        assert told.row["pulls"] == pulls
-        # and so far, at every event
-        for event in told.events:
-            assert event.pulls == sum(
-                min(event.step, max(left[f"client {m}", arm], left["server", arm]))
-                for m in NAMED.clients
-                for arm in NAMED.arms
-            )
+        ]
+        assert told.row["pulls"] == sum(ends)
+        for event in told.events:  # and so far, at every event
+            assert event.pulls == sum(min(event.step, end) for end in ends)
 
 
 def test_events_obey_algorithm_1():
@@ -84,70 +79,27 @@ def test_events_obey_algorithm_1():
         told = ff.replay(NAMED, "fedelim", delta=0.1, seed=5, trial=trial)
         declared = {e.actor: e.arm for e in told.events if e.event == "declared"}
         assert set(declared) == {"client north", "client south", "server"}
-        assert (declared["server"] == NAMED.arms[NAMED.global_best]) == (
-            told.row["global_arm"] == NAMED.global_best
-        )
+        assert NAMED.arms.index(declared["server"]) == told.row["global_arm"]
         for e in told.events:
             radius = alpha_global if e.actor == "server" else alpha_local
             assert e.threshold == pytest.approx(2 * radius(e.step, 3, 2, 0.1))
-            if e.event == "eliminated":
-                assert e.leader - e.mean >= e.threshold * (1 - 1e-12)
-            else:
-                assert e.event == "declared"
-                assert e.leader - e.mean < e.threshold
-        assert [e.step for e in told.events] == sorted(e.step for e in told.events)
-        assert [e.pulls for e in told.events] == sorted(e.pulls for e in told.events)
-        assert [e.uplinks for e in told.events] == sorted(e.uplinks for e in told.events)
+            assert e.event in ("eliminated", "declared")
+            reached = e.leader - e.mean >= e.threshold * (1 - 1e-12)
+            assert reached == (e.event == "eliminated")
+        order = [(e.step, e.pulls, e.uplinks) for e in told.events]
+        assert all(a <= b for pair in pairwise(order) for a, b in zip(*pair, strict=True))
 
 
-def test_events_are_those_of_the_reference():
-    for trial in range(4):
-        told = ff.replay(NAMED, "exponential:1.5", delta=0.2, seed=5, trial=trial)
-        printed = reference.fedelim(
-            NAMED, Schedule.parse("exponential:1.5"), 0.2, reference.walk_rewards(NAMED, 5, trial)
-        )
-        found = [(e.step, e.actor, e.arm) for e in told.events if e.event == "eliminated"]
-        names = [("server" if m is None else f"client {NAMED.clients[m]}") for m in (0, 1, None)]
-        assert found == [
-            (n, names[2 if m is None else m], NAMED.arms[k]) for n, m, k in printed.eliminations
-        ]
-
-
-def test_frame():
-    told = ff.replay(NAMED, delta=0.1)
-    frame = told.frame
-    assert frame.columns == [
-        "step",
-        "actor",
-        "event",
-        "arm",
-        "mean",
-        "leader",
-        "threshold",
-        "pulls",
-        "uplinks",
-    ]
-    assert [frame[name].dtype for name in ("step", "actor", "mean", "pulls", "uplinks")] == [
-        pl.Int64,
-        pl.String,
-        pl.Float64,
-        pl.Int64,
-        pl.Int64,
-    ]
-    assert len(frame) == len(told.events)
-    assert frame["arm"].unique().sort().to_list() == ["ant", "bee", "cat"]
-
-
-def test_text():
-    text = str(ff.replay(NAMED, "periodic:10", delta=0.1, seed=3, trial=12))
-    lines = text.splitlines()
+def test_frame_and_text():
+    told = ff.replay(NAMED, "periodic:10", delta=0.1, seed=3, trial=12)
+    columns = "step actor event arm mean leader threshold pulls uplinks"
+    assert told.frame.columns == columns.split()
+    assert len(told.frame) == len(told.events)
+    assert told.frame["arm"].unique().sort().to_list() == ["ant", "bee", "cat"]
+    lines, row = str(told).splitlines(), told.row
     assert lines[0] == (
         "animals, periodic:10, delta 0.1, seed 3, trial 12; rewards: Gaussian(sigma=1.0)"
     )
-    assert "client north" in text
-    assert "server" in text
-    assert "declared" in text
-    row = ff.replay(NAMED, "periodic:10", delta=0.1, seed=3, trial=12).row
     assert lines[-1] == (
         f"in all: {row['pulls']:,} pulls (busiest client: {row['busiest']:,}), "
         f"{row['uplinks']:,} uplinks, {row['downlinks']:,} downlinks, {row['rounds']:,} rounds, "
@@ -157,13 +109,10 @@ def test_text():
     assert len(lines) == 9 + 4
     # columns line up
     assert len({len(line) for line in lines[1:-2]}) == 1
-
-
-def test_text_of_a_wrong_answer():
     frame = ff.simulate(NAMED, delta=0.1, trials=50, sigma=0.1).frame
     trial = frame.filter(~pl.col("correct") & ~pl.col("truncated"))["trial"][0]
-    told = ff.replay(NAMED, delta=0.1, sigma=0.1, trial=trial)
-    assert str(told).endswith("not every answer right")
+    wrong = ff.replay(NAMED, delta=0.1, sigma=0.1, trial=trial)
+    assert str(wrong).endswith("not every answer right")
 
 
 @pytest.mark.parametrize(
@@ -184,20 +133,6 @@ def test_a_trial_that_is_cut_off(schedule, max_steps):
     assert told.frame["mean"][-1] is None
 
 
-def test_a_cut_with_events_before_it():
-    """Clients that are done before the server's last time say so; those after it do not."""
-    inst = ff.Instance([[3.0, 0.0], [0.0, 2.9]])
-    seen = set()
-    for trial in range(30):
-        told = ff.replay(inst, "at:1,12", delta=0.1, trial=trial)
-        assert told.row["truncated"]
-        done = [e.actor for e in told.events if e.event == "declared"]
-        assert len(told.events) == 2 * len(done) + 1
-        assert all(e.step <= 12 for e in told.events)
-        seen.add(len(done))
-    assert seen >= {0, 1}
-
-
 def test_a_lone_arm():
     told = ff.replay(ff.Instance([[1.0, 2.0]]), delta=0.1)
     assert [(e.step, e.actor, e.event, e.arm, e.pulls, e.uplinks) for e in told.events] == [
@@ -206,18 +141,6 @@ def test_a_lone_arm():
     assert (told.row["pulls"], told.row["uplinks"], told.row["correct"]) == (0, 0, True)
     assert told.frame["mean"].to_list() == [None] * 3
     assert "every answer right" in str(told)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"trial": -1}, ["trial = -1", "whole number from 0"]),
-        ({"trial": 0.5}, ["trial = 0.5", "whole number"]),
-        ({"trial": None}, ["trial = None", "whole number"]),
-    ],
-)
-def test_bad_input(options, words):
-    refused(lambda: ff.replay(NAMED, delta=0.1, **options), *words)
 
 
 def test_means_are_those_of_the_walk():

@@ -18,7 +18,6 @@ from scipy import stats
 import fastfed as ff
 from fastfed.kernels.compiling import from_python
 from fastfed.kernels.rewards import poisson as poisson_law
-from fastfed.simulation.job import Job
 from fastfed.simulation.walks import values_at, walk
 
 pytestmark = pytest.mark.statistical
@@ -154,26 +153,3 @@ def test_poisson_ends_where_events_can_no_longer_be_counted() -> None:
     rows = ff.simulate(instance, delta=0.1, trials=2, max_steps=2**41).frame
     assert rows["truncated"].all()
     assert (rows["steps"] == 2**41).all()
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda factor: ff.Instance(
-            1 + factor * np.array([[0.5, 0.1], [0.1, 0.4]]), ff.Poisson(1.5)
-        ),
-        lambda factor: ff.Instance(
-            factor * np.array([[0.5, 0.1], [0.1, 0.4]]), ff.Gaussian([[1.0, 0.5], [0.7, 0.9]])
-        ),
-    ],
-    ids=["poisson", "cells"],
-)
-def test_work_grows_as_a_logarithm_of_the_pulls(make) -> None:
-    """Draws a trial over gaps x 1, 0.1, 0.01: a power of the pulls below 0.2."""
-    counted = []
-    for factor in (1.0, 0.1, 0.01):
-        block = Job.of(make(factor), ["fedelim"], delta=0.01, seed=2, engine="skip").run(0, 40)
-        counted.append((block.column("pulls").mean(), block.work[:, 1].mean()))
-    (pulls, draws), (more, later) = counted[0], counted[-1]
-    assert more > 5e3 * pulls
-    assert math.log(later / draws) / math.log(more / pulls) < 0.2

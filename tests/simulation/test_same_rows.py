@@ -12,6 +12,8 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers import BOUNDS, EIGHT
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import fastfed as ff
@@ -32,17 +34,35 @@ def synthetic(**options) -> ff.Result:
     return ff.simulate(ff.Instance.load("synthetic"), **given)
 
 
-def assert_same(one: ff.Result, other: ff.Result) -> None:
-    assert_frame_equal(one.frame, other.frame)
-    np.testing.assert_array_equal(one.pulls, other.pulls)
+@pytest.fixture(scope="module")
+def whole() -> ff.Result:
+    return synthetic(threads=1)
+
+
+@settings(max_examples=20)
+@given(
+    st.permutations(EIGHT),
+    st.integers(1, 8),
+    st.integers(0, 290),
+    st.integers(1, 10),
+    st.sampled_from([1, 2, 7, None]),
+)
+def test_any_part_of_a_run_has_its_rows(whole, order, some, first, trials, threads):
+    """Some schedules in any order, some trials, any number of threads."""
+    part = synthetic(schedules=order[:some], first=first, trials=trials, threads=threads)
+    keys, end = ["schedule", "trial"], first + trials
+    here = pl.col("trial").is_between(first, end, closed="left")
+    expected = whole.frame.filter(pl.col("schedule").is_in(order[:some]), here)
+    assert_frame_equal(part.frame.sort(keys), expected.sort(keys))
+    places = [EIGHT.index(name) for name in order[:some]]
+    np.testing.assert_array_equal(part.pulls, whole.pulls[places, first:end])
 
 
 @pytest.mark.parametrize("engine", ["skip", "dense"])
-def test_the_same_rows_for_any_number_of_threads(engine):
-    trials = 1000 if engine == "skip" else 100
-    one = synthetic(threads=1, engine=engine, trials=trials)
-    for threads in (2, 7, None):
-        assert_same(one, synthetic(threads=threads, engine=engine, trials=trials))
+def test_threads_share_the_blocks_of_a_run(engine):
+    one, many = (synthetic(threads=n, engine=engine, trials=100) for n in (1, 7))
+    assert_frame_equal(one.frame, many.frame)
+    np.testing.assert_array_equal(one.pulls, many.pulls)
 
 
 RATED = ff.Instance(
@@ -94,17 +114,7 @@ def test_deltas_that_need_other_numbers_of_passes_share_no_memory(monkeypatch):
     assert [(job, first, count) for job, first, count, _ in calls] == [(one, 3, 5) for one in jobs]
 
 
-def test_more_threads_than_trials():
-    assert_same(synthetic(threads=1, trials=3), synthetic(threads=7, trials=3))
-
-
-def test_the_first_100_of_1000_trials_are_a_run_of_100():
-    many, few = synthetic(trials=1000), synthetic(trials=100)
-    assert_frame_equal(many.frame.filter(pl.col("trial") < 100), few.frame)
-    np.testing.assert_array_equal(many.pulls[:, :100], few.pulls)
-
-
-@pytest.mark.parametrize("max_steps", [None, 1, 2, 3, 63, 64, 65, 500, 1000, 1023, 1024, 1025])
+@pytest.mark.parametrize("max_steps", [None, 1, 3, 63, 64, 65, 1000, 1023, 1024, 1025])
 @pytest.mark.parametrize("arms", [2, 3, 9])
 def test_a_lone_client_whose_server_talks_at_every_step(arms, max_steps):
     """Then the server's pass is like a client's, and takes the same short cuts."""
@@ -121,22 +131,6 @@ def test_a_lone_client_whose_server_talks_at_every_step(arms, max_steps):
     np.testing.assert_array_equal(alone.pulls, dense.pulls)
 
 
-def test_any_range_of_trials_can_be_run_alone():
-    inst = ff.Instance.load("synthetic")
-    job = Job.of(inst, EIGHT, delta=0.1, seed=5, keep_pulls=True)
-    whole = synthetic(trials=60)
-    part = job.run(37, 20)
-    np.testing.assert_array_equal(part.pulls, whole.pulls[:, 37:57])
-    assert_frame_equal(job.frame(part), whole.frame.filter(pl.col("trial").is_between(37, 56)))
-
-
-@pytest.mark.parametrize("name", EIGHT)
-def test_one_schedule_alone_gives_the_rows_it_gives_among_eight(name):
-    among, alone = synthetic(), synthetic(schedules=name)
-    assert_frame_equal(among.frame.filter(pl.col("schedule") == name), alone.frame)
-    np.testing.assert_array_equal(among.pulls[EIGHT.index(name)], alone.pulls[0])
-
-
 @pytest.mark.parametrize("arms", [63, 64, 70])
 def test_schedules_share_comparisons_only_if_their_arms_fit_into_a_number(arms):
     instance = ff.Instance(np.linspace(0, 4, arms)[:, None] * [1.0, 0.5])
@@ -146,33 +140,22 @@ def test_schedules_share_comparisons_only_if_their_arms_fit_into_a_number(arms):
     assert_frame_equal(among.drop(BOUNDS), pl.concat(alone).drop(BOUNDS))
 
 
-def test_order_of_schedules_does_not_matter():
-    forward, backward = synthetic(), synthetic(schedules=EIGHT[::-1])
-    np.testing.assert_array_equal(forward.pulls, backward.pulls[::-1])
-
-
 def test_two_names_for_the_same_times_give_the_same_rows():
-    names = ["fedelim", "periodic:1", "exponential:2", "fedelim0", "at:1,2,3"]
-    result = synthetic(schedules=names)
-    rows = {
-        name: result.frame.filter(pl.col("schedule") == name).drop("schedule") for name in names
-    }
-    assert [len(part) for part in rows.values()] == [300] * 5
+    result = synthetic(schedules=["fedelim", "periodic:1", "exponential:2", "fedelim0", "at:1,2,3"])
+    rows = {name: part.drop("schedule") for (name,), part in result.frame.group_by("schedule")}
     assert_frame_equal(rows["fedelim"], rows["exponential:2"])
     assert_frame_equal(rows["fedelim0"], rows["periodic:1"])
-    np.testing.assert_array_equal(result.pulls[0], result.pulls[2])
-    np.testing.assert_array_equal(result.pulls[3], result.pulls[1])
+    np.testing.assert_array_equal(result.pulls[[0, 3]], result.pulls[[2, 1]])
     assert not rows["fedelim"].equals(rows["fedelim0"])
 
 
 def test_seeds_and_trials_differ():
     first, *others = (
-        synthetic(schedules="fedelim0", seed=seed, trials=1000).frame["pulls"]
+        synthetic(schedules="fedelim0", seed=seed).frame["pulls"]
         for seed in (5, 6, 5 + 2**63, 2**64 - 1)
     )
-    assert first.n_unique() > 900
-    for other in others:
-        assert (first != other).mean() > 0.95
+    assert first.n_unique() > 250
+    assert all((first != other).mean() > 0.95 for other in others)
 
 
 EVERY_WAY = """

@@ -1,4 +1,4 @@
-"""What sweep.json says, and what the parts say where it is lost or was read too early."""
+"""Content of sweep.json, and of parts where it is lost or was read too early."""
 
 from __future__ import annotations
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers import SMALL, refused
+from helpers import SMALL, Call, refused
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fastfed as ff
 from fastfed.cli import app as cli
-from fastfed.sweeps.shards import as_ranges, missing_shards
+from fastfed.model.cell import Cell
+from fastfed.sweeps.shards import Shard, as_ranges, missing_shards
 
 
 def shard(folder: Path, index: int) -> None:
@@ -42,6 +45,20 @@ def test_missing_shards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert shown.out == ""
     assert "no shard is missing" in shown.err
     refused(lambda: missing_shards(both, 0), "shards", "0")
+
+
+def test_a_shard_computes_no_more_than_its_share(tmp_path: Path, calls: list[Call]) -> None:
+    for index in range(1, 6):
+        calls.clear()
+        shard(tmp_path, index)
+        assert [end - first for *_, first, end in calls] == [6, 6]
+
+
+@given(st.integers(1, 40), st.integers(1, 100), st.floats(0.01, 0.5))
+def test_shares_cover_a_cell_and_are_disjoint(count: int, trials: int, delta: float) -> None:
+    cell = Cell("small", "", delta, 1.0, 0, "auto")
+    shares = [Shard(index, count).share(cell, trials) for index in range(1, count + 1)]
+    assert sorted(n for first, end in shares for n in range(first, end)) == [*range(trials)]
 
 
 def test_ranges() -> None:

@@ -20,7 +20,7 @@ from fastfed.theory.bounds import Bounds, bounds
 
 VARIANTS = ("as_stated", "summed", "sharp")
 COSTS = ("pulls", "uplinks", "comm", "total")
-steady = settings(max_examples=60)
+steady = settings(max_examples=30)
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_period_and_base_by_hand(synthetic: Instance) -> None:
 
 def test_radii_at_n_on_random_instances() -> None:
     rng = np.random.default_rng(5)
-    for _ in range(300):
+    for _ in range(100):
         instance, delta = random_instance(rng), float(rng.uniform(1e-6, 0.99))
         b = bounds(instance, delta)
         (K, M), sigma = instance.shape, b.sigma
@@ -239,7 +239,7 @@ def test_only_gap_over_sigma_counts(synthetic: Instance) -> None:
     assert tenth.lower == bounds(synthetic, 0.01).lower
 
 
-@pytest.mark.parametrize("cost", [0.3, 10.0, 1e4])
+@pytest.mark.parametrize("cost", [0.3, 1e4])
 @pytest.mark.parametrize("name", ["synthetic", "random:5,4,1"])
 def test_period_opt_is_the_minimiser(name: str, cost: float) -> None:
     instance = Instance.load(name)
@@ -256,7 +256,7 @@ def test_period_opt_is_the_minimiser(name: str, cost: float) -> None:
     assert b.periodic.parameter == grid[int(np.argmin(whole))]
 
 
-@pytest.mark.parametrize("cost", [0.3, 10.0, 1e4, 1e7])
+@pytest.mark.parametrize("cost", [0.3, 1e4, 1e7])
 @pytest.mark.parametrize("name", ["synthetic", "random:5,4,1"])
 def test_base_opt_is_the_minimiser(name: str, cost: float) -> None:
     instance = Instance.load(name)
@@ -291,23 +291,9 @@ def test_theorem_4_needs_more_than_its_condition(synthetic: Instance) -> None:
 
 
 def leaves(b: Bounds) -> dict[str, np.ndarray]:
-    names = (
-        "delta",
-        "cost",
-        "T_km",
-        "T_k",
-        "n_km",
-        "n_k",
-        "T",
-        "T_sharp",
-        "lower",
-        "lower_as_stated",
-        "condition",
-        "three_T_follows",
-        "period_opt",
-        "base_opt",
-    )
-    found = {name: np.asarray(getattr(b, name)) for name in names}
+    names = "delta cost T_km T_k n_km n_k T T_sharp lower lower_as_stated condition"
+    names += " three_T_follows period_opt base_opt"
+    found = {name: np.asarray(getattr(b, name)) for name in names.split()}
     for scheme in b.schemes:
         if scheme.parameter is not None:
             found[scheme.name] = np.asarray(scheme.parameter)
@@ -381,39 +367,6 @@ def test_sharp_bounds_are_attained(schedule: FedElim | Periodic | SuperExponenti
     assert out.uplinks == sharp.uplinks
     local = {k: n for n, m, k in out.eliminations if m == 0}
     assert local == {k: b.n_km[k, 0] for k in (1, 2, 3)}
-
-
-def test_paths_on_the_good_event_obey_the_sharp_bounds() -> None:
-    """Run 40 random trials: those that stay inside every radius keep to every bound.
-
-    At delta = 0.2 at least 80 % should stay inside, so fewer than 20 of 40 has a probability below
-    1e-4.
-    """
-    delta, rng = 0.2, np.random.default_rng(11)
-    instance = Instance([[3.0, 0.0], [0.0, 2.5], [0.5, 0.2]])
-    K, M = instance.shape
-    b = bounds(instance, delta)
-    steps = 2 * int(b.n_k.max() + b.n_km.max())
-    n = np.arange(1, steps + 1)
-    local, overall = (
-        np.array([alpha(i, K, M, delta) for i in n])
-        for alpha in (radius.alpha_local, radius.alpha_global)
-    )
-    good = 0
-    for _ in range(40):
-        draws = instance.means[..., None] + rng.normal(size=(K, M, steps))
-        errors = draws.cumsum(axis=-1) / n - instance.means[..., None]
-        if (np.abs(errors) > local).any() or (np.abs(errors.mean(axis=1)) > overall).any():
-            continue
-        good += 1
-        out = reference.fedelim(
-            instance, FedElim(), delta, lambda k, m, i, draws=draws: float(draws[k, m, i - 1])
-        )
-        assert out.pulls.sum() <= b.fedelim.sharp.pulls
-        assert out.uplinks <= b.fedelim.sharp.uplinks
-        for step, client, arm in out.eliminations:
-            assert client is None or step <= b.n_km[arm, client]
-    assert good >= 20
 
 
 def test_a_lone_arm_costs_nothing() -> None:
@@ -545,29 +498,18 @@ def test_to_dict_is_json(synthetic: Instance, grid: bool) -> None:
     ("options", "message"),
     [
         ({"delta": 0.0}, "delta = 0: must lie strictly between 0 and 1"),
-        ({"delta": 1.0}, "delta = 1: "),
         ({"delta": [0.1, -0.5]}, "delta = -0.5: "),
         ({"delta": math.nan}, "delta = nan: "),
-        ({"delta": "small"}, "delta = 'small': must be a number"),
         ({"delta": []}, "delta: empty"),
         ({"delta": 1e-310}, "delta = 1e-310: too small"),
         ({"cost": -1.0}, "cost = -1: must be finite, from 0"),
-        ({"cost": math.inf}, "cost = inf: "),
         ({"cost": [1.0, math.nan]}, "cost = nan: "),
         ({"cost": [[1.0], [1.0, 2.0]]}, "cost = .*: must be a number"),
         ({"delta": [0.1, 0.2], "cost": [1.0, 2.0, 3.0]}, r"must broadcast; .* delta\[:, None\]"),
-        (
-            {"sigma": 0.0},
-            "sigma = 0.0: the confidence scale must be finite and above 0, or 'proxy'",
-        ),
-        ({"sigma": math.inf}, "sigma = inf: "),
         ({"sigma": [1.0, 2.0]}, "sigma = "),
         ({"period": 0}, "period H = 0: must be a whole number"),
-        ({"period": 2.5}, "period H = 2.5: "),
         ({"period": "often"}, "period H = 'often': "),
         ({"base": 1.0}, "base lambda = 1.0: must be a number above 1"),
-        ({"base": 0.5}, "base lambda = 0.5: "),
-        ({"base": math.nan}, "base lambda = nan: "),
         ({"base": math.inf}, "base lambda = inf: "),
         ({"sigma": 1e100}, "smallest gap 0.133 with sigma = 1e\\+100"),
         ({"sigma": 1e200}, "sigma = 1e\\+200: must lie from 1e-100 to 1e\\+100"),

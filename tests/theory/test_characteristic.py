@@ -58,8 +58,7 @@ def test_known_values_with_unit_noise(means, expected):
 
 
 @pytest.mark.parametrize(
-    "seed",
-    [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 50))],
+    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 50))]
 )
 def test_slsqp_finds_the_same_value(seed):
     rng = np.random.default_rng(seed)
@@ -141,7 +140,7 @@ def test_clients_without_weight_are_not_pulled_for_the_server():
 
 @pytest.mark.parametrize("rewards", [ff.Bernoulli(), ff.Poisson(sigma=1.0)])
 @pytest.mark.parametrize(
-    "seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 10))]
+    "seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 10))]
 )
 def test_brute_force_over_alternatives_finds_the_same_value(rewards, seed):
     """20 instances: SLSQP over pulls, and over every half-space of alternatives on its own."""
@@ -170,7 +169,9 @@ def test_one_client_and_two_arms_have_a_closed_form():
 
 
 @pytest.mark.parametrize("rewards", [ff.Bernoulli(), ff.Poisson(sigma=1.0)])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))]
+)
 def test_means_on_the_edge_are_certified_too(rewards, seed):
     """Bernoulli means 0 and 1, Poisson means 0: there the rounds may circle."""
     rng = np.random.default_rng(seed)

@@ -130,67 +130,25 @@ def test_first_passage_does_not_depend_on_its_grid():
     assert coarse == pytest.approx(fine, rel=1e-11)
 
 
+THREE = [[0.9, 0.1, 0.2], [0.1, 0.6, 0.1], [0.3, 0.2, 0.8]]
+FOUR = [[1.0, 0.2, 0.1, 0.9], [0.3, 0.9, 0.4, 0.1]]
+FIVE = [[0.9, 0.1], [0.2, 0.6], [0.3, 0.15], [0.5, 0.0], [0.1, 0.2]]
+COINS = [[0.9, 0.3], [0.5, 0.6], [0.2, 0.1]]
+NOISY = ff.Gaussian(sigma=[[1.0, 0.5], [0.7, 1.5], [0.3, 1.0]])
+WEIGHTS = [[[1, 2, 3], [4, 1, 1]], [[2, 3, 1], [2, 1, 2]], [[4, 2, 1], [9, 1, 1]]]
 COUNTED = [
-    (ff.Instance([[0.9, 0.1, 0.2], [0.1, 0.6, 0.1], [0.3, 0.2, 0.8]]), "fedelim", 0.1, 0.35),
-    (
-        ff.Instance([[0.9, 0.1], [0.2, 0.6], [0.3, 0.15], [0.5, 0.0], [0.1, 0.2]]),
-        "fedelim0",
-        0.1,
-        0.4,
-    ),
-    (ff.Instance([[1.0, 0.2, 0.1, 0.9], [0.3, 0.9, 0.4, 0.1]]), "periodic:3", 0.2, 0.35),
-    (
-        ff.Instance([[1.0, 0.2, 0.1, 0.9], [0.3, 0.9, 0.4, 0.1], [0.0, 0.0, 0.9, 0.0]]),
-        "exponential:1.5",
-        0.2,
-        0.35,
-    ),
+    (ff.Instance(THREE), "fedelim", 0.1, 0.35),
+    (ff.Instance(FIVE), "fedelim0", 0.1, 0.4),
+    (ff.Instance(FOUR), "periodic:3", 0.2, 0.35),
+    (ff.Instance([*FOUR, [0.0, 0.0, 0.9, 0.0]]), "exponential:1.5", 0.2, 0.35),
     (ff.Instance([[0.9, 0.4], [0.2, 0.8]]), "superexponential", 0.1, 0.35),
     (ff.Instance([[0.9], [0.2], [0.6]]), "at:1,5,25,125,100000", 0.1, 0.4),
-    (
-        ff.Instance([[0.9, 0.3], [0.5, 0.6], [0.2, 0.1]], rewards=ff.Bernoulli()),
-        "fedelim",
-        0.2,
-        0.22,
-    ),
-    (
-        ff.Instance(
-            rewards=ff.Finite(
-                [0.0, 1.0, 5.0],
-                [[[1, 2, 3], [4, 1, 1]], [[2, 3, 1], [2, 1, 2]], [[4, 2, 1], [9, 1, 1]]],
-            )
-        ),
-        "periodic:2",
-        0.2,
-        0.8,
-    ),
-    (ff.Instance([[2.0, 1.0], [1.0, 1.8]], rewards=ff.Poisson(sigma=0.5)), "fedelim", 0.1, None),
-    (
-        ff.Instance(
-            [[0.9, 0.1], [0.2, 0.6], [0.4, 0.0]],
-            rewards=ff.Gaussian(sigma=[[1.0, 0.5], [0.7, 1.5], [0.3, 1.0]]),
-        ),
-        "periodic:2",
-        0.1,
-        0.35,
-    ),
-    (
-        ff.Instance(
-            [[0.9, 0.1, 0.2], [0.1, 0.6, 0.1], [0.3, 0.2, 0.8]],
-            weights=[6, 0, 1],
-        ),
-        "fedelim",
-        0.2,
-        0.35,
-    ),
-    (
-        ff.Instance(
-            [[0.9, 0.3], [0.5, 0.6], [0.2, 0.1]], rewards=ff.Bernoulli(), weights=[0.3, 0.7]
-        ),
-        "periodic:2",
-        0.2,
-        0.22,
-    ),
+    (ff.Instance(COINS, ff.Bernoulli()), "fedelim", 0.2, 0.22),
+    (ff.Instance(rewards=ff.Finite([0.0, 1.0, 5.0], WEIGHTS)), "periodic:2", 0.2, 0.8),
+    (ff.Instance([[2.0, 1.0], [1.0, 1.8]], ff.Poisson(sigma=0.5)), "fedelim", 0.1, None),
+    (ff.Instance([[0.9, 0.1], [0.2, 0.6], [0.4, 0.0]], NOISY), "periodic:2", 0.1, 0.35),
+    (ff.Instance(THREE, weights=[6, 0, 1]), "fedelim", 0.2, 0.35),
+    (ff.Instance(COINS, ff.Bernoulli(), weights=[0.3, 0.7]), "periodic:2", 0.2, 0.22),
 ]
 
 
@@ -326,15 +284,6 @@ def test_an_estimate_that_hangs_on_few_trials_is_doubted():
     assert found.local[0].warnings[0].startswith("fewer than 100 effective errors")
     assert ": fewer than 100 effective errors: take more trials" in str(found)
     assert found.frame.filter(found.frame["answer"] == "client 0")["warning"][0] is not None
-
-
-def test_names_are_shown_and_not_obeyed():
-    found = ff.error_probability(
-        ff.Instance([[0.5], [0.0]], clients=["\x1b[2J"], name="a\rb"), delta=0.01, trials=100
-    )
-    assert "\x1b" not in str(found)
-    assert "\r" not in str(found)
-    assert "client \\x1b[2J" in str(found)
 
 
 def test_two_runs_that_differ_are_doubted():
@@ -481,8 +430,8 @@ def test_the_command_prints_a_table_and_json(capsys):
     command = ["errors", "synthetic", "--delta", "0.1,0.01", "--trials", "200"]
     assert cli.run(command) == 0
     text = capsys.readouterr().out
-    assert text.splitlines()[3].split()[0] == "0.1"  # a row for each delta and answer
-    for word in ("client 0", "client 2", "server", "any", "0.01", "effective"):
+    assert text.count("probability of a wrong answer") == 2
+    for word in ("client 0", "client 2", "server", "any", "delta 0.01", "effective"):
         assert word in text
     assert cli.run([*command, "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
@@ -490,18 +439,6 @@ def test_the_command_prints_a_table_and_json(capsys):
     assert rows[-1]["answer"] == "any"
     assert 0 < rows[-1]["estimate"] < rows[4]["estimate"] < 1e-5
     assert cli.run(["errors", "synthetic", "--delta", "7"]) == 2
-
-
-def test_the_command_says_the_law_and_cuts_no_name(tmp_path, capsys):
-    file = tmp_path / "p.csv"
-    names = [f"hospital of the town number {i}" for i in (1, 2)]
-    file.write_text(f"arm,{','.join(names)}\na,0.9,0.1\nb,0.1,0.4\n")
-    ff.Instance.load(file, "bernoulli").save(tmp_path / "p.toml")
-    assert cli.run(["errors", str(tmp_path / "p.toml"), "--trials", "100", "--delta", "0.3"]) == 0
-    law, title, _, _, _, _, *rows = capsys.readouterr().out.splitlines()
-    assert law == "rewards: Bernoulli()"
-    assert title == "Probability of a wrong answer: p, fedelim"
-    assert all(row.startswith(f"client {name} ") for row, name in zip(rows, names, strict=False))
 
 
 def test_the_table_of_true_errors_comes_from_its_rows(tmp_path, monkeypatch):

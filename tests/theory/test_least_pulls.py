@@ -49,12 +49,7 @@ def test_bounds_promise_nothing_that_a_run_undercuts() -> None:
     instance = ff.Instance([[0.97, 0.95], [0.03, 0.05]], ff.Bernoulli())
     found = ff.bounds(instance, 1e-6, sigma="proxy", radius="mixture-pairs:30")
     done = ff.simulate(
-        instance,
-        "fedelim0",
-        delta=1e-6,
-        trials=2000,
-        sigma="proxy",
-        radius="mixture-pairs:30",
+        instance, "fedelim0", delta=1e-6, trials=2000, sigma="proxy", radius="mixture-pairs:30"
     )
     pulls = done.frame["pulls"]
     assert pulls.mean() < 100
