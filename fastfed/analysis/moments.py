@@ -225,7 +225,8 @@ class Moments:
         usable = trials.ended
         if self._common is not None:
             usable = usable & trials.right[self._common].all(axis=0)
-        self.sums += CellSums.of(trials, usable, self._rows, self.columns, self.paired)
+        found = CellSums.of(trials, usable, self._rows, self.columns, self.paired)
+        self.sums = self.sums + found if self.sums.present.any() else found
 
     def __add__(self, other: Moments) -> Moments:
         """Add up the sums of two sets of trials."""

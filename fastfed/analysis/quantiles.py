@@ -67,10 +67,22 @@ class Quantiles:
             return {prices: one.quantiles(SHARES) for prices, one in self._buckets.items()}
         counts = {name: np.concatenate([one[name] for one in self._kept]) for name in self._kept[0]}
         with np.errstate(over="ignore", invalid="ignore"):
-            # in one call, of which each costs a small cell as much as its trials
-            spent = np.stack([prices.spent(counts) for prices in self._buckets])
-            found = np.quantile(spent, SHARES, axis=-1, overwrite_input=True)
-        return dict(zip(self._buckets, found.T.tolist(), strict=True))
+            found = exact_quantiles(np.stack([prices.spent(counts) for prices in self._buckets]))
+        return dict(zip(self._buckets, found.tolist(), strict=True))
+
+
+def exact_quantiles(values: _Floats) -> _Floats:
+    """Sort values (..., trial) in place; return their quantiles (..., share).
+
+    They are those of `numpy.quantile`, which takes three times as long for a few trials.
+    """
+    values.sort(axis=-1)
+    last = values.shape[-1] - 1
+    at = np.array(SHARES) * last
+    low = at.astype(np.int64)
+    below, above, part = values[..., low], values[..., np.minimum(low + 1, last)], at - low
+    step = above - below
+    return np.asarray(np.where(part < 0.5, below + step * part, above - step * (1 - part)))
 
 
 class CellQuantiles:

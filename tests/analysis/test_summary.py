@@ -138,6 +138,16 @@ def test_a_warning_stands_above_the_table() -> None:
         assert (not_ended_text(frame) == "") == (cut == 0)
 
 
+@pytest.mark.parametrize("trials", [1, 2, 3, 10, 11, 21, 1000])
+def test_exact_quantiles_are_those_of_numpy(trials: int) -> None:
+    """Bit for bit, costs with fractions and ties as well."""
+    rng = np.random.default_rng(trials)
+    for scale in (0.1, 1.0, 1e12):
+        values = scale * np.stack([rng.lognormal(size=trials), rng.integers(1, 5, trials)])
+        expected = np.quantile(values, quantiles.SHARES, axis=-1).T
+        assert np.array_equal(quantiles.exact_quantiles(values), expected)
+
+
 @pytest.mark.parametrize("exact", [quantiles.EXACT, 300])
 def test_batches_do_not_matter(exact: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bit for bit, with every kind of batch, on both sides of the border of exact quantiles."""
