@@ -23,7 +23,7 @@ import numpy.typing as npt
 import fastfed as ff
 from fastfed.display.figures import write_chart
 from fastfed.display.series import Chart, Line
-from fastfed.display.styles import distinct, label_of, style_of
+from fastfed.display.styles import label_of, styles
 from fastfed.simulation.job import Job
 
 Floats = npt.NDArray[np.float64]
@@ -178,16 +178,16 @@ def regrets(cells: list[Cell], found: list[Measured]) -> dict[str, Floats]:
 def draw(path: Path, lines: dict[str, Floats]) -> None:
     """Draw mean totals over the best fixed schedule against the cost."""
     names = {"periodic at H_opt": "periodic:100"}
-    styles = distinct([style_of(names.get(name, name)) for name in lines])
+    looks = styles(names.get(name, name) for name in lines)
     drawn = [
         Line(
             name if name in names else label_of(name),
             [max(cost, 0.1) for cost in COSTS],
             rows.mean(axis=0).tolist(),
             spread=(rows.std(axis=0, ddof=1) / math.sqrt(len(rows))).tolist(),
-            style=look,
+            style=looks[names.get(name, name)],
         )
-        for (name, rows), look in zip(lines.items(), styles, strict=True)
+        for name, rows in lines.items()
     ]
     write_chart(
         Chart(

@@ -32,6 +32,8 @@ from fastfed.analysis.moments import Moments
 if TYPE_CHECKING:
     import polars as pl
 
+_MOST_NAMED = 3  # excluded schedules in one line
+
 
 @dataclass(frozen=True)
 class Failures:
@@ -127,7 +129,8 @@ def excluded_text(every: Sequence[Mapping[str, Failures]], what: str) -> list[st
         named.setdefault(len(some), []).append(f"{name} {worst.rate}")
     return [
         f"excluded from {count} of {len(every)} {what}, more trials err or do not end than delta "
-        f"allows: {'; '.join(names)}"
+        f"allows: {'; '.join(names[:_MOST_NAMED])}"
+        + (f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else "")
         for count, names in named.items()
     ]
 
@@ -141,8 +144,8 @@ def few_text(least: Sequence[tuple[int, int]], what: str) -> list[str]:
     if not few:
         return []
     return [
-        f"nothing is separated in {len(few)} of {len(least)} {what}: below 3 / delta trials, up to "
-        f"{max(few):,}"
+        f"too few trials to separate anything in {len(few)} of {len(least)} {what}: 3 / delta are "
+        f"needed, up to {max(few):,}"
     ]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from glob import glob
+from os.path import exists
 
 from fastfed.errors import InputError
 from fastfed.model.choices import CHOICES
@@ -34,10 +35,16 @@ def split(name: str, values: list[str]) -> list[str]:
     return items
 
 
+def names(values: list[str]) -> list[str]:
+    """Split comma lists of instances; a name with a colon may have commas, as random:5,3,1."""
+    some = ([one] if ":" in one or exists(one) else split("instance", [one]) for one in values)  # noqa: PTH110
+    return [name for few in some for name in few]
+
+
 def instances(values: list[str]) -> list[str]:
     """Replace patterns, as ``inst*.toml``, by the files that match, shorter names first."""
     found: list[str] = []
-    for value in values:
+    for value in names(values):
         files = glob(value) if set("*?") & set(value) else [value]  # noqa: PTH207
         if not files:
             raise InputError(f"--instance {value!r}: no file matches this pattern")

@@ -171,15 +171,10 @@ class _Choice(NamedTuple):
     read: Callable[[list[str]], Any]
     complete: Complete | None = None
 
-    def several(self, name: str, help: str) -> Option:
-        """Make the option that takes several values of the choice."""
-        metavar = "NAME" if name == "instance" else "LIST"
-        return several(metavar, help, self.read, self.complete)
-
 
 _CHOICES = {
     "instance": _Choice(
-        "Name, file or pattern of files; repeat it for several",
+        "Names, files or patterns of files",
         lists.instances,
         completion.instances,
     ),
@@ -204,8 +199,9 @@ _CHOICES = {
 def choices(defaults: Mapping[str, str]) -> dict[str, Option]:
     """Make options of choices that take several values; ``defaults`` names what is the default."""
     return {
-        name: _CHOICES[name].several(name, f"{_CHOICES[name].what} [{default}].")
+        name: several("LIST", f"{one.what} [{default}].", one.read, one.complete)
         for name, default in defaults.items()
+        if (one := _CHOICES[name])
     }
 
 
@@ -221,7 +217,7 @@ FILTERS: Group = {
     name: several(
         "LIST",
         f"Only rows with this {name}.",
-        list if name == "instance" else one.read,
+        lists.names if name == "instance" else one.read,
         None if name == "instance" else one.complete,
         _FILTERS,
     )

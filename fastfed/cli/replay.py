@@ -18,7 +18,7 @@ from fastfed.model.choices import DEFAULTS
 from fastfed.text import command
 
 if TYPE_CHECKING:
-    import polars as pl
+    from fastfed.api.sweep import Sweep
 
 _HELD = "in a folder with only one, that one"
 
@@ -89,7 +89,7 @@ def _replay_folder(
 
     sweep = open_sweep(folder)
     if wrong:
-        _show_wrong(sweep.wrong(**which), laws_text(sweep.instances), folder, form)
+        _show_wrong(sweep, which, form)
     else:
         _show_story(sweep.replay(trial or 0, **which), form)  # type: ignore[arg-type]
 
@@ -99,11 +99,17 @@ def _show_story(story: Any, form: str) -> None:
     console.show(replay_table(story, framed).written(form))
 
 
-def _show_wrong(rows: pl.DataFrame, laws: list[str], folder: Path, form: str) -> None:
+def _show_wrong(sweep: Sweep, which: dict[str, Any], form: str) -> None:
+    import polars as pl
+
+    rows = sweep.wrong(**which)
     table, below = wrong_table(rows), []
     if len(rows):
+        keys = ("schedule", "delta", "instance", "sigma", *DEFAULTS)
+        held = sweep.scan().select(pl.col(keys).n_unique()).collect().row(0, named=True)
         first = rows.row(0, named=True)
-        keys = ("trial", "schedule", "delta", "instance", "sigma", *DEFAULTS)
-        again = command("replay", folder, **{key: first[key] for key in keys})
+        asked = {key: first[key] for key in ("trial", *keys) if held.get(key) != 1}
+        again = command("replay", sweep.folder, **asked)
         below = [f"{len(rows):,} rows erred; the first one's story:", f"  {again}"]
-    console.show(replace(table, above=[*laws, *table.above], below=below).written(form))
+    above = [*laws_text(sweep.instances), *table.above]
+    console.show(replace(table, above=above, below=below).written(form))

@@ -9,7 +9,7 @@ from typing import Any
 from fastfed import console
 from fastfed.cli import lists, options
 from fastfed.cli.options import InstanceName, Values
-from fastfed.display.table import of_frame
+from fastfed.display.table import MOST
 from fastfed.errors import InputError
 
 
@@ -89,8 +89,8 @@ def errors(instance: InstanceName, grid: Values, run: Values, how: Values) -> No
       fastfed errors synthetic --delta 0.01
       fastfed errors bernoulli --delta 0.1:1e-6:log --schedule periodic:100
     """
+    from fastfed.display.errors_table import errors_table
     from fastfed.model.instance import Instance
-    from fastfed.theory.error_estimates import error_frame
     from fastfed.theory.error_probability import error_probability
 
     one = Instance.load(instance)
@@ -101,10 +101,8 @@ def errors(instance: InstanceName, grid: Values, run: Values, how: Values) -> No
         for r in grid["radius"] or ["paper"]
         for d in grid["delta"] or ["0.01"]
     ]
-    if how["format"] == "text":
-        console.show("\n\n".join(map(str, found)))
-    else:
-        console.show(of_frame(error_frame(found)).written(how["format"]))
+    most = MOST if how["format"] == "text" else None
+    console.show(errors_table(found, most).written(how["format"]))
 
 
 def _parameters(schedules: list[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Tables of bounds: the numbers that a user needs, all of them, and the optimal allocation."""
+"""Tables of bounds: the numbers that a user needs, and all of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fastfed.display.instance_table import MOST_ARMS, MOST_CLIENTS
+from fastfed.display.instance_table import MOST_ARMS
 from fastfed.display.legends import BOUNDS, LEAST_BOUNDS
 from fastfed.display.table import MOST, Column, Table, of_frame
 from fastfed.display.tables import key_columns, usual_values
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _VARIANTS = ("as_stated", "summed", "sharp")
 
 
-def bounds_table(found: Sequence[Bounds], most: int | None = MOST) -> Table:
+def bounds_table(found: Sequence[Bounds], most: int | None = MOST, rest: str = "--all") -> Table:
     """Make the table of the numbers that a user needs, one row for each setting and cost."""
     cells = [
         {
@@ -50,7 +50,8 @@ def bounds_table(found: Sequence[Bounds], most: int | None = MOST) -> Table:
         *([f"T* = {short(star)}"] if star is not None else []),
         *dict.fromkeys(note for b in found for note in b.notes),
     ]
-    return Table(columns, above, LEAST_BOUNDS).first(most, "--all")
+    below = [*LEAST_BOUNDS, f"Bounds as stated and summed, and the arms: {rest}"]
+    return Table(columns, above, below).first(most, rest)
 
 
 def _head(index: int, found: Sequence[Bounds]) -> str:
@@ -91,32 +92,11 @@ def schemes_table(found: Sequence[Bounds], variants: Sequence[str] = ("summed",)
     return of_frame(shown.rename(heads), [head])
 
 
-def allocation_table(b: Bounds) -> Table:
-    """Make a heat map of the allocation of T*, or say why there is none."""
-    instance, allocation = b.instance, b.allocation
-    if allocation is None or not b.T_star:
-        return Table([], b.notes)
-    arms, clients = min(instance.shape[0], MOST_ARMS), min(instance.shape[1], MOST_CLIENTS)
-    columns = [Column("arm", [printable(instance.arms[k]) for k in range(arms)], left=True)]
-    for m in range(clients):
-        pulls = allocation[:arms, m]
-        shades = (pulls / allocation.max()).tolist()
-        columns.append(
-            Column(f"client {instance.clients[m]}", list(map(short, pulls)), shades=shades)
-        )
-    columns.append(Column("all clients", [short(allocation[k].sum()) for k in range(arms)]))
-    hidden = instance.shape[0] - arms, instance.shape[1] - clients
-    more = f"{hidden[0]:,} more arms, {hidden[1]:,} more clients: allocation has all"
-    above = [
-        "Every delta-correct algorithm needs at least T* kl(delta, 1 - delta) pulls on average, "
-        f"with T* = {short(b.T_star)}. The optimal allocation of T*:"
-    ]
-    return Table(columns, above, [*([more] if any(hidden) else []), *b.notes])
-
-
-def bounds_html(b: Bounds) -> str:
-    """Show the schemes' bounds for every delta and cost, and the optimal allocation."""
-    return f"<div>{schemes_table([b]).html()}{allocation_table(b).html()}</div>"
+def table_of(b: Bounds) -> Table:
+    """Show the bounds for one delta and cost, or the schemes for all of several."""
+    if isinstance(b.delta, float) and isinstance(b.cost, float):
+        return bounds_table([b], rest=".to_frame()")
+    return schemes_table([b]).first(MOST, ".table()")
 
 
 def bounds_text(found: Sequence[Bounds]) -> str:

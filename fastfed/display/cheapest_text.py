@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastfed.analysis.intervals import LEAST_DIFFERING
+from fastfed.display.styles import times_of
 from fastfed.display.table import MOST, Column, Table, fits
 from fastfed.display.tables import NONE, key_columns, shared_text, span_text
 from fastfed.errors import InputError
-from fastfed.model.schedules import Exponential, Schedule
+from fastfed.model.schedules import Schedule
 from fastfed.text import digits, listed, number, printable
 
 if TYPE_CHECKING:
@@ -178,12 +179,9 @@ def _notes(found: Cheapest, most: int | None = _MOST_NOTES) -> list[str]:
 def _times(name: str) -> object:
     """Return a key that schedules with the same communication times share."""
     try:
-        one = Schedule.parse(name)
+        return times_of(Schedule.parse(name))
     except InputError:  # a schedule that is not built in
         return name
-    if one.period is not None:
-        return one.period
-    return ("base", one.base) if isinstance(one, Exponential) else name
 
 
 def _where_text(rival: Rival, piece: Piece) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import cycle, pairwise
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,8 +86,6 @@ _GUIDE_DASHES: tuple[Any, ...] = ("-", "--", "-.", ":")
 _GUIDE_MARKERS = ("_", "x", "+", "1")
 _FEW = 10  # schedules that a figure keeps if all of them are too many
 _CROWD = 8  # lines, beyond which their error bars are faint
-_DODGE = 0.012  # of the axis: how far lines that coincide are moved apart
-_SAME = 0.02  # of the axis: points nearer than this coincide
 _BAND = 0.13  # how dense the band of a level line is
 
 
@@ -130,7 +128,7 @@ def plot(frame: pl.DataFrame, ax: Axes | None = None, **choice: Any) -> Axes:
     -------
     matplotlib.axes.Axes
         On a logarithmic axis a bar that would end at or below 0 ends in a small triangle at the
-        foot of the axes. Points that would hide each other are moved a little to the side.
+        foot of the axes.
     """
     drawn, own = chart(frame, **choice), ax is None
     with require_matplotlib().rc_context(_STYLE):
@@ -146,7 +144,6 @@ def draw_chart(ax: Any, drawn: Chart, own: bool) -> None:
     """Draw a whole chart into axes: lines, scales, ticks, title and legend."""
     lines = styled(drawn.lines)
     _set_scales(ax, lines, drawn)
-    lines = _dodged(ax, lines)
     handles = _draw_lines(ax, lines)
     for place in drawn.marks:
         ax.axvline(place, color=GUIDE, linestyle="--", linewidth=0.9)
@@ -188,59 +185,6 @@ def _set_scales(ax: Any, lines: Sequence[Line], drawn: Chart) -> None:
         ax.set_ylim(span[0] / 1.25, span[1] * 1.25)
 
 
-def _dodged(ax: Any, lines: Sequence[Line]) -> list[Line]:
-    """Move points that would hide each other side by side."""
-    along, up = ax.xaxis.get_transform(), ax.yaxis.get_transform()
-    foot, top = _y_range(ax, lines)
-    low, high = float(up.transform(foot)), float(up.transform(top))
-    height = (high - low) or 1.0
-    at = [[float(along.transform(x)) for x in line.x] for line in lines]
-    steps = sorted({x for xs in at for x in xs})
-    gaps = [b - a for a, b in pairwise(steps)]
-    room = min([_DODGE * (steps[-1] - steps[0]), *(gap / 30 for gap in gaps)]) if gaps else 0.02
-    most = 0.7 * min(gaps) if gaps else 0.4  # however many they are, they stay at their place
-    places: dict[float, list[tuple[float, int, int]]] = {}
-    for index, line in enumerate(lines):
-        for point, y in enumerate(line.y if not line.plain else []):
-            level = (float(up.transform(max(y, foot))) - low) / height
-            places.setdefault(at[index][point], []).append((level, index, point))
-    for x, points in places.items():
-        for group in _runs(sorted(points)):
-            step = min(room, most / len(group))
-            for place, (_, index, point) in enumerate(sorted(group, key=lambda item: item[1])):
-                at[index][point] = x + step * (place - (len(group) - 1) / 2)
-    back = along.inverted()
-    return [
-        replace(
-            line,
-            x=[
-                x if moved == float(along.transform(x)) else float(back.transform(moved))
-                for x, moved in zip(line.x, xs, strict=True)
-            ],
-        )
-        for line, xs in zip(lines, at, strict=True)
-    ]
-
-
-def _runs(points: Sequence[tuple[float, int, int]]) -> list[list[tuple[float, int, int]]]:
-    """Split points above each other into groups that lie close together."""
-    runs: list[list[tuple[float, int, int]]] = []
-    for point in points:
-        if runs and point[0] - runs[-1][-1][0] < _SAME:
-            runs[-1].append(point)
-        else:
-            runs.append([point])
-    return runs
-
-
-def _y_range(ax: Any, lines: Sequence[Line]) -> tuple[float, float]:
-    if ax.get_yscale() == "log":
-        low, high = ax.get_ylim()
-        return float(low), float(high)
-    ends = [end for line in lines for side in line.ends() for end in side]
-    return min(ends), max(ends)
-
-
 def _draw_lines(ax: Any, lines: Sequence[Line]) -> list[Any]:
     """Draw the lines; return the legend's handle of each."""
     handles: list[Any] = []
@@ -251,7 +195,7 @@ def _draw_lines(ax: Any, lines: Sequence[Line]) -> list[Any]:
     crowded = sum(not line.plain for line in lines) > _CROWD
     for line in lines:
         if line.plain:
-            look = {"color": line.colour or GUIDE, "linestyle": next(guides)}
+            look = {"color": GUIDE, "linestyle": next(guides)}
             if line.style is not None:  # a schedule, level
                 look = line.style.line()
             if not line.joined:  # a bound of each category

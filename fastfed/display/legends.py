@@ -26,7 +26,6 @@ LEAST_BOUNDS = (
     "least pulls: T* kl(delta, 1 - delta), which every delta-correct algorithm needs on average.",
     "T, sharp T: the paper's bound on the pulls of FedElim0, and the same from its exact steps.",
     "H_opt: the period with the smallest bound. Last columns: bounds on total costs.",
-    "Bounds as stated and summed, and the arms: --all",
 )
 
 CHECK = (
@@ -46,7 +45,7 @@ CHECK = (
 ERRORS = (
     "std. error: in percent of the probability. effective: number of equally weighted errors that",
     "would be as precise. at step: median step of the errors. at most: Chernoff's upper bound.",
-    'Each line is estimated from trials of its own, so that "any" may come out below "server".',
+    'Each row is estimated from trials of its own, so that "any" may come out below "server".',
 )
 
 

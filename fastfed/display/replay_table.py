@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fastfed.display.table import Column, Table
+from fastfed.display.tables import key_columns, shared_text
 from fastfed.model.choices import DEFAULTS
 from fastfed.text import printable
 
@@ -55,17 +56,16 @@ def wrong_table(rows: pl.DataFrame) -> Table:
     told = rows.to_dicts()
     if not told:
         return Table([], ["no trial erred"], frame=rows)
-    several = [name for name in DEFAULTS if rows[name].n_unique() > 1]
-    names = ("instance", "schedule", *several)
-    columns = [
-        *(Column(one, [printable(row[one]) for row in told], True, name=True) for one in names),
-        *(Column(one, [f"{row[one]:g}" for row in told]) for one in ("delta", "sigma")),
+    shared, columns = key_columns(told, ("instance", "schedule", "delta", "sigma", *DEFAULTS))
+    columns += [
         *(Column(one, [f"{row[one]:,}" for row in told]) for one in ("trial", "pulls")),
         Column("global answer", [_global_answer(row) for row in told]),
         Column("local errors", [str(row["local_errors"]) for row in told]),
         Column("ended", ["no" if row["truncated"] else "yes" for row in told]),
     ]
-    return Table(columns, frame=rows).first(_MOST_WRONG, "--format csv")
+    return Table(columns, [*filter(None, [shared_text(shared)])], frame=rows).first(
+        _MOST_WRONG, "--format csv"
+    )
 
 
 def _global_answer(row: dict[str, Any]) -> str:

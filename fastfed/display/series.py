@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from fastfed.analysis.comparable import excluded_rows
 from fastfed.display.layout import NO_BREAK
-from fastfed.display.styles import EVERY_H, Style, distinct, label_of, numbered, sort_key, styles
+from fastfed.display.styles import EVERY_H, Style, label_of, numbered, sort_key, styles, variant
+from fastfed.display.tables import USUAL
 from fastfed.display.wording import told_apart, trials_text
 from fastfed.errors import InputError, nearest
 from fastfed.model.choices import CHOICES, DEFAULTS
@@ -51,6 +52,7 @@ _DEEPEST = 3.0  # a bar reaches at most this factor below the least value of a l
 MOST_LINES = 48  # in one figure
 _TITLE_NAME = 120  # characters of an instance's name
 _MOST_NAMED = 3  # schedules in one line of a title
+_PARTS = (slice(1), slice(1, None))  # of the values of a line's keys: that of the group, the others
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,6 @@ class Line:
     spread: Sequence[float] | None = None
     """Up and down from y; or else ``low`` and ``high``, where the bars end."""
     plain: bool = False  # a bound or a guide: thin, no markers
-    colour: str | None = None  # None: by its place among the lines
     style: Style | None = None  # None: by its place among the lines
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
@@ -405,16 +406,14 @@ class _Series:
         levels = self._grouped(
             ["schedule", *others], [row for row in self.rows if period_of(row) is None]
         )
-        own = [EVERY_H] if len(curves) == 1 else numbered(len(curves))
-        looks = distinct([*(self.looks[key[0]] for key in levels), *own])
-        several = len(curves) > 1 or len({key[1:] for key in levels}) > 1
+        cells = list(dict.fromkeys([*curves, *(key[1:] for key in levels)]))
 
         def label(head: str, key: tuple[Any, ...]) -> str:
-            return ", ".join([head, *self._words(others, key)]) if several else head
+            return ", ".join([head, *self._words(others, key)]) if cells[1:] else head
 
         lines = [
-            self._line(label("periodic:H", key), rows, look)
-            for (key, rows), look in zip(curves.items(), looks[len(levels) :], strict=True)
+            self._line(label("periodic:H", key), rows, variant(EVERY_H, cells.index(key)))
+            for key, rows in curves.items()
         ]
         lines = [line for line in lines if line.x]
         if not lines:
@@ -422,10 +421,11 @@ class _Series:
         ends = [min(self.places), max(self.places)]
         if ends[0] == ends[1]:
             ends = [ends[0] / 2, ends[1] * 2]
-        for (key, rows), look in zip(levels.items(), looks, strict=False):
+        for key, rows in levels.items():
             point = self.measure.point(rows[0])
             if point is not None:
                 name = label(label_of(key[0]), key[1:])
+                look = variant(self.looks[key[0]], cells.index(key[1:]))
                 y, low, high = ([value] * 2 for value in point)
                 lines.append(Line(name, ends, y, plain=True, style=look, low=low, high=high))
         return lines
@@ -446,22 +446,21 @@ class _Series:
     def _styles(self, keys: Sequence[tuple[Any, ...]]) -> list[Style]:
         """Choose styles whose colours follow the group, the first key; a schedule has its own.
 
-        Where other keys tell lines apart, too, markers and dashes follow these. Points that no line
-        joins show no dashes, so colour and marker alone tell them apart.
+        Where other keys tell lines apart, too, markers follow these. Points that no line joins show
+        no dashes, so colour and marker alone tell them apart.
         """
-        if not self.keys:
-            return numbered(len(keys))
-        if self.keys[0] == "schedule":
-            wanted = [self.looks[key[0]] for key in keys]
-        else:
-            colours, marks = _looks([key[:1] for key in keys]), _looks([key[1:] for key in keys])
+        groups, others = (list(dict.fromkeys(key[part] for key in keys)) for part in _PARTS)
+        wanted = looks = numbered(len(keys))
+        if self.keys[:1] == ["schedule"]:
+            wanted = [variant(self.looks[key[0]], others.index(key[1:])) for key in keys]
+        elif len(others) > 1:
             wanted = [
-                replace(marks[key[1:]], colour=colours[key[:1]].colour) if key[1:] else colours[key]
+                replace(looks[others.index(key[1:])], colour=looks[groups.index(key[:1])].colour)
                 for key in keys
             ]
         if self.x in CATEGORIES:
             wanted = [replace(style, dash=EVERY_H.dash) for style in wanted]
-        return distinct(wanted)
+        return wanted if len(set(wanted)) == len(keys) else looks
 
     def _words(self, keys: Sequence[str], values: Sequence[Any]) -> list[str]:
         return [self.names[key][value] for key, value in zip(keys, values, strict=True)]
@@ -479,12 +478,6 @@ class _Series:
             (list(column) for column in zip(*points, strict=True)) if points else ([], [], [], [])
         )
         return Line(label, x, y, style=look, low=low, high=high, joined=self.x not in CATEGORIES)
-
-
-def _looks(values: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], Style]:
-    """Give a style to each different value."""
-    different = list(dict.fromkeys(values))
-    return dict(zip(different, numbered(len(different)), strict=True))
 
 
 def _failing(frame: pl.DataFrame) -> list[str]:
@@ -505,7 +498,7 @@ def _title(
     shared = []
     for name in ("instance", "schedule", "delta", "cost", "sigma", *DEFAULTS):
         values = {row[name] for row in rows if name in row}
-        if len(values) != 1 or name == x or values == {DEFAULTS.get(name)}:
+        if len(values) != 1 or name == x or values == {USUAL.get(name)}:
             continue
         if name == "schedule" and name in keys:  # which its label says
             continue

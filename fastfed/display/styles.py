@@ -8,17 +8,15 @@ schedule of a set, in the order of kinds and parameters, periods last:
   names of the same communication times, such as fedelim0 and periodic:1, share a colour;
 * the kind of a schedule chooses the family of dashes, so that kinds never look alike.
 
-No two styles of a set are equal.
+No two styles of a set are equal: 8 colours and 11 markers, dealt in turn, make 88 pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any, TypeAlias
 
-from fastfed.errors import InputError
 from fastfed.model.schedules import Exponential, Schedule
 
 Dash: TypeAlias = str | tuple[int, tuple[float, ...]]
@@ -26,7 +24,7 @@ Dash: TypeAlias = str | tuple[int, tuple[float, ...]]
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#882255")
 """Okabe and Ito's colours without their yellow, which is too pale for a line on white, and the
 wine red of Tol's muted scheme."""
-MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">", "p", "h")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">", "p")
 GUIDE = "#444444"
 """The colour of bounds and other guides, which are no schedule's."""
 
@@ -39,7 +37,6 @@ _DASHES: dict[str, tuple[Dash, ...]] = {
     "superexponential": ((0, (5, 1, 1, 1, 1, 1, 1, 1)),),
     "adaptive": ((0, (7, 1, 2, 1)), (0, (2, 1, 7, 1, 2, 1))),
 }
-_FAMILIES = tuple(_DASHES)
 
 
 @dataclass(frozen=True)
@@ -73,19 +70,16 @@ def styles(schedules: Iterable[str | Schedule]) -> dict[str, Style]:
     """Give each schedule a style, by name; no two are alike, and the order does not matter."""
     parsed = sorted({Schedule.parse(one) for one in schedules}, key=lambda one: one.sort_key)
     order = sorted(parsed, key=lambda one: one.period is not None)  # periods are many: last
-    times = {str(one): _times(one) for one in order}
-    places: dict[object, int] = {}
-    held = [("base", 2.0), 1.0]  # the times of FedElim and FedElim0
-    free = [place for place, one in enumerate(held) if one not in times.values()]
-    places.update({one: place for place, one in enumerate(held) if place not in free})
-    others = [*range(len(held), len(COLOURS)), *free]
+    times = {str(one): times_of(one) for one in order}
+    places: dict[object, int] = {("base", 2.0): 0, 1.0: 1}  # the times of FedElim and FedElim0
+    free = [place for one, place in places.items() if one not in times.values()]
+    # beyond the colours of the first turn all eight are dealt again
+    turns = range(len(COLOURS), len(COLOURS) + len(times))
+    spare = iter([*range(len(places), len(COLOURS)), *free, *turns])
     for one in times.values():
         if one not in places:
-            turn, place = divmod(len(places) - (len(held) - len(free)), len(others))
-            # beyond the colours of the first turn all eight are dealt again
-            places[one] = others[place] if not turn else len(COLOURS) + len(places)
-    wanted = [_look(one, places[times[str(one)]]) for one in order]
-    return dict(zip(map(str, order), distinct(wanted), strict=True))
+            places[one] = next(spare)
+    return {str(one): _look(one, places[times[str(one)]]) for one in order}
 
 
 def style_of(schedule: str | Schedule) -> Style:
@@ -94,7 +88,7 @@ def style_of(schedule: str | Schedule) -> Style:
     return style
 
 
-def _times(one: Schedule) -> object:
+def times_of(one: Schedule) -> object:
     """Return a key that schedules with the same communication times share."""
     if one.period is not None:
         return float(one.period)
@@ -111,36 +105,20 @@ def _look(one: Schedule, place: int) -> Style:
     return Style(colour, marker, dashes[turn % len(dashes)], turn % 2 == 0)
 
 
-def distinct(wanted: Sequence[Style]) -> list[Style]:
-    """Replace each repeated style by the nearest one that is free.
-
-    The colour is kept as long as other dashes, fillings or markers are left.
-    """
-    taken: set[Style] = set()
-    first = set(wanted)
-    nearby: dict[Style, Iterator[Style]] = {}  # what was passed over once is never free again
-    chosen: list[Style] = []
-    for style in wanted:
-        if style in taken:
-            others = nearby.setdefault(style, _nearby(style))
-            found = next((one for one in others if one not in taken and one not in first), None)
-            if found is None:
-                raise InputError(f"{len(wanted):,} lines: too many to tell apart; draw fewer")
-            style = found
-        taken.add(style)
-        chosen.append(style)
-    return chosen
+def variant(style: Style, place: int) -> Style:
+    """Return one of several styles for the same schedule: its colour and dashes, other markers."""
+    turn, other = divmod(place, 2)
+    marker = MARKERS[(MARKERS.index(style.marker) + turn) % len(MARKERS)]
+    return replace(style, marker=marker, filled=style.filled != bool(other))
 
 
 def numbered(count: int) -> list[Style]:
     """Return styles by number, for lines that are not schedules (one for each delta, say)."""
-    dashes = [dash for family in _FAMILIES for dash in _DASHES[family]]
-    return distinct(
-        [
-            Style(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], dashes[i % len(dashes)])
-            for i in range(count)
-        ]
-    )
+    dashes = [dash for family in _DASHES.values() for dash in family]
+    return [
+        Style(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], dashes[i % len(dashes)])
+        for i in range(count)
+    ]
 
 
 def sort_key(schedule: str | Schedule) -> tuple[int, float, str]:
@@ -151,22 +129,3 @@ def sort_key(schedule: str | Schedule) -> tuple[int, float, str]:
 def label_of(schedule: str) -> str:
     """Return a schedule's name for legends."""
     return Schedule.parse(schedule).label
-
-
-def _nearby(style: Style) -> Iterator[Style]:
-    """Yield all other styles, those of the same colour and dashes first."""
-    home = next(family for family in _FAMILIES if style.dash in _DASHES[family])
-    families = [home, *(family for family in _FAMILIES if family not in (home, "fedelim"))]
-    colours = _from(COLOURS, style.colour)
-    for family in families:
-        for colour in colours:
-            for filled, marker, dash in product(
-                (style.filled, not style.filled), _from(MARKERS, style.marker), _DASHES[family]
-            ):
-                yield replace(style, colour=colour, marker=marker, dash=dash, filled=filled)
-
-
-def _from(items: Sequence[str], first: str) -> list[str]:
-    """Return the items in a circle, beginning with ``first``."""
-    at = items.index(first)
-    return [*items[at:], *items[:at]]

@@ -60,8 +60,6 @@ class Column:
     """Names stand to the left, numbers to the right."""
     name: bool = False
     """Whether cells may be shortened where the table is too wide."""
-    shades: Sequence[float] = ()
-    """From 0 to 1, how dark the cells are in a notebook."""
 
 
 @dataclass(frozen=True)
@@ -201,18 +199,14 @@ class Table:
         """
         shown = self.on_a_screen(wrapped=False)
 
-        def cell(tag: str, one: Column, text: str, shade: float = 0.0) -> str:
+        def cell(tag: str, one: Column, text: str) -> str:
             look = f"text-align:{'left' if one.left else 'right'}"
             look += ";font-weight:bold" if text.endswith(BEST) else ""
-            look += f";background:rgba(76,120,168,{0.8 * shade:.2f})" if shade else ""
             return f"<{tag} style='{look}'>{_escaped(text)}</{tag.split()[0]}>"
 
         head = "".join(cell("th scope='col'", one, one.head) for one in shown.columns)
         rows = (
-            "".join(
-                cell("td", one, one.cells[row], one.shades[row] if one.shades else 0.0)
-                for one in shown.columns
-            )
+            "".join(cell("td", one, one.cells[row]) for one in shown.columns)
             for row in range(shown.rows)
         )
         body = "".join(f"<tr>{row}</tr>" for row in rows)

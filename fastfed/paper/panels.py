@@ -14,7 +14,7 @@ from dataclasses import replace
 import polars as pl
 
 from fastfed.display.series import Chart, Line, chart
-from fastfed.display.styles import EVERY_H, distinct, style_of
+from fastfed.display.styles import EVERY_H, style_of, variant
 from fastfed.model.schedules import Schedule
 from fastfed.paper.evidence import COST, PRICES, RADII, RUNS, Evidence, Place
 from fastfed.paper.tables import STUDY_DELTA, study_bounds
@@ -63,8 +63,10 @@ def panel_a(rows: pl.DataFrame) -> Chart:
     parts["fedelim0, pulls alone"] = _of(rows, "fedelim0", 0.0)
     first = parts[f"fedelim, C = {_PAPER_COSTS[0]:g}"]
     lines = [replace(line, label=label) for label, one in parts.items() for line in one.lines]
-    looks = distinct([line.style for line in lines if line.style is not None])
-    styled = [replace(line, style=look) for line, look in zip(lines, looks, strict=True)]
+    styled = [
+        replace(line, style=variant(line.style or EVERY_H, place))
+        for place, line in enumerate(lines)
+    ]
     return _titled(replace(first, lines=styled), rows, "(a)")
 
 

@@ -260,17 +260,16 @@ class Bounds:
         return to_dict(self)
 
     def __str__(self) -> str:
-        from fastfed.display.bounds_tables import bounds_table, schemes_table
+        from fastfed.display.bounds_tables import table_of
 
-        numbers = isinstance(self.delta, float) and isinstance(self.cost, float)
-        return (bounds_table([self]) if numbers else schemes_table([self])).text()
+        return table_of(self).text()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from fastfed.display.bounds_tables import bounds_html
+        from fastfed.display.bounds_tables import table_of
 
-        return bounds_html(self)
+        return table_of(self).html()
 
 
 @takes(Choices, DEFAULTS)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fastfed.model.instance import Instance
 from fastfed.model.schedules import Schedule
-from fastfed.text import printable
 from fastfed.theory.tilts import Tilt
 
 if TYPE_CHECKING:
@@ -172,37 +170,16 @@ class ErrorProbability:
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def __str__(self) -> str:
-        from fastfed.display.legends import ERRORS
+        from fastfed.display.errors_table import errors_table
 
-        # the first column is as wide as its longest name: none is cut
-        wide = max(len(printable(one.answer)) for one in self.estimates)
-        lines = [
-            f"rewards: {self.instance.rewards!r}",
-            f"{printable(self.instance.name)}, {self.schedule}, delta {self.delta:g}, sigma "
-            f"{self.sigma:g}, radius {printable(self.radius)}: probability of a wrong answer",
-            f"{'answer':<{wide}} {'probability':>12} {'std. error':>11} "
-            f"{'95 % interval':>23} {'effective':>10} {'at step':>8} {'at most':>10}",
-        ]
-        for one in self.estimates:
-            ends = f"{_text(one.low, one.log10)} .. {_text(one.high, one.log10)}"
-            if one.estimate == 0.0 and one.errors:  # too small for a double
-                ends = ""
-            error = f"{one.relative_error:.1%}" if one.errors else "-"
-            lines.append(
-                f"{printable(one.answer):<{wide}} {_text(one.estimate, one.log10):>12} "
-                f"{error:>11} {ends:>23} {one.effective_sample_size:>10,.0f} "
-                f"{'-' if one.step is None else format(one.step, ','):>8} "
-                f"{_text(one.bound, one.log10_bound):>10}"
-            )
-        answers: dict[str, list[str]] = {}
-        for one in self.estimates:
-            for text in one.warnings:
-                answers.setdefault(text, []).append(one.answer)
-        lines += ERRORS
-        lines += [f"warning: {printable(', '.join(of))}: {text}" for text, of in answers.items()]
-        return "\n".join(lines)
+        return errors_table([self], rest=".frame").text()
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from fastfed.display.errors_table import errors_table
+
+        return errors_table([self], rest=".frame").html()
 
 
 def error_frame(found: Sequence[ErrorProbability]) -> pl.DataFrame:
@@ -214,11 +191,3 @@ def error_frame(found: Sequence[ErrorProbability]) -> pl.DataFrame:
 
 def _power(log10: float) -> float:
     return 10.0**log10 if log10 > -320 else 0.0
-
-
-def _text(value: float, log10: float) -> str:
-    """Write three digits, also of numbers that are too small for a double."""
-    if value > 1e-300 or math.isinf(log10):
-        return f"{value:.3g}"
-    whole = math.floor(log10)
-    return f"{10 ** (log10 - whole):.2f}e{whole}"

@@ -264,9 +264,9 @@ def test_too_few_trials_for_delta_separate_nothing() -> None:
     )
     assert separate.at(0.0)["rivals"] == []
     assert not_yet.at(0.0)["rivals"] == ["periodic:10"]
-    assert "below 3 / delta trials, up to 304" in str(not_yet)
+    assert "3 / delta are needed, up to 304" in str(not_yet)
     text = best_table(Cheapest((separate, not_yet)), [0.0]).text()
-    assert "nothing is separated in 1 of 2 cells: below 3 / delta trials, up to 304" in text
+    assert "too few trials to separate anything in 1 of 2 cells: 3 / delta are needed" in text
 
 
 def test_point_and_interval_of_a_crossover_are_of_the_same_trials() -> None:

@@ -160,8 +160,9 @@ def test_the_trials_that_erred(swept: Path, capsys: pytest.CaptureFixture[str]) 
         capsys, "replay", str(swept), "--wrong", "--schedule", "fedelim", "--delta", "0.5"
     ).splitlines()
     assert shown[0] == "rewards: Gaussian(sigma=1.0)"
-    assert len(shown) == 2 + some.height + 2
-    assert [int(line.split()[4]) for line in shown[2:-2]] == some["trial"].to_list()
+    assert "schedule fedelim, delta 0.5" in shown[1]
+    assert len(shown) == 3 + some.height + 2
+    assert [int(line.split()[0]) for line in shown[3:-2]] == some["trial"].to_list()
     command = shown[-1].split()[1:]
     assert "not every answer right" in printed(capsys, *command) or (
         "truncated" in printed(capsys, *command)
@@ -184,6 +185,17 @@ def test_the_trials_that_erred(swept: Path, capsys: pytest.CaptureFixture[str]) 
 )
 def test_ranges_of_periods(text: str, values: list[str]) -> None:
     assert lists.numbers("period", [text], whole=True) == values
+
+
+def test_names_of_instances_by_comma(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a,b.csv").touch()
+    assert lists.instances(["synthetic,bernoulli", "a,b.csv"]) == [
+        "synthetic",
+        "bernoulli",
+        "a,b.csv",
+    ]
+    assert lists.instances(["random:5,3,1"]) == ["random:5,3,1"]
 
 
 def test_ranges_of_numbers() -> None:

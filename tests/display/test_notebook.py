@@ -91,19 +91,18 @@ def test_a_long_summary_says_what_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("delta", "cost", "count"), [(0.1, 10.0, 3), ([[0.1], [0.01]], [1.0, 1000.0], 12)]
+    ("delta", "cost", "heads"),
+    [
+        (0.1, 10.0, ["delta", "least pulls", "T"]),
+        ([[0.1], [0.01]], [1.0, 1000.0], ["delta", "C", "scheme"]),
+    ],
 )
-def test_bounds(delta: Any, cost: Any, count: int) -> None:
+def test_bounds(delta: Any, cost: Any, heads: list[str]) -> None:
     found = ff.bounds(NAMED, np.array(delta) if isinstance(delta, list) else delta, cost)
-    text = found._repr_html_()
-    head, *rows = rows_of(text)
-    rows, optimum = rows[:count], rows[count:]
-    assert head[:3] == ["delta", "C", "scheme"]
+    head, *rows = rows_of(found._repr_html_())
+    assert head[:3] == heads
     assert {row[0] for row in rows} <= {"0.1", "0.01"}
-    # the allocation as a heat map: a row for each arm, the largest cell darkest
-    assert optimum[0][0] == "arm"
-    assert [row[-1] for row in optimum[1:]] == ["400", "400"]
-    assert text.count("rgba(76,120,168,0.80)") == 4
+    assert len(rows) == (1 if isinstance(delta, float) else 12)
 
 
 def test_bounds_without_an_optimum_say_why() -> None:

@@ -13,12 +13,12 @@ from fastfed.display.styles import (
     COLOURS,
     FEDELIM,
     FEDELIM0,
-    distinct,
+    MARKERS,
     numbered,
     style_of,
     styles,
+    variant,
 )
-from fastfed.errors import InputError
 
 FORTY = [
     "fedelim",
@@ -84,9 +84,11 @@ def test_numbered_styles_differ() -> None:
     assert len(set(numbered(120))) == 120
 
 
-def test_too_many_to_tell_apart() -> None:
-    with pytest.raises(InputError, match="too many to tell apart"):
-        distinct([FEDELIM] * 10_000)
+def test_variants_keep_colour_and_dash() -> None:
+    found = [variant(FEDELIM, place) for place in range(2 * len(MARKERS))]
+    assert found[0] == FEDELIM
+    assert len(set(found)) == len(found)
+    assert {(one.colour, one.dash) for one in found} == {(FEDELIM.colour, FEDELIM.dash)}
 
 
 def test_colours_differ_for_every_common_kind_of_colour_vision() -> None:

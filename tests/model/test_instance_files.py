@@ -183,6 +183,7 @@ def test_csv_by_hand(tmp_path, text, means, names):
         ("x.csv", "1,2\n3,nan\n", ["row 2", "'nan' is not a number"]),
         ("x.csv", "x,y\n1,2\n3,abc\n", ["row 3", "'abc' is not a number"]),
         ("x.csv", "a,1\na,2\n", ["'a'", "twice"]),
+        ("x.csv", "ad,site,click\nA,1,1\nA,2,0\n", ["one row for each arm", "--columns arm="]),
         ("x.csv", b"1,\xff\n", ["not UTF-8"]),
         ("x.csv", ",0.5\n0.4,0.5\n", ["first cell is empty", "header"]),
         ("x.csv", "x,1.0,2\ny,0.5,?\n", ["not a number", "empty"]),

@@ -49,17 +49,19 @@ const compareView = (() => {
   function updateTable() {
     const { measures, message, notes, count, level } = table();
     const found = lines();
-    const of = chosen.by === "schedule" ? [] : ["schedule"];
-    find("compare-table").tHead.replaceChildren(make("tr", {}, ...[...of, chosen.by, "reference",
+    const several = new Set(found.map((line) => line.reference)).size > 1;
+    const heads = [...(chosen.by === "schedule" ? [] : [["schedule", label]]), [chosen.by, value],
+      ...(several ? [["reference", (line) => String(line.reference)]] : [])];
+    find("compare-table").tHead.replaceChildren(make("tr", {}, ...[...heads.map(([head]) => head),
       ...(measures ?? [])].map((head) => make("th", { scope: "col" }, head))));
     find("compare-table").tBodies[0].replaceChildren(...found.map((line) => make("tr", {},
-      ...[...(of.length ? [label(line)] : []), value(line), String(line.reference)].map((one) =>
-        make("td", {}, one)),
+      ...heads.map(([, of]) => make("td", {}, of(line))),
       ...measures.map((_, place) => make("td", { className: line.ratios[place]?.[3] ? "single" : "" },
         text(line.ratios[place]))))));
     find("compare-table").hidden = !found.length;
     find("compare-note").textContent = message ?? [...notes,
-      "Mean cost over that of the reference, in the same trials, all else equal. Intervals in "
+      `Mean cost over that of ${several ? "the reference" : found[0]?.reference ?? "the reference"}, `
+      + "in the same trials, all else equal. Intervals in "
       + `brackets hold together with a probability of 95 % (${count.toLocaleString("en-US")} `
       + `comparisons, each at ${model.general(100 * level, 6)} %). Bold: separated from 1.`].join(" ");
   }

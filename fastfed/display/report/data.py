@@ -29,7 +29,6 @@ _SHAPES = {
     "*": "M0,-1L0.3,-0.35L1,-0.3L0.45,0.15L0.6,0.85L0,0.45L-0.6,0.85L-0.45,0.15L-1,-0.3"
     "L-0.3,-0.35Z",
     "p": "M0,-1L0.95,-0.31L0.59,0.81L-0.59,0.81L-0.95,-0.31Z",
-    "h": "M0,-1L0.87,-0.5L0.87,0.5L0,1L-0.87,0.5L-0.87,-0.5Z",
 }
 """matplotlib's markers as Vega's shapes."""
 _DIGITS = 9  # shown with at most seven: enough that rounding twice does not show

@@ -203,10 +203,18 @@
   // the line through all periods, hidden ones too, and level lines of schedules that have none
   const throughPeriods = () => againstPeriod(here().rows).filter(usable).sort((a, b) => a.x - b.x);
   function levels() {
-    return seen(here()).filter((row) => byName.get(row.schedule).period === null).map((row) => {
+    const found = seen(here()).filter((row) => byName.get(row.schedule).period === null).map((row) => {
       const { label, colour } = byName.get(row.schedule);
-      return { y: total(row).mean, name: label, colour: dom.tint(colour) };
-    }).filter((one) => one.y > 0);
+      return { y: total(row).mean, name: label, colour: dom.tint(colour), shift: 0 };
+    }).filter((one) => one.y > 0).sort((a, b) => b.y - a.y);
+    // the names of lines that lie close to each other stand side by side
+    const logs = [...throughPeriods(), ...found].map((one) => Math.log(one.y));
+    const near = 0.07 * (Math.max(...logs) - Math.min(...logs));
+    found.forEach((one, place) => {
+      const above = found[place - 1];
+      if (above && Math.log(above.y / one.y) < near) one.shift = above.shift - 7 * above.name.length - 8;
+    });
+    return found;
   }
   function tradeOff() {
     return seen(here()).filter((row) => pricing.mean(row, "uplinks") > 0).map((row) =>
@@ -290,7 +298,8 @@
       const color = { field: "colour", type: "nominal", scale: null };
       const opacity = { condition: { test: "datum.nothing", value: 0 }, value: 1 };
       return [{ mark: { type: "rule", strokeWidth: 1.6 }, encoding: { y, color, opacity } },
-        { mark: { type: "text", align: "right", dy: -7, x: "width", fontSize: 11 },
+        { mark: { type: "text", align: "right", dy: -7, x: "width", fontSize: 11,
+          dx: { expr: "datum.shift || 0" } },
           encoding: { y, color, opacity, text: { field: "name", type: "nominal" } } }];
     },
     bounds: guide, deltas: guide,
@@ -349,9 +358,9 @@
 
   const titleOf = (chart) => (chart.byName && oneDelta() ? chart.byName : chart.title);
 
-  // very small and very large numbers with a power of ten, as everywhere else
-  const NUMBER = "datum.value > 0 && (datum.value < 1e-4 || datum.value >= 1e6) "
-    + "? replace(format(datum.value, '~e'), 'e+', 'e') : format(datum.value, '~g')";
+  // very small numbers with a power of ten, large ones with a letter
+  const NUMBER = "datum.value > 0 && datum.value < 1e-4 ? format(datum.value, '~e') "
+    + ": format(datum.value, datum.value < 1000 ? '~g' : '~s')";
   // ``legend``: for a figure that leaves the page, whose buttons are not with it
   function specification(chart, legend = null) {
     const names = data.schedules.map((one) => one.name);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from fastfed.analysis.prices import costs_of, units
 from fastfed.analysis.quantiles import CellQuantiles
 from fastfed.analysis.selection import every_schedule
 from fastfed.analysis.summary import paired_moments
-from fastfed.analysis.trials import BATCH_COLUMNS, Batch, Passes, Trials
+from fastfed.analysis.trials import Passes, Trials
 from fastfed.display.report.compare import add_comparisons
 from fastfed.display.report.data import cell_data, report_data
 from fastfed.display.report.details import add_bounds, add_quantiles, add_verdicts
@@ -88,7 +88,7 @@ def _data(
     progress: Callable[[int], object],
 ) -> dict[str, Any]:
     """Read the cells one after the other; with ``costs``, also compare them with the theorems."""
-    shown, skipped = sorted(trials.costs), _SkipErrors()
+    shown = sorted(trials.costs)
     priced = costs_of(shown, (), trials.prices)
     cells: list[dict[str, Any]] = []
     lines: list[dict[str, Any]] = []
@@ -96,7 +96,7 @@ def _data(
         names = [str(one) for one in schedules]
         moments, quantiles = paired_moments(schedules), CellQuantiles(names, priced)
         checks = [] if costs is None else [CellCheck(trials, cell, schedules, costs)]
-        rows = Passes(partial(skipped.batches, trials, cell, names), names)
+        rows = Passes(partial(trials.batches, cell, names), names)
         rows.collect(moments, quantiles, *checks)
         found = envelope(moments, rows.collect, cell.names, trials.prices)
         data = cell_data(found, schedules, moments)
@@ -106,7 +106,6 @@ def _data(
             add_bounds(data, one.bounds)
         cells.append(data)
         progress(len(cells))
-    about["largest skip_error of a trial"] = f"{skipped.largest:.3g}"
     schedules = [one for each in held.values() for one in each]
     fixed, looks = units(trials.prices)[0].base, styles(every_schedule(trials))
     whole = report_data(cells, schedules, about, shown, fixed, looks)
@@ -139,16 +138,3 @@ def _provenance(trials: Trials, held: Mapping[Cell, Sequence[Schedule]]) -> dict
         else f"Python ({program or 'interactive'})",
         "made with": f"fastfed {__version__}",
     }
-
-
-class _SkipErrors:
-    """The largest skip_error of a trial among the batches that were read."""
-
-    def __init__(self) -> None:
-        self.largest = 0.0
-
-    def batches(self, trials: Trials, cell: Cell, schedules: Sequence[str]) -> Iterator[Batch]:
-        for batch in trials.batches(cell, schedules, (*BATCH_COLUMNS, "skip_error")):
-            for columns in batch.values():
-                self.largest = max(self.largest, float(columns["skip_error"].max(initial=0.0)))
-            yield batch

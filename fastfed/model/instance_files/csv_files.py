@@ -40,7 +40,10 @@ def read_csv(path: Path, reading: Reading) -> dict[str, Any]:
     width = len(rows[0])
     for place, row in enumerate(rows, 1):
         if len(row) != width:
-            raise InputError(f"{path}: row {place} has {len(row)} cells, row 1 has {width}")
+            raise InputError(
+                f"{path}: row {place} has {len(row)} cells, row 1 has {width}; "
+                "separate cells by commas"
+            )
 
     heads = roles_of([cell.strip() for cell in rows[0]], reading)
     needed = set(ROLES[:3])
@@ -81,6 +84,13 @@ def _means_table(path: Path, rows: list[list[str]]) -> dict[str, Any]:
     width = len(rows[0])
     header = corner or names(rows[0][1:]) or (width == 1 and names(rows[0]))
     body = rows[1:] if header else rows
+    rewards = ""
+    if header and width > 2:
+        rewards = (
+            f"; or if each row is a reward, say which of {', '.join(map(str.strip, rows[0]))} is "
+            "what, as in fastfed instance FILE --columns arm=...,client=...,reward=... --out "
+            "inst.toml"
+        )
     if not body:
         raise InputError(f"{path}: a header and no means")
     named = corner or names([row[0] for row in body])
@@ -90,22 +100,21 @@ def _means_table(path: Path, rows: list[list[str]]) -> dict[str, Any]:
         odd = [cell for cell in row if not is_number(cell) and (weight or cell.strip())]
         if odd:
             rule = "leave a cell empty if the client does not have the arm"
-            if header and width > 2:
-                heads = ", ".join(map(str.strip, rows[0]))
-                rule += (
-                    f"; or if each row is a reward, say which of {heads} is what, as in fastfed "
-                    "instance FILE --columns arm=...,client=...,reward=... --out inst.toml"
-                )
-            raise InputError(f"{path}: row {place}: {odd[0]!r} is not a number; {rule}")
+            raise InputError(f"{path}: row {place}: {odd[0]!r} is not a number; {rule}{rewards}")
     clients = [cell.strip() for cell in (rows[0][1:] if named else rows[0])] if header else None
     values = [[float(cell) if cell.strip() else math.nan for cell in row] for row in cells]
     pays = [not weight for weight in weighs]
     if not any(pays):
         raise InputError(f"{path}: weights and no means; write one row of means per arm")
+    arms = [row[0].strip() for row in compress(body, pays)] if named else []
+    if len(set(arms)) < len(arms) and rewards:
+        raise InputError(
+            f"{path}: means have one row for each arm, with a name of its own{rewards}"
+        )
     return {
         "means": list(compress(values, pays)),
         "clients": clients,
-        "arms": [row[0].strip() for row in compress(body, pays)] if named else None,
+        "arms": arms or None,
         **({"weights": list(compress(values, weighs))} if any(weighs) else {}),
     }
 
