@@ -95,8 +95,7 @@ def _replay_folder(
 
 
 def _show_story(story: Any, form: str) -> None:
-    framed = story.frame if form in ("csv", "json") else None
-    console.show(replay_table(story, framed).written(form))
+    console.show(replay_table(story).written(form))
 
 
 def _show_wrong(sweep: Sweep, which: dict[str, Any], form: str) -> None:

@@ -128,5 +128,5 @@ def _parameters(schedules: list[str]) -> dict[str, Any]:
 
 def _counting(done: int, total: int) -> None:
     """Show progress on one line of a terminal, and erase the line at the end."""
-    text = "\r\033[K" if done == total else f"\r{done} of {total} answers"
+    text = f"\r{done} of {total} answers" if 0 < done < total else "\r\033[K"
     print(text, end="", flush=True, file=sys.stderr)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fastfed.display.table import Column, Table
+from fastfed.display.table import MOST, Column, Table
 from fastfed.display.tables import key_columns, shared_text
 from fastfed.model.choices import DEFAULTS
 from fastfed.text import printable
@@ -14,13 +14,12 @@ if TYPE_CHECKING:
 
     from fastfed.simulation.replay import Replay
 
-_MOST_WRONG = 22  # rows of trials that erred
 _RULE = (
     "An arm is eliminated when its mean is 2 alpha (twice the radius) or more below the leader's."
 )
 
 
-def replay_table(replay: Replay, frame: pl.DataFrame | None = None) -> Table:
+def replay_table(replay: Replay, rest: str = "--format csv") -> Table:
     """Make a row for each event, and a line with the totals below them."""
     events, row = replay.events, replay.row
 
@@ -48,7 +47,7 @@ def replay_table(replay: Replay, frame: pl.DataFrame | None = None) -> Table:
         f"{'truncated' if row['truncated'] else answers}"
     )
     below = [*([_RULE] if row["goal"] == "best" else []), totals]
-    return Table(columns, [printable(replay.title)], below, frame)
+    return Table(columns, [printable(replay.title)], below, replay.frame).first(MOST, rest)
 
 
 def wrong_table(rows: pl.DataFrame) -> Table:
@@ -64,7 +63,7 @@ def wrong_table(rows: pl.DataFrame) -> Table:
         Column("ended", ["no" if row["truncated"] else "yes" for row in told]),
     ]
     return Table(columns, [*filter(None, [shared_text(shared)])], frame=rows).first(
-        _MOST_WRONG, "--format csv"
+        MOST, "--format csv"
     )
 
 

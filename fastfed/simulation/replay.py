@@ -69,14 +69,14 @@ class Replay:
     def __str__(self) -> str:
         from fastfed.display.replay_table import replay_table
 
-        return replay_table(self).text()
+        return replay_table(self, ".frame").text()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         from fastfed.display.replay_table import replay_table
 
-        return replay_table(self).html()
+        return replay_table(self, ".frame").html()
 
 
 @takes(Options, RUN)

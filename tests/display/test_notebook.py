@@ -120,6 +120,13 @@ def test_replay_is_no_dump_of_events() -> None:
     assert f"{told.row['pulls']:,} pulls" in words_of(text)
 
 
+def test_a_long_replay_fits_on_a_screen() -> None:
+    told = ff.replay(ff.Instance(np.eye(12)[:, :6] + np.linspace(0, 0.4, 12)[:, None]), delta=0.1)
+    assert len(told.events) > 60
+    assert len(str(told).splitlines()) <= 28
+    assert f"of {len(told.events)} rows; all of them: .frame" in words_of(told._repr_html_())
+
+
 def test_check_counts_verdicts_by_claim_and_names_what_is_violated() -> None:
     line = {
         "instance": EVIL,
