@@ -430,17 +430,11 @@ _Result = TypeVar("_Result")
 
 
 def _each(do: Callable[[Path], _Result], paths: Iterable[Path]) -> list[_Result]:
-    """Do something with every file; refuse in one line all that cannot be used."""
+    """Do something with every file; refuse one that cannot be used."""
 
-    def attempt(path: Path) -> _Result | InputError:
-        try:
-            with _refused(path):
-                return do(path)
-        except InputError as problem:
-            return problem
+    def attempt(path: Path) -> _Result:
+        with _refused(path):
+            return do(path)
 
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        found = list(pool.map(attempt, paths))
-    if problems := [str(one) for one in found if isinstance(one, InputError)]:
-        raise InputError("; ".join(problems))
-    return [one for one in found if not isinstance(one, InputError)]
+        return list(pool.map(attempt, paths))

@@ -109,18 +109,7 @@ def array_of(table: Any, name: str) -> npt.NDArray[Any]:
 
     Arrow's own functions import pandas wherever it is installed, which takes half a second.
     """
-    values = table[name].combine_chunks()
-    here = slice(values.offset, values.offset + len(values))
-    known, content = (
-        np.zeros(0, np.uint8) if one is None else np.frombuffer(one, np.uint8)
-        for one in values.buffers()
-    )
-    if str(values.type) == "bool":
-        return _bits(content)[here]
-    kind = {"int64": np.int64, "double": np.float64}[str(values.type)]
-    found = content[: content.size // 8 * 8].view(kind)[here]
-    return np.where(_bits(known)[here], found, -1) if values.null_count else found
+    import polars as pl
 
-
-def _bits(packed: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    return np.unpackbits(packed, bitorder="little").view(bool)
+    values = pl.Series(table[name])
+    return (values.fill_null(-1) if values.null_count() else values).to_numpy()

@@ -398,15 +398,6 @@ def test_a_part_that_is_none_is_refused_by_name(
     assert ("move it away" in str(told.value)) != other
 
 
-def test_all_parts_that_are_none_are_named_at_once(store: Store) -> None:
-    bad = [add(store, 5 * place, 5) for place in range(3)]
-    for path in bad[:2]:
-        garbage(path)
-    with pytest.raises(InputError) as told:
-        Store(store.folder).parts()
-    assert [path.name in str(told.value) for path in bad] == [True, True, False]
-
-
 def test_truncated_anywhere(store: Store) -> None:
     path = add(store, 0, 5)
     content = path.read_bytes()
