@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tomllib
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -92,19 +91,6 @@ def test_an_error_without_a_text_has_a_name(
     monkeypatch.setattr(cli, "_program", lambda: fail)
     assert cli.run(["sweep"]) == 2
     assert capsys.readouterr().err == "fastfed: TimeoutError\n"
-
-
-def test_a_typer_that_takes_every_command_for_version_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(cli, "_program", cli._program.__wrapped__)  # without its cache
-    monkeypatch.setattr("typer.__version__", "0.12.5")
-    assert cli.run(["instances"]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("fastfed: typer 0.12.5: must be at least 0.18; upgrade it")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert f"typer>={'.'.join(map(str, cli._LEAST_TYPER))}" in project["dependencies"]
 
 
 @pytest.mark.parametrize("method", ["__init__", "read_row_groups"])

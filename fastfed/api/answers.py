@@ -482,9 +482,9 @@ class Answers(ABC):
             return write_report(trials, Path(path), self._about(), self._title, done)
 
     def __str__(self) -> str:
-        from fastfed.display.tables import summary_text
+        from fastfed.display.tables import summary_table
 
-        return summary_text(self.summary(), self.instances)
+        return summary_table(self.summary(), self.instances, rest="summary()").text()
 
     def _repr_html_(self) -> str:
         from fastfed.display.tables import summary_table

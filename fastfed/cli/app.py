@@ -6,7 +6,6 @@ neither Numba nor Polars. Bad input is one line and exit status 2.
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 import warnings
@@ -34,8 +33,6 @@ app = typer.Typer(
 
 # Measured on 2 cores: a sweep ends well with 2.0 GB of address space; with 1.8 GB libraries crash
 _LEAST_MEMORY = 2_000_000_000
-
-_LEAST_TYPER = (0, 18)  # as in pyproject.toml
 
 # Click's error class, from wherever this version of Typer has its Click
 _UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -91,11 +88,6 @@ def run_process(arguments: list[str]) -> int:
 @cache
 def _program() -> Any:
     """Build the commands from their signatures, once in a process, because it takes 20 ms."""
-    if tuple(map(int, re.findall(r"\d+", typer.__version__)[:2])) < _LEAST_TYPER:
-        raise InputError(  # 0.12 takes every command for --version, and ends with 0
-            f"typer {typer.__version__}: must be at least {'.'.join(map(str, _LEAST_TYPER))}; "
-            "upgrade it: python -m pip install -U typer"
-        )
     return typer.main.get_command(app)
 
 

@@ -68,6 +68,8 @@ def replay(
     """
     form = how["format"]
     if Path(what).is_dir():
+        for name, value in options.given(run).items():
+            raise InputError(f"--{name.replace('_', '-')} {value} with a folder: its rows have it")
         which |= {"instance": of_folder["instance"]}
         _replay_folder(Path(what), which, number["trial"], of_folder["wrong"], form)
         return

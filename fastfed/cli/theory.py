@@ -112,17 +112,19 @@ def _parameters(schedules: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in schedules:
         one = Schedule.parse(name)
+        own: dict[str, Any] = {}
         if isinstance(one, Periodic):
-            found["period"] = one.period
+            own["period"] = one.period
         elif isinstance(one, Exponential):
-            found["base"] = one.base
+            own["base"] = one.base
         elif isinstance(one, Adaptive):
-            found["adaptive"] = one
-        else:
+            own["adaptive"] = one
+        if not own or own.keys() & found:
             raise InputError(
-                f"--schedule {name}: must be periodic:H, exponential:LAMBDA or adaptive; fedelim "
-                "and superexponential are shown in any case"
+                f"--schedule {name}: must be one periodic:H, one exponential:LAMBDA or one "
+                "adaptive; fedelim and superexponential are shown in any case"
             )
+        found |= own
     return found
 
 

@@ -144,6 +144,8 @@ def draw_chart(ax: Any, drawn: Chart, own: bool) -> None:
     """Draw a whole chart into axes: lines, scales, ticks, title and legend."""
     lines = styled(drawn.lines)
     _set_scales(ax, lines, drawn)
+    if drawn.categories is not None:
+        lines = _side_by_side(lines)
     handles = _draw_lines(ax, lines)
     for place in drawn.marks:
         ax.axvline(place, color=GUIDE, linestyle="--", linewidth=0.9)
@@ -183,6 +185,16 @@ def _set_scales(ax: Any, lines: Sequence[Line], drawn: Chart) -> None:
     if span is not None:
         ax.set_yscale("log")
         ax.set_ylim(span[0] / 1.25, span[1] * 1.25)
+
+
+def _side_by_side(lines: Sequence[Line]) -> list[Line]:
+    """Move the points over a category apart; guides stay, and are the last."""
+    count = sum(not one.plain for one in lines)
+    step, middle = min(0.12, 0.7 / max(count, 1)), (count - 1) / 2
+    return [
+        line if line.plain else replace(line, x=[x + step * (place - middle) for x in line.x])
+        for place, line in enumerate(lines)
+    ]
 
 
 def _draw_lines(ax: Any, lines: Sequence[Line]) -> list[Any]:

@@ -57,16 +57,6 @@ def _telling(frame: pl.DataFrame, most: int | None) -> pl.DataFrame:
     return frame[sorted({*range(min(most, len(frame))), *others})]
 
 
-def summary_text(
-    frame: pl.DataFrame,
-    instances: Mapping[str, Instance] | None = None,
-    most: int | None = MOST,
-    rest: str = "summary()",
-) -> str:
-    """Write a summary as text."""
-    return summary_table(frame, instances, most, rest).text()
-
-
 def summary_cells(
     frame: pl.DataFrame, instances: Mapping[str, Instance] | None = None
 ) -> tuple[str, list[Column]]:

@@ -15,12 +15,16 @@ from scipy import stats
 import fastfed as ff
 from fastfed.analysis import quantiles
 from fastfed.analysis.summary import checked_costs, not_ended_text, summary, to_frame, yardstick_of
-from fastfed.display.tables import summary_text
+from fastfed.display.tables import summary_table
 from fastfed.errors import InputError
 from fastfed.model.schedules import Schedule
 
 STATISTICS = ("mean", "std", "sem", "q05", "q50", "q95")
 Columns = dict[str, np.ndarray]
+
+
+def summary_text(*arguments: Any, **options: Any) -> str:
+    return summary_table(*arguments, **options).text()
 
 
 def made_up(rng: np.random.Generator, trials: int, cut: float = 0.1) -> Columns:

@@ -149,6 +149,13 @@ def test_replay_a_row_of_a_folder(swept: Path, capsys: pytest.CaptureFixture[str
     assert "no such folder" in complaint(capsys, "replay", "synthetic", "--wrong")
 
 
+def test_a_replay_of_a_folder_has_the_seed_of_its_rows(
+    swept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = complaint(capsys, "replay", str(swept), "--max-steps", "5")
+    assert "--max-steps 5 with a folder: its rows have it" in text
+
+
 def test_the_trials_that_erred(swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = ff.open_sweep(swept).frame.filter(~pl.col("correct"))
     assert rows.height > 5

@@ -70,7 +70,10 @@ def test_bounds_command_of_extreme_instances(
         (["--cost", "1e308"], "cost"),
         (["--schedule", "periodic:2.5"], "period H = '2.5'"),
         (["--schedule", "exponential:1"], "base lambda = '1'"),
-        (["--schedule", "phases"], "must be periodic:H, exponential:LAMBDA or adaptive"),
+        (
+            ["--schedule", "phases"],
+            "must be one periodic:H, one exponential:LAMBDA or one adaptive",
+        ),
         (["--sigma", "0"], "sigma = '0'"),
     ],
 )

@@ -178,6 +178,15 @@ def test_title_tells_of_trials_that_did_not_end() -> None:
         assert words in title, title
 
 
+def test_points_over_a_category_stand_side_by_side() -> None:
+    ax = plot(made_up(["a"], ["fedelim", "fedelim0"], DELTAS[:3], costs=(10.0,)), x="schedule")
+    lines = [bars.lines[0].get_xdata() for bars in ax.containers]
+    places = sorted(x for line in lines for x in line)
+    assert len(places) == 6
+    assert min(np.diff(places)) > 0.1
+    np.testing.assert_allclose(places, [0, 0, 0, 1, 1, 1], atol=0.35)
+
+
 def test_title_is_whole_and_dollars_are_no_mathematics() -> None:
     ax = plot(made_up(deltas=[0.01]), x="period", errors="std")
     title = " ".join(ax.get_title(loc="left").split())

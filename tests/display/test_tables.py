@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,11 +13,15 @@ import fastfed as ff
 from fastfed.display.bounds_tables import bounds_text
 from fastfed.display.legends import SUMMARY
 from fastfed.display.table import MOST, Column, Table, table_text
-from fastfed.display.tables import summary_table, summary_text
+from fastfed.display.tables import summary_table
 from fastfed.display.wording import told_apart
 from fastfed.text import number, parameters, plain, printable, rate
 
 pytestmark = pytest.mark.usefixtures("terminal")
+
+
+def summary_text(*arguments: Any, **options: Any) -> str:
+    return summary_table(*arguments, **options).text()
 
 
 def body(text: str) -> list[str]:
@@ -209,7 +215,7 @@ def test_a_summary_fits_on_a_screen() -> None:
     frame = summary_frame(*({"delta": float(i)} for i in range(1, 251)))
     lines = summary_text(frame).splitlines()
     assert len(lines) <= 30
-    assert f"{MOST} of 250 rows; all of them: summary()" in lines
+    assert f"{MOST} of 250 rows; all of them: --all" in lines
     assert len(summary_text(frame, most=None).splitlines()) > 250
 
 
