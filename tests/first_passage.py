@@ -43,28 +43,6 @@ def gaussian(
     return wrong
 
 
-def exits(
-    drift: float, rate: float, boundary: Boundary, looks: Sequence[int], width: float = _WIDTH
-) -> np.ndarray:
-    """Return P(a walk leaves at each look, up and down), of shape (looks, 2).
-
-    The walk has this drift and noise in each step. It leaves where it is ``boundary`` or more away
-    from 0. Where the boundary is 0 or less, the remaining walks leave by their sign.
-    """
-    nodes, weights = np.zeros(1), np.ones(1)
-    found, before = np.zeros((len(looks), 2)), 0
-    for place, n in enumerate(looks):
-        spread = rate * math.sqrt(n - before)
-        moved, h = nodes + drift * (n - before), max(boundary(n), 0.0)
-        found[place] = weights @ ndtr((moved - h) / spread), weights @ ndtr((-h - moved) / spread)
-        if h == 0.0:
-            break
-        fresh, panel = _panels(-h, h, width * rate)
-        weights = panel * _carried(fresh, moved, weights, spread)
-        nodes, before = fresh, n
-    return found
-
-
 def _carried(
     fresh: np.ndarray, places: np.ndarray, weights: np.ndarray, spread: float
 ) -> np.ndarray:
@@ -89,7 +67,7 @@ def _panels(low: float, high: float, width: float) -> tuple[np.ndarray, np.ndarr
 
 
 def bernoulli(better: float, worse: float, boundary: Boundary, looks: Sequence[int]) -> float:
-    """Return the same as `exits` for rewards 0 and 1; looks must be all steps up to some step."""
+    """Return the same for rewards 0 and 1; looks must be all steps up to some step."""
     last = looks[-1]
     looked = set(looks)
     law = np.zeros(2 * last + 1)

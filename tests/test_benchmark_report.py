@@ -94,13 +94,6 @@ def test_a_noisy_run_is_not_written(tmp_path: Path) -> None:
     assert "old" not in text
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/explanation/speed.md"])
-def test_the_markers_are_there(name: str) -> None:
-    text = (ROOT / name).read_text(encoding="utf-8")
-    marker = "speed" if name == "README.md" else "benchmarks"
-    assert text.count(f"<!-- {marker} -->") == text.count(f"<!-- /{marker} -->") == 1
-
-
 @pytest.mark.process
 def test_a_run_stands_beside_the_history(tmp_path: Path) -> None:
     """The stepper takes 500 microseconds in this run, and fastfed 20 and 60."""

@@ -107,7 +107,7 @@ def test_a_part_is_not_damaged_because_memory_ran_out(
     monkeypatch.setattr(pq.ParquetFile, method, fail)
     for command in (
         ["summary", str(out), "--cost", "3"],
-        ["sweep", "--spec", str(out / "sweep.json"), "--trials", "2", "--quiet"],
+        ["sweep", "--spec", str(out / "sweep.json"), "--out", str(out), "--cost", "3"],
     ):
         assert cli.run(command) == 2
         assert capsys.readouterr().err.startswith("fastfed: not enough memory")

@@ -247,24 +247,3 @@ def test_files_that_a_page_names_are_there() -> None:
         text = (ROOT / name).read_text(encoding="utf-8")
         for named in re.findall(r"`((?:fastfed|tests|benchmarks|docs)/[\w/.-]+\.\w+)`", text):
             assert (ROOT / named).exists(), f"{name} names {named}"
-
-
-def test_verdicts_are_written_between_their_markers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(ROOT)
-    study = importlib.import_module("benchmarks.studies.paper")
-    page = tmp_path / "paper.md"
-    page.write_text("a\n<!-- claims -->\nformer\n<!-- /claims -->\nb\n")
-    ours = {"claim": "C", "where": "not in the paper: radii.md", "sentence": "Holds on a."}
-    one = {"claim": "A | B", "where": "Theorem 1", "sentence": "Holds on a, except on b."}
-    outlook = "2 of 2 claims have a verdict from 1,000 trials of each cell."
-    text = study.verdicts({"outlook": outlook, "claims": [one, ours]})
-    study.write_between(page, "claims", text)
-    assert page.read_text() == (
-        f"a\n<!-- claims -->\n{outlook}\n\n"
-        "| claim | in the paper | verdict |\n"
-        "| --- | --- | --- |\n"
-        "| A \\| B | Theorem 1 | Holds on a, except on b. |\n"
-        "<!-- /claims -->\nb\n"
-    )

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from goal_cases import FAMILIES, cases
 from helpers import BOUNDS
@@ -32,19 +31,6 @@ def all_but(compiled: Iterable[str], *others: str) -> list[Any]:
     """Mark kinds of rewards whose kernels default tests do not compile."""
     slow = pytest.mark.slow
     return [pytest.param(kind, marks=slow if kind in others else ()) for kind in compiled]
-
-
-@pytest.mark.parametrize("kind", all_but(REWARDS, "poisson"))
-@pytest.mark.parametrize("seed", range(14))
-def test_rows_are_those_of_every_step(kind: str, seed: int) -> None:
-    """42 instances, of which each schedule is also run alone: another set of arms is located."""
-    instance = instance_of(kind, seed)
-    options = {"delta": 0.2, "trials": 20, "seed": seed, "sigma": 0.4, "max_steps": 2**13}
-    dense = ff.simulate(instance, SCHEDULES, engine="dense", **options).frame.drop(BOUNDS)
-    assert ff.simulate(instance, SCHEDULES, **options).frame.drop(BOUNDS).equals(dense)
-    for name in SCHEDULES:
-        alone = ff.simulate(instance, name, **options).frame.drop(BOUNDS)
-        assert alone.equals(dense.filter(pl.col("schedule") == name))
 
 
 @pytest.mark.parametrize("kind", all_but(REWARDS, "poisson"))

@@ -7,11 +7,10 @@ probability 1e-6 in all (the level of each test is 1e-6 over the number of compa
 from __future__ import annotations
 
 import math
-from itertools import product
 
 import numpy as np
 import pytest
-from goodness_of_fit import FALSE_ALARM, SEED, chi_square, law_fits, moments_fit, smirnov
+from goodness_of_fit import FALSE_ALARM, SEED, law_fits, moments_fit, smirnov
 from scipy import stats
 
 from fastfed.kernels.compiling import from_python, kernel
@@ -73,27 +72,6 @@ def eighths(weights, top, size):
     order = np.argsort(weights, kind="stable")[np.count_nonzero(weights == 0) :]
     out[:, :, order] = drawn
     return out
-
-
-@pytest.mark.slow
-def test_every_order_of_single_steps_is_as_likely_as_it_should_be():
-    """Split (8, 16] three times into eight steps, each an independent reward.
-
-    The test compares all 2^8 sequences of two values, and all 3^4 sequences of three values in
-    steps 1, 2, 7 and 8.
-    """
-    steps = eighths([3, 5], 16, 400_000)
-    assert (steps.sum(axis=2) == 1).all()
-    code = steps[:, :, 1] @ (2 ** np.arange(7, -1, -1))
-    expected = [math.prod(pair) for pair in product((3 / 8, 5 / 8), repeat=8)]
-    assert chi_square(np.bincount(code, minlength=256), expected) > FALSE_ALARM / 2
-
-    weights = np.array([2, 5, 3])
-    steps = eighths(weights, 16, 400_000)
-    value = steps.argmax(axis=2)[:, [0, 1, 6, 7]]
-    code = value @ (3 ** np.arange(3, -1, -1))
-    expected = [math.prod(sequence) for sequence in product(weights / 10, repeat=4)]
-    assert chi_square(np.bincount(code, minlength=81), expected) > FALSE_ALARM / 2
 
 
 @pytest.mark.statistical

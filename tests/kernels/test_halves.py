@@ -297,21 +297,6 @@ def test_thresholds_are_exact_to_the_last_bit():
                 before = threshold
 
 
-def test_a_draw_is_a_function_of_its_address():
-    base = sample(2**20, 2**30, 300)
-    assert (sample(2**20, 2**30, 300) == base).all()
-    out = np.zeros(300, np.int64)
-    draw(2**20, 2**30, SEED + np.uint64(1), out)
-    assert (out != base).mean() > 0.9
-
-
-def test_nothing_to_draw():
-    for length in (1, 4, 64, 128, 2**40):
-        for trial in range(20):
-            assert one(0, length, np.uint64(trial * 2**58), 0, trial) == 0
-            assert one(2 * length, length, np.uint64(trial * 2**58), 0, trial) == length
-
-
 # on both sides of the borders: few marked items, how far from a half, odd and even, mirrored
 NEAR = [
     *((1, 3, 1), (2, 7, 3), (20, 60, 31), (30, 61, 29), (40, 61, 33), (3, 100, 43)),

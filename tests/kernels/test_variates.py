@@ -17,7 +17,6 @@ from scipy.special import gammaln
 
 from fastfed.kernels.compiling import from_python, kernel
 from fastfed.kernels.random import discrete as variates
-from fastfed.kernels.random.binomial import binomial
 from fastfed.kernels.random.binomial import binomial_cells as compiled_cells
 from fastfed.kernels.random.discrete import hypergeometric
 
@@ -102,28 +101,6 @@ def test_hypergeometric_edges(size):
         assert set(one) == {0, 1}
         but_one = hypergeometrics(2 * size - 1, 1, size, 100)
         assert set(but_one) == {size - 1, size}
-
-
-@kernel
-def at_address(seed, trial, client, arm, n, stream):
-    address = (seed, trial, client, arm, n)
-    return (
-        binomial(2**40, 0.3, address, stream),
-        hypergeometric(2**38, 2**40, 2**39, address, stream),
-    )
-
-
-def test_a_variate_is_a_function_of_its_address():
-    """A variate depends on its whole address and on nothing else.
-
-    Standard deviations are above 10^5.
-    """
-    base = (SEED, 5, 6, 7, 8, 9)
-    values = at_address(*base)
-    others = [at_address(*base[:i], base[i] + type(base[i])(1), *base[i + 1 :]) for i in range(6)]
-    assert at_address(*base) == values
-    for law in (0, 1):
-        assert len({values[law], *(other[law] for other in others)}) == 7
 
 
 def test_log_ratio_keeps_its_digits():

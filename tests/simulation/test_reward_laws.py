@@ -7,7 +7,6 @@ over what they compare.
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -109,17 +108,6 @@ def test_noise_of_a_cell_is_its_own() -> None:
     assert instance.default_sigma == 2.0
     single = walk(instance, 4, 17)
     assert single(1, 0, 9) == sums[17, 1, 0] + 9 * instance.means[1, 0]
-
-
-@pytest.mark.parametrize("rewards", [ff.Poisson(sigma=1.5), ff.Gaussian([[1.0, 0.25], [3.0, 0.1]])])
-def test_round_trip_through_a_file(rewards: ff.Poisson | ff.Gaussian, tmp_path: Path) -> None:
-    instance = ff.Instance([[0.9, 0.1], [0.5, 0.3]], rewards)
-    instance.save(tmp_path / "one.toml")
-    again = ff.Instance.load(tmp_path / "one.toml")
-    assert again == instance
-    assert again.rewards == rewards
-    assert again.digest == instance.digest
-    assert hash(again.rewards) == hash(rewards)
 
 
 @pytest.mark.parametrize(

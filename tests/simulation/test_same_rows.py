@@ -114,23 +114,6 @@ def test_deltas_that_need_other_numbers_of_passes_share_no_memory(monkeypatch):
     assert [(job, first, count) for job, first, count, _ in calls] == [(one, 3, 5) for one in jobs]
 
 
-@pytest.mark.parametrize("max_steps", [None, 1, 3, 63, 64, 65, 1000, 1023, 1024, 1025])
-@pytest.mark.parametrize("arms", [2, 3, 9])
-def test_a_lone_client_whose_server_talks_at_every_step(arms, max_steps):
-    """Then the server's pass is like a client's, and takes the same short cuts."""
-    means = 0.1 * np.arange(arms)[:, None] ** 1.5
-    run = {"delta": 0.1, "trials": 100, "max_steps": max_steps, "keep_pulls": True}
-    alone = ff.simulate(ff.Instance(means), "fedelim0", engine="skip", **run)
-    among = ff.simulate(ff.Instance(means), ["fedelim", "fedelim0"], engine="skip", **run)
-    dense = ff.simulate(ff.Instance(means), "fedelim0", engine="dense", **run)
-    without_bound = alone.frame.drop(BOUNDS)
-    assert_frame_equal(without_bound, dense.frame.drop(BOUNDS))
-    assert_frame_equal(
-        without_bound, among.frame.filter(pl.col("schedule") == "fedelim0").drop(BOUNDS)
-    )
-    np.testing.assert_array_equal(alone.pulls, dense.pulls)
-
-
 @pytest.mark.parametrize("arms", [63, 64, 70])
 def test_schedules_share_comparisons_only_if_their_arms_fit_into_a_number(arms):
     instance = ff.Instance(np.linspace(0, 4, arms)[:, None] * [1.0, 0.5])

@@ -58,34 +58,3 @@ def test_error_rates_stay_below_delta(uplink: str, radius: str) -> None:
     for _, part in rows.group_by("schedule"):
         wrong = int((~part["correct"]).sum())
         assert stats.binomtest(wrong, 1000, 0.5, "greater").pvalue > ALARM
-
-
-def test_a_factor_is_not_enough_for_a_radius_of_whole_walks() -> None:
-    """Apply a dither at each of 2^14 steps, with an error budget of 0.05.
-
-    Far too many walks leave the mixture radius times sqrt(1 + KAPPA^2 / 12), while alpha + D / 2
-    keeps the budget. For the paper's radius the factor is enough.
-    """
-    steps, walks, kappa, budget = 2**14, 1000, 2.0, 0.05
-    n = np.arange(1.0, steps + 1)
-    rng = np.random.default_rng(12)
-    plain = {
-        name: Radius.parse(name).at_server(1, 1, 2 * budget, 1.0) for name in ("paper", "mixture")
-    }
-    alpha = {name: np.array([one.alpha(x) for x in n]) for name, one in plain.items()}
-    wide = {
-        name: np.array([ff.Dither(kappa).widened(one).alpha(x) for x in n])
-        for name, one in plain.items()
-    }
-    left = {"factor": 0, "mixture": 0, "paper": 0}
-    for _ in range(walks):
-        heard = np.abs(
-            rng.standard_normal(steps).cumsum() / n
-            + kappa / np.sqrt(n) * rng.uniform(-0.5, 0.5, steps)
-        )
-        left["factor"] += (heard >= alpha["mixture"] * math.sqrt(1 + kappa**2 / 12)).any()
-        for name in ("paper", "mixture"):
-            left[name] += (heard >= wide[name]).any()
-    assert stats.binomtest(int(left["factor"]), walks, budget, "greater").pvalue < ALARM
-    assert stats.binomtest(int(left["mixture"]), walks, budget, "greater").pvalue > ALARM
-    assert stats.binomtest(int(left["paper"]), walks, budget, "greater").pvalue > ALARM

@@ -74,22 +74,6 @@ def test_a_message_and_what_is_heard() -> None:
     assert messages.received(-2, 0.3, 0.1, 0.25) == pytest.approx(0.1 * (3 - 2 - 0.25))
 
 
-def test_a_lattice_that_follows_the_messages_has_the_same_messages_and_errors() -> None:
-    """Quantising the difference from what was heard last gives the same q for the same error."""
-    rng = np.random.default_rng(1)
-    for _ in range(2000):
-        mean, before, step, dither = rng.normal(), rng.normal(), rng.uniform(0.1, 2), rng.random()
-        heard = messages.received(
-            messages.message(mean, before, step, dither - 0.5), before, step, dither - 0.5
-        )
-        error = heard - mean
-        # the dither of the other scheme that makes the same error
-        other = (-(mean - before) / step - error / step + 0.5) % 1 - 0.5
-        q = messages.nearest(mean - before, step, other)
-        assert before + step * (q - other) - mean == pytest.approx(error, abs=1e-12)
-        assert q == messages.message(mean, before, step, dither - 0.5)
-
-
 def test_dithers_are_philox_with_a_key_of_their_own() -> None:
     """NumPy's generator, which adds one to its counter first; no other stream has the key 1."""
     seed, trial, client, n = 2**63 + 7, 12, 5, 4097

@@ -21,11 +21,9 @@ import fastfed as ff
 from fastfed import confidence as radius
 from fastfed.cli import app as cli
 from fastfed.paper import true_errors
-from fastfed.theory import tilts
 from fastfed.theory.error_estimates import Estimate
 from fastfed.theory.error_probability import _estimate, _Question
 from fastfed.theory.importance_sampling import Sample
-from fastfed.theory.tilts import Looks, RivalPair, rivalry, tilted_instance
 
 pytestmark = pytest.mark.statistical
 
@@ -356,47 +354,12 @@ def test_cumulants_are_those_of_the_rewards_drawn(law):
     assert np.allclose(part.cumulants(few, theta[np.ix_([2, 0], [1])])[0], psi[[2, 0]][:, [1]])
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_a_tilt_leads_to_the_boundary_at_its_step(law):
-    instance = instance_of(law)
-    for pair, clients in (((1, 0), [0]), ((2, 1), [1]), ((2, 0), [0, 1])):
-        rival = rivalry(
-            RivalPair(instance, *pair, np.isin(np.arange(2), clients) * 1.0),
-            Looks.of(ff.FedElim(), 2**52),
-            lambda n: radius.boundary(n, 1, 5.0, 0.5),
-        )
-        found = rival.tilts(rival.least + 10, 2**30, None)
-        assert found
-        for tilt in found:
-            moved = tilted_instance(instance, tilt)[0].means
-            lead = tilt.step * (moved[pair[0], clients] - moved[pair[1], clients]).sum()
-            assert lead == pytest.approx(radius.boundary(tilt.step, 1, 5.0, 0.5), rel=1e-6)
-            untouched = np.ones(instance.shape, bool)
-            untouched[np.ix_(pair, clients)] = False
-            assert np.allclose(moved[untouched], instance.means[untouched])
-
-
 def test_every_wrong_arm_that_matters_has_tilts():
     found = ff.error_probability(ff.Instance([[0.5], [0.0], [0.1], [-5.0]]), delta=0.01, trials=200)
     for answer in ("client 0", "server", "any"):
         arms = found.tilts.filter(found.tilts["answer"] == answer)["arm"]
         assert set(arms) == {1, 2}  # arm 3 is too far behind; what it adds is in `left_out`
     assert 0 < found.local[0].left_out < 1e-4 * found.local[0].estimate
-
-
-@pytest.mark.parametrize("law", [LAWS[0], LAWS[2], LAWS[3]], ids=repr)
-def test_the_bound_between_the_points_of_a_grid_is_one(law, monkeypatch):
-    """Chernoff's bound on a grid is not below its sum over every step, and not far above it."""
-    pair = RivalPair(instance_of(law), 1, 0, np.array([1.0, 0.0]))
-    looks = ff.Periodic(1)
-    grid = rivalry(pair, Looks.of(looks, 3000), lambda n: radius.boundary(n, 1, 5.0, 0.4))
-    assert len(grid.steps) < 300
-    monkeypatch.setattr(tilts, "_EVERY", 3000)
-    every = rivalry(pair, Looks.of(looks, 3000), lambda n: radius.boundary(n, 1, 5.0, 0.4))
-    assert len(every.steps) == 3000
-    for step in (0, 10, 30, 200):
-        assert every.beyond(step) <= grid.beyond(step) + 1e-9
-    assert grid.beyond(0) < every.beyond(0) + math.log(1.5)
 
 
 @pytest.mark.parametrize("delta", [0.5, 0.01, 1e-6])
