@@ -78,7 +78,7 @@ from fastfed.kernels.memory import (
     Scope,
     Unresolved,
 )
-from fastfed.kernels.radii import CHORD, boundary_at_node, exact
+from fastfed.kernels.radii import CHORD, boundary_above, boundary_at_node, exact
 from fastfed.kernels.rewards import hooks
 from fastfed.kernels.schedules import communicate, communicate_through
 from fastfed.kernels.tuple_references import by_reference
@@ -92,8 +92,10 @@ from fastfed.kernels.verdicts import (
     STOPS,
     Terms,
     count_flags,
+    is_ahead,
     judge,
-    verdict,
+    may_reach,
+    or_surely,
 )
 
 _LEAST, _SLACK, _KNOWN = range(3)  # of `Tree.bound`
@@ -418,31 +420,37 @@ def _settle_pair(rewards, memory, scope, radius, held, asked, link, place):
     at_b, scale = walks.total[frame[depth, RIGHT]], asked.scales[i, j]
     lead = at_b[i] - at_b[j]
     flags, issued, left_over = np.int64(-1), np.int64(0), np.int64(0)
+    looked = np.int64(0)
     for p in range(frame[depth, UNSETTLED]):
         s = np.int64(tree.unsettled[depth, p])
         n = state[s, NEXT]
         if n > b:
             continue
-        walks.work[0] += 1
-        if eliminated_at[s, i] < NEVER or eliminated_at[s, j] < NEVER:
-            communicate_through(s, b, state[s, SENDING], schedules)
-        elif n == b:
+        looked += 1
+        if n == b:
             communicate(s, b, state[s, SENDING], schedules)
             if abs(lead) >= scale * tree.g[depth, 1]:
-                _compare_pair(radius, schedules, asked, s, frame[depth, B], (i, j, scale, lead))
+                if _compare_pair(radius, schedules, asked, s, frame[depth, B], (i, j, scale, lead)):
+                    _pass_pair(schedules, frame, s, depth)
         else:
             if flags < 0:
                 flags = wanted
                 if wanted & DOES == 0:
-                    terms = by_reference(
-                        _terms(rewards, memory, scope, radius, held, asked, link, place)
-                    )
-                    flags = verdict(radius, terms, tree, walks.total, depth, (i, j), wanted)
+                    bound = hooks.certificate_bound(rewards, memory, scope, walks, tree, depth)
+                    at_a, g_b = walks.total[frame[depth, LEFT]], scale * tree.g[depth, 1]
+                    leads, bars = (at_a[i] - at_a[j], lead), (scale * tree.g[depth, 0], g_b)
+                    variance = tree.variance[i] + tree.variance[j]
+                    flags = may_reach(rewards, leads, bars, bound, variance, wanted)
+                    if flags != 0 and is_ahead(leads, g_b):
+                        most = scale * boundary_above(radius, b)
+                        flags = or_surely(rewards, leads, most, bound, variance, flags)
                     issued = count_flags(wanted) - count_flags(flags)
-            state[s, CERTIFICATES] += issued
+            if issued > 0:
+                state[s, CERTIFICATES] += issued
             if flags & DOES:
                 communicate(s, n, state[s, SENDING], schedules)
                 _drop(schedules, asked, s, n, j if flags & FIRST_DOES else i)
+                _pass_pair(schedules, frame, s, depth)
             elif flags != 0:
                 if depth == 0:
                     state[s, SPINE_DECIDES] = smaller(state[s, SPINE_DECIDES], frame[0, A])
@@ -451,18 +459,35 @@ def _settle_pair(rewards, memory, scope, radius, held, asked, link, place):
                     if _settle_few(
                         rewards, memory, scope, radius, held, (depth, level, np.int64(1))
                     ):
+                        if eliminated_at[s, i] < NEVER or eliminated_at[s, j] < NEVER:
+                            _pass_pair(schedules, frame, s, depth)
                         continue
                 tree.unsettled[below, left_over] = s
                 left_over += 1
                 continue
             if state[s, NEXT] <= b:
                 communicate_through(s, b, state[s, SENDING], schedules)
+    walks.work[0] += looked
     if left_over > 0:
         listed = tree.verdicts[below, 0]
         listed[0], listed[1], listed[2] = i, j, flags
         tree.drawn[below, 0], tree.drawn[below, 1] = i, j
         frame[below, LISTED], frame[below, DRAWN], frame[below, UNSETTLED] = 1, 2, left_over
     return left_over
+
+
+@inner
+def _pass_pair(schedules, frame, s, depth):
+    """Carry schedule s, which lost an arm of the pair, through the intervals that list it alone.
+
+    The list at a depth is that of the whole interval above it.
+    """
+    top = depth
+    while top > 0 and frame[top - 1, LISTED] == 1:
+        top -= 1
+    until = frame[larger(top - 1, 0), B]
+    if schedules.state[s, NEXT] <= until:
+        communicate_through(s, until, schedules.state[s, SENDING], schedules)
 
 
 @inner
@@ -502,8 +527,7 @@ def _walk_pair(radius, held, asked, depth):
             communicate(s, n, state[s, SENDING], schedules)
             near = abs(lead) >= scale * (g_a + rise * float(n - a)) * CHORD
             if near and _compare_pair(radius, schedules, asked, s, n, (i, j, scale, lead)):
-                if state[s, NEXT] <= b:
-                    communicate_through(s, b, state[s, SENDING], schedules)
+                _pass_pair(schedules, frame, s, below)
                 break
 
 

@@ -45,7 +45,9 @@ def advance(s: Int, b: Int, schedules: Schedules) -> Int:
     period = times[s, PERIOD]
     if period > 0:
         until = smaller(b, times[s, LAST])
-        count = until - time + 1 if period == 1 else (until - time) // period + 1
+        count = until - time + 1
+        if period > 1:
+            count = np.int64(np.uint64(until - time) // np.uint64(period)) + 1
         time += count * period
         state[s, NEXT] = time if time <= times[s, LAST] else NEVER
         return count

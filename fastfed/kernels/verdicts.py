@@ -112,20 +112,44 @@ def _verdict(radius, terms, tree, total, depth, pair, asked):
         if asked & SECOND_STOPS and not _certified(terms, tree, h_a + lead_a, h_b + lead_b, i, j):
             flags |= SECOND_STOPS
         asked &= flags >> 4  # who stays below h stays below g
-    if asked & FIRST_MAY and not _certified(terms, tree, g_a - lead_a, g_b - lead_b, i, j):
-        flags |= FIRST_MAY
-    if asked & SECOND_MAY and not _certified(terms, tree, g_a + lead_a, g_b + lead_b, i, j):
-        flags |= SECOND_MAY
-    if (
-        flags & MAY
-        and terms.stop < 0.0
-        and lead_a * lead_b > 0.0
-        and smaller(abs(lead_a), abs(lead_b)) > scale * terms.g_b
-    ):
+    leads, bound = (lead_a, lead_b), (terms.least, terms.slack)
+    variance = tree.variance[i] + tree.variance[j]
+    flags |= may_reach(terms.rewards, leads, (g_a, g_b), bound, variance, asked)
+    if flags & MAY and terms.stop < 0.0 and is_ahead(leads, scale * terms.g_b):
         above = boundary_above(radius, tree.frame[depth, B])
         most = scale * above + terms.largest_error[0] + terms.largest_error[1] * above
-        if _certified(terms, tree, abs(lead_a) - most, abs(lead_b) - most, i, j):
-            return np.int64(FIRST_DOES if lead_b > 0.0 else SECOND_DOES)
+        return or_surely(terms.rewards, leads, most, bound, variance, flags)
+    return flags
+
+
+@inlined
+def may_reach(rewards, leads, bars, bound, variance, asked):
+    """Return the flags of MAY: of the asked ones those not certified, from both ends."""
+    (lead_a, lead_b), (g_a, g_b), (least, slack) = leads, bars, bound
+    flags = np.int64(0)
+    if asked & FIRST_MAY and not hooks.certified(
+        rewards, g_a - lead_a, g_b - lead_b, least, slack, variance
+    ):
+        flags |= FIRST_MAY
+    if asked & SECOND_MAY and not hooks.certified(
+        rewards, g_a + lead_a, g_b + lead_b, least, slack, variance
+    ):
+        flags |= SECOND_MAY
+    return flags
+
+
+@inlined
+def is_ahead(leads, g_b):
+    """Tell whether the same arm leads by g(b) at both ends: it may do so in the whole interval."""
+    return leads[0] * leads[1] > 0.0 and smaller(abs(leads[0]), abs(leads[1])) > g_b
+
+
+@inlined
+def or_surely(rewards, leads, most, bound, variance, flags):
+    """Return the flag of DOES if a lead certainly stays above ``most``, or else ``flags``."""
+    d_a, d_b = abs(leads[0]) - most, abs(leads[1]) - most
+    if hooks.certified(rewards, d_a, d_b, bound[0], bound[1], variance):
+        return np.int64(FIRST_DOES if leads[1] > 0.0 else SECOND_DOES)
     return flags
 
 
