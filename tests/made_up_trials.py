@@ -140,6 +140,9 @@ class Cells:
     def held(self) -> dict[Cell, list[Schedule]]:
         return dict.fromkeys(self._cells, Schedule.parse_all(self._schedules))
 
+    def ranges(self, *_: Any) -> list[tuple[int, int]]:
+        return [(0, 1000)]
+
     def batches(self, cell: Cell, *_: Any) -> Iterator[Batch]:
         return iter(self._cells[cell])
 

@@ -20,7 +20,9 @@ over them is enough, memory stays flat, and every bit of the result is independe
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -72,6 +74,8 @@ SUMMARY_COLUMNS = (
 
 _AT_ONCE = 1_000
 """Cells whose sums are in memory at a time: 20 MB."""
+_MOST_ROWS = 2**22
+"""Rows of cells that are summarised side by side: 100 MB."""
 
 _Floats = npt.NDArray[np.float64]
 _Integers = npt.NDArray[np.int64]
@@ -247,19 +251,35 @@ def summaries(
 ) -> Iterator[pl.DataFrame]:
     """Summarise some cells after the other, so that memory does not grow with their number."""
     wanted = costs_of(costs, bit_costs, prices)
-    for _, cells in groupby(_summed(trials, wanted), key=lambda one: one[1].schedules):
-        while some := [*islice(cells, _AT_ONCE)]:
-            yield _Cells.of(some).frame(wanted)
+    left = iter(trials.held().items())
+    while some := [*islice(left, _AT_ONCE)]:
+        pool = ThreadPoolExecutor(_threads(trials, some))
+        try:
+            summed = pool.map(lambda item: _summed(trials, wanted, *item), some)
+            for _, cells in groupby(summed, key=lambda one: one[1].schedules):
+                yield _Cells.of([*cells]).frame(wanted)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
-def _summed(trials: Trials, wanted: Sequence[Cost]) -> Iterator[tuple[Cell, Moments, list[_Found]]]:
-    """Yield the sums and quantiles of every cell."""
-    for cell, schedules in trials.held().items():
-        moments = paired_moments(schedules, columns_of(wanted))
-        quantiles = CellQuantiles(moments.schedules, wanted)
-        collect(trials.batches(cell, moments.schedules), moments.schedules, moments, quantiles)
-        found = [(one.found(), one.error) for one in map(quantiles.__getitem__, moments.schedules)]
-        yield cell, moments, found
+def _threads(trials: Trials, some: Sequence[tuple[Cell, Sequence[Schedule]]]) -> int:
+    """Return the number of threads; each may hold the trials of a cell for their quantiles."""
+    most = max(
+        sum(end - first for one in names for first, end in trials.ranges(cell, str(one)))
+        for cell, names in some
+    )
+    return max(1, min(4, os.cpu_count() or 1, _MOST_ROWS // max(1, most)))
+
+
+def _summed(
+    trials: Trials, wanted: Sequence[Cost], cell: Cell, schedules: Sequence[Schedule]
+) -> tuple[Cell, Moments, list[_Found]]:
+    """Return the sums and quantiles of a cell."""
+    moments = paired_moments(schedules, columns_of(wanted))
+    quantiles = CellQuantiles(moments.schedules, wanted)
+    collect(trials.batches(cell, moments.schedules), moments.schedules, moments, quantiles)
+    found = [(one.found(), one.error) for one in map(quantiles.__getitem__, moments.schedules)]
+    return cell, moments, found
 
 
 def relative_error(moments: Moments, schedule: str, prices: Prices) -> float | None:

@@ -14,7 +14,14 @@ from scipy import stats
 
 import fastfed as ff
 from fastfed.analysis import quantiles
-from fastfed.analysis.summary import checked_costs, not_ended_text, summary, to_frame, yardstick_of
+from fastfed.analysis.summary import (
+    _threads,
+    checked_costs,
+    not_ended_text,
+    summary,
+    to_frame,
+    yardstick_of,
+)
 from fastfed.display.tables import summary_table
 from fastfed.errors import InputError
 from fastfed.model.schedules import Schedule
@@ -140,6 +147,16 @@ def test_a_warning_stands_above_the_table() -> None:
         frame = to_frame(rows)
         assert summary_text(frame).startswith(first)
         assert (not_ended_text(frame) == "") == (cut == 0)
+
+
+def test_cells_share_memory_whatever_the_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads keep the trials of a cell each: 2,000 rows of each cell here."""
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    trials: Any = Cells([[], []], ["fedelim", "fedelim0"])
+    some = [*trials.held().items()]
+    for rows, threads in ((2**22, 4), (4_001, 2), (3_999, 1), (10, 1)):
+        monkeypatch.setattr("fastfed.analysis.summary._MOST_ROWS", rows)
+        assert _threads(trials, some) == threads
 
 
 @pytest.mark.parametrize("trials", [1, 2, 3, 10, 11, 21, 1000])
