@@ -427,11 +427,12 @@ def _settle_pair(rewards, memory, scope, radius, held, asked, link, place):
         if n > b:
             continue
         looked += 1
+        lost = False
         if n == b:
             communicate(s, b, state[s, SENDING], schedules)
             if abs(lead) >= scale * tree.g[depth, 1]:
-                if _compare_pair(radius, schedules, asked, s, frame[depth, B], (i, j, scale, lead)):
-                    _pass_pair(schedules, frame, s, depth)
+                pair = (i, j, scale, lead)
+                lost = _compare_pair(radius, schedules, asked, s, frame[depth, B], pair)
         else:
             if flags < 0:
                 flags = wanted
@@ -447,26 +448,26 @@ def _settle_pair(rewards, memory, scope, radius, held, asked, link, place):
                     issued = count_flags(wanted) - count_flags(flags)
             if issued > 0:
                 state[s, CERTIFICATES] += issued
-            if flags & DOES:
+            if flags == 0:
+                communicate_through(s, b, state[s, SENDING], schedules)
+            elif flags & DOES:
                 communicate(s, n, state[s, SENDING], schedules)
                 _drop(schedules, asked, s, n, j if flags & FIRST_DOES else i)
-                _pass_pair(schedules, frame, s, depth)
-            elif flags != 0:
+                lost = True
+            else:
                 if depth == 0:
                     state[s, SPINE_DECIDES] = smaller(state[s, SPINE_DECIDES], frame[0, A])
+                settled = False
                 if scope.hi - scope.lo == 1:
                     tree.pairs[0, 0], tree.pairs[0, 1] = i, j
-                    if _settle_few(
-                        rewards, memory, scope, radius, held, (depth, level, np.int64(1))
-                    ):
-                        if eliminated_at[s, i] < NEVER or eliminated_at[s, j] < NEVER:
-                            _pass_pair(schedules, frame, s, depth)
-                        continue
-                tree.unsettled[below, left_over] = s
-                left_over += 1
-                continue
-            if state[s, NEXT] <= b:
-                communicate_through(s, b, state[s, SENDING], schedules)
+                    few = depth, level, np.int64(1)
+                    settled = _settle_few(rewards, memory, scope, radius, held, few)
+                    lost = settled and (eliminated_at[s, i] < NEVER or eliminated_at[s, j] < NEVER)
+                if not settled:
+                    tree.unsettled[below, left_over] = s
+                    left_over += 1
+        if lost:
+            _pass_pair(schedules, frame, s, depth)
     walks.work[0] += looked
     if left_over > 0:
         listed = tree.verdicts[below, 0]
