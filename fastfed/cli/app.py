@@ -17,6 +17,7 @@ import typer
 
 from fastfed import console
 from fastfed.cli import answers, compiling, instances, options, replay, reproduce, sweep, theory
+from fastfed.display.table import FORMATS
 from fastfed.errors import InputError, UncertainWarning
 from fastfed.text import command
 from fastfed.version import __version__
@@ -128,6 +129,8 @@ def _usage(error: Any) -> str:
     """Describe a wrong command line; of an option that other commands have, name these."""
     option = error.option_name if type(error).__name__ == "NoSuchOption" else None
     commands = _program().commands if option else {}
+    if option and option.removeprefix("--") in FORMATS:
+        return f"No such option: {option}; write --format {option.removeprefix('--')}"
     having = [name for name, one in commands.items() if any(option in p.opts for p in one.params)]
     if not having:
         return str(error.format_message())

@@ -148,6 +148,8 @@ def test_option_of_other_commands_is_named(capsys: pytest.CaptureFixture[str]) -
     told = capsys.readouterr().err
     assert "errors has no --goal, which is one of sweep, " in told
     assert "--sigma" not in told
+    assert cli.run(["errors", "synthetic", "--json"]) == 2
+    assert "write --format json" in capsys.readouterr().err
     assert cli.run(["errors", "synthetic", "--sigm", "2"]) == 2
     assert "--sigma" in capsys.readouterr().err
     assert cli.run(["errors", "synthetic", "--delta"]) == 2
