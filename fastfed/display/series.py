@@ -52,7 +52,6 @@ _DEEPEST = 3.0  # a bar reaches at most this factor below the least value of a l
 MOST_LINES = 48  # in one figure
 _TITLE_NAME = 120  # characters of an instance's name
 _MOST_NAMED = 3  # schedules in one line of a title
-_PARTS = (slice(1), slice(1, None))  # of the values of a line's keys: that of the group, the others
 
 
 @dataclass(frozen=True)
@@ -406,7 +405,7 @@ class _Series:
         levels = self._grouped(
             ["schedule", *others], [row for row in self.rows if period_of(row) is None]
         )
-        cells = list(dict.fromkeys([*curves, *(key[1:] for key in levels)]))
+        cells = self._values(others)
 
         def label(head: str, key: tuple[Any, ...]) -> str:
             return ", ".join([head, *self._words(others, key)]) if cells[1:] else head
@@ -443,13 +442,17 @@ class _Series:
 
         return {values: groups[values] for values in sorted(groups, key=order)}
 
+    def _values(self, keys: Sequence[str]) -> list[tuple[Any, ...]]:
+        """List the values of some keys, in the order of the rows."""
+        return list(dict.fromkeys(tuple(row[key] for key in keys) for row in self.rows))
+
     def _styles(self, keys: Sequence[tuple[Any, ...]]) -> list[Style]:
         """Choose styles whose colours follow the group, the first key; a schedule has its own.
 
         Where other keys tell lines apart, too, markers follow these. Points that no line joins show
         no dashes, so colour and marker alone tell them apart.
         """
-        groups, others = (list(dict.fromkeys(key[part] for key in keys)) for part in _PARTS)
+        groups, others = self._values(self.keys[:1]), self._values(self.keys[1:])
         wanted = looks = numbered(len(keys))
         if self.keys[:1] == ["schedule"]:
             wanted = [variant(self.looks[key[0]], others.index(key[1:])) for key in keys]
