@@ -34,10 +34,7 @@ _HELD = "in a folder with only one, that one"
         },
         "Choices of the trial, one value each, as of sweep",
     ),
-    run={
-        "seed": options.text("NUMBER", "Seed of the run [0]."),
-        "max_steps": options.text("NUMBER", "Cut the trial off at this step [never]."),
-    },
+    run={"seed": options.text("NUMBER", "Seed of the run [0].")},
     of_folder={
         "instance": options.text("NAME", f"Instance of the trial [{_HELD}]."),
         "wrong": options.flag("wrong", "List the trials of a folder that have a wrong answer."),
@@ -68,8 +65,8 @@ def replay(
     """
     form = how["format"]
     if Path(what).is_dir():
-        for name, value in options.given(run).items():
-            raise InputError(f"--{name.replace('_', '-')} {value} with a folder: its rows have it")
+        if run["seed"] is not None:
+            raise InputError(f"--seed {run['seed']} with a folder: its rows have it")
         which |= {"instance": of_folder["instance"]}
         _replay_folder(Path(what), which, number["trial"], of_folder["wrong"], form)
         return

@@ -152,8 +152,8 @@ def test_replay_a_row_of_a_folder(swept: Path, capsys: pytest.CaptureFixture[str
 def test_a_replay_of_a_folder_has_the_seed_of_its_rows(
     swept: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = complaint(capsys, "replay", str(swept), "--max-steps", "5")
-    assert "--max-steps 5 with a folder: its rows have it" in text
+    text = complaint(capsys, "replay", str(swept), "--seed", "5")
+    assert "--seed 5 with a folder: its rows have it" in text
 
 
 def test_the_trials_that_erred(swept: Path, capsys: pytest.CaptureFixture[str]) -> None:

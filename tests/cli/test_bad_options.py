@@ -66,7 +66,6 @@ REPLAY: dict[str, list[str]] = {
     "--seed": ["-1", "x"],
     "--trial": ["-1", "1.5", "abc", "1e30", ""],
     "--sigma": ["0", "x"],
-    "--max-steps": ["0", "x"],
 }
 
 USAGE: dict[str, tuple[list[str], str]] = {
