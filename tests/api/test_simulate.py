@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import polars as pl
 import pytest
 from helpers import refused
 from polars.testing import assert_frame_equal
@@ -137,27 +136,6 @@ def test_a_lone_arm_is_declared_without_a_pull(schedule, engine):
 
 
 @pytest.mark.parametrize("engine", ["skip", "dense"])
-@pytest.mark.parametrize("max_steps", [1, 2, 3, 16, 33])
-def test_max_steps_cuts_trials_off(max_steps, engine):
-    """With gaps that take hundreds of steps: everything is pulled until the cut, and counted."""
-    inst = ff.Instance([[0.3, 0.0], [0.0, 0.4], [-0.2, 0.1]])
-    names = ["fedelim", "fedelim0", "periodic:5", "superexponential", "at:2,3,1000"]
-    options = {"instance": inst, "schedules": names, "max_steps": max_steps, "delta": 1e-6}
-    result = small(**options, engine=engine, keep_pulls=True)
-    frame = result.frame
-    columns = ("truncated", "correct", "global_arm", "local_errors", "pulls")
-    columns += ("steps", "local_steps", "global_steps")
-    every = (True, False, -1, 0, 6 * max_steps, *3 * [max_steps])
-    assert frame.select(columns).unique().rows() == [every]
-    assert (result.pulls == max_steps).all()
-    for name in names:
-        talked = len(Schedule.parse(name).times(max_steps))
-        rows = frame.filter(pl.col("schedule") == name)
-        assert rows["rounds"].unique().to_list() == [talked], name
-        assert rows["uplinks"].unique().to_list() == [talked * 2 * 3], name
-
-
-@pytest.mark.parametrize("engine", ["skip", "dense"])
 def test_a_trial_that_ends_in_time_is_not_cut_off(engine):
     free = small(engine=engine, trials=30, keep_pulls=True)
     last = free.frame["steps"].max()
@@ -188,14 +166,6 @@ def test_times_that_run_out_cut_trials_off_there(engine):
     assert frame["local_steps"].to_list() == local.clip(0, 30).to_list()
     assert (local <= 30).any()
     assert (local > 30).any()
-
-
-def test_times_that_run_out_after_the_decision_do_not_matter():
-    inst = ff.Instance([[2.0, 0.0], [0.0, 3.0]])
-    listed = small(instance=inst, schedules=ff.At([2**t for t in range(30)]), trials=50).frame
-    fedelim = small(instance=inst, schedules="fedelim", trials=50).frame
-    assert_frame_equal(listed.drop("schedule"), fedelim.drop("schedule"))
-    assert not fedelim["truncated"].any()
 
 
 def test_the_server_may_decide_and_a_client_not():

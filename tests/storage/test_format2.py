@@ -70,6 +70,7 @@ def test_the_folder_is_opened(old: Path) -> None:
     assert same(summary_of(old), "summary.json")
 
 
+@pytest.mark.slow  # compiles the kernel of another uplink
 def test_the_folder_is_not_gone_on_with(
     old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

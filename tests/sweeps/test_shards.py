@@ -48,7 +48,7 @@ def test_missing_shards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_shard_computes_no_more_than_its_share(tmp_path: Path, calls: list[Call]) -> None:
-    for index in range(1, 6):
+    for index in (1, 3, 5, 2, 4):
         calls.clear()
         shard(tmp_path, index)
         assert [end - first for *_, first, end in calls] == [6, 6]
