@@ -525,7 +525,6 @@ def test_what_was_run_is_said(opened: Opened, folder: Path) -> None:
         "versions",
         "fastfed",
         "trials",
-        "skip_error",
         "superexponential",
     ):
         assert word in text
