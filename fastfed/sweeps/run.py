@@ -155,7 +155,6 @@ def _failure(task: Task, error: BaseException, grid: Grid) -> Failure:
         sigma=cell.sigma,
         seed=cell.seed,
         trial=task.first,
-        max_steps=cell.max_steps,
         **{name: one for name, one in cell.choices.items() if one != DEFAULTS[name]},
     )
     return Failure(

@@ -300,7 +300,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, first: int, delta: float) -> None:
     "options",
     [
         [],
-        ["--sigma", "2", "--max-steps", "5000"],
+        ["--sigma", "2", "--max-steps", "50000"],
         ["--target-rse", "0.01"],
         ["--radius", "mixture"],
     ],

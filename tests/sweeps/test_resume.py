@@ -166,7 +166,9 @@ def test_rows_of_another_version_are_refused(out: Path) -> None:
     record = msgspec.structs.replace(Store(out).record(), rows=ROWS - 1)
     manifest.write_record(out / "sweep.json", record)
     before = snapshot(out)
-    with pytest.raises(InputError, match=f"holds version {ROWS - 1} of the rows"):
+    with pytest.raises(
+        InputError, match=f"holds rows with version {ROWS - 1}, this sweep has version {ROWS}"
+    ):
         run(out)
     assert snapshot(out) == before
 
@@ -178,10 +180,9 @@ def test_a_record_that_went_is_made_again_by_the_same_sweep(out: Path, calls: li
     with pytest.raises(InputError, match=r"no sweep\.json in it"):
         stored_summary(out)
     calls.clear()
-    for other in ({"seed": 1}, {"deltas": [0.05]}):
-        with pytest.raises(InputError, match=r"rows of another sweep \(small.*seed 0"):
-            run(out, **other)
-        assert not (out / "sweep.json").exists()
+    with pytest.raises(InputError, match=r"rows of another sweep \(small.*seed 0"):
+        run(out, seed=1)
+    assert not (out / "sweep.json").exists()
     run(out)
     assert calls == []
     assert snapshot(out) == before
