@@ -57,7 +57,7 @@ CASES: list[tuple[ff.Instance, str, float, float, dict[str, str]]] = [
     (CELLS, "periodic:7", 0.3, 0.15, {}),
     (VALUES, "periodic:3", 0.3, 0.25, {}),
     (COINS, "periodic:3", 0.3, 0.15, {}),
-    (TEN, "periodic:3", 0.3, 0.7, {}),
+    (TEN, "periodic:3", 0.3, 0.2, {}),
     (TWO, "fedelim", 0.3, 0.3, {"radius": "stitched"}),
     (TWO, "fedelim", 0.3, 0.3, {"radius": "mixture"}),
     (TWO, "fedelim", 0.3, 0.4, {"radius": "stitched-pairs"}),
