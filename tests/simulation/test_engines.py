@@ -201,7 +201,8 @@ def test_rows_are_those_of_every_step_and_of_algorithm_1(kernel: Kernel) -> None
             row = skip.frame.filter(schedule=one, trial=seed % TRIALS).row(0, named=True)
             assert {**told.row, **{name: row[name] for name in BOUNDS}} == row
     assert min(seen[name] for name in ("skipped", "ended", "wrong", "printed")) > 60, seen
-    assert seen["drawn"] < 0.9 * seen["stepped"], seen
+    most = 0.9 if kernel.participation == "full" else 0.95  # else the server visits every round
+    assert seen["drawn"] < most * seen["stepped"], seen
 
 
 @pytest.mark.parametrize(
