@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -73,11 +74,13 @@ def counting() -> Iterator[Counter[str]]:
         if name is not None:
             found[name] += 1
 
+    threading.setprofile(hook)  # of threads that begin later
     sys.setprofile(hook)
     try:
         yield found
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
 
 
 def test_a_report_reads_adds_up_and_bounds_once(default: Path, tmp_path: Path, read: Reads) -> None:
