@@ -39,10 +39,6 @@ VALUES = ff.Instance(
     name="values",
 )
 COINS = ff.Instance([[0.95, 0.1], [0.4, 0.9]], ff.Bernoulli(), name="coins")
-RISING = np.arange(10) + 0.1
-TEN = ff.Instance(
-    rewards=ff.Finite(np.arange(10) / 2, [[RISING] * 2, [RISING[::-1]] * 2]), name="ten"
-)
 ASKED = FOUR.weighted([[2, 1], [0, 1]])
 
 CASES: list[tuple[ff.Instance, str, float, float, dict[str, str]]] = [
@@ -57,7 +53,6 @@ CASES: list[tuple[ff.Instance, str, float, float, dict[str, str]]] = [
     (CELLS, "periodic:7", 0.3, 0.15, {}),
     (VALUES, "periodic:3", 0.3, 0.25, {}),
     (COINS, "periodic:3", 0.3, 0.15, {}),
-    (TEN, "periodic:3", 0.3, 0.2, {}),
     (TWO, "fedelim", 0.3, 0.3, {"radius": "stitched"}),
     (TWO, "fedelim", 0.3, 0.3, {"radius": "mixture"}),
     (TWO, "fedelim", 0.3, 0.4, {"radius": "stitched-pairs"}),
