@@ -130,7 +130,7 @@ def test_a_sweep_reads_the_parts_that_it_wrote_once(tmp_path: Path, read: Reads)
             ("scipy.special", "scipy.linalg", "polars", "pyarrow", "numba.np.linalg"),
         ),
         ("print(ff.open_sweep({folder!r}).summary([7]).height)", ("numba", "pandas")),
-        ("print(ff.open_sweep({folder!r}).best())", ("numba", "pandas", "polars")),
+        ("print(ff.open_sweep({folder!r}).best())", ("numba", "pandas")),
     ],
 )
 def test_what_is_not_needed_is_not_imported(

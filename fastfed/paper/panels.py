@@ -63,9 +63,10 @@ def panel_a(rows: pl.DataFrame) -> Chart:
     parts["fedelim0, pulls alone"] = _of(rows, "fedelim0", 0.0)
     first = parts[f"fedelim, C = {_PAPER_COSTS[0]:g}"]
     lines = [replace(line, label=label) for label, one in parts.items() for line in one.lines]
+    bases = [line.style or EVERY_H for line in lines]
     styled = [
-        replace(line, style=variant(line.style or EVERY_H, place))
-        for place, line in enumerate(lines)
+        replace(line, style=variant(base, bases[:place].count(base)))
+        for place, (line, base) in enumerate(zip(lines, bases, strict=True))
     ]
     return _titled(replace(first, lines=styled), rows, "(a)")
 

@@ -22,6 +22,7 @@ from fastfed.simulation import reference
 pytestmark = pytest.mark.statistical
 
 ALARM = 1e-6
+MOST = 2_000  # steps: a trial that lost the best of two arms may go on for millions
 COUNTS = ("pulls", "uplinks", "rounds", "steps", "busiest", "downlinks", "bits", "local_errors")
 Sample = dict[str, np.ndarray]
 
@@ -93,6 +94,7 @@ def printed(
             delta,
             reward,
             sigma=scale * instance.default_sigma,
+            max_steps=MOST,
             dither=reference.independent_dithers(rng),
             presence=independent_presence(probability, rng),
             **choices,  # type: ignore[arg-type]
@@ -118,7 +120,15 @@ def simulated(
     """Draw 5,000 trials by skipping."""
     sigma = scale * instance.default_sigma
     frame = ff.simulate(
-        instance, schedule, delta=delta, trials=5000, seed=4, engine="skip", sigma=sigma, **choices
+        instance,
+        schedule,
+        delta=delta,
+        trials=5000,
+        seed=4,
+        engine="skip",
+        sigma=sigma,
+        max_steps=MOST,
+        **choices,
     ).frame
     return {name: frame[name].to_numpy() for name in (*COUNTS, "correct")}
 
