@@ -13,7 +13,7 @@ import platform
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -72,7 +72,10 @@ class Packed(Struct, frozen=True):
         columns = {name: self._column(name, given) for name, given in self.columns.items()}
         if unknown := sorted({*columns} - {*Cell.__dataclass_fields__}):
             raise InputError(f"cells with an unknown column {unknown[0]!r}")
-        rows = zip(*columns.values(), strict=True) if columns else iter(())
+        for field in fields(Cell):  # msgspec 0.18 cannot set those of a frozen class
+            if field.default is not MISSING:
+                columns.setdefault(field.name, [field.default] * self.count)
+        rows = zip(*columns.values(), strict=True)
         return msgspec.convert([dict(zip(columns, row, strict=True)) for row in rows], list[Cell])
 
     def _column(self, name: str, given: Any) -> list[Any]:
